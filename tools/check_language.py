@@ -22,6 +22,8 @@ IDIOMS = {
     r"\bof another make\b": "of another type",
     r"\b(?:go|goes) round in\b": "reuse",
     r"\bwho waits for whom\b": "waiting times",
+    r"\b(?:its|their) kin\b": "similar functions, or their names",
+    r"\bturned round\b": "reversed, flipped or rotated",
 }
 PATTERN = re.compile("|".join(f"({idiom})" for idiom in IDIOMS), re.IGNORECASE)
 SUFFIXES = {".py", ".pyi", ".md", ".yaml", ".toml", ".cpp", ".h", ".cu", ".cuh", ".cmake", ".tmpl", ".txt"}

@@ -62,7 +62,7 @@ def why_alive(tensor: Tensor) -> WhyAlive:
 
 
 def nodes_above(node: Any) -> list[Any]:
-    """The nodes with an edge to this one, in all graphs that a tensor of the program leads to."""
+    """Return the nodes with an edge to this one, in all graphs that a tensor of the program leads to."""
     world = _World(_frames(sys._getframe(1)))
     return [found[2] for found in _C._search_graph(world.tensors(), node) if found[0] == "edge"]
 

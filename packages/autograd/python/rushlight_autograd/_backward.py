@@ -48,7 +48,7 @@ def backward(
     grad_variables: TensorOrTensors | None = None,
     inputs: Places | None = None,
 ) -> None:
-    """Adds the gradients of `tensors` to the `grad` of the leaves they were computed from, or of `inputs` only.
+    """Add the gradients of `tensors` to the `grad` of the leaves they were computed from, or of `inputs` only.
 
     `grad_tensors` has a gradient of each tensor's shape, or None for tensors of one element. With `create_graph` the
     gradients can themselves be differentiated. The graph is freed unless `retain_graph` (default: `create_graph`).
@@ -128,7 +128,7 @@ def grad(
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> tuple[Tensor | None, ...]:
-    """Returns the gradients of the sum of `outputs` (weighted by `grad_outputs`) for each of `inputs`.
+    """Return the gradients of the sum of `outputs` (weighted by `grad_outputs`) for each of `inputs`.
 
     Nothing is accumulated into `.grad`. An input that the outputs do not depend on raises RuntimeError, unless
     `allow_unused` (then its gradient is None) or `materialize_grads` (then it is zeros).

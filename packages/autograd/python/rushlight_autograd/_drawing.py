@@ -207,7 +207,7 @@ def _ordered(boxes: list[_Box], chains: list[list[int]]) -> list[list[int]]:
 
 
 def _place(boxes: list[_Box], layers: list[list[int]], chains: list[list[int]]) -> tuple[float, float]:
-    """Sets the centres; returns the width and height of the whole."""
+    """Set the centres, and return the width and height of the drawing."""
     below, above = _neighbours(len(boxes), chains)
     for layer in layers:
         at = 0.0
@@ -236,7 +236,7 @@ def _mean(boxes: list[_Box], neighbours: list[int], otherwise: float) -> float:
 
 
 def _spread(layer: list[_Box], wanted: list[float]) -> None:
-    """Moves the boxes of a layer, which keep their order, as near to the wanted places as their widths allow: those that
+    """Move the boxes of a layer, which keep their order, as near to the wanted places as their widths allow: those that
     would overlap form a block, which stands at the mean of what they want (pool of adjacent violators)."""
     blocks: list[tuple[float, float, list[int]]] = []  # weighted sum of wanted starts, weight, members
     offsets = [0.0]

@@ -20,7 +20,7 @@ __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 
 
 class GradcheckError(RuntimeError):
-    """A derivative that differs from differences of the function."""
+    """Raised when a derivative differs from the finite differences of the function."""
 
 
 def gradcheck(
@@ -41,7 +41,7 @@ def gradcheck(
     fast_mode: bool = False,
     masked: bool | None = None,
 ) -> bool:
-    """Compares the gradients of `func` at `inputs` (float64 or complex128 tensors with requires_grad) with central
+    """Compare the gradients of `func` at `inputs` (float64 or complex128 tensors with requires_grad) with central
     differences.
 
     `func` gives a tensor or several; those of integers and bools are passed over. With `check_batched_grad` and
@@ -179,7 +179,7 @@ class _Check:
         return core.where(values < 0.5, values - 1.0, values)
 
     def differences(self, i: int, direction: Tensor) -> list[Tensor]:
-        """The outputs' central differences along a direction of input i."""
+        """Return the outputs' central differences along a direction of input i."""
         sides = []
         with core.no_grad():
             for step in (self.eps, -self.eps):

@@ -34,7 +34,7 @@ def vmap(
     *,
     chunk_size: int | None = None,
 ) -> Callable[..., Any]:
-    """A function that computes `func` for each example of a batch, by running it once.
+    """Return a function that computes `func` for each example of a batch, by running it once.
 
     Inside, tensors have the shape of one example: an operator on them is one operator on all. Transforms compose: of
     vmap(grad(f)) each example has its own gradient. Control flow cannot depend on values, for there is one for each

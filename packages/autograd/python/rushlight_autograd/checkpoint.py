@@ -104,7 +104,7 @@ class DefaultDeviceType:
 
     @staticmethod
     def set_device_type(device: str = "cuda") -> None:
-        """Remembers the type for `get_device_type`."""
+        """Remember the type for `get_device_type`."""
         DefaultDeviceType._type = device
 
     @staticmethod
@@ -134,7 +134,7 @@ def set_device_states(
 def checkpoint_sequential(
     functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
 ) -> Any:
-    """The modules or functions one after the other, all but the last of `segments` equal parts checkpointed.
+    """Return the modules or functions one after the other, all but the last of `segments` equal parts checkpointed.
 
     `functions` is a Sequential or a sequence of callables; `kwargs` go to `checkpoint`.
     """
@@ -171,7 +171,7 @@ class _Place:
 
 
 class _Enough(BaseException):
-    """All that was asked for has been computed."""
+    """Raised when everything that was asked for has been computed."""
 
 
 _locks: dict[str, Any] = {}

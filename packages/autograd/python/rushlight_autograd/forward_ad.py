@@ -41,13 +41,13 @@ _levels = _Levels()
 
 
 def enter_dual_level() -> int:
-    """Opens a level of forward mode inside of those that are open, and returns its number, counted from 0."""
+    """Open a level of forward mode inside of those that are open, and returns its number, counted from 0."""
     _levels.open.append(_enter_forward_mode())
     return len(_levels.open) - 1
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
-    """Closes the innermost level: every tensor loses its tangent of it. Another `level` raises RuntimeError."""
+    """Close the innermost level: every tensor loses its tangent of it. Another `level` raises RuntimeError."""
     innermost = len(_levels.open) - 1
     if innermost < 0 or level not in (None, innermost):
         asked = max(innermost, 0) if level is None else level
@@ -91,7 +91,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
-    """The tensor without its tangent of the innermost level, or of `level`, and that tangent."""
+    """Return the tensor without its tangent of the innermost level, or of `level`, and that tangent."""
     if not _levels.open:
         return UnpackedDualTensor(tensor, None)
     return UnpackedDualTensor(*_unpack_dual(tensor, _number("unpack_dual", level)))

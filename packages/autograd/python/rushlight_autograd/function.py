@@ -81,7 +81,7 @@ class Function(FunctionCtx):
 
     @classmethod
     def apply(cls, *args: Any) -> Any:
-        """Runs forward, and records it when an argument requires grad."""
+        """Run forward, and record it if an argument requires grad."""
         return _function_apply(cls, args)
 
     @classmethod
@@ -98,7 +98,7 @@ class Function(FunctionCtx):
 
 
 def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
-    """Marks a `backward` that cannot itself be differentiated: a second derivative raises RuntimeError."""
+    """Mark a `backward` that cannot itself be differentiated: a second derivative raises RuntimeError."""
 
     @functools.wraps(backward)
     def wrapper(ctx: Any, *grads: Any) -> Any:

@@ -132,7 +132,7 @@ def jacobian(
     vectorize: bool = False,
     strategy: str = "reverse-mode",
 ) -> Any:
-    """The Jacobian: of each output by each input a tensor of shape output.shape + input.shape.
+    """Return the Jacobian: of each output by each input a tensor of shape output.shape + input.shape.
 
     A tuple of inputs, or of outputs, makes a tuple of them, of both a tuple for each output.
 
@@ -243,7 +243,7 @@ def hessian(
     vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:
-    """The second derivatives of a function with an output of one element: by inputs i and j a tensor of shape
+    """Return the second derivatives of a function with an output of one element: by inputs i and j a tensor of shape
     input_i.shape + input_j.shape.
 
     Args: as of `jacobian`; `outer_jacobian_strategy` is how the gradient is differentiated.

@@ -151,7 +151,7 @@ def to_svg(
     show_saved: bool = False,
     max_nodes: int = 2000,
 ) -> str:
-    """Draws the graph behind `outputs`, from the leaves at the top to the outputs, as the text of an SVG image.
+    """Draw the graph behind `outputs`, from the leaves at the top to the outputs, as the text of an SVG image.
 
     `params` names tensors, as `module.named_parameters()` does. With `show_saved`, what each node has saved is drawn beside
     it. The mouse over a node shows the line that recorded it. Raises ValueError for an output without a graph, and for a
@@ -169,7 +169,7 @@ def to_dot(
     show_saved: bool = False,
     max_nodes: int = 100_000,
 ) -> str:
-    """The graph that `to_svg` draws, in Graphviz's language."""
+    """Return the graph that `to_svg` draws, in Graphviz's language."""
     from rushlight_autograd import _drawing
 
     return _drawing.to_dot(_drawing.Graph(outputs, params, show_saved, max_nodes))
@@ -204,7 +204,7 @@ def register_multi_grad_hook(
     *,
     mode: Literal["all", "any"] = "all",
 ) -> _Handles:
-    """Calls `fn` once in each backward pass, when the gradients of several tensors are known.
+    """Call `fn` once in each backward pass, when the gradients of several tensors are known.
 
     mode "all": with a list of the gradients, once all are there that this pass computes; None for the others. A tensor
     that the pass does not reach, or has no use for, is not waited for. mode "any": with the first gradient that is known.

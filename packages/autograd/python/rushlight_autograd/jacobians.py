@@ -198,7 +198,7 @@ def jacfwd(
 
 
 def hessian(func: Callable[..., Any], argnums: ArgNums = 0) -> Callable[..., Any]:
-    """A function that returns the second derivatives of `func`: jacfwd(jacrev(func)), forward mode over reverse.
+    """Return a function that returns the second derivatives of `func`: jacfwd(jacrev(func)), forward mode over reverse.
 
     The result has for each tensor of the output, and each pair of arguments, a tensor of shape
     output.shape + first.shape + second.shape.

@@ -74,7 +74,7 @@ class CustomOpDef:
     def register_autograd(
         self, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None
     ) -> None:
-        """Gives the operator a derivative.
+        """Give the operator a derivative.
 
         `backward(ctx, *grads)` gets a gradient for each result and returns one for each argument, None where there is none.
         `setup_context(ctx, inputs, output)` runs after the operator and keeps what backward needs, with
@@ -94,7 +94,7 @@ class CustomOpDef:
     def register_kernel(
         self, device_types: str | Sequence[str] | None, fn: Callable[..., Any] | None = None, /
     ) -> Any:
-        """Gives the operator another implementation for tensors on some devices (None: all). Also a decorator."""
+        """Give the operator another implementation for tensors on some devices (None: all). Also a decorator."""
 
         def register(kernel: Callable[..., Any]) -> Callable[..., Any]:
             kinds = [device_types] if device_types is None or isinstance(device_types, str) else device_types
@@ -253,7 +253,7 @@ def custom_op(
 
 
 def get_op(op: str | CustomOpDef) -> CustomOpDef:
-    """The operator of that name, "namespace::name". Raises RuntimeError when there is none."""
+    """Return the operator of that name, "namespace::name". Raises RuntimeError when there is none."""
     if isinstance(op, CustomOpDef):
         return op
     if op not in _ops:

@@ -52,13 +52,13 @@ class Transform:
         return _transform_leaf(x, self._id, self.outer) if isinstance(x, Tensor) else x
 
     def outside(self, tensors: Sequence[Any]) -> bool:
-        """Whether there is something beside our own leaves to differentiate with respect to."""
+        """Return whether there is something beside our own leaves to differentiate with respect to."""
         if not self.outer:
             return False
         return _reaches_outside([t for t in tensors if isinstance(t, Tensor) and t.requires_grad], self._id)
 
     def finished(self, value: Any) -> Any:
-        """A result, in the graph of what is outside or in none."""
+        """Return a result, in the graph of what is outside or in none."""
         if not isinstance(value, Tensor) or not value.requires_grad or self.outside([value]):
             return value
         return _cut_off(value)
@@ -71,7 +71,7 @@ def gradients(
     retain_graph: bool,
     create_graph: bool,
 ) -> list[Tensor]:
-    """The gradients of those outputs that have a graph, zeros where there is none."""
+    """Return the gradients of those outputs that have a graph, zeros where there is none."""
     which = [i for i, y in enumerate(outputs) if y.requires_grad]
     found: Sequence[Tensor | None] = [None] * len(inputs)
     if which and inputs:
@@ -102,7 +102,7 @@ def _positions(name: str, argnums: Any, count: int) -> list[int]:
 
 
 def with_arguments(name: str, transform: Any, args: tuple[Any, ...], argnums: Any) -> tuple[list[Any], Any]:
-    """The arguments with leaves in their place, and the container of leaves that `argnums` stands for."""
+    """Return the arguments with leaves in their place, and the container of leaves that `argnums` stands for."""
     args_list = list(args)
     for n in _positions(name, argnums, len(args)):
         args_list[n] = tree_map(transform, args_list[n])
@@ -111,7 +111,7 @@ def with_arguments(name: str, transform: Any, args: tuple[Any, ...], argnums: An
 
 
 def tensors_of(name: str, what: str, value: Any) -> tuple[list[Tensor], TreeSpec]:
-    """The leaves of a container that must all be tensors."""
+    """Return the leaves of a container that must all be tensors."""
     leaves, tree = flatten(value)
     for leaf in leaves:
         if not isinstance(leaf, Tensor):
@@ -137,7 +137,7 @@ def _kind(value: Any) -> str:
 def grad_and_value(
     func: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
-    """A function that returns the gradient of `func`, and its value.
+    """Return a function that returns the gradient of `func`, and its value.
 
     Args:
         func: returns a 0-d tensor; with `has_aux` a tuple of it and of anything else.
@@ -173,7 +173,7 @@ def grad_and_value(
 
 
 def grad(func: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """A function that returns the gradient of `func`, or, with `has_aux`, (gradient, aux).
+    """Return a function that returns the gradient of `func`, or, with `has_aux`, (gradient, aux).
 
     Args and errors: as of `grad_and_value`.
     """

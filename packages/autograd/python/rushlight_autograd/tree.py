@@ -19,7 +19,7 @@ _LEAF = LeafSpec()
 
 
 def flatten(value: Any) -> tuple[list[Any], TreeSpec]:
-    """The leaves from left to right, and the container's shape."""
+    """Return the leaves from left to right, and the container's shape."""
     if type(value) is tuple:  # the usual case: plain arguments
         for one in value:
             if type(one) in SUPPORTED_NODES or isinstance(one, tuple):

@@ -48,12 +48,12 @@ def astype(x: Tensor, dtype: _C.dtype, /, *, copy: bool = True, device: Any = No
 
 @overridable
 def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
-    """The tensors expanded to one shape."""
+    """Return the tensors expanded to one shape."""
     return list(_C.broadcast_tensors(*arrays))
 
 
 def isdtype(dtype: _C.dtype, kind: Any) -> bool:
-    """Whether a dtype is `kind`, or any of a tuple of kinds: another dtype, or "bool", "signed integer",
+    """Return whether a dtype is `kind`, or any of a tuple of kinds: another dtype, or "bool", "signed integer",
     "unsigned integer", "integral", "real floating", "complex floating" or "numeric"."""
     if isinstance(kind, tuple):
         return any(isdtype(dtype, one) for one in kind)
@@ -82,13 +82,13 @@ def bitwise_invert(x: Tensor, /) -> Tensor:
 
 @overridable
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
-    """The elements at `indices` along `axis`."""
+    """Return the elements at `indices` along `axis`."""
     return _C.take_along_dim(x, indices, axis)
 
 
 @overridable
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
-    """The sums of products along `axis`; the first tensor is conjugated."""
+    """Return the sums of products along `axis`; the first tensor is conjugated."""
     return linalg.vecdot(x1, x2, dim=axis)
 
 
@@ -100,7 +100,7 @@ def expand_dims(x: Tensor, /, *, axis: int = 0) -> Tensor:
 
 @overridable
 def permute_dims(x: Tensor, /, axes: Sequence[int]) -> Tensor:
-    """The dimensions in another order."""
+    """Return the dimensions in another order."""
     return x.permute(*axes)
 
 
@@ -112,7 +112,7 @@ def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> T
 
 @overridable
 def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
-    """The slices along `axis`."""
+    """Return the slices along `axis`."""
     return tuple(x.unbind(axis))
 
 
@@ -153,20 +153,20 @@ def unique_all(x: Tensor, /) -> UniqueAll:
 
 @overridable
 def unique_counts(x: Tensor, /) -> UniqueCounts:
-    """The different elements in order, and how often each is there."""
+    """Return the different elements in order, and how often each is there."""
     values, _, counts = _different(x)
     return UniqueCounts(values, counts)
 
 
 @overridable
 def unique_inverse(x: Tensor, /) -> UniqueInverse:
-    """The different elements in order, and for every element which it is."""
+    """Return the different elements in order, and for every element which it is."""
     return UniqueInverse(*_different(x)[:2])
 
 
 @overridable
 def unique_values(x: Tensor, /) -> Tensor:
-    """The different elements in order."""
+    """Return the different elements in order."""
     return _different(x)[0] if x.dtype.is_complex else unique(x)
 
 
@@ -214,7 +214,7 @@ class _Information:
         return _C.device("cpu")
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, _C.dtype]:
-        """The dtypes of numbers that say none."""
+        """Return the dtypes of numbers that say none."""
         real = _C.get_default_dtype()
         return {
             "real floating": real,
@@ -224,14 +224,14 @@ class _Information:
         }
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, _C.dtype]:
-        """The standard's dtypes by name, all or those of a kind (see `isdtype`)."""
+        """Return the standard's dtypes by name, all or those of a kind (see `isdtype`)."""
         names = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
         names += ["float32", "float64", "complex64", "complex128"]
         known = {name: getattr(_C, name) for name in names}
         return {name: t for name, t in known.items() if kind is None or isdtype(t, kind)}
 
     def devices(self) -> list[_C.device]:
-        """The devices that can be used."""
+        """Return the devices that can be used."""
         return [_C.device("cpu")]
 
 

@@ -19,7 +19,7 @@ def tensor(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """A new tensor with a copy of `data`."""
+    """Return a new tensor with a copy of `data`."""
     device = _C._default_device() if device is None else device
     if isinstance(data, Tensor):
         text = "tensor(data): to copy a tensor, data.detach().clone() says it more clearly"
@@ -176,6 +176,6 @@ def _is_array(data: Any) -> bool:
 
 
 def _is_number(data: Any) -> bool:
-    """Whether it is one of NumPy's numbers, which have a buffer as arrays do."""
+    """Return whether it is one of NumPy's numbers, which have a buffer as arrays do."""
     numpy = sys.modules.get("numpy")
     return isinstance(data, (int, float, complex)) or (numpy is not None and isinstance(data, numpy.generic))

@@ -21,7 +21,7 @@ def from_file(
     pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
-    """A tensor over the memory that a file is mapped to.
+    """Return a tensor over the memory that a file is mapped to.
 
     Args:
         filename: of the file.

@@ -69,7 +69,7 @@ class _Mode(_C._ModeScope):
 
 
 def _stepwise(mode: Callable[[], _Mode], inner: Any) -> Any:
-    """Runs a generator (or a coroutine) inside of `mode`, and waits outside of it."""
+    """Run a generator (or a coroutine) inside of `mode`, and waits outside of it."""
     try:
         with mode():
             item = inner.send(None)

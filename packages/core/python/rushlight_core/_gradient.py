@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def gradient(
     input: Tensor, *, spacing: Any = None, dim: int | Sequence[int] | None = None, edge_order: int = 1
 ) -> tuple[Tensor, ...]:
-    """The derivatives of samples along dimensions, a tensor for each.
+    """Return the derivatives of samples along dimensions, a tensor for each.
 
     Inside they come from both neighbours, to second order also where these are unequally far; at the ends from one side, to
     the order `edge_order`.
@@ -61,7 +61,7 @@ def _dims(input: Tensor, dim: Any) -> list[int]:
             raise IndexError(f"gradient(dim): {d} is out of range for {input.dim()} dimensions")
         dims.append(d % input.dim())
     if len(set(dims)) < len(dims):
-        raise RuntimeError(f"gradient(dim): a dimension stands twice in {tuple(dims)}")
+        raise RuntimeError(f"gradient(dim): a dimension is listed twice in {tuple(dims)}")
     return dims
 
 

@@ -46,7 +46,7 @@ class Graph:
         self._graph: Any = _C._new_graph(self.device)
 
     def capture_begin(self, pool: tuple[int, int] | None = None, capture_error_mode: str = "global") -> None:
-        """Starts to record the current stream, which must not be the default one.
+        """Start to record the current stream, which must not be the default one.
 
         Args:
             pool: memory to share with other graphs, none of which is replayed at the same time: `Graph.pool()` of one of
@@ -69,11 +69,11 @@ class Graph:
         _C._replay(self._graph)
 
     def reset(self) -> None:
-        """Forgets the recorded work, and the memory that it needs."""
+        """Forget the recorded work, and the memory that it needs."""
         _C._reset_graph(self._graph)
 
     def pool(self) -> tuple[int, int]:
-        """The memory of the graph, for `capture_begin` of another one. Raises RuntimeError before a capture."""
+        """Return the memory of the graph, for `capture_begin` of another one. Raises RuntimeError before a capture."""
         return (0, _C._graph_pool(self._graph))
 
 

@@ -23,7 +23,7 @@ def histogram(
     density: bool = False,
     out: tuple[Tensor, Tensor] | None = None,
 ) -> Any:
-    """How many elements lie in each part of a range, as a named tuple (hist, bin_edges).
+    """Return how many elements lie in each part of a range, as a named tuple (hist, bin_edges).
 
     The last part has its upper end. What lies outside, and NaN, is not counted.
 

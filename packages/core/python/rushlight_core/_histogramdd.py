@@ -21,7 +21,7 @@ def histogramdd(
     weight: Tensor | None = None,
     density: bool = False,
 ) -> Any:
-    """How many points lie in each cell of a grid, as a named tuple (hist, bin_edges).
+    """Return how many points lie in each cell of a grid, as a named tuple (hist, bin_edges).
 
     Cells contain their lower sides, the last along a dimension its upper side too. Points outside are not counted.
 

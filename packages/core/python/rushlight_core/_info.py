@@ -160,12 +160,12 @@ channels_last_3d: memory_format = memory_format("channels_last_3d")
 
 
 def is_tensor(obj: Any) -> bool:
-    """Whether `obj` is a Tensor."""
+    """Return whether `obj` is a Tensor."""
     return isinstance(obj, Tensor)
 
 
 def typename(obj: Any) -> str:
-    """The qualified name of an object's type; of a tensor that of its dtype, as in "torch.FloatTensor"."""
+    """Return the qualified name of an object's type; of a tensor that of its dtype, as in "torch.FloatTensor"."""
     if isinstance(obj, Tensor):
         return obj.type()
     module = getattr(obj, "__module__", "") or ""

@@ -14,7 +14,7 @@ _LIBRARY = "librushlight.so"
 
 
 def load_native(package: str, folders: Sequence[str]) -> ModuleType:
-    """Imports `package._C`, after the library of this very package: the linker would take another copy
+    """Import `package._C`, after the library of this very package: the linker would take another copy
     that is loaded already, or that LD_LIBRARY_PATH names, for the same library.
 
     Raises ImportError that says what is wrong: not built, built for another Python, a second copy, another processor, ...

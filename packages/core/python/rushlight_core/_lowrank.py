@@ -39,7 +39,7 @@ def _check(op: str, A: Tensor, q: int, niter: int) -> None:
 def svd_lowrank(
     A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The largest singular values of A, or of A - M, approximately: (U, S, V) with A near U diag(S) V^T.
+    """Return the largest singular values of A, or of A - M, approximately: (U, S, V) with A near U diag(S) V^T.
 
     Args:
         A: matrices of shape (..., m, n).

@@ -10,7 +10,7 @@ from ._C import Tensor, overridable
 def lu(
     A: Tensor, pivot: bool = True, get_infos: bool = False, out: tuple[Tensor, ...] | None = None
 ) -> tuple[Tensor, ...]:
-    """The factors of A = P L U in one tensor, and the rows exchanged; see linalg.lu_factor.
+    """Return the factors of A = P L U in one tensor, and the rows exchanged; see linalg.lu_factor.
 
     Args:
         A: matrices of shape (..., m, n).

@@ -24,7 +24,7 @@ class OtherDtype:
         return self._name
 
     def to_real(self) -> NoReturn:
-        """Raises NotImplementedError."""
+        """Raise NotImplementedError."""
         raise NotImplementedError(f"{self!r}: there are no tensors of this dtype")
 
     to_complex = to_real

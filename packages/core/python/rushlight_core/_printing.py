@@ -36,7 +36,7 @@ def set_printoptions(
     profile: str | None = None,
     sci_mode: bool | None = None,
 ) -> None:
-    """Sets how tensors are printed.
+    """Set how tensors are printed.
 
     Args:
         precision: digits after the decimal point. Default: 4.
@@ -61,7 +61,7 @@ def set_printoptions(
 
 
 def get_printoptions() -> dict[str, Any]:
-    """The options, as keyword arguments for `set_printoptions`."""
+    """Return the options, as keyword arguments for `set_printoptions`."""
     return asdict(_options)
 
 

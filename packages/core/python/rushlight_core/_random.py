@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def manual_seed(seed: int) -> Generator:
-    """Starts the random numbers of every device again from `seed`; returns the default generator.
+    """Seed the generators of all devices, and return the default generator.
 
     A negative seed stands for the unsigned 64-bit number with the same bits.
 
@@ -29,12 +29,12 @@ def seed() -> int:
 
 
 def initial_seed() -> int:
-    """The seed that the default generator started with."""
+    """Return the seed that the default generator started with."""
     return _C.default_generator.initial_seed()
 
 
 def get_rng_state() -> Tensor:
-    """The default generator's state, a uint8 tensor for `set_rng_state`."""
+    """Return the default generator's state, a uint8 tensor for `set_rng_state`."""
     return _C.default_generator.get_state()
 
 
@@ -84,7 +84,7 @@ class stream:  # noqa: N801
 
 
 def get_stream() -> str:
-    """The stream that `stream` chose: `"philox"` or `"torch"`."""
+    """Return the stream that `stream` chose: `"philox"` or `"torch"`."""
     return _C.random_stream()
 
 

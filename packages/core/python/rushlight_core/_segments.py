@@ -22,7 +22,7 @@ def segment_reduce(
     unsafe: bool = False,
     initial: Any = None,
 ) -> Tensor:
-    """Reduces segments of `data` that lie one after the other along `axis`.
+    """Reduce segments of `data` that lie one after the other along `axis`.
 
     Args:
         data: floating point (..., n, ...).

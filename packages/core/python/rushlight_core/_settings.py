@@ -50,12 +50,12 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
 
 
 def are_deterministic_algorithms_enabled() -> bool:
-    """Whether `use_deterministic_algorithms` is on."""
+    """Return whether `use_deterministic_algorithms` is on."""
     return _debug_mode != 0
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
-    """Whether it is on with `warn_only`."""
+    """Return whether it is on with `warn_only`."""
     return _debug_mode == 1
 
 
@@ -80,7 +80,7 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
 
 
 def get_deterministic_debug_mode() -> int:
-    """The number that `set_deterministic_debug_mode` takes."""
+    """Return the number that `set_deterministic_debug_mode` takes."""
     return _debug_mode
 
 
@@ -126,7 +126,7 @@ def get_num_interop_threads() -> int:
 
 
 def set_flush_denormal(mode: bool, /) -> bool:
-    """Whether numbers too small for full precision become zero: returns False, they never do here."""
+    """Return whether numbers too small for full precision become zero: returns False, they never do here."""
     return False
 
 
@@ -148,7 +148,7 @@ def set_default_device(device: Any) -> None:
 
 
 def set_default_tensor_type(t: Any, /) -> None:
-    """Sets the default dtype by an old name of a type, such as "torch.DoubleTensor"; deprecated: `set_default_dtype`.
+    """Set the default dtype by an old name of a type, such as "torch.DoubleTensor"; deprecated: `set_default_dtype`.
 
     Raises:
         TypeError: it is no type of floating-point numbers on the CPU.

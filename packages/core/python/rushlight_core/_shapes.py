@@ -10,7 +10,7 @@ from ._C import Size, Tensor, overridable
 
 
 def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:
-    """The shape that tensors of these shapes broadcast to; an int stands for a vector's.
+    """Return the shape that tensors of these shapes broadcast to; an int stands for a vector's.
 
     Raises:
         RuntimeError: the shapes do not broadcast, or have a negative size.
@@ -35,7 +35,7 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:
 
 @overridable
 def meshgrid(*tensors: Tensor | Sequence[Tensor], indexing: str | None = None) -> tuple[Tensor, ...]:
-    """The coordinates of a grid: tensor i repeats vector i along all other dimensions, without copying.
+    """Return the coordinates of a grid: tensor i repeats vector i along all other dimensions, without copying.
 
     Args:
         tensors: vectors, one by one or in a list.

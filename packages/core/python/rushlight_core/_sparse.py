@@ -55,7 +55,7 @@ def sparse_coo_tensor(
     check_invariants: bool | None = None,
     is_coalesced: bool | None = None,
 ) -> Tensor:
-    """A tensor in coordinate format: `values[k]` at the coordinates `indices[:, k]`, zeros elsewhere.
+    """Return a tensor in coordinate format: `values[k]` at the coordinates `indices[:, k]`, zeros elsewhere.
 
     Args:
         indices: int64 numbers (sparse_dim, nnz); of a nested list the same.
@@ -156,7 +156,7 @@ def coalesce(self: Tensor) -> Tensor:
 
 
 def is_coalesced(self: Tensor) -> bool:
-    """Whether the indices are sorted and distinct, and that is known."""
+    """Return whether the indices are sorted and distinct, and that is known."""
     return _parts(self, "is_coalesced", "torch.sparse_coo")[4]
 
 
@@ -176,7 +176,7 @@ def _values(self: Tensor) -> Tensor:
 
 
 def indices(self: Tensor) -> Tensor:
-    """The indices (sparse_dim, nnz) of a coalesced tensor."""
+    """Return the indices (sparse_dim, nnz) of a coalesced tensor."""
     if not is_coalesced_for("indices", self):
         raise RuntimeError("Cannot get indices on an uncoalesced tensor, please call .coalesce() first")
     return _indices(self)
@@ -187,7 +187,7 @@ def is_coalesced_for(name: str, self: Tensor) -> bool:
 
 
 def values(self: Tensor) -> Tensor:
-    """The values (nnz, ...) of a coalesced tensor, or of one in CSR; gradients flow through."""
+    """Return the values (nnz, ...) of a coalesced tensor, or of one in CSR; gradients flow through."""
     if _parts(self, "values", "")[0] == "torch.sparse_coo" and not is_coalesced_for("values", self):
         raise RuntimeError("Cannot get values on an uncoalesced tensor, please call .coalesce() first")
     return _C._sparse_values(self)
@@ -199,29 +199,29 @@ def crow_indices(self: Tensor) -> Tensor:
 
 
 def col_indices(self: Tensor) -> Tensor:
-    """The column of each value, (nnz)."""
+    """Return the column of each value, (nnz)."""
     return _parts(self, "col_indices", "torch.sparse_csr")[2]
 
 
 def _nnz(self: Tensor) -> int:
-    """How many values are stored."""
+    """Return how many values are stored."""
     return int(_parts(self, "_nnz", "")[3].shape[0])
 
 
 @overridable
 def sparse_dim(self: Tensor) -> int:
-    """How many dimensions the indices name; 0 for a plain tensor."""
+    """Return how many dimensions the indices name; 0 for a plain tensor."""
     parts = _C._sparse_parts(self)
     return 0 if parts is None else 2 if parts[2] is not None else int(parts[1].shape[0])
 
 
 def dense_dim(self: Tensor) -> int:
-    """How many dimensions the values have besides the first; all of a plain tensor."""
+    """Return how many dimensions the values have besides the first; all of a plain tensor."""
     return self.dim() - sparse_dim(self)
 
 
 def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool | None = None) -> Tensor:
-    """A plain tensor of the same values; of a plain tensor the tensor itself.
+    """Return a plain tensor of the same values; of a plain tensor the tensor itself.
 
     Args:
         dtype: the dtype of the result.
@@ -241,7 +241,7 @@ def to_sparse(
     blocksize: Any = None,
     dense_dim: int | None = None,
 ) -> Tensor:
-    """The tensor in a sparse layout, with the elements that are not zero.
+    """Return the tensor in a sparse layout, with the elements that are not zero.
 
     Args:
         sparse_dim: of COO, how many dimensions the indices name; all by default.
@@ -266,12 +266,12 @@ def _default_sparse_dim(self: Tensor) -> int:
 
 
 def to_sparse_coo(self: Tensor) -> Tensor:
-    """The tensor in COO."""
+    """Return the tensor in COO."""
     return to_sparse(self)
 
 
 def to_sparse_csr(self: Tensor, dense_dim: int | None = None) -> Tensor:
-    """The matrix in CSR."""
+    """Return the matrix in CSR."""
     if dense_dim:
         raise NotImplementedError("to_sparse_csr(dense_dim): matrices in CSR have no dense dimensions")
     return _C._sparse_to_csr(self)
@@ -285,6 +285,6 @@ def sparse_mask(self: Tensor, mask: Tensor) -> Tensor:
 
 
 def smm(self: Tensor, mat: Tensor) -> Tensor:
-    """The product of this sparse matrix and `mat`, as a sparse matrix."""
+    """Return the product of this sparse matrix and `mat`, as a sparse matrix."""
     product = _C.mm(self, mat)
     return product if product.is_sparse else to_sparse(product)

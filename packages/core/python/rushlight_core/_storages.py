@@ -12,7 +12,7 @@ from ._C import Tensor, UntypedStorage
 
 
 def from_file(filename: str | os.PathLike[str], shared: bool = False, nbytes: int = 0) -> UntypedStorage:
-    """A file as memory, of which a page is read when it is first used.
+    """Return a file as memory, of which a page is read when it is first used.
 
     Args:
         filename: the file.
@@ -42,12 +42,12 @@ def from_file(filename: str | os.PathLike[str], shared: bool = False, nbytes: in
 
 
 def tensor_of_bytes(storage: UntypedStorage) -> Tensor:
-    """The memory as a tensor of bytes."""
+    """Return the memory as a tensor of bytes."""
     return _C._tensor_over(storage, _C.uint8, (storage.nbytes(),), (1,), 0)
 
 
 def getitem(self: UntypedStorage, index: Any) -> Any:
-    """A byte, or for a slice without steps the same memory from there to there."""
+    """Return a byte, or for a slice without steps the same memory from there to there."""
     if not isinstance(index, slice):
         return tensor_of_bytes(self)[index].item()
     start, stop, step = index.indices(self.nbytes())

@@ -53,11 +53,11 @@ class Stream:
         return self
 
     def query(self) -> bool:
-        """Whether all work that was queued on it is done."""
+        """Return whether all work that was queued on it is done."""
         return self.device.type == "cpu" or _C._query_stream(self.device, self.stream_id)
 
     def synchronize(self) -> None:
-        """Waits until all work that was queued on it is done. Errors of that work are raised here."""
+        """Wait until all work that was queued on it is done. Errors of that work are raised here."""
         if self.device.type != "cpu":
             _C._synchronize_stream(self.device, self.stream_id)
 
@@ -71,7 +71,7 @@ class Stream:
             self.wait_event(stream.record_event())
 
     def record_event(self, event: Event | None = None) -> Event:
-        """Sets an event's mark, or a new event's, behind all work that is queued now, and returns the event."""
+        """Set an event's mark, or a new event's, behind all work that is queued now, and returns the event."""
         event = Event(self.device) if event is None else event
         event.record(self)
         return event
@@ -126,7 +126,7 @@ class Event:
         )
 
     def record(self, stream: Stream | None = None) -> None:
-        """Sets the mark behind all work that is queued on the stream, the current one unless said otherwise."""
+        """Set the mark behind all work that is queued on the stream, the current one unless said otherwise."""
         if self._event is not None:
             stream = self._checked("record", stream)
             _C._record_event(self._event, stream.stream_id)
@@ -138,16 +138,16 @@ class Event:
             _C._wait_event(self._event, stream.device, stream.stream_id)
 
     def query(self) -> bool:
-        """Whether the work before the mark is done; True where none was set."""
+        """Return whether the work before the mark is done; True where none was set."""
         return self._event is None or _C._query_event(self._event)
 
     def synchronize(self) -> None:
-        """Waits until the work before the mark is done. Errors of that work are raised here."""
+        """Wait until the work before the mark is done. Errors of that work are raised here."""
         if self._event is not None:
             _C._synchronize_event(self._event)
 
     def elapsed_time(self, end_event: Event) -> float:
-        """The time in milliseconds from this mark to that of `end_event`; both were made with `enable_timing`.
+        """Return the time in milliseconds from this mark to that of `end_event`; both were made with `enable_timing`.
 
         Raises:
             ValueError: one of them measures no time or has no mark.
@@ -170,7 +170,7 @@ class Event:
 
 
 def current_stream(device: DeviceLike | None = None) -> Stream:
-    """The stream on which this thread queues work for a device."""
+    """Return the stream on which this thread queues work for a device."""
     where = _of(device)
     return Stream._existing(where, 0 if where.type == "cpu" else _C._current_stream(where))
 

@@ -35,12 +35,12 @@ def sym_int(a: Any) -> int:
 
 
 def sym_max(a: Any, b: Any) -> Any:
-    """The larger number; a float if one of them is."""
+    """Return the larger number; a float if one of them is."""
     return _joint(max(a, b), a, b)
 
 
 def sym_min(a: Any, b: Any) -> Any:
-    """The smaller number; a float if one of them is."""
+    """Return the smaller number; a float if one of them is."""
     return _joint(min(a, b), a, b)
 
 
@@ -68,12 +68,12 @@ def sym_ite(b: bool, t: Any, f: Any) -> Any:
 
 
 def sym_sum(*args: Any) -> Any:
-    """The sum of several numbers, given one by one or in a list."""
+    """Return the sum of several numbers, given one by one or in a list."""
     return sum(args[0] if len(args) == 1 and isinstance(args[0], Iterable) else args)
 
 
 def sym_sqrt(a: Any) -> float:
-    """The square root."""
+    """Return the square root."""
     return math.sqrt(a)
 
 
@@ -84,12 +84,12 @@ def _assert(condition: Any, message: str) -> None:
 
 
 def _check(cond: Any, message: Any = None) -> None:
-    """Raises RuntimeError with message() where `cond` is false."""
+    """Raise RuntimeError with message() where `cond` is false."""
     if not cond:
         raise RuntimeError(message() if callable(message) else message or "a check failed")
 
 
 def _assert_async(condition: Any, message: str = "") -> None:
-    """Raises RuntimeError where a tensor of one truth is false. The host waits for it."""
+    """Raise RuntimeError where a tensor of one truth is false. The host waits for it."""
     if not bool(condition):
         raise RuntimeError(message or "an assertion of a tensor's truth failed")

@@ -18,7 +18,7 @@ def unique(
     return_counts: bool = False,
     dim: int | None = None,
 ) -> Any:
-    """The distinct elements of a tensor, or its distinct slices along `dim`, in rising order.
+    """Return the distinct elements of a tensor, or its distinct slices along `dim`, in rising order.
 
     Every NaN is distinct, and last.
 
@@ -38,7 +38,7 @@ def unique(
 def unique_consecutive(
     input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
-    """The elements of a tensor, or its slices along `dim`, of which equal neighbours become one.
+    """Return the elements of a tensor, or its slices along `dim`, of which equal neighbours become one.
 
     Args:
         return_inverse: also to which of them each element (of the shape of `input`), or slice, belongs.

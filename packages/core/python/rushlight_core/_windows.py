@@ -47,7 +47,7 @@ def bartlett_window(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """A triangle from 0 to 1 and back: 1 - |2x - 1|.
+    """Return a triangle from 0 to 1 and back: 1 - |2x - 1|.
 
     Args:
         window_length: the number of elements, in one dimension.

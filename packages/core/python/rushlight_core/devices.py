@@ -41,7 +41,7 @@ _missing: set[str] = set()
 
 
 def load_backend(path: str | os.PathLike[str]) -> str:
-    """Attaches the device backend in a shared library and returns its name: the device type that users write.
+    """Attach the device backend in a shared library, and return its name, which is the device type.
 
     A process has one backend of a name beside CUDA's; loading the same one again does nothing.
 
@@ -52,7 +52,7 @@ def load_backend(path: str | os.PathLike[str]) -> str:
 
 
 def find_backend(name: str) -> bool:
-    """Attaches the backend of that name if an installed package offers one, and says whether it did.
+    """Attach the backend of that name if an installed package offers one, and says whether it did.
 
     Raises RuntimeError where the backend is installed and cannot be used.
     """
@@ -69,27 +69,27 @@ def find_backend(name: str) -> bool:
 
 
 def device_count(type: DeviceLike) -> int:
-    """How many devices of a type ("cpu", "cuda", a backend's name) there are; 0 while it has no backend."""
+    """Return how many devices of a type ("cpu", "cuda", a backend's name) there are; 0 while it has no backend."""
     return _C._device_count(type)
 
 
 def current_device(type: DeviceLike) -> _device:
-    """The device that a type without an index stands for on this thread; at first the one of index 0."""
+    """Return the device that a type without an index stands for on this thread; at first the one of index 0."""
     return _C._current_device(type)
 
 
 def set_device(device: DeviceLike) -> None:
-    """Makes `device` the one that its type stands for on this thread. Raises RuntimeError for one that is not there."""
+    """Make `device` the one that its type stands for on this thread. Raises RuntimeError for one that is not there."""
     _C._set_device(device)
 
 
 def synchronize(device: DeviceLike) -> None:
-    """Waits until a device has done all its work. Errors of that work are raised here. The CPU is never behind."""
+    """Wait until a device has done all its work. Errors of that work are raised here. The CPU is never behind."""
     _C._synchronize(device)
 
 
 def is_current_stream_capturing(device: DeviceLike) -> bool:
-    """Whether work that this thread queues for a device is recorded in a graph instead of being done."""
+    """Return whether work that this thread queues for a device is recorded in a graph instead of being done."""
     return _C._is_capturing(device)
 
 
@@ -157,7 +157,7 @@ def memory_stats(device: DeviceLike) -> dict[str, int]:
 
 
 def reset_peak_memory_stats(device: DeviceLike) -> None:
-    """Makes the peaks of `memory_stats` what is held now."""
+    """Make the peaks of `memory_stats` what is held now."""
     _C._reset_peak_memory_stats(device)
 
 
@@ -167,10 +167,10 @@ def memory_snapshot(device: DeviceLike) -> str:
 
 
 def empty_cache(device: DeviceLike) -> None:
-    """Gives the memory that no tensor uses back to the device, after waiting for streams that still do."""
+    """Give the memory that no tensor uses back to the device, after waiting for streams that still do."""
     _C._empty_cache(device)
 
 
 def set_memory_limit(device: DeviceLike, nbytes: int) -> int:
-    """Takes at most so many bytes from the device; 0 means all that it has. Returns the former limit."""
+    """Take at most so many bytes from the device; 0 means all that it has. Returns the former limit."""
     return _C._set_memory_limit(device, nbytes)

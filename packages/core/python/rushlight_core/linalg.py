@@ -107,5 +107,5 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
 
 @overridable
 def trace(x: Tensor, /, *, offset: int = 0, dtype: dtype | None = None) -> Tensor:
-    """The sums of the matrices' diagonals, or of those `offset` above them."""
+    """Return the sums of the matrices' diagonals, or of those `offset` above them."""
     return _diagonal(x, offset, -2, -1).sum(-1, dtype=dtype)

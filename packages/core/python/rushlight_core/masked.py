@@ -52,7 +52,7 @@ def sum(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The sum of the kept elements, 0 where there is none.
+    """Return the sum of the kept elements, 0 where there is none.
 
     Args:
         input: a tensor of any shape and dtype.
@@ -83,7 +83,7 @@ def prod(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The product of the kept elements, 1 where there is none. Arguments: see :func:`sum`."""
+    """Return the product of the kept elements, 1 where there is none. Arguments: see :func:`sum`."""
     dims = _dims("prod", dim, input)
     result = _fill("prod", input, mask, 1).to(_dtype_of_sum(input) if dtype is None else dtype)
     for one in reversed(dims):
@@ -93,7 +93,7 @@ def prod(
 
 @overridable
 def cumsum(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
-    """The sums of the kept elements up to each place along `dim`.
+    """Return the sums of the kept elements up to each place along `dim`.
 
     Args:
         input: a tensor of any shape.
@@ -106,7 +106,7 @@ def cumsum(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = 
 
 @overridable
 def cumprod(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
-    """The products of the kept elements up to each place along `dim`. Arguments: see :func:`cumsum`."""
+    """Return the products of the kept elements up to each place along `dim`. Arguments: see :func:`cumsum`."""
     return _cumulative("cumprod", _C.cumprod, input, dim, dtype, mask, 1)
 
 
@@ -119,7 +119,7 @@ def amax(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The largest of the kept elements; where there is none, the smallest value of the dtype of `input`.
+    """Return the largest of the kept elements; where there is none, the smallest value of the dtype of `input`.
 
     Arguments: see :func:`sum`; `dtype` is by default that of `input`, which must be real.
     """
@@ -137,7 +137,7 @@ def amin(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The smallest of the kept elements; where there is none, the largest value of the dtype of `input`.
+    """Return the smallest of the kept elements; where there is none, the largest value of the dtype of `input`.
 
     Arguments: see :func:`amax`.
     """
@@ -155,7 +155,7 @@ def argmax(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The index of the largest of the kept elements, 0 where there is none.
+    """Return the index of the largest of the kept elements, 0 where there is none.
 
     Args:
         input: a tensor of a real dtype.
@@ -177,7 +177,7 @@ def argmin(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The index of the smallest of the kept elements, 0 where there is none. Arguments: see :func:`argmax`."""
+    """Return the index of the smallest of the kept elements, 0 where there is none. Arguments: see :func:`argmax`."""
     return _index("argmin", input, dim, keepdim, dtype, mask)
 
 
@@ -190,7 +190,7 @@ def mean(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The mean of the kept elements, NaN where there is none.
+    """Return the mean of the kept elements, NaN where there is none.
 
     Arguments: see :func:`sum`; `dtype` is by default that of `input`.
 
@@ -208,7 +208,7 @@ def mean(
 def median(
     input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None
 ) -> Tensor:
-    """The median of the kept elements along a dimension: of an even number, the lower of the two in the middle.
+    """Return the median of the kept elements along a dimension: of an even number, the lower of the two in the middle.
 
     NaN counts as left out; where no element is kept the median is NaN.
 
@@ -240,7 +240,7 @@ def median(
 def logsumexp(
     input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None
 ) -> Tensor:
-    """The logarithm of the sum of the exponentials of the kept elements, -inf where there is none.
+    """Return the logarithm of the sum of the exponentials of the kept elements, -inf where there is none.
 
     Arguments: see :func:`sum`; `dtype` is by default that of `input`.
     """
@@ -281,7 +281,7 @@ def norm(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The norm of order `ord` of the kept elements; where there is none, 0, or inf for the order -inf.
+    """Return the norm of order `ord` of the kept elements; where there is none, 0, or inf for the order -inf.
 
     Args:
         input: a tensor of a floating-point or complex dtype.
@@ -354,7 +354,7 @@ def softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None =
 
 @overridable
 def log_softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
-    """The logarithm of :func:`softmax`, -inf for what is left out. Arguments: see there."""
+    """Return the logarithm of :func:`softmax`, -inf for what is left out. Arguments: see there."""
     kept, dim = _for_softmax("log_softmax", input, dim, mask)
     return _C.log_softmax(kept, dim, dtype=input.dtype if dtype is None else dtype)
 
@@ -453,7 +453,7 @@ def _limit(name: str, input: Tensor, infinity: float, end: str) -> float:
 
 
 def _count(name: str, input: Tensor, dim: Dims, keepdim: bool | None, mask: Tensor | None) -> Tensor:
-    """How many elements are kept."""
+    """Return how many elements are kept."""
     if mask is None:
         mask = _C.ones((), dtype=_C.bool, device=input.device)
     return _C.sum(_mask(name, input, mask), _dims(name, dim, input), bool(keepdim))

@@ -40,14 +40,14 @@ _asking = _local()  # per thread: the functions that objects are being asked for
 
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
-    """Whether an argument's class answers operators itself. For functions that are written in Python."""
+    """Return whether an argument's class answers operators itself. For functions that are written in Python."""
     return _C._overrides_enabled() and any(_overrides(type(argument)) for argument in relevant_args)
 
 
 def handle_torch_function(
     public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any
 ) -> Any:
-    """Lets the classes of `relevant_args` answer `public_api(*args, **kwargs)`.
+    """Let the classes of `relevant_args` answer `public_api(*args, **kwargs)`.
 
     Raises TypeError when all of them return NotImplemented.
     """
@@ -63,7 +63,7 @@ def handle_torch_function(
 
 
 def is_tensor_like(inp: Any) -> bool:
-    """Whether `inp` is a Tensor, or defines `__torch_function__`."""
+    """Return whether `inp` is a Tensor, or defines `__torch_function__`."""
     return isinstance(inp, Tensor) or hasattr(type(inp), "__torch_function__")
 
 

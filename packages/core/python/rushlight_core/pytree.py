@@ -25,7 +25,7 @@ class SequenceKey:
         return f"[{self.idx!r}]"
 
     def get(self, sequence: Any) -> Any:
-        """The part at this place."""
+        """Return the part at this place."""
         return sequence[self.idx]
 
 
@@ -39,7 +39,7 @@ class MappingKey:
         return f"[{self.key!r}]"
 
     def get(self, mapping: Any) -> Any:
-        """The part at this place."""
+        """Return the part at this place."""
         return mapping[self.key]
 
 
@@ -53,7 +53,7 @@ class GetAttrKey:
         return f".{self.name}"
 
     def get(self, obj: Any) -> Any:
-        """The part at this place."""
+        """Return the part at this place."""
         return getattr(obj, self.name)
 
 
@@ -170,7 +170,7 @@ def register_pytree_node(
     flatten_with_keys_fn: Callable[[Any], tuple[list[tuple[Any, Any]], Context]] | None = None,
     **options: Any,
 ) -> None:
-    """Makes instances of `cls` containers: `flatten_fn` gives their parts and a context, of which `unflatten_fn` makes
+    """Make instances of `cls` containers: `flatten_fn` gives their parts and a context, of which `unflatten_fn` makes
     them again. Other arguments, which are for writing trees into files, are accepted.
 
     Raises:
@@ -212,7 +212,7 @@ class TreeSpec:
     children_specs: list[TreeSpec]
 
     def is_leaf(self) -> bool:
-        """Whether it is a leaf's."""
+        """Return whether it is a leaf's."""
         return self.type is None
 
     @property
@@ -226,7 +226,7 @@ class TreeSpec:
         return len(self.children_specs)
 
     def unflatten(self, leaves: Iterable[Any]) -> PyTree:
-        """The container with these leaves."""
+        """Return the container with these leaves."""
         return tree_unflatten(leaves, self)
 
     def __str__(self) -> str:
@@ -260,7 +260,7 @@ _LEAF = LeafSpec()
 
 
 def tree_flatten(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) -> tuple[list[Any], TreeSpec]:
-    """The leaves from left to right, and the container's shape. What `is_leaf` is true of is not taken apart."""
+    """Return the leaves from left to right, and the container's shape. What `is_leaf` is true of is not taken apart."""
     leaves: list[Any] = []
 
     def walk(node: Any) -> TreeSpec:
@@ -276,7 +276,7 @@ def tree_flatten(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) 
 
 
 def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> PyTree:
-    """The container of this shape with these leaves.
+    """Return the container of this shape with these leaves.
 
     Raises:
         ValueError: there are more or fewer leaves than it has places.
@@ -300,7 +300,7 @@ def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> PyTree:
 def tree_flatten_with_path(
     tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None
 ) -> tuple[list[tuple[KeyPath, Any]], TreeSpec]:
-    """The leaves with their places, and the container's shape."""
+    """Return the leaves with their places, and the container's shape."""
     found: list[tuple[KeyPath, Any]] = []
 
     def walk(node: Any, path: KeyPath) -> TreeSpec:
@@ -327,14 +327,14 @@ def tree_flatten_with_path(
 def tree_map_with_path(
     func: Callable[..., Any], tree: PyTree, *rests: PyTree, is_leaf: Callable[[PyTree], bool] | None = None
 ) -> PyTree:
-    """The container with func(place, leaf, leaves of the others there…) in the place of each leaf."""
+    """Return the container with func(place, leaf, leaves of the others there…) in the place of each leaf."""
     found, spec = tree_flatten_with_path(tree, is_leaf)
     others = [_up_to(spec, rest) for rest in rests]
     return tree_unflatten([func(*one, *row) for one, *row in zip(found, *others, strict=True)], spec)
 
 
 def keystr(kp: KeyPath) -> str:
-    """A place as Python writes it: `["layers"][0]`."""
+    """Return a place as Python writes it: `["layers"][0]`."""
     return "".join(map(str, kp))
 
 
@@ -344,19 +344,19 @@ def tree_iter(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) -> 
 
 
 def tree_leaves(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) -> list[Any]:
-    """The leaves from left to right."""
+    """Return the leaves from left to right."""
     return tree_flatten(tree, is_leaf)[0]
 
 
 def tree_structure(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) -> TreeSpec:
-    """The container's shape."""
+    """Return the container's shape."""
     return tree_flatten(tree, is_leaf)[1]
 
 
 def tree_map(
     func: Callable[..., Any], tree: PyTree, *rests: PyTree, is_leaf: Callable[[PyTree], bool] | None = None
 ) -> PyTree:
-    """The container with func(leaf, leaves of the others at its place…) in the place of each leaf."""
+    """Return the container with func(leaf, leaves of the others at its place…) in the place of each leaf."""
     leaves, spec = tree_flatten(tree, is_leaf)
     others = [_up_to(spec, rest) for rest in rests]
     return tree_unflatten([func(*row) for row in zip(leaves, *others, strict=True)], spec)
@@ -408,13 +408,13 @@ def broadcast_prefix(prefix: PyTree, spec: TreeSpec) -> list[Any] | None:
 def tree_map_(
     func: Callable[..., Any], tree: PyTree, *rests: PyTree, is_leaf: Callable[[PyTree], bool] | None = None
 ) -> PyTree:
-    """Calls func as `tree_map` does, and gives `tree` itself."""
+    """Call func as `tree_map` does, and return `tree` itself."""
     tree_map(func, tree, *rests, is_leaf=is_leaf)
     return tree
 
 
 def map_only(kind: Any, /) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
-    """A decorator: the function for instances of a class, or of what a predicate is true of; others stay."""
+    """Return a decorator: the function for instances of a class, or of what a predicate is true of; others stay."""
     wanted = (lambda x: isinstance(x, kind)) if isinstance(kind, (type, tuple)) else kind
     return lambda func: lambda x: func(x) if wanted(x) else x
 
@@ -434,20 +434,20 @@ def tree_map_only_(
 
 
 def tree_all(pred: Callable[[Any], bool], tree: PyTree) -> bool:
-    """Whether it is true of all leaves."""
+    """Return whether it is true of all leaves."""
     return all(map(pred, tree_leaves(tree)))
 
 
 def tree_any(pred: Callable[[Any], bool], tree: PyTree) -> bool:
-    """Whether it is true of a leaf."""
+    """Return whether it is true of a leaf."""
     return any(map(pred, tree_leaves(tree)))
 
 
 def tree_all_only(kind: Any, /, pred: Callable[[Any], bool], tree: PyTree) -> bool:
-    """Whether it is true of all leaves of a class."""
+    """Return whether it is true of all leaves of a class."""
     return all(pred(leaf) for leaf in tree_leaves(tree) if isinstance(leaf, kind))
 
 
 def tree_any_only(kind: Any, /, pred: Callable[[Any], bool], tree: PyTree) -> bool:
-    """Whether it is true of a leaf of a class."""
+    """Return whether it is true of a leaf of a class."""
     return any(pred(leaf) for leaf in tree_leaves(tree) if isinstance(leaf, kind))

@@ -28,7 +28,7 @@ def _is_sparse(t: Any) -> bool:
 
 @overridable
 def mm(mat1: Tensor, mat2: Tensor) -> Tensor:
-    """The product of two matrices of which one is sparse, or both: then the result is sparse.
+    """Return the product of two matrices of which one is sparse, or both: then the result is sparse.
 
     Gradients for a sparse matrix are sparse, with its places.
     """
@@ -43,7 +43,7 @@ def spmm(mat1: Tensor, mat2: Tensor) -> Tensor:
 
 @overridable
 def smm(input: Tensor, mat2: Tensor) -> Tensor:
-    """The product of a sparse matrix and `mat2`, as a sparse matrix."""
+    """Return the product of a sparse matrix and `mat2`, as a sparse matrix."""
     return _sparse.smm(input, mat2)
 
 
@@ -97,7 +97,7 @@ def softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
 
 @overridable
 def log_softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
-    """The logarithm of :func:`softmax`."""
+    """Return the logarithm of :func:`softmax`."""
     if not _is_sparse(input):
         raise RuntimeError("sparse.log_softmax(input): needs a sparse tensor, got layout torch.strided")
     return _C.log_softmax(input, dim, dtype=dtype)
@@ -105,7 +105,7 @@ def log_softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
 
 @overridable
 def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) -> Tensor:
-    """A sparse matrix with `diagonals[i]` along the diagonal `offsets[i]`, element j in column j.
+    """Return a sparse matrix with `diagonals[i]` along the diagonal `offsets[i]`, element j in column j.
 
     Args:
         diagonals: (n, length), or (length) for one diagonal.
@@ -143,17 +143,17 @@ class check_sparse_tensor_invariants:  # noqa: N801
 
     @staticmethod
     def is_enabled() -> bool:
-        """Whether they are on."""
+        """Return whether they are on."""
         return _sparse.checks_are_on
 
     @staticmethod
     def enable() -> None:
-        """Turns the checks on."""
+        """Turn the checks on."""
         _sparse.checks_are_on = True
 
     @staticmethod
     def disable() -> None:
-        """Turns the checks off."""
+        """Turn the checks off."""
         _sparse.checks_are_on = False
 
     def __enter__(self) -> None:

@@ -32,7 +32,7 @@ _GAINS = {
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """The factor by which weights in front of `nonlinearity` are scaled to keep the variance of its output.
+    """Return the factor by which weights in front of `nonlinearity` are scaled to keep the variance of its output.
 
     `param` is the negative slope of "leaky_relu", 0.01 by default.
     """
@@ -58,7 +58,7 @@ def _outside_autograd(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 def _fans(function: str, tensor: Tensor) -> tuple[int, int]:
-    """How many inputs and outputs one unit of a weight (out, in, *kernel) is connected to."""
+    """Return how many inputs and outputs one unit of a weight (out, in, *kernel) is connected to."""
     if tensor.dim() < 2:
         raise ValueError(
             f"{function}(tensor): got {tensor.dim()} dimensions, needs at least 2 (out, in, ...)"

@@ -33,7 +33,7 @@ class LazyModuleMixin:
         raise NotImplementedError(f"{type(self).__name__} does not define initialize_parameters")
 
     def has_uninitialized_params(self) -> bool:
-        """Whether a parameter or buffer of this module, its children not counted, has no shape yet."""
+        """Return whether a parameter or buffer of this module, its children not counted, has no shape yet."""
         own = (*self._parameters.values(), *self._buffers.values())  # type: ignore[attr-defined]
         return any(is_lazy(tensor) for tensor in own)
 

@@ -399,7 +399,7 @@ class Module(Traversal, Hooks, State):
         return self
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Leaves the module as it is, and warns the first time: there is no compiler, see `rushlight.compile`."""
+        """Leave the module as it is, and warn the first time: there is no compiler, see `rushlight.compile`."""
         core.compile(self, *args, **kwargs)
 
     def train(self, mode: bool = True) -> Self:

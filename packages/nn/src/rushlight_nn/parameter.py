@@ -202,7 +202,7 @@ class UninitializedTensorMixin:
 
 
 def is_lazy(param: Any) -> bool:
-    """Whether `param` is a parameter or buffer without a shape."""
+    """Return whether `param` is a parameter or buffer without a shape."""
     return isinstance(param, UninitializedTensorMixin)
 
 
@@ -275,7 +275,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Buffer):
 
 
 def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
-    """The arguments among `kwargs` that functions such as `empty` take, for layers that hand theirs on.
+    """Return the arguments among `kwargs` that functions such as `empty` take, for layers that hand theirs on.
 
     They are `device`, `dtype` and `memory_format`; a dictionary `factory_kwargs` among them may hold them instead.
 

@@ -39,7 +39,7 @@ class Registry(dict[str, Any]):
         self._owner = weakref.ref(owner)
 
     def belongs_to(self, module: Any) -> bool:
-        """Whether changes of this table show in `module`."""
+        """Return whether changes of this table show in `module`."""
         return self._owner() is module
 
     def _unmirror(self, name: str, value: Any) -> None:

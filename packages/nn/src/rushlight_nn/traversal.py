@@ -107,7 +107,7 @@ class Traversal:
                 yield from child.named_modules(seen, start + name, remove_duplicate)
 
     def get_submodule(self, target: str) -> Module:
-        """The module at the dotted path `target`; the empty path is the module itself.
+        """Return the module at the dotted path `target`; the empty path is the module itself.
 
         Raises:
             AttributeError: there is nothing at `target`, or it is no module.
@@ -135,7 +135,7 @@ class Traversal:
         setattr(parent, name, module)
 
     def get_parameter(self, target: str) -> Parameter:
-        """The parameter at the dotted path `target`.
+        """Return the parameter at the dotted path `target`.
 
         Raises:
             AttributeError: there is nothing at `target`, or it is no parameter.
@@ -143,7 +143,7 @@ class Traversal:
         return self._get_member("_parameters", "parameter", target)
 
     def get_buffer(self, target: str) -> Tensor:
-        """The buffer at the dotted path `target`.
+        """Return the buffer at the dotted path `target`.
 
         Raises:
             AttributeError: there is nothing at `target`, or it is no buffer.

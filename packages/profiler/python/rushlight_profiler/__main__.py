@@ -34,7 +34,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(command: list[str]) -> int:
-    """Runs what the command line names and prints the table, also where the program raises or exits.
+    """Run what the command line names and prints the table, also where the program raises or exits.
 
     Returns 0, or 2 where there is no such file. An exception of the program, SystemExit too, is raised on.
     """

@@ -275,7 +275,7 @@ class EventList(list[Any]):
         return EventList(groups.values(), profile_memory=self.profile_memory, dropped=self.dropped)
 
     def total_average(self) -> FunctionEventAvg:
-        """The sum over all events, under the name "Total"."""
+        """Return the sum over all events, under the name "Total"."""
         if not self:
             raise RuntimeError("total_average(): no event was recorded")
         total = FunctionEventAvg(self[0])
@@ -294,7 +294,7 @@ class EventList(list[Any]):
         header: str | None = None,
         top_level_events_only: bool = False,
     ) -> str:
-        """The events as text, a row for each.
+        """Return the events as text, a row for each.
 
         `sort_by`: "cpu_time", "cpu_time_total", "self_cpu_time_total", "cpu_memory_usage",
         "self_cpu_memory_usage", "flops", "nbytes" or "count", the greatest first; None keeps the order.
@@ -325,7 +325,7 @@ class EventList(list[Any]):
 
 
 def _is_transposed(convolution: FunctionEvent, operators: dict[int, FunctionEvent]) -> bool:
-    """Whether it was called by `conv_transpose1d` or one of its kin; of a backward whether its operator was."""
+    """Return whether it was called by `conv_transpose1d` or a similar operator; of a backward whether its operator was."""
     caller = convolution.cpu_parent
     if caller is not None and caller.kind == "node" and caller.sequence_nr in operators:
         caller = operators[caller.sequence_nr].cpu_parent

@@ -37,7 +37,7 @@ class Recording:
         )
 
     def events(self) -> EventList:
-        """A FunctionEvent for each operator, node and annotation, in the order in which they began."""
+        """Return a FunctionEvent for each operator, node and annotation, in the order in which they began."""
         return self._events
 
     def key_averages(
@@ -64,32 +64,32 @@ class Recording:
         return points
 
     def write_to(self, sink: Sink) -> None:
-        """Gives everything to a sink."""
+        """Give everything to a sink."""
         sink.begin(self.header)
         for event in self.raw:
             sink.event(event)
         sink.end()
 
     def export(self, path: str, format: str = "chrome") -> None:
-        """Writes a file: "chrome", "json_lines", "html", or what an installed package names in the entry
+        """Write a file: "chrome", "json_lines", "html", or what an installed package names in the entry
         point group `rushlight.profiler`. A path that ends with .gz is compressed. Raises ValueError for
         another format."""
         self.write_to(make_sink(format, path))
 
     def export_chrome_trace(self, path: str) -> None:
-        """Writes the events for Perfetto (ui.perfetto.dev) or chrome://tracing."""
+        """Write the events for Perfetto (ui.perfetto.dev) or chrome://tracing."""
         self.export(path, "chrome")
 
     def export_json_lines(self, path: str) -> None:
-        """Writes one JSON object to a line, for other programs; `rushlight_profiler.load` reads it."""
+        """Write one JSON object to a line, for other programs; `rushlight_profiler.load` reads it."""
         self.export(path, "json_lines")
 
     def export_html(self, path: str) -> None:
-        """Writes one page that needs nothing else: table, advice, memory and timeline."""
+        """Write one page that needs nothing else: table, advice, memory and timeline."""
         self.export(path, "html")
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
-        """Writes "function;function;... microseconds" to a line for each Python stack, for flame graphs.
+        """Write "function;function;... microseconds" to a line for each Python stack, for flame graphs.
         `metric`: "self_cpu_time_total". Raises RuntimeError if stacks were not recorded, ValueError for
         another metric."""
         if metric != "self_cpu_time_total":
@@ -104,7 +104,7 @@ class Recording:
         _write(path, (f"{line} {round(us)}\n" for line, us in sums.items() if round(us)))
 
     def export_memory_timeline(self, path: str, device: str = "cpu") -> None:
-        """Writes memory in use over time: the page of `export_html` for .html, else JSON, [[microseconds...],
+        """Write memory in use over time: the page of `export_html` for .html, else JSON, [[microseconds...],
         [bytes...]]. Raises RuntimeError if memory was not recorded."""
         if not self.header.metadata.get("profile_memory"):
             raise RuntimeError(

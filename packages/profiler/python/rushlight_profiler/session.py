@@ -40,14 +40,14 @@ class ProfilerActivity(IntEnum):
 
 
 def supported_activities() -> set[ProfilerActivity]:
-    """The activities that can be recorded here."""
+    """Return the activities that can be recorded here."""
     return {ProfilerActivity.CPU}
 
 
 def schedule(
     *, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, skip_first_wait: int = 0
 ) -> Callable[[int], ProfilerAction]:
-    """A schedule for `profile`: skips `skip_first` steps, then repeats cycles of `wait` steps that are not
+    """Return a schedule for `profile`: skips `skip_first` steps, then repeats cycles of `wait` steps that are not
     recorded, `warmup` steps whose records are thrown away and `active` steps that are recorded; `repeat`
     cycles, or, if 0, without end. With `skip_first_wait` the first cycle does not wait. Raises ValueError for
     numbers that make no schedule."""
@@ -153,7 +153,7 @@ class profile:  # noqa: N801  PyTorch's name
     # --- when -----------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begins with step 0. Raises RuntimeError while this or another profile records."""
+        """Begin with step 0. Raises RuntimeError while this or another profile records."""
         if self._active:
             raise RuntimeError("profile.start(): it has been started already")
         self.step_num = 0
@@ -262,7 +262,7 @@ class profile:  # noqa: N801  PyTorch's name
     # --- what was recorded ----------------------------------------------------------------------------------
 
     def add_metadata(self, key: str, value: str) -> None:
-        """Keeps a text of the user's with the windows that end from now on."""
+        """Keep a text of the user's with the windows that end from now on."""
         self._metadata[key] = value
 
     def add_metadata_json(self, key: str, value: str) -> None:
@@ -332,7 +332,7 @@ class profile:  # noqa: N801  PyTorch's name
 def trace_handler(
     folder: str, format: str = "chrome", worker_name: str | None = None, suffix: str | None = None
 ) -> Callable[[profile], None]:
-    """An `on_trace_ready` that writes each window to a file of its own in `folder`, named after the worker
+    """Return an `on_trace_ready` that writes each window to a file of its own in `folder`, named after the worker
     (by default host and process) and the time."""
     endings = {"chrome": ".pt.trace.json", "json_lines": ".jsonl", "html": ".html"}
     ending = endings.get(format, f".{format}") if suffix is None else suffix

@@ -9,7 +9,7 @@ __all__ = ["parallel_info", "show"]
 
 
 def show() -> str:
-    """A text for reports of errors. It names no flag of PyTorch's build."""
+    """Return a text for reports of errors. It names no flag of PyTorch's build."""
     from rushlight.backends import cpu, mkldnn
 
     return (
@@ -20,5 +20,5 @@ def show() -> str:
 
 
 def parallel_info() -> str:
-    """How many threads compute."""
+    """Return how many threads compute."""
     return f"at::get_num_threads() : {_core.get_num_threads()}\n"

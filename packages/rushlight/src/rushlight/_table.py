@@ -267,7 +267,7 @@ MODULES |= {
 
 
 def stub(name: str) -> str:
-    """The text of the stub of a module of the table."""
+    """Return the text of the stub of a module of the table."""
     lines = [f'"""{_docstring(name)}"""', ""]
     added: list[str] = []
     whole = None

@@ -23,7 +23,7 @@ def names_of(package: ModuleType) -> Callable[[str], object]:
 
 
 def load_namesakes(module: str, *names: str) -> None:
-    """Loads files of a module that have a function's name, and leaves the name to the function.
+    """Load files of a module that have a function's name, and leaves the name to the function.
 
     Once a file is loaded, no later import puts it in the function's place.
     """

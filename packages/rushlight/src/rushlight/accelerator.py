@@ -22,7 +22,7 @@ __all__ = [
 
 
 def get_device_module(device: Any = None) -> Any:
-    """The module that is asked about a device: `rushlight.cpu` or `rushlight.cuda`.
+    """Return the module that is asked about a device: `rushlight.cpu` or `rushlight.cuda`.
 
     Raises:
         RuntimeError: there is none for such a device.
@@ -55,12 +55,12 @@ def _device(function: str, device: Any = None) -> core.device:
 
 
 def is_available() -> bool:
-    """Whether there is one."""
+    """Return whether there is one."""
     return _kind() != ""
 
 
 def device_count() -> int:
-    """How many there are."""
+    """Return how many there are."""
     kind = _kind()
     return devices.device_count(kind) if kind else 0
 
@@ -72,17 +72,17 @@ def current_accelerator(check_available: bool = False) -> core.device | None:
 
 
 def current_device_index() -> int:
-    """The index of the one that is in use. Raises RuntimeError where there is none."""
+    """Return the index of the one that is in use. Raises RuntimeError where there is none."""
     return devices.current_device(_need("current_device_index")).index or 0
 
 
 def set_device_index(device: Any, /) -> None:
-    """Makes it the one that is in use. Raises RuntimeError where there is none."""
+    """Make it the one that is in use. Raises RuntimeError where there is none."""
     devices.set_device(_device("set_device_index", device))
 
 
 def current_stream(device: Any = None, /) -> core.Stream:
-    """The stream on which this thread queues work for it. Raises RuntimeError where there is none."""
+    """Return the stream on which this thread queues work for it. Raises RuntimeError where there is none."""
     return _streams.current_stream(_device("current_stream", device))
 
 
@@ -93,5 +93,5 @@ def set_stream(stream: core.Stream) -> None:
 
 
 def synchronize(device: Any = None, /) -> None:
-    """Waits until it has done all its work. Raises RuntimeError where there is none."""
+    """Wait until the device has done all its work. Raises RuntimeError where there is none."""
     devices.synchronize(_device("synchronize", device))

@@ -23,7 +23,7 @@ __all__ = [
 
 
 def is_compiling() -> bool:
-    """Whether a compiler is tracing the program: never."""
+    """Return whether a compiler is tracing the program: never."""
     return False
 
 
@@ -45,16 +45,16 @@ assume_constant_result = allow_in_graph
 
 
 def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
-    """The names of compilers: none."""
+    """Return the names of compilers: none."""
     return []
 
 
 def reset() -> None:
-    """Forgets what was compiled: nothing."""
+    """Do nothing: nothing is compiled."""
 
 
 def cudagraph_mark_step_begin() -> None:
-    """Marks a step for a recorder of CUDA graphs: there is none."""
+    """Mark a step for a recorder of CUDA graphs: there is none."""
 
 
 class set_stance:  # noqa: N801

@@ -108,5 +108,5 @@ def collect_all(futures: Sequence[Future[Any]]) -> Future[list[Future[Any]]]:
 
 
 def wait_all(futures: Sequence[Future[Any]]) -> list[Any]:
-    """The results, when all are there. Raises the first exception among them."""
+    """Return the results, when all are there. Raises the first exception among them."""
     return [future.wait() for future in futures]

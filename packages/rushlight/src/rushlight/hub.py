@@ -32,18 +32,18 @@ def _get_torch_home() -> str:
 
 
 def get_dir() -> str:
-    """The folder of what was fetched: `$TORCH_HOME/hub`, by default `~/.cache/torch/hub`."""
+    """Return the folder of what was fetched: `$TORCH_HOME/hub`, by default `~/.cache/torch/hub`."""
     return _dir if _dir is not None else os.path.join(_get_torch_home(), "hub")
 
 
 def set_dir(d: str | os.PathLike[str]) -> None:
-    """Keeps what is fetched in another folder."""
+    """Keep what is fetched in another folder."""
     global _dir
     _dir = os.path.expanduser(d)
 
 
 def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, progress: bool = True) -> None:
-    """Writes a file from the network to `dst`; where it fails, nothing is there.
+    """Write a file from the network to `dst`; where it fails, nothing is there.
 
     Args:
         url: where it is.
@@ -114,17 +114,17 @@ def _refuse(function: str) -> NoReturn:
 
 
 def load(repo_or_dir: str, model: str, *args: Any, **kwargs: Any) -> NoReturn:
-    """Raises NotImplementedError."""
+    """Raise NotImplementedError."""
     _refuse("load")
 
 
 def list(github: str, *args: Any, **kwargs: Any) -> NoReturn:
-    """Raises NotImplementedError."""
+    """Raise NotImplementedError."""
     _refuse("list")
 
 
 def help(github: str, model: str, *args: Any, **kwargs: Any) -> NoReturn:
-    """Raises NotImplementedError."""
+    """Raise NotImplementedError."""
     _refuse("help")
 
 

@@ -49,7 +49,7 @@ class SobolEngine:
         self.num_generated: int = 0
 
     def draw(self, n: int = 1, out: Tensor | None = None, dtype: Any = None) -> Tensor:
-        """The next `n` points, (n, dimension), of the default dtype or another."""
+        """Return the next `n` points, (n, dimension), of the default dtype or another."""
         import warnings
 
         with warnings.catch_warnings():
@@ -62,7 +62,7 @@ class SobolEngine:
         return out.resize_(points.shape).copy_(points)
 
     def draw_base2(self, m: int, out: Tensor | None = None, dtype: Any = None) -> Tensor:
-        """The next 2^m points: even in all dimensions if as many were drawn before, or none.
+        """Return the next 2^m points: even in all dimensions if as many were drawn before, or none.
 
         Raises:
             ValueError: another number was drawn before.
@@ -76,13 +76,13 @@ class SobolEngine:
         return self.draw(n, out, dtype)
 
     def reset(self) -> SobolEngine:
-        """Begins again."""
+        """Reset the state."""
         self._sequence.reset()
         self.num_generated = 0
         return self
 
     def fast_forward(self, n: int) -> SobolEngine:
-        """Leaves out `n` points."""
+        """Leave out `n` points."""
         self._sequence.fast_forward(n)
         self.num_generated += n
         return self

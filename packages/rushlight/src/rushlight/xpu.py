@@ -8,17 +8,17 @@ __all__ = ["device_count", "empty_cache", "is_available", "manual_seed", "manual
 
 
 def is_available() -> bool:
-    """Whether tensors can be made there: no."""
+    """Return whether tensors can be made there: no."""
     return False
 
 
 def device_count() -> int:
-    """How many there are: none."""
+    """Return how many there are: none."""
     return 0
 
 
 def empty_cache() -> None:
-    """Gives unused memory back: there is none."""
+    """Do nothing: there is no unused memory to release."""
 
 
 def manual_seed(seed: int) -> None:
@@ -26,7 +26,7 @@ def manual_seed(seed: int) -> None:
 
 
 def synchronize(device: Any = None) -> NoReturn:
-    """Raises RuntimeError: there is nothing to wait for."""
+    """Raise RuntimeError: there is nothing to wait for."""
     raise RuntimeError("xpu.synchronize(): there is no such GPU\nhint: ask xpu.is_available() before")
 
 

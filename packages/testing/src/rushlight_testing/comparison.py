@@ -41,7 +41,7 @@ def assert_close(
     check_stride: bool = False,
     msg: str | Callable[[str], str] | None = None,
 ) -> None:
-    """Raises AssertionError unless |actual - expected| <= atol + rtol * |expected| for every element.
+    """Raise AssertionError unless |actual - expected| <= atol + rtol * |expected| for every element.
 
     Compares tensors, numbers, NumPy arrays, and sequences and mappings of them. `rtol` and `atol` go together; left
     out, they follow from the dtypes. Shapes must agree; dtypes, devices and layouts unless their check is off. Indices of

@@ -45,7 +45,7 @@ def samples_of_dtype(op: Op, dtype: str) -> Iterator[Sample]:
 
 
 def _asks_for_another(op: Op, sample: Sample) -> bool:
-    """Whether a number or a `dtype` may turn the tensors to another dtype."""
+    """Return whether a number or a `dtype` may turn the tensors to another dtype."""
     given = arguments_of(op, sample)
     numbers = ("Scalar", "TensorOrScalar", "dtype")
     return any(
@@ -58,7 +58,7 @@ def _asks_for_another(op: Op, sample: Sample) -> bool:
 
 
 def accepted_dtypes(op: Op, alone: bool = False) -> set[str]:
-    """The dtypes of which the operator takes a sample; `alone`, one in which nothing asks for another dtype."""
+    """Return the dtypes of which the operator takes a sample; `alone`, one in which nothing asks for another dtype."""
     accepted = set()
     for dtype in DTYPES:
         samples = list(samples_of_dtype(op, dtype))

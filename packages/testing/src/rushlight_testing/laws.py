@@ -26,12 +26,12 @@ def close(a: Any, b: Any) -> bool:
 
 
 def orthonormal(a: Any) -> bool:
-    """Whether the columns of matrices are orthogonal and of length 1."""
+    """Return whether the columns of matrices are orthogonal and of length 1."""
     return close(adjoint(a) @ a, np.eye(a.shape[-1]))
 
 
 def follows(values: Any, name: str, *parameters: float) -> bool:
-    """Whether numbers may be samples of a distribution of SciPy's, by the test of Kolmogorov and Smirnov."""
+    """Return whether numbers may be samples of a distribution of SciPy's, by the test of Kolmogorov and Smirnov."""
     from scipy import stats
 
     return bool(stats.kstest(values.numpy(), name, parameters).pvalue > 1e-3)
@@ -51,7 +51,7 @@ def frequent(values: Any, wanted: dict[int, float]) -> bool:
 
 
 def raises(error: type[Exception], function: Callable[[], Any]) -> bool:
-    """Whether a call raises."""
+    """Return whether a call raises."""
     try:
         function()
     except error:
@@ -60,7 +60,7 @@ def raises(error: type[Exception], function: Callable[[], Any]) -> bool:
 
 
 def same_memory(make: Callable[[Any, Any], Any]) -> bool:
-    """Whether `make(x, y)` is x, and y's memory in y's shape."""
+    """Return whether `make(x, y)` is x, and y's memory in y's shape."""
     x, y = core.zeros(1), core.arange(6.0).reshape(2, 3)
     made = make(x, y)
     y[0, 1] = 9.0
@@ -68,7 +68,7 @@ def same_memory(make: Callable[[Any, Any], Any]) -> bool:
 
 
 def stepped(step: Callable[[Any, Any, Any], Any], wanted: Callable[[Any, Any, Any], Any]) -> bool:
-    """Whether an optimizer's step writes over parameters p what is wanted of p, the gradients and zeros."""
+    """Return whether an optimizer's step writes over parameters p what is wanted of p, the gradients and zeros."""
 
     def given() -> list[Any]:
         return [core.tensor([1.0, -2.0, 0.5]), core.tensor([3.0, -4.0, 0.25]), core.zeros(3)]

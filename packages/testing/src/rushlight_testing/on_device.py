@@ -100,7 +100,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _of_a_copy(name: str) -> None:
-    """Asks a copy on the host where a tensor is elsewhere."""
+    """Ask a copy on the host where a tensor is elsewhere."""
     original = getattr(Tensor, name)
 
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
@@ -111,7 +111,7 @@ def _of_a_copy(name: str) -> None:
 
 
 def _then_moved(name: str, device: str) -> None:
-    """Moves what shares an array's memory."""
+    """Move what shares an array's memory."""
     original = getattr(core, name)
 
     def function(*args: Any, **kwargs: Any) -> Any:
@@ -176,7 +176,7 @@ def _raise(error: BaseException) -> bool:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """Skips what a device has no kernel for, where that is asked for."""
+    """Skip what a device has no kernel for, where that is asked for."""
     outcome = yield
     report = outcome.get_result()  # type: ignore[attr-defined]
     if call.excinfo is None or item.config.getoption("--missing-kernels") != "skip":

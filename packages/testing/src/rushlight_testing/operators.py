@@ -55,7 +55,7 @@ def operators() -> list[Op]:
 
 
 def is_random(op: Op) -> bool:
-    """Whether the results depend on a generator."""
+    """Return whether the results depend on a generator."""
     return op.random or "Generator?" in [a.type.name for a in op.schema.arguments]
 
 
@@ -111,7 +111,7 @@ def map_tensors(f: Callable[[Any], Any], value: Any) -> Any:
 
 
 def tensors_in(value: Any) -> list[Any]:
-    """The tensors among arguments or results."""
+    """Return the tensors among arguments or results."""
     found: list[Any] = []
     map_tensors(found.append, value)
     return found
@@ -123,7 +123,7 @@ def dtype_name(dtype: Any) -> str:
 
 
 def to_numpy(value: Any, wide: bool) -> Any:
-    """The NumPy array of a tensor, in the widest dtype of its category if `wide`; anything else as it is."""
+    """Return the NumPy array of a tensor, in the widest dtype of its category if `wide`; anything else as it is."""
     if isinstance(value, (list, tuple)) and any(isinstance(v, core.Tensor) for v in value):
         return [to_numpy(v, wide) for v in value]
     if not isinstance(value, core.Tensor):
@@ -136,7 +136,7 @@ def to_numpy(value: Any, wide: bool) -> Any:
 
 
 def assert_same(a: Any, b: Any, text: str) -> None:
-    """Raises AssertionError unless results have the same shapes, dtypes and, up to rounding, values."""
+    """Raise AssertionError unless results have the same shapes, dtypes and, up to rounding, values."""
     left, right = flat(a), flat(b)
     assert len(left) == len(right), f"{text}: {len(left)} results and {len(right)}"
     for x, y in zip(left, right, strict=True):

@@ -50,19 +50,19 @@ Array = NDArray[Any]
 
 
 def axes(dim: Any) -> Any:
-    """A `dim` argument as NumPy's `axis`: nothing named means all."""
+    """Return a `dim` argument as NumPy's `axis`: nothing named means all."""
     if dim is None or (isinstance(dim, (tuple, list)) and not dim):
         return None
     return tuple(dim) if isinstance(dim, (tuple, list)) else dim
 
 
 def named_axes(dim: Any) -> Any:
-    """A `dim` argument as NumPy's `axis`, where an empty list names no axis and only None means all."""
+    """Return a `dim` argument as NumPy's `axis`, where an empty list names no axis and only None means all."""
     return tuple(dim) if isinstance(dim, list) else dim
 
 
 def p_norm(x: Array, p: float, dim: Any, keepdim: bool) -> Any:
-    """The p-norm over some or all dimensions."""
+    """Return the p-norm over some or all dimensions."""
     magnitude, axis = np.abs(x), axes(dim)
     if p == np.inf:
         return np.max(magnitude, axis=axis, keepdims=keepdim)
@@ -74,13 +74,13 @@ def p_norm(x: Array, p: float, dim: Any, keepdim: bool) -> Any:
 
 
 def finite_difference(f: Callable[[Array], Array], x: Array) -> Array:
-    """The derivative of f at x, by central differences."""
+    """Return the derivative of f at x, by central differences."""
     step = 1e-6
     return (f(x + step) - f(x - step)) / (2 * step)
 
 
 def top_k(x: Array, k: int, dim: int, largest: bool) -> tuple[Array, Array]:
-    """The k first elements along a dimension in falling or rising order, and their places."""
+    """Return the k first elements along a dimension in falling or rising order, and their places."""
     order = np.argsort(-x if largest else x, axis=dim, kind="stable") if x.ndim else np.zeros((), np.int64)
     if x.ndim == 0:
         return x, order
@@ -153,7 +153,7 @@ def avg_pool(
     x: Array, pooled: int, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool,
     divisor_override: int | None,
 ) -> Array:  # fmt: skip
-    """The sum of each window over its size, within the padded input or within the input."""
+    """Return the sum of each window over its size, within the padded input or within the input."""
 
     def mean(seen: Array, padded: int) -> Any:
         return np.sum(seen) / (divisor_override or (padded if count_include_pad else seen.size))
@@ -294,7 +294,7 @@ def native_group_norm(
 
 
 def lower_median(x: Array, dim: int | None, keepdim: bool, ignore_nan: bool = False) -> Array:
-    """The lower of the two elements in the middle; NaN where there is one, or where there is nothing else."""
+    """Return the lower of the two elements in the middle; NaN where there is one, or where there is nothing else."""
 
     def of_line(line: Array) -> Any:
         known = line[~np.isnan(line)]
@@ -306,7 +306,7 @@ def lower_median(x: Array, dim: int | None, keepdim: bool, ignore_nan: bool = Fa
 
 
 def most_frequent(x: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
-    """The smallest of the most frequent values, and where it is last."""
+    """Return the smallest of the most frequent values, and where it is last."""
 
     def value(line: Array) -> Any:
         values, counts = np.unique(line, return_counts=True)
@@ -435,14 +435,14 @@ def polynomial(name: str, x: Any, n: Any) -> Array:
 
 
 def replaced(x: Array, values: Array, part: Callable[[Array], Array]) -> Array:
-    """A copy in which what `part` shows, a view, is `values`."""
+    """Return a copy in which what `part` shows, a view, is `values`."""
     out = np.array(x, order="C")
     part(out)[...] = values
     return out
 
 
 def replaced_diagonal(x: Array, values: Array, offset: int, dim1: int, dim2: int) -> Array:
-    """A copy with another diagonal."""
+    """Return a copy with another diagonal."""
     out = np.array(x, order="C")
     moved = np.moveaxis(out, (dim1, dim2), (0, 1))
     for i in range(values.shape[-1]):
@@ -451,7 +451,7 @@ def replaced_diagonal(x: Array, values: Array, offset: int, dim1: int, dim2: int
 
 
 def with_diagonal(x: Array, value: Any, wrap: bool) -> Array:
-    """A copy with a number on the main diagonal; with `wrap` a tall matrix has it again below."""
+    """Return a copy with a number on the main diagonal; with `wrap` a tall matrix has it again below."""
     out = np.array(x, order="C")
     if x.ndim == 2:
         np.fill_diagonal(out, value, wrap)

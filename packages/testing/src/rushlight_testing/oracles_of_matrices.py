@@ -13,7 +13,7 @@ Array = NDArray[Any]
 
 
 def _each(function: Callable[..., Any], *arrays: Array, ndims: tuple[int, ...] | None = None) -> Any:
-    """Calls `function` for each of a batch that is broadcast, and stacks what it gives: an array or a tuple of them."""
+    """Call `function` for each of a batch that is broadcast, and stacks what it gives: an array or a tuple of them."""
     ndims = ndims or (2,) * len(arrays)
     batch = np.broadcast_shapes(*(a.shape[: a.ndim - n] for a, n in zip(arrays, ndims, strict=True)))
     wide = [np.broadcast_to(a, batch + a.shape[a.ndim - n :]) for a, n in zip(arrays, ndims, strict=True)]
@@ -105,7 +105,7 @@ def solve(a: Array, b: Array, left: bool) -> Array:
 
 
 def lstsq(a: Array, b: Array) -> tuple[Array]:
-    """The solution alone: the rest depends on the driver."""
+    """Return the solution alone: the rest depends on the driver."""
     return (np.linalg.pinv(a) @ b,)
 
 

@@ -43,7 +43,7 @@ def nll_loss(x: Array, target: Array, weight: Array | None, reduction: int, igno
 def cross_entropy(
     x: Array, target: Array, weight: Array | None, reduction: int, ignore_index: int, smoothing: float
 ) -> Any:
-    """The expected negative logarithm of softmax under the target's distribution."""
+    """Return the expected negative logarithm of softmax under the target's distribution."""
     axis = 0 if x.ndim == 1 else 1
     classes = x.shape[axis]
     scores = _log_softmax(x, axis)
@@ -324,7 +324,7 @@ def resample(
 
 
 def grid_sample(x: Array, grid: Array, mode: int, padding: int, align_corners: bool) -> Array:
-    """The input at places of a grid: 0 linear, 1 nearest, 2 cubic; outside 0 zeros, 1 the edge, 2 mirrored."""
+    """Return the input at places of a grid: 0 linear, 1 nearest, 2 cubic; outside 0 zeros, 1 the edge, 2 mirrored."""
     sizes = x.shape[2:]
 
     def reflect(at: float, n: int) -> float:

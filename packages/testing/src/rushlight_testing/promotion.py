@@ -69,7 +69,7 @@ def _over(high: str | None, low: str | None) -> str | None:
 
 
 def promote(*operands: Any) -> str | None:
-    """The joint dtype's name of tensors, numbers and lists of them; None counts for nothing."""
+    """Return the joint dtype's name of tensors, numbers and lists of them; None counts for nothing."""
     levels: list[str | None] = [None, None, None]  # with dimensions, without, Python's numbers
 
     def add(level: int, name: str) -> None:
@@ -144,7 +144,7 @@ _FUNCTIONS: dict[str, Any] = {
 
 
 def result_dtypes(op: Op, arguments: dict[str, Any], count: int) -> list[str | None]:
-    """The names of the dtypes that an entry declares for the results of a call.
+    """Return the names of the dtypes that an entry declares for the results of a call.
 
     Args:
         op: the entry.

@@ -36,7 +36,7 @@ class Sample:
 
 
 def samples_of(text: str, library: Any, dtype: str = "float32") -> list[Sample]:
-    """The calls that `text` stands for.
+    """Return the calls that `text` stands for.
 
     Args:
         text: the arguments of a call, as an entry's `samples` and `errors` have them.
@@ -51,7 +51,7 @@ def samples_of(text: str, library: Any, dtype: str = "float32") -> list[Sample]:
 
 
 def evaluated(text: str, library: Any, names: dict[str, Any]) -> Any:
-    """The value of an expression over the helpers, the library as `torch`, and further names."""
+    """Return the value of an expression over the helpers, the library as `torch`, and further names."""
     return eval(text, names | _names(library, "float32", text))
 
 
@@ -102,7 +102,7 @@ class _Helpers:
         self._source = source
 
     def t(self, *shape: int, dtype: Any = None, low: float = -3, high: float = 3) -> Any:
-        """A random tensor. Integers leave out zero unless the range begins there; floats keep away from it."""
+        """Return a random tensor. Integers leave out zero unless the range begins there; floats keep away from it."""
         name = self._dtype if dtype is None else str(dtype).rsplit(".", 1)[-1]
         count = math.prod(shape)
         if name == "bool":

@@ -48,7 +48,7 @@ def _refuse(constant: str) -> float:
 
 
 def _report(entry: Any, number: int, problems: list[str]) -> bool:
-    """Adds what is wrong with one entry by itself; whether there was anything."""
+    """Add what is wrong with one entry by itself; whether there was anything."""
     if not isinstance(entry, dict):
         problems.append(f"entry {number} is no object: {entry!r}")
         return True

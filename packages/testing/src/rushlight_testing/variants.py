@@ -132,7 +132,7 @@ LAYOUTS: dict[str, Callable[[Any], Any]] = {
 def with_layout(
     sample: Sample, layout: Callable[[Any], Any], written: Collection[int] = ()
 ) -> tuple[Sample, Sample]:
-    """The sample with its tensors in a layout, and the same values in dense tensors.
+    """Return the sample with its tensors in a layout, and the same values in dense tensors.
 
     Args:
         written: the places of arguments that are written, which keep memory of their own.

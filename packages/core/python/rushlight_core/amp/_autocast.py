@@ -72,7 +72,7 @@ def _provide() -> None:
 
 
 def _policy(name: str) -> bool | None:
-    """Whether an operator's arguments get smaller (True) or float32 (False); None leaves them."""
+    """Return whether an operator's arguments get smaller (True) or float32 (False); None leaves them."""
     base, _, overload = name.partition(".")
     if overload == "out" or base.endswith("_"):
         return None  # the result's dtype is given
@@ -197,17 +197,17 @@ class autocast:  # noqa: N801
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Whether there is autocast for tensors of such a device."""
+    """Return whether there is autocast for tensors of such a device."""
     return device_type in _DEVICES
 
 
 def is_autocast_enabled(device_type: str | None = None) -> bool:
-    """Whether it is on in this thread for a device; by default "cuda"."""
+    """Return whether it is on in this thread for a device; by default "cuda"."""
     return (device_type or "cuda") in _state.dtypes
 
 
 def get_autocast_dtype(device_type: str) -> Any:
-    """The smaller dtype in this thread: that of the block, or the default."""
+    """Return the smaller dtype in this thread: that of the block, or the default."""
     return _state.dtypes.get(device_type, _default(device_type))
 
 

@@ -61,7 +61,7 @@ class GradScaler:
         self._stages: dict[Any, tuple[int, bool]] = {}
 
     def is_enabled(self) -> bool:
-        """Whether it does anything."""
+        """Return whether it does anything."""
         return self._enabled
 
     def scale(self, outputs: Any) -> Any:
@@ -149,7 +149,7 @@ class GradScaler:
         self._stages.clear()
 
     def get_scale(self) -> float:
-        """The scale; 1 where it does nothing."""
+        """Return the scale; 1 where it does nothing."""
         return self._scale if self._enabled else 1.0
 
     def get_growth_factor(self) -> float:

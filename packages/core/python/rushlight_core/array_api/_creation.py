@@ -49,12 +49,12 @@ def asarray(
 
 
 def empty(shape: Shape, *, dtype: dtype | None = None, device: Any = None) -> Tensor:
-    """A tensor whose values are not set."""
+    """Return a tensor whose values are not set."""
     return _C.empty(shape, dtype=dtype, device=device)
 
 
 def empty_like(x: Tensor, /, *, dtype: dtype | None = None, device: Any = None) -> Tensor:
-    """A tensor of the shape of `x` whose values are not set."""
+    """Return a tensor of the shape of `x` whose values are not set."""
     return _C.empty_like(x, dtype=dtype, device=device)
 
 
@@ -81,12 +81,12 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
 
 
 def full(shape: Shape, fill_value: Scalar, *, dtype: dtype | None = None, device: Any = None) -> Tensor:
-    """A tensor of one value; its dtype is by default that of the value's kind."""
+    """Return a tensor of one value; its dtype is by default that of the value's kind."""
     return filled((shape,) if isinstance(shape, int) else shape, fill_value, dtype, device)
 
 
 def full_like(x: Tensor, /, fill_value: Scalar, *, dtype: dtype | None = None, device: Any = None) -> Tensor:
-    """A tensor of the shape of `x` and one value."""
+    """Return a tensor of the shape of `x` and one value."""
     return filled(
         x.shape, fill_value, x.dtype if dtype is None else dtype, x.device if device is None else device
     )
@@ -126,7 +126,7 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
 
 
 def ones(shape: Shape, *, dtype: dtype | None = None, device: Any = None) -> Tensor:
-    """A tensor of ones."""
+    """Return a tensor of ones."""
     return _C.ones(shape, dtype=dtype, device=device)
 
 
@@ -136,17 +136,17 @@ def ones_like(x: Tensor, /, *, dtype: dtype | None = None, device: Any = None) -
 
 
 def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
-    """The matrices with zeros above the diagonal that is `k` above the main one."""
+    """Return the matrices with zeros above the diagonal that is `k` above the main one."""
     return _C.tril(x, k)
 
 
 def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
-    """The matrices with zeros below the diagonal that is `k` above the main one."""
+    """Return the matrices with zeros below the diagonal that is `k` above the main one."""
     return _C.triu(x, k)
 
 
 def zeros(shape: Shape, *, dtype: dtype | None = None, device: Any = None) -> Tensor:
-    """A tensor of zeros."""
+    """Return a tensor of zeros."""
     return _C.zeros(shape, dtype=dtype, device=device)
 
 

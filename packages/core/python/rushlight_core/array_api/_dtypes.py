@@ -46,7 +46,7 @@ def iinfo(type: dtype | Tensor, /) -> IInfo:
 
 
 def can_cast(from_: dtype | Tensor, to: dtype, /) -> bool:
-    """Whether promotion leads from a dtype to another; unlike PyTorch's `can_cast`, not from int64 to int8."""
+    """Return whether promotion leads from a dtype to another; unlike PyTorch's `can_cast`, not from int64 to int8."""
     dtype = from_.dtype if isinstance(from_, Tensor) else from_
     try:
         return bool(_C.promote_types(dtype, to) == to)
@@ -55,7 +55,7 @@ def can_cast(from_: dtype | Tensor, to: dtype, /) -> bool:
 
 
 def result_type(*arrays_and_dtypes: Tensor | dtype | Scalar) -> dtype:
-    """The dtype that tensors, dtypes and Python scalars, of which at least one is no scalar, promote to."""
+    """Return the dtype that tensors, dtypes and Python scalars, of which at least one is no scalar, promote to."""
     scalars = [one for one in arrays_and_dtypes if isinstance(one, bool | int | float | complex)]
     dtypes = [
         one.dtype if isinstance(one, Tensor) else one

@@ -100,17 +100,17 @@ trunc: Unary = _unary("trunc", _C.trunc)
 
 
 def real(x: Tensor, /) -> Tensor:
-    """The real parts; of a real tensor, itself."""
+    """Return the real parts; of a real tensor, itself."""
     return _C.real(x)
 
 
 def imag(x: Tensor, /) -> Tensor:
-    """The imaginary parts; of a real tensor, zeros."""
+    """Return the imaginary parts; of a real tensor, zeros."""
     return _C.imag(x) if x.dtype.is_complex else _C.zeros_like(x)
 
 
 def clip(x: Tensor, /, min: Tensor | Scalar | None = None, max: Tensor | Scalar | None = None) -> Tensor:
-    """The elements, kept between bounds: scalars or tensors, of which the result has not the dtype but `x`'s."""
+    """Return the elements, kept between bounds: scalars or tensors, of which the result has not the dtype but `x`'s."""
     if min is None and max is None:
         return x.clone()
     bounds = [

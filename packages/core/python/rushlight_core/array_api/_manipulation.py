@@ -20,7 +20,7 @@ def broadcast_to(x: Tensor, /, shape: Sequence[int]) -> Tensor:
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
-    """The shape that others broadcast to.
+    """Return the shape that others broadcast to.
 
     Raises:
         ValueError: there is none.
@@ -56,7 +56,7 @@ def expand_dims(x: Tensor, /, axis: Axes = 0) -> Tensor:
 
 
 def flip(x: Tensor, /, *, axis: Axes | None = None) -> Tensor:
-    """The elements in reverse order along `axis`, or along all dimensions."""
+    """Return the elements in reverse order along `axis`, or along all dimensions."""
     return _C.flip(x, tuple(range(x.ndim)) if axis is None else (axis,) if isinstance(axis, int) else axis)
 
 
@@ -66,7 +66,7 @@ def moveaxis(x: Tensor, source: Axes, destination: Axes, /) -> Tensor:
 
 
 def reshape(x: Tensor, /, shape: Sequence[int], *, copy: bool | None = None) -> Tensor:
-    """The elements in another shape, where one size may be -1; a view where that is possible, unless `copy`.
+    """Return the elements in another shape, where one size may be -1; a view where that is possible, unless `copy`.
 
     Raises:
         ValueError: `copy` is False, and the strides of `x` need one.
@@ -123,7 +123,7 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
 
 
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
-    """The elements at `indices` along `axis`; negative ones count from the end."""
+    """Return the elements at `indices` along `axis`; negative ones count from the end."""
     places = indices.to(_C.int64)
     places = _C.where(places < 0, places + x.shape[axis], places)
     return _C.take_along_dim(x, places, axis)

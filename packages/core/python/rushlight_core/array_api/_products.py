@@ -23,7 +23,7 @@ def tensordot(x1: Tensor, x2: Tensor, /, *, axes: int | tuple[Sequence[int], Seq
 
 
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
-    """The sums of products along `axis`; the first tensor is conjugated.
+    """Return the sums of products along `axis`; the first tensor is conjugated.
 
     Raises:
         ValueError: the sizes along `axis`, which are not broadcast, differ.

@@ -60,7 +60,7 @@ def same(x1: Tensor, x2: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def accumulator(x: Tensor, dtype: _C.dtype | None) -> _C.dtype:
-    """The dtype of sums and products: 64 bits for integers, with a sign where `x` has one; else that of `x`."""
+    """Return the dtype of sums and products: 64 bits for integers, with a sign where `x` has one; else that of `x`."""
     if dtype is not None:
         return dtype
     if x.dtype.is_floating_point or x.dtype.is_complex:

@@ -19,39 +19,39 @@ def _over(x: Tensor, axis: Axis, keepdims: bool) -> tuple[Tensor, Axis, bool]:
 
 
 def all(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Whether all elements along `axis` are true, or not zero."""
+    """Return whether all elements along `axis` are true, or not zero."""
     return _C.all(*_over(x, axis, keepdims)).to(_C.bool)  # PyTorch's is uint8 for uint8
 
 
 def any(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Whether an element along `axis` is true, or not zero."""
+    """Return whether an element along `axis` is true, or not zero."""
     return _C.any(*_over(x, axis, keepdims)).to(_C.bool)
 
 
 def max(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """The greatest elements along `axis`; NaN where one is among them."""
+    """Return the greatest elements along `axis`; NaN where one is among them."""
     x, axis, keepdims = _over(x, axis, keepdims)
     return _C.amax(x, () if axis is None else axis, keepdims)
 
 
 def min(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """The least elements along `axis`; NaN where one is among them."""
+    """Return the least elements along `axis`; NaN where one is among them."""
     x, axis, keepdims = _over(x, axis, keepdims)
     return _C.amin(x, () if axis is None else axis, keepdims)
 
 
 def mean(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """The means along `axis`."""
+    """Return the means along `axis`."""
     return _C.mean(*_over(x, axis, keepdims))
 
 
 def sum(x: Tensor, /, *, axis: Axis = None, dtype: dtype | None = None, keepdims: bool = False) -> Tensor:
-    """The sums along `axis`; by default those of integers have 64 bits, and no sign where `x` has none."""
+    """Return the sums along `axis`; by default those of integers have 64 bits, and no sign where `x` has none."""
     return _C.sum(*_over(x, axis, keepdims), dtype=accumulator(x, dtype))
 
 
 def prod(x: Tensor, /, *, axis: Axis = None, dtype: dtype | None = None, keepdims: bool = False) -> Tensor:
-    """The products along `axis`; by default those of integers have 64 bits, and no sign where `x` has none."""
+    """Return the products along `axis`; by default those of integers have 64 bits, and no sign where `x` has none."""
     dtype = accumulator(x, dtype)
     x, axis, keepdims = _over(x, axis, keepdims)
     if axis is None:
@@ -72,7 +72,7 @@ def std(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: b
 
 
 def var(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-    """The variances along `axis`: by default of whole populations (PyTorch's default is a correction of 1)."""
+    """Return the variances along `axis`: by default of whole populations (PyTorch's default is a correction of 1)."""
     x, axis, keepdims = _over(x, axis, keepdims)
     return _C.var(x, axis, correction=correction, keepdim=keepdims)
 

@@ -13,32 +13,32 @@ from ._reductions import Axis, sum
 
 
 def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """The first places of the greatest elements along `axis`, or among the flattened ones."""
+    """Return the first places of the greatest elements along `axis`, or among the flattened ones."""
     return _C.argmax(x, axis, keepdims)
 
 
 def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """The first places of the least elements along `axis`, or among the flattened ones."""
+    """Return the first places of the least elements along `axis`, or among the flattened ones."""
     return _C.argmin(x, axis, keepdims)
 
 
 def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    """The places from which the elements along `axis` come in order."""
+    """Return the places from which the elements along `axis` come in order."""
     return _C.argsort(x, dim=axis, descending=descending, stable=stable)
 
 
 def count_nonzero(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """How many elements along `axis` are not zero."""
+    """Return how many elements along `axis` are not zero."""
     return sum(x if x.dtype is _C.bool else _C.ne(x, 0), axis=axis, dtype=_C.int64, keepdims=keepdims)
 
 
 def isin(x1: Tensor | Scalar, x2: Tensor | Scalar, /, *, invert: bool = False) -> Tensor:
-    """Whether each element of `x1` is in `x2`; with `invert`, whether it is not."""
+    """Return whether each element of `x1` is in `x2`; with `invert`, whether it is not."""
     return _C.isin(*pair("isin", x1, x2), invert=invert)
 
 
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
-    """The places of the elements that are not zero, a tensor for each dimension (PyTorch's is one tensor).
+    """Return the places of the elements that are not zero, a tensor for each dimension (PyTorch's is one tensor).
 
     Raises:
         ValueError: `x` has no dimensions.
@@ -58,11 +58,11 @@ def searchsorted(
 
 
 def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    """The elements along `axis` in order (PyTorch's `sort` gives their places too)."""
+    """Return the elements along `axis` in order (PyTorch's `sort` gives their places too)."""
     values: Tensor = _C.sort(x, dim=axis, descending=descending, stable=stable).values
     return values
 
 
 def where(condition: Tensor, x1: Tensor | Scalar, x2: Tensor | Scalar, /) -> Tensor:
-    """The elements of `x1` where the condition is true, and those of `x2` elsewhere."""
+    """Return the elements of `x1` where the condition is true, and those of `x2` elsewhere."""
     return _C.where(condition, *pair("where", x1, x2))

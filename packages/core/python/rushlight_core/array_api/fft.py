@@ -70,12 +70,12 @@ irfftn: Callable[..., Tensor] = _several("irfftn")
 
 
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: dtype | None = None, device: Any = None) -> Tensor:
-    """The frequencies of `fft` of `n` samples that are `d` apart."""
+    """Return the frequencies of `fft` of `n` samples that are `d` apart."""
     return _fft.fftfreq(n, d, dtype=dtype, device=device)
 
 
 def rfftfreq(n: int, /, *, d: float = 1.0, dtype: dtype | None = None, device: Any = None) -> Tensor:
-    """The frequencies of `rfft` of `n` samples that are `d` apart."""
+    """Return the frequencies of `rfft` of `n` samples that are `d` apart."""
     return _fft.rfftfreq(n, d, dtype=dtype, device=device)
 
 

@@ -50,7 +50,7 @@ def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
 
 
 def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
-    """The cross products along `axis`, whose size is 3 in both; the other dimensions are broadcast."""
+    """Return the cross products along `axis`, whose size is 3 in both; the other dimensions are broadcast."""
     x1, x2 = same(x1, x2)
     count = max(x1.ndim, x2.ndim)
     wide = [x[(None,) * (count - x.ndim)] if x.ndim < count else x for x in (x1, x2)]
@@ -58,12 +58,12 @@ def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
 
 
 def det(x: Tensor, /) -> Tensor:
-    """The determinants."""
+    """Return the determinants."""
     return _linalg.det(x)
 
 
 def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
-    """The diagonals of the matrices, `offset` above the main one."""
+    """Return the diagonals of the matrices, `offset` above the main one."""
     return _linalg.diagonal(x, offset=offset)
 
 
@@ -88,34 +88,34 @@ def eigvalsh(x: Tensor, /) -> Tensor:
 
 
 def inv(x: Tensor, /) -> Tensor:
-    """The inverses."""
+    """Return the inverses."""
     return _linalg.inv(x)
 
 
 def matrix_norm(
     x: Tensor, /, *, keepdims: bool = False, ord: float | Literal["fro", "nuc"] | None = "fro"
 ) -> Tensor:
-    """A norm of each matrix; None is the Frobenius norm."""
+    """Return a norm of each matrix; None is the Frobenius norm."""
     return _linalg.matrix_norm(x, "fro" if ord is None else ord, keepdim=keepdims)
 
 
 def matrix_power(x: Tensor, n: int, /) -> Tensor:
-    """The matrices to the power of an integer."""
+    """Return the matrices to the power of an integer."""
     return _linalg.matrix_power(x, n)
 
 
 def matrix_rank(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
-    """How many singular values are greater than `rtol` times the greatest."""
+    """Return how many singular values are greater than `rtol` times the greatest."""
     return _linalg.matrix_rank(x, rtol=rtol)
 
 
 def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
-    """The products of every element of a vector with every element of another."""
+    """Return the products of every element of a vector with every element of another."""
     return _linalg.outer(*same(x1, x2))
 
 
 def pinv(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
-    """The pseudoinverses; singular values not greater than `rtol` times the greatest count as zero."""
+    """Return the pseudoinverses; singular values not greater than `rtol` times the greatest count as zero."""
     return _linalg.pinv(x, rtol=rtol)
 
 
@@ -130,7 +130,7 @@ def slogdet(x: Tensor, /) -> Any:
 
 
 def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
-    """The solution of `x1 @ x = x2`; `x2` is a vector where it has one dimension, else matrices."""
+    """Return the solution of `x1 @ x = x2`; `x2` is a vector where it has one dimension, else matrices."""
     x1, x2 = same(x1, x2)
     vector = x2.ndim == 1  # one for all matrices
     if vector:
@@ -147,17 +147,17 @@ def svd(x: Tensor, /, *, full_matrices: bool = True) -> Any:
 
 
 def svdvals(x: Tensor, /) -> Tensor:
-    """The singular values in descending order."""
+    """Return the singular values in descending order."""
     return _linalg.svdvals(x)
 
 
 def trace(x: Tensor, /, *, offset: int = 0, dtype: dtype | None = None) -> Tensor:
-    """The sums of the diagonals, `offset` above the main one."""
+    """Return the sums of the diagonals, `offset` above the main one."""
     return sum(_linalg.diagonal(x, offset=offset), axis=-1, dtype=dtype)
 
 
 def vector_norm(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False, ord: float = 2) -> Tensor:
-    """A norm of the vectors along `axis`, or of all elements."""
+    """Return a norm of the vectors along `axis`, or of all elements."""
     if axis == ():
         return _linalg.vector_norm(x.unsqueeze(0), ord, 0)
     return _linalg.vector_norm(x, ord, axis, keepdims)

@@ -20,7 +20,7 @@ VARIABLE = "RUSHLIGHT_AUTOGRAD"  # the provider that the meta-package attaches i
 
 
 def attach_provider(name: str) -> ModuleType:
-    """Imports the provider that is installed under a name, and returns it.
+    """Import the provider that is installed under a name, and returns it.
 
     Raises:
         ImportError: where there is none of that name; RuntimeError where the process has another already.

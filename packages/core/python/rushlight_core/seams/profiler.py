@@ -24,7 +24,7 @@ _open_span: Callable[[str], AbstractContextManager[object]] | None = None
 
 
 def span(name: str) -> AbstractContextManager[object]:
-    """A context manager that records the time spent inside under `name`, if a profiler records; else does
+    """Return a context manager that records the time spent inside under `name`, if a profiler records; else does
     nothing."""
     return _NO_SPAN if _open_span is None else _open_span(name)
 

@@ -36,7 +36,7 @@ StageFunction = Callable[[str, tuple[Any, ...], int], Any]
 
 
 def provide_stage(stage: str, function: StageFunction) -> None:
-    """Attaches a stage's provider, for the rest of the process: "autograd", "dual", "batch", "autocast" or "tracer".
+    """Attach a stage's provider, for the rest of the process: "autograd", "dual", "batch", "autocast" or "tracer".
 
     Raises RuntimeError when the stage has one.
     """

@@ -108,7 +108,7 @@ class _Dependent(Constraint):
 
 
 def is_dependent(constraint: Any) -> bool:
-    """Whether the set depends on other values."""
+    """Return whether the set depends on other values."""
     return isinstance(constraint, _Dependent)
 
 

@@ -166,7 +166,7 @@ class Distribution:
         raise self._lacks("entropy")
 
     def perplexity(self) -> Tensor:
-        """The exponential of the entropy."""
+        """Return the exponential of the entropy."""
         return self.entropy().exp()
 
     def enumerate_support(self, expand: bool = True) -> Tensor:

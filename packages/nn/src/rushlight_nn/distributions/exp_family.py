@@ -35,7 +35,7 @@ class ExponentialFamily(Distribution):
         raise self._lacks("_mean_carrier_measure")
 
     def entropy(self) -> Tensor:
-        """The entropy, in nats: (batch_shape)."""
+        """Return the entropy, in nats: (batch_shape)."""
         carrier = self._mean_carrier_measure
         params, normalizer, gradients = normalizer_with_gradients(self)
         result = normalizer - carrier
@@ -45,7 +45,7 @@ class ExponentialFamily(Distribution):
 
 
 def normalizer_with_gradients(p: ExponentialFamily) -> tuple[list[Tensor], Tensor, tuple[Tensor, ...]]:
-    """The natural parameters, F of them and its gradients; all can be differentiated in the parameters."""
+    """Return the natural parameters, F of them and its gradients; all can be differentiated in the parameters."""
     provider: Any = getattr(core, "autograd", None)
     if not hasattr(provider, "grad"):
         raise RuntimeError(

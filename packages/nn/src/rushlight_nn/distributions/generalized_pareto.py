@@ -83,7 +83,7 @@ class GeneralizedPareto(Distribution):
         return self.loc + self.scale * steps
 
     def log_survival_function(self, value: Tensor) -> Tensor:
-        """The logarithm of the probability of more than `value`."""
+        """Return the logarithm of the probability of more than `value`."""
         if self._validate_args:
             self._validate_sample(value)
         curved, xi, nearly = self._split()
@@ -97,7 +97,7 @@ class GeneralizedPareto(Distribution):
         return core.where(power == 0, 0.0, power * log) - self.scale.log()
 
     def log_cdf(self, value: Tensor) -> Tensor:
-        """The logarithm of the probability of at most `value`."""
+        """Return the logarithm of the probability of at most `value`."""
         return (-self.log_survival_function(value).exp()).log1p()
 
     def cdf(self, value: Tensor) -> Tensor:

@@ -114,7 +114,7 @@ class MultivariateNormal(Distribution):
 def one_matrix(
     owner: str, covariance: Tensor | None, precision: Tensor | None, factor: Tensor | None
 ) -> tuple[str, Tensor]:
-    """The name of the one matrix that is given, and it.
+    """Return the name of the one matrix that is given, and it.
 
     Raises:
         ValueError: none or several are, or it is no matrix.
@@ -130,7 +130,7 @@ def one_matrix(
 
 
 def factor_of(name: str, matrix: Tensor) -> Tensor:
-    """The lower triangular factor of the covariances, from whichever matrix is given.
+    """Return the lower triangular factor of the covariances, from whichever matrix is given.
 
     Raises:
         ValueError: it is not positive definite.
@@ -144,7 +144,7 @@ def factor_of(name: str, matrix: Tensor) -> Tensor:
 
 
 def mahalanobis(factor: Tensor, difference: Tensor) -> Tensor:
-    """The squared length of L⁻¹ d: of factors (..., n, n) and vectors (..., n) that broadcast."""
+    """Return the squared length of L⁻¹ d: of factors (..., n, n) and vectors (..., n) that broadcast."""
     batch = core.broadcast_shapes(factor.shape[:-2], difference.shape[:-1])
     size = factor.shape[-1]
     many = factor.dim() == 2 and difference.dim() > 1

@@ -93,7 +93,7 @@ def open_uniform(shape: Sequence[int], like: Tensor) -> Tensor:
 
 
 def sum_rightmost(value: Tensor, dims: int) -> Tensor:
-    """The sum over the last `dims` dimensions."""
+    """Return the sum over the last `dims` dimensions."""
     return value if dims == 0 else value.sum(list(range(-dims, 0)))
 
 
@@ -103,7 +103,7 @@ def half_log_determinant(factor: Tensor) -> Tensor:
 
 
 def inverse_factor(precision: Tensor) -> Tensor:
-    """The lower triangular factor of the inverse of a positive definite matrix, by a triangular system.
+    """Return the lower triangular factor of the inverse of a positive definite matrix, by a triangular system.
 
     The factor of the matrix with its rows and columns in reverse order is the inverse's, transposed and reversed.
     """
@@ -114,7 +114,7 @@ def inverse_factor(precision: Tensor) -> Tensor:
 
 
 def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
-    """The lower triangle of matrices (..., n, n), up to diagonal `diag`, row by row as vectors.
+    """Return the lower triangle of matrices (..., n, n), up to diagonal `diag`, row by row as vectors.
 
     Raises:
         ValueError: the matrix has no such diagonal.

@@ -191,7 +191,7 @@ def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dty
 def gumbel_softmax(
     logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
 ) -> Tensor:
-    """A sample of the relaxed categorical distribution with log-probabilities `logits` (Jang et al. 2017).
+    """Return a sample of the relaxed categorical distribution with log-probabilities `logits` (Jang et al. 2017).
 
     They need not be normalised. With `hard` the sample is one-hot, with the gradient of the relaxed one.
     `eps` is accepted and ignored.

@@ -21,7 +21,7 @@ def embedding(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Tensor:
-    """The rows of `weight` (rows, width) at the integer `input` (*), as (*, width).
+    """Return the rows of `weight` (rows, width) at the integer `input` (*), as (*, width).
 
     Args:
         input: int32 or int64 row numbers.
@@ -104,7 +104,7 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> Tensor:
-    """The sum, mean or maximum of the rows of `weight` (rows, width) in each bag, as (bags, width).
+    """Return the sum, mean or maximum of the rows of `weight` (rows, width) in each bag, as (bags, width).
 
     Args:
         input: int32 or int64 row numbers: (bags, length), or all bags joined (total).

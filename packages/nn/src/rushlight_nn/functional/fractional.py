@@ -122,7 +122,7 @@ def fractional_max_pool2d(
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> Any:
-    """The largest value of windows of `input` (N, C, H, W) or (C, H, W) whose distances are random.
+    """Return the largest value of windows of `input` (N, C, H, W) or (C, H, W) whose distances are random.
 
     Args:
         input: floating point.
@@ -149,7 +149,7 @@ def fractional_max_pool3d(
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> Any:
-    """The largest value of windows of `input` (N, C, D, H, W) or (C, D, H, W); arguments as in
+    """Return the largest value of windows of `input` (N, C, D, H, W) or (C, D, H, W); arguments as in
     :func:`fractional_max_pool2d`."""
     result = _fractional_max_pool(3, input, kernel_size, output_size, output_ratio, _random_samples)
     return result if return_indices else result[0]

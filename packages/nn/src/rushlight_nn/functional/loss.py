@@ -37,7 +37,7 @@ def cross_entropy(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor:
-    """The negative log-likelihood of `target` under softmax(`input`).
+    """Return the negative log-likelihood of `target` under softmax(`input`).
 
     Args:
         input: unnormalised log-probabilities (C), (N, C) or (N, C, d1, ...).
@@ -246,7 +246,7 @@ def ctc_loss(
     reduction: str = "mean",
     zero_infinity: bool = False,
 ) -> Tensor:
-    """The negative log-likelihood of label sequences whose alignment with `log_probs` is not known.
+    """Return the negative log-likelihood of label sequences whose alignment with `log_probs` is not known.
 
     Connectionist temporal classification (Graves et al. 2006). "mean" divides each loss by its target's
     length.

@@ -148,7 +148,7 @@ def poisson_nll_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """The negative log-likelihood of counts `target` under Poisson distributions.
+    """Return the negative log-likelihood of counts `target` under Poisson distributions.
 
     Their means are exp(input), or `input` without `log_input`, to whose logarithm `eps` is added. `full` adds
     Stirling's approximation of the part that depends on the target alone.
@@ -166,7 +166,7 @@ def gaussian_nll_loss(
     eps: float = 1e-6,
     reduction: str = "mean",
 ) -> Tensor:
-    """The negative log-likelihood of `target` under normal distributions of mean `input` and variance `var`.
+    """Return the negative log-likelihood of `target` under normal distributions of mean `input` and variance `var`.
 
     `var` is a number, of the input's shape, or lacks its last dimension or has 1 there; it counts as at least
     `eps`. `full` adds the constant log(2 pi) / 2. (Nix and Weigend 1994)
@@ -251,7 +251,7 @@ def multilabel_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """The sum over target classes and others of max(0, 1 - input[target class] + input[other]), divided by C.
+    """Return the sum over target classes and others of max(0, 1 - input[target class] + input[other]), divided by C.
 
     Args:
         input: (N, C) or (C).

@@ -27,7 +27,7 @@ _col2im = operator("_col2im")
 
 @overridable
 def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
-    """The windows of images as columns.
+    """Return the windows of images as columns.
 
     Args:
         input: (N, C, H, W) or (C, H, W).

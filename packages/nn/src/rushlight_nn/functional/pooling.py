@@ -46,7 +46,7 @@ def max_pool1d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """The largest value of each window of `input` (N, C, L) or (C, L); arguments as in :func:`max_pool2d`."""
+    """Return the largest value of each window of `input` (N, C, L) or (C, L); arguments as in :func:`max_pool2d`."""
     return _max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
@@ -60,7 +60,7 @@ def max_pool2d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """The largest value of each window of `input` (N, C, H, W) or (C, H, W).
+    """Return the largest value of each window of `input` (N, C, H, W) or (C, H, W).
 
     Args:
         input: floating point.
@@ -82,7 +82,7 @@ def max_pool3d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """The largest value of each window of `input` (N, C, D, H, W) or (C, D, H, W); arguments as in
+    """Return the largest value of each window of `input` (N, C, D, H, W) or (C, D, H, W); arguments as in
     :func:`max_pool2d`."""
     return _max_pool(3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
@@ -96,7 +96,7 @@ def avg_pool1d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
 ) -> Tensor:
-    """The mean of each window of `input` (N, C, L) or (C, L); arguments as in :func:`avg_pool2d`."""
+    """Return the mean of each window of `input` (N, C, L) or (C, L); arguments as in :func:`avg_pool2d`."""
     stride = kernel_size if stride is None else stride
     return _avg_pools[1](input, kernel_size, stride, padding, ceil_mode, count_include_pad)
 
@@ -111,7 +111,7 @@ def avg_pool2d(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Tensor:
-    """The mean of each window of `input` (N, C, H, W) or (C, H, W).
+    """Return the mean of each window of `input` (N, C, H, W) or (C, H, W).
 
     Args:
         input: floating point.
@@ -135,7 +135,7 @@ def avg_pool3d(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Tensor:
-    """The mean of each window of `input` (N, C, D, H, W) or (C, D, H, W); arguments as in
+    """Return the mean of each window of `input` (N, C, D, H, W) or (C, D, H, W); arguments as in
     :func:`avg_pool2d`."""
     stride = kernel_size if stride is None else stride
     return _avg_pools[3](input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
@@ -162,13 +162,13 @@ def _output_sizes(dims: int, input: Tensor, output_size: Any) -> Any:
 
 @overridable
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
-    """The means of `output_size` windows that cover `input` (N, C, L) or (C, L) evenly."""
+    """Return the means of `output_size` windows that cover `input` (N, C, L) or (C, L) evenly."""
     return _adaptive_avg_pools[1](input, _output_sizes(1, input, output_size))
 
 
 @overridable
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
-    """The means of `output_size` windows that cover `input` (N, C, H, W) or (C, H, W) evenly.
+    """Return the means of `output_size` windows that cover `input` (N, C, H, W) or (C, H, W) evenly.
 
     `output_size` is an int or a pair for height and width, where None keeps the input's.
     """
@@ -177,7 +177,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
 
 @overridable
 def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
-    """The means of `output_size` windows that cover `input` (N, C, D, H, W) or (C, D, H, W) evenly."""
+    """Return the means of `output_size` windows that cover `input` (N, C, D, H, W) or (C, D, H, W) evenly."""
     return _adaptive_avg_pools[3](input, _output_sizes(3, input, output_size))
 
 
@@ -188,13 +188,13 @@ def _adaptive_max_pool(dims: int, input: Tensor, output_size: Any, return_indice
 
 @overridable
 def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """The largest values of `output_size` windows that cover `input` (N, C, L) or (C, L) evenly."""
+    """Return the largest values of `output_size` windows that cover `input` (N, C, L) or (C, L) evenly."""
     return _adaptive_max_pool(1, input, output_size, return_indices)
 
 
 @overridable
 def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """The largest values of `output_size` windows that cover `input` (N, C, H, W) or (C, H, W) evenly.
+    """Return the largest values of `output_size` windows that cover `input` (N, C, H, W) or (C, H, W) evenly.
 
     Args:
         input: floating point.
@@ -206,7 +206,7 @@ def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = 
 
 @overridable
 def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """The largest values of `output_size` windows that cover `input` (N, C, D, H, W) or (C, D, H, W)
+    """Return the largest values of `output_size` windows that cover `input` (N, C, D, H, W) or (C, D, H, W)
     evenly."""
     return _adaptive_max_pool(3, input, output_size, return_indices)
 

@@ -124,7 +124,7 @@ def _lp_pool(
 def lp_pool1d(
     input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
 ) -> Tensor:
-    """The root of order `norm_type` of the sum of powers in each window of (N, C, L) or (C, L).
+    """Return the root of order `norm_type` of the sum of powers in each window of (N, C, L) or (C, L).
 
     With infinity, and minus infinity, it is the largest, and the smallest, magnitude.
     """
@@ -135,7 +135,7 @@ def lp_pool1d(
 def lp_pool2d(
     input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
 ) -> Tensor:
-    """The root of order `norm_type` of the sum of powers in each window of (N, C, H, W) or (C, H, W).
+    """Return the root of order `norm_type` of the sum of powers in each window of (N, C, H, W) or (C, H, W).
 
     Infinite orders are those of :func:`lp_pool1d`.
     """
@@ -146,7 +146,7 @@ def lp_pool2d(
 def lp_pool3d(
     input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
 ) -> Tensor:
-    """The root of order `norm_type` of the sum of powers in each window of (N, C, D, H, W) or (C, D, H, W).
+    """Return the root of order `norm_type` of the sum of powers in each window of (N, C, D, H, W) or (C, D, H, W).
 
     Infinite orders are those of :func:`lp_pool1d`.
     """

@@ -91,7 +91,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             classify.reset_parameters()
 
     def forward(self, input: Tensor, target: Tensor) -> ASMoutput:
-        """The log-probability of every sample's class, and the loss.
+        """Return the log-probability of every sample's class, and the loss.
 
         Args:
             input: (N, in_features) or (in_features).

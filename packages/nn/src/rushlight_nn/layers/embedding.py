@@ -78,7 +78,7 @@ class Embedding(Module):
         scale_grad_by_freq: bool = False,
         sparse: bool = False,
     ) -> Embedding:
-        """A layer with the table `embeddings` (rows, width), which is not trained if `freeze`."""
+        """Return a layer with the table `embeddings` (rows, width), which is not trained if `freeze`."""
         if embeddings.dim() != 2:
             raise ValueError(
                 f"from_pretrained(embeddings): got {embeddings.dim()} dimensions, needs 2 (rows, width)"
@@ -187,7 +187,7 @@ class EmbeddingBag(Module):
         include_last_offset: bool = False,
         padding_idx: int | None = None,
     ) -> EmbeddingBag:
-        """A layer with the table `embeddings` (rows, width), which is not trained if `freeze`."""
+        """Return a layer with the table `embeddings` (rows, width), which is not trained if `freeze`."""
         if embeddings.dim() != 2:
             raise ValueError(
                 f"from_pretrained(embeddings): got {embeddings.dim()} dimensions, needs 2 (rows, width)"

@@ -141,11 +141,11 @@ class ParameterDict(Module):
         return type(self)(dict(self.items()))
 
     def keys(self) -> Any:
-        """The names."""
+        """Return the names."""
         return self._names.keys()
 
     def values(self) -> Iterator[Any]:
-        """The values."""
+        """Return the values."""
         return (self[name] for name in self._names)
 
     def items(self) -> Iterator[tuple[str, Any]]:
@@ -153,11 +153,11 @@ class ParameterDict(Module):
         return ((name, self[name]) for name in self._names)
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The value called `key`, or `default`."""
+        """Return the value called `key`, or `default`."""
         return getattr(self, key) if key in self._names else default
 
     def setdefault(self, key: str, default: Any = None) -> Any:
-        """The value called `key`, which becomes `default` where there is none."""
+        """Return the value called `key`, which becomes `default` where there is none."""
         if key not in self:
             self[key] = default
         return self[key]

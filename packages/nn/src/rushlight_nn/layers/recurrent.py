@@ -103,7 +103,7 @@ class RNNBase(Module):
             init.uniform_(parameter, -bound, bound)
 
     def flatten_parameters(self) -> None:
-        """Does nothing: parameters need not lie side by side."""
+        """Do nothing: parameters need not lie side by side."""
 
     @property
     def all_weights(self) -> list[list[Parameter]]:
@@ -372,7 +372,7 @@ class RNNCell(RNNCellBase):
         self.nonlinearity = nonlinearity
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
-        """The new state; `hx` is zero unless given."""
+        """Return the new state; `hx` is zero unless given."""
         if self.nonlinearity not in self._FUNCTIONS:
             raise RuntimeError(f"RNNCell(nonlinearity): got {self.nonlinearity!r}, needs 'tanh' or 'relu'")
         function = self._FUNCTIONS[self.nonlinearity]
@@ -392,7 +392,7 @@ class LSTMCell(RNNCellBase):
         super().__init__(input_size, hidden_size, bias, 4, device, dtype)
 
     def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
-        """The new states; those of `hx` are zero unless given."""
+        """Return the new states; those of `hx` are zero unless given."""
         hidden, cell = self._step(_lstm_cell, input, hx)
         return hidden, cell
 
@@ -406,5 +406,5 @@ class GRUCell(RNNCellBase):
         super().__init__(input_size, hidden_size, bias, 3, device, dtype)
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
-        """The new state; `hx` is zero unless given."""
+        """Return the new state; `hx` is zero unless given."""
         return self._step(_gru_cell, input, None if hx is None else [hx])[0]

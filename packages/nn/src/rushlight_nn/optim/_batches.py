@@ -8,7 +8,7 @@ from .._typing import Any
 
 
 def batches(params: list[Any]) -> list[tuple[list[Any], list[Any]]]:
-    """The parameters that have a gradient, with these, as one pair of lists per device and dtype.
+    """Return the parameters that have a gradient, with these, as one pair of lists per device and dtype.
 
     Nothing is remembered from step to step: parameters may be replaced, moved or converted between two steps, and
     looking at them again costs less than finding out whether one may skip it.

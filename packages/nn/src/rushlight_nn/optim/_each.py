@@ -33,7 +33,7 @@ class EachParameter(Optimizer):
         raise NotImplementedError
 
     def _decays(self, group: dict[str, Any]) -> bool:
-        """Whether weight decay is added to the gradient: where the optimizer has it as a setting."""
+        """Return whether weight decay is added to the gradient: where the optimizer has it as a setting."""
         return "weight_decay" in self.defaults and bool(group["weight_decay"])
 
     def _refuse_capture(self, param: Tensor) -> None:
@@ -83,7 +83,7 @@ class EachParameter(Optimizer):
 
 
 def as_real(tensor: Tensor) -> Tensor:
-    """A complex tensor as the pairs of its parts, which are updated alike; others as they are."""
+    """Return a complex tensor as the pairs of its parts, which are updated alike; others as they are."""
     return core.view_as_real(tensor) if tensor.is_complex() else tensor
 
 
@@ -101,7 +101,7 @@ def _complex_entries(state: dict[str, Any], shape: Any) -> dict[str, Any]:
 
 
 def counter() -> Tensor:
-    """How many steps a parameter has taken: float32, on the CPU, where reading it waits for nothing."""
+    """Return how many steps a parameter has taken: float32, on the CPU, where reading it waits for nothing."""
     return core.zeros((), dtype=core.float32)
 
 

@@ -163,7 +163,7 @@ class Adam(Optimizer):
                     own["step"] = own["step"].clone()
 
     def state_dict(self) -> dict[str, Any]:
-        """The state and the groups' settings, with parameters replaced by their numbers.
+        """Return the state and the groups' settings, with parameters replaced by their numbers.
 
         Tensors are the optimizer's own, not copies, but for shared counters: every parameter has one of its own here, since
         PyTorch, which may read the state, adds to each.

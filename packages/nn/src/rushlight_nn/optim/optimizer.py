@@ -151,7 +151,7 @@ class Optimizer:
     # State --------------------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """The state and the groups' settings, with parameters replaced by their numbers.
+        """Return the state and the groups' settings, with parameters replaced by their numbers.
 
         Tensors are the optimizer's own, not copies.
         """
@@ -177,7 +177,7 @@ class Optimizer:
         return result
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what :meth:`state_dict` returned.
+        """Restore the state that :meth:`state_dict` returned.
 
         Tensors are copied, to their parameter's device and dtype.
 

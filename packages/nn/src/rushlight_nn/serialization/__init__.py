@@ -138,7 +138,7 @@ def load(
 
 
 def get_unsafe_globals_in_checkpoint(f: str | os.PathLike[str] | BinaryIO) -> list[str]:
-    """The names in a file of PyTorch's that :func:`load` refuses, unless :func:`add_safe_globals` allows them.
+    """Return the names in a file of PyTorch's that :func:`load` refuses, unless :func:`add_safe_globals` allows them.
 
     Raises:
         CheckpointError: the file is damaged, or none of PyTorch's.

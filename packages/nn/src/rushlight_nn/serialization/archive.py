@@ -42,7 +42,7 @@ class Entry:
 
 
 def read_directory(source: Source, budget: Budget) -> dict[str, Entry]:
-    """The entries by name.
+    """Return the entries by name.
 
     Raises:
         FormatError: the archive is truncated or was altered, or has entries that PyTorch does not write.
@@ -66,7 +66,7 @@ def read_directory(source: Source, budget: Budget) -> dict[str, Entry]:
 
 
 def _find_directory(source: Source) -> tuple[int, int, int]:
-    """How many entries there are, and the size and the place of their list."""
+    """Return how many entries there are, and the size and the place of their list."""
     tail_begin = max(source.size - (22 + 65535), 0)
     tail = source.read(tail_begin, source.size - tail_begin)
     at = tail.rfind(_END)
@@ -177,7 +177,7 @@ def require_plain(entry: Entry) -> None:
 
 
 def altered(entry: Entry) -> FormatError:
-    """The error for an entry whose checksum does not fit."""
+    """Return the error for an entry whose checksum does not fit."""
     return FormatError(
         f"entry {entry.name!r:.80} was altered: its checksum does not fit\n"
         "hint: load(verify=False) reads files that were written without checksums"

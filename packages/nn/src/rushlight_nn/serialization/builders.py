@@ -93,7 +93,7 @@ def check_geometry(shape: Any, strides: Any, offset: Any) -> None:
 
 
 def tensor_over(storage: Any, dtype: Any, shape: Any, strides: Any, offset: Any) -> Tensor:
-    """A tensor over the bytes of `storage`, after a check of everything.
+    """Return a tensor over the bytes of `storage`, after a check of everything.
 
     Raises:
         FormatError: the geometry is not valid, reaches beyond the storage, or there are no tensors of this dtype.
@@ -632,7 +632,7 @@ class Names:
         return found
 
     def has(self, name: str) -> bool:
-        """Whether `name` stands for something."""
+        """Return whether `name` stands for something."""
         return _find(name) is not None
 
     def call(self, function: Any, arguments: tuple[Any, ...], new: bool) -> Any:
@@ -679,11 +679,11 @@ class Names:
             raise FormatError(f"a pickle gives state to a {kind.__name__}, which has none")
 
     def is_mapping(self, value: Any) -> bool:
-        """Whether items may be set in `value`."""
+        """Return whether items may be set in `value`."""
         return isinstance(value, dict) and trust.is_allowed(type(value))
 
     def is_sequence(self, value: Any) -> bool:
-        """Whether `value` may be extended."""
+        """Return whether `value` may be extended."""
         return type(value) is deque or (isinstance(value, list) and trust.is_allowed(type(value)))
 
 

@@ -77,7 +77,7 @@ class Layout:
         return {name: done[id(tensor)] for name, tensor in self.tensors.items()}
 
     def document(self, checksums: dict[str, int]) -> str:
-        """The description, as JSON."""
+        """Return the description, as JSON."""
         found = {"version": _VERSION, "root": self.root, "tensors": self.descriptions, "crc32": checksums}
         if self.copies:
             found["copies"] = self.copies
@@ -122,7 +122,7 @@ def write(obj: Any, file: BinaryIO) -> None:
 
 
 def metadata_of(document: str) -> dict[str, str]:
-    """The metadata of a file with this description. Readers of PyTorch's models ask for the format."""
+    """Return the metadata of a file with this description. Readers of PyTorch's models ask for the format."""
     return {"format": "pt", _KEY: document, f"{_KEY}.crc32": str(zlib.crc32(document.encode()))}
 
 
@@ -130,7 +130,7 @@ def metadata_of(document: str) -> dict[str, str]:
 
 
 def read(source: Source, map_location: Any, verify: bool | None, budget: Budget) -> Any:
-    """The object in a safetensors file; of another program's, a dictionary from names to tensors.
+    """Return the object in a safetensors file; of another program's, a dictionary from names to tensors.
 
     Args:
         source: the file.
@@ -156,14 +156,14 @@ def read(source: Source, map_location: Any, verify: bool | None, budget: Budget)
 
 
 def is_described(metadata: dict[str, str]) -> bool:
-    """Whether the file was written here."""
+    """Return whether the file was written here."""
     return _KEY in metadata or f"{_KEY}.crc32" in metadata
 
 
 def read_stored(
     source: Source, entries: list[container.Entry], document: dict[str, Any], verify: bool | None
 ) -> dict[str, Tensor]:
-    """The tensors of a file by name.
+    """Return the tensors of a file by name.
 
     Raises:
         FormatError: one was altered.
@@ -182,7 +182,7 @@ def read_stored(
 
 
 def restore(document: dict[str, Any], stored: dict[str, Tensor], map_location: Any) -> Any:
-    """The object of a description.
+    """Return the object of a description.
 
     Raises:
         FormatError: no description is like this one.
@@ -196,7 +196,7 @@ def restore(document: dict[str, Any], stored: dict[str, Tensor], map_location: A
 
 
 def read_document(metadata: dict[str, Any], budget: Budget) -> dict[str, Any]:
-    """The description in the metadata.
+    """Return the description in the metadata.
 
     Raises:
         FormatError: it was altered, or is of another version.

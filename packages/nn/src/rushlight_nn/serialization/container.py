@@ -46,7 +46,7 @@ _ALIGNMENT = 64
 
 
 def dtype_name(dtype: Any) -> str:
-    """The format's name of a dtype of core's.
+    """Return the format's name of a dtype of core's.
 
     Raises:
         TypeError: the format has no such dtype.
@@ -60,7 +60,7 @@ def dtype_name(dtype: Any) -> str:
 
 
 def memory_of(tensor: Tensor) -> memoryview:
-    """The memory of a contiguous tensor on the CPU, as bytes."""
+    """Return the memory of a contiguous tensor on the CPU, as bytes."""
     if tensor.numel() == 0:
         return memoryview(b"")
     # The storage's buffer, not the tensor's: Python has no format for bfloat16.
@@ -118,7 +118,7 @@ class Entry:
 
 
 def read_header(source: Source, budget: Budget) -> tuple[dict[str, str], list[Entry]]:
-    """The metadata, and the tensors in the order of their data.
+    """Return the metadata, and the tensors in the order of their data.
 
     Raises:
         FormatError: the file is not what the format says.
@@ -171,7 +171,7 @@ def _are_sizes(values: Any) -> bool:
 
 
 def parse_json(text: bytes, budget: Budget) -> Any:
-    """The JSON object in `text`; its objects have no key twice, and need no more memory than there is.
+    """Return the JSON object in `text`; its objects have no key twice, and need no more memory than there is.
 
     Raises:
         FormatError: it is none, or has, or does.
@@ -196,7 +196,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def read_tensor(source: Source, entry: Entry, checked: bool, crc: int = 0) -> tuple[Tensor, int]:
-    """The tensor of `entry`, with the checksum of its bytes, which goes on from `crc`.
+    """Return the tensor of `entry`, with the checksum of its bytes, which goes on from `crc`.
 
     Raises:
         FormatError: the file ends early, or the tensor holds what no bool is.
@@ -209,7 +209,7 @@ def read_tensor(source: Source, entry: Entry, checked: bool, crc: int = 0) -> tu
 
 
 def contiguous(shape: list[int]) -> list[int]:
-    """The strides of a contiguous tensor of `shape`."""
+    """Return the strides of a contiguous tensor of `shape`."""
     strides = [math.prod(max(n, 1) for n in shape[i + 1 :]) for i in range(len(shape))]
     # Of a tensor without elements they have no meaning, and may be too large for core.
     return strides if 0 not in shape else [0] * len(shape)

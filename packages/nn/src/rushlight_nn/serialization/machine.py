@@ -57,7 +57,7 @@ class Machine:
         self.keys: Keys = table.keys
 
     def load(self) -> Any:
-        """The value of the pickle at `position`, which moves behind it.
+        """Return the value of the pickle at `position`, which moves behind it.
 
         Raises:
             FormatError: it is damaged, or asks for more than data.
@@ -84,7 +84,7 @@ class Machine:
     # Operands and stack ---------------------------------------------------------------------------------------
 
     def take(self, count: int) -> bytes:
-        """The next `count` bytes of the program."""
+        """Return the next `count` bytes of the program."""
         end = self.position + count
         if count < 0 or end > len(self.data):
             raise FormatError("truncated: a pickle ends early")

@@ -49,7 +49,7 @@ class Stored:
         return 1 if self.dtype is None else self.dtype.itemsize
 
     def memory(self) -> memoryview:
-        """The bytes to write."""
+        """Return the bytes to write."""
         count = max(self.end - self.begin, 0)
         if not count:
             return memoryview(b"")
@@ -96,7 +96,7 @@ class Storages:
 
 
 def dump(obj: Any, legacy: bool = False) -> tuple[bytes, list[Stored]]:
-    """The pickle of `obj`, and the storages to write beside it.
+    """Return the pickle of `obj`, and the storages to write beside it.
 
     Raises:
         TypeError: something in it is not data; the message says where.
@@ -133,7 +133,7 @@ class Pickler:
         self.path: list[Any] = []
 
     def dump(self, obj: Any) -> bytes:
-        """The pickle of `obj`."""
+        """Return the pickle of `obj`."""
         self.out += b"\x80\x02"
         self.save(obj)
         self.out += b"."

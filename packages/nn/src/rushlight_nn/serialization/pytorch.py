@@ -45,7 +45,7 @@ def is_archive(start: bytes) -> bool:
 
 
 def is_legacy(start: bytes) -> bool:
-    """Whether a file that begins so has the legacy layout."""
+    """Return whether a file that begins so has the legacy layout."""
     return start.startswith(LEGACY_START)
 
 
@@ -99,7 +99,7 @@ class _Storages:
         raise NotImplementedError
 
     def part(self, whole: Any, view: Any) -> Any:
-        """The storage that lies within another."""
+        """Return the storage that lies within another."""
         fits = isinstance(view, tuple) and len(view) == 3 and all(type(v) is int and v >= 0 for v in view[1:])
         if not fits or type(whole) is not core.TypedStorage:
             raise FormatError("a pickle refers to a part of a storage in a way that cannot be read")
@@ -160,7 +160,7 @@ class _ArchivedStorages(_Storages):
 
 
 def read_archive(source: Source, map_location: Any, verify: bool, budget: Budget) -> Any:
-    """The value in a zip archive.
+    """Return the value in a zip archive.
 
     Args:
         source: the file.
@@ -209,7 +209,7 @@ def _prefix(entries: dict[str, archive.Entry]) -> str:
 
 
 def run(machine: Machine) -> Any:
-    """The value of the machine's next pickle, or the error that tells what is unknown in it."""
+    """Return the value of the machine's next pickle, or the error that tells what is unknown in it."""
     begin = machine.position
     try:
         return machine.load()
@@ -243,7 +243,7 @@ def _names_in(data: bytes, table: Table, limit: int) -> list[str]:
 
 
 def unknown_names(source: Source, budget: Budget) -> list[str]:
-    """The names in a file of PyTorch's that :func:`read_archive` and :func:`read_legacy` refuse.
+    """Return the names in a file of PyTorch's that :func:`read_archive` and :func:`read_legacy` refuse.
 
     Raises:
         FormatError: it is damaged, or none of PyTorch's files.
@@ -312,7 +312,7 @@ class _FollowingStorages(_Storages):
 
 
 def read_legacy(source: Source, map_location: Any, budget: Budget) -> Any:
-    """The value in a legacy file. It has no checksums.
+    """Return the value in a legacy file. It has no checksums.
 
     Raises:
         FormatError: it is damaged, or asks for more than data.

@@ -37,7 +37,7 @@ _UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**
 
 
 def size_in_bytes(size: int | str) -> int:
-    """The number of bytes that `size` says: an int, or a number with a unit, such as "5GB" or "500 MiB".
+    """Return the number of bytes that `size` says: an int, or a number with a unit, such as "5GB" or "500 MiB".
 
     Raises:
         ValueError: it is neither, or not positive.
@@ -160,7 +160,7 @@ def index_of(path: str) -> str:
 
 
 def is_index(start: bytes) -> bool:
-    """Whether a file that begins so is an index: JSON, of which no header could have the length."""
+    """Return whether a file that begins so is an index: JSON, of which no header could have the length."""
     return start[:1] == b"{" and int.from_bytes(start[:8], "little") > container.MAX_HEADER_BYTES
 
 
@@ -185,7 +185,7 @@ def _parse(source: Source, budget: Budget) -> tuple[dict[str, Any], dict[str, st
 
 
 def read(source: Source, map_location: Any, verify: bool | None, budget: Budget) -> Any:
-    """The object of an index: what was saved, or of another program's, a dictionary from names to tensors.
+    """Return the object of an index: what was saved, or of another program's, a dictionary from names to tensors.
 
     Raises:
         FormatError: a shard is missing or damaged.

@@ -87,7 +87,7 @@ def _store(
 
 
 def view_of(data: Tensor, geometry: Any) -> Tensor:
-    """The view of the contiguous tensor `data` that :class:`Stored` describes by [shape, strides, offset].
+    """Return the view of the contiguous tensor `data` that :class:`Stored` describes by [shape, strides, offset].
 
     Raises:
         FormatError: it would reach beyond the tensor.

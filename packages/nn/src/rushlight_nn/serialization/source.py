@@ -96,7 +96,7 @@ class Source:
         return bytes(buffer)
 
     def storage(self, begin: int, count: int, alignment: int, checked: bool, crc: int = 0) -> tuple[Any, int]:
-        """The `count` bytes from `begin` on as a storage, with their checksum, which goes on from `crc`.
+        """Return the `count` bytes from `begin` on as a storage, with their checksum, which goes on from `crc`.
 
         Args:
             begin, count: where the bytes are.
@@ -125,7 +125,7 @@ class Source:
             self._fill(memoryview(storage), begin)
 
     def checksum(self, begin: int, count: int, crc: int = 0) -> int:
-        """The checksum of `count` bytes from `begin` on, which goes on from `crc`."""
+        """Return the checksum of `count` bytes from `begin` on, which goes on from `crc`."""
         while count:
             part = self.read(begin, min(count, _CHUNK))
             crc = zlib.crc32(part, crc)

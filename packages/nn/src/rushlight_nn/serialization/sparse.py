@@ -14,7 +14,7 @@ from .errors import FormatError
 
 
 def rebuild_sparse(kind: Any, parts: Any, *requires_grad: Any) -> Tensor:
-    """A sparse tensor of its layout and parts, whose indices are checked."""
+    """Return a sparse tensor of its layout and parts, whose indices are checked."""
     if not isinstance(parts, tuple) or not all(isinstance(part, Tensor) for part in parts[:2]):
         raise FormatError("a sparse tensor is made of something other than tensors")
     if kind is core.sparse_coo and len(parts) in (3, 4):

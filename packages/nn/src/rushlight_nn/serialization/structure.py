@@ -140,7 +140,7 @@ def _join(path: str, key: Any) -> str:
 
 
 def refusal(value: Any, place: str) -> TypeError:
-    """The error for a value that is not data."""
+    """Return the error for a value that is not data."""
     kind = type(value)
     return TypeError(
         f"save: {place} is a {kind.__module__}.{kind.__qualname__}, which is not data\nhint: {_hint(value)}"
@@ -166,11 +166,11 @@ def _hint(value: Any) -> str:
 
 
 class StructureError(Exception):
-    """A description that no encoder wrote."""
+    """Raised for a description that no encoder wrote."""
 
 
 def decode(node: Any, tensor: Callable[[int], Tensor]) -> Any:
-    """The value that was encoded as `node`; `tensor` returns the tensor of a number.
+    """Return the value that was encoded as `node`; `tensor` returns the tensor of a number.
 
     Raises:
         StructureError: `node` is not what :class:`Encoder` writes.

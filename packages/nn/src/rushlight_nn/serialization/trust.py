@@ -78,18 +78,18 @@ class safe_globals:  # noqa: N801
 
 
 def allowed_by_name(name: str) -> Any:
-    """The object that was allowed under this name, or None."""
+    """Return the object that was allowed under this name, or None."""
     found = _allowed.get(name)
     return None if found is None else found[0]
 
 
 def is_allowed(value: Any) -> bool:
-    """Whether this very object was allowed."""
+    """Return whether this very object was allowed."""
     return any(value is one for one, _ in _allowed.values())
 
 
 def name_of(value: Any) -> tuple[str, str]:
-    """The module and the name under which files are to have `value`."""
+    """Return the module and the name under which files are to have `value`."""
     for name, (one, entry) in _allowed.items():
         if one is value and isinstance(entry, tuple):
             module, _, short = name.rpartition(".")

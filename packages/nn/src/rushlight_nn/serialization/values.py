@@ -30,7 +30,7 @@ class UnknownTag(Exception):  # noqa: N818
 
 
 def encode(value: Any) -> tuple[str, dict[str, Any]] | None:
-    """The name and the parts of a value, or None where it is not of one of these classes."""
+    """Return the name and the parts of a value, or None where it is not of one of these classes."""
     kind = type(value)
     found = _ENCODERS.get(kind)
     if found is not None:
@@ -52,7 +52,7 @@ def _class_name(kind: type) -> str:
 
 
 def decode(tag: str, parts: dict[str, Any]) -> Any:
-    """The value of a name and parts.
+    """Return the value of a name and parts.
 
     Raises:
         UnknownTag: no value has this name.
@@ -189,7 +189,7 @@ _FACTORIES: dict[str, Callable[[], Any]] = {
 
 
 def name_of_factory(factory: Any, place: str) -> str | None:
-    """The name of what a defaultdict makes for new keys.
+    """Return the name of what a defaultdict makes for new keys.
 
     Raises:
         TypeError: it is none that data has.

@@ -21,7 +21,7 @@ def get_total_norm(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """The norm, of order `norm_type`, of all elements of `tensors` taken together, as a 0-d tensor.
+    """Return the norm, of order `norm_type`, of all elements of `tensors` taken together, as a 0-d tensor.
 
     Raises:
         RuntimeError: it is infinite or NaN, and `error_if_nonfinite`. (Finding out waits for the device.)

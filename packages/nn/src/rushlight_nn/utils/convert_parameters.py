@@ -9,7 +9,7 @@ from rushlight_core import Tensor
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
-    """The elements of `parameters`, one tensor after the other, as a 1-d tensor (gradients flow through it).
+    """Return the elements of `parameters`, one tensor after the other, as a 1-d tensor (gradients flow through it).
 
     Raises:
         TypeError: they are not all on one device.

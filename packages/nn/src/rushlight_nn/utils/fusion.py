@@ -57,7 +57,7 @@ def fuse_linear_bn_weights(
 
 
 def fuse_conv_bn_eval(conv: Layer, bn: Module, transpose: bool = False) -> Layer:
-    """A copy of `conv` that does what `conv` and then `bn` do, both in evaluation mode.
+    """Return a copy of `conv` that does what `conv` and then `bn` do, both in evaluation mode.
 
     Raises:
         RuntimeError: one of both is in training mode, or `bn` has no running statistics.
@@ -68,7 +68,7 @@ def fuse_conv_bn_eval(conv: Layer, bn: Module, transpose: bool = False) -> Layer
 
 
 def fuse_linear_bn_eval(linear: Layer, bn: Module) -> Layer:
-    """A copy of `linear` that does what `linear` and then `bn` do, both in evaluation mode.
+    """Return a copy of `linear` that does what `linear` and then `bn` do, both in evaluation mode.
 
     Raises:
         RuntimeError: one of both is in training mode, `bn` has no running statistics, or not as many features.

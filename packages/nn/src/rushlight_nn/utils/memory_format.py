@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def convert_conv2d_weight_memory_format(module: Module, memory_format: Any) -> Module:
-    """Puts the weights of all two-dimensional convolutions of a module into a memory format, in place; returns it."""
+    """Convert the weights of all two-dimensional convolutions to a memory format, in place; return the module."""
     return _converted(module, (Conv2d, ConvTranspose2d), memory_format)
 
 

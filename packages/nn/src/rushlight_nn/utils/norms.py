@@ -9,7 +9,7 @@ from ..functional import normalize
 
 
 def norm_except(weight: Tensor, dim: int | None) -> Tensor:
-    """The norm over all dimensions but `dim`, which stay with size one; of everything, a 0-d tensor, if None.
+    """Return the norm over all dimensions but `dim`, which stay with size one; of everything, a 0-d tensor, if None.
 
     Also if `dim` is -1, which PyTorch writes for None.
     """
@@ -22,7 +22,7 @@ def norm_except(weight: Tensor, dim: int | None) -> Tensor:
 
 
 def rows_of(weight: Tensor, dim: int) -> Tensor:
-    """The weight as a matrix, whose rows are `dim`."""
+    """Return the weight as a matrix, whose rows are `dim`."""
     return weight.movedim(dim, 0).flatten(1)
 
 

@@ -224,12 +224,12 @@ def _property(name: str) -> property:
 
 
 def type_before_parametrizations(module: Module) -> type:
-    """The class that `module` had before it was parametrized; its class, if it is not."""
+    """Return the class that `module` had before it was parametrized; its class, if it is not."""
     return module._unparametrized if isinstance(module, _Parametrized) else type(module)
 
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
-    """Whether any tensor of `module` (its children not counted) is parametrized, or the one of this name."""
+    """Return whether any tensor of `module` (its children not counted) is parametrized, or the one of this name."""
     if not isinstance(module, _Parametrized):
         return False
     return tensor_name is None or tensor_name in module._parametrized

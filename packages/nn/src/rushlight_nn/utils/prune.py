@@ -41,7 +41,7 @@ class BasePruningMethod(ABC):
         """The mask, zeros where `t` is pruned. `default_mask` is that of former pruning."""
 
     def apply_mask(self, module: Module) -> Tensor:
-        """The pruned tensor."""
+        """Return the pruned tensor."""
         mask = getattr(module, f"{self._tensor_name}_mask")
         original = getattr(module, f"{self._tensor_name}_orig")
         return mask.to(original.dtype) * original
@@ -88,7 +88,7 @@ class BasePruningMethod(ABC):
     def prune(
         self, t: Tensor, default_mask: Tensor | None = None, importance_scores: Tensor | None = None
     ) -> Tensor:
-        """A pruned version of `t`, for tensors that belong to no module."""
+        """Return a pruned version of `t`, for tensors that belong to no module."""
         scores = t if importance_scores is None else importance_scores
         if scores.shape != t.shape:
             raise ValueError(f"prune(importance_scores): shape {tuple(scores.shape)}, needs {tuple(t.shape)}")
@@ -158,7 +158,7 @@ class PruningContainer(BasePruningMethod):
         return self._pruning_methods[index]
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """The last method's mask of what `default_mask` leaves."""
+        """Return the last method's mask of what `default_mask` leaves."""
         method = self._pruning_methods[-1]
         mask = default_mask.clone()
         if method.PRUNING_TYPE == "unstructured":
@@ -431,7 +431,7 @@ def remove(module: M, name: str) -> M:
 
 
 def is_pruned(module: Module) -> bool:
-    """Whether the module, or one inside it, has a pruned parameter."""
+    """Return whether the module, or one inside it, has a pruned parameter."""
     hooks = (hook for child in module.modules() for hook in child._forward_pre_hooks.values())
     return any(isinstance(hook, BasePruningMethod) for hook in hooks)
 
@@ -447,7 +447,7 @@ def _check_amount(amount: Any) -> None:
 
 
 def _count(amount: int | float, size: int) -> int:
-    """How many of `size` are pruned."""
+    """Return how many of `size` are pruned."""
     count = int(amount) if isinstance(amount, numbers.Integral) else round(amount * size)
     if count > size:
         raise ValueError(f"prune(amount): got {amount}, there are {size} left")

@@ -223,7 +223,7 @@ def pad_sequence(
 
 
 def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
-    """The sequences of `lengths` in a padded tensor: the inverse of :func:`pad_sequence`."""
+    """Return the sequences of `lengths` in a padded tensor: the inverse of :func:`pad_sequence`."""
     if not batch_first:
         padded_sequences = padded_sequences.transpose(0, 1)
     return [row[:length] for row, length in zip(padded_sequences.unbind(0), lengths.tolist(), strict=True)]
@@ -236,7 +236,7 @@ def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> P
 
 
 def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
-    """The tensors (L_i, ...) that were packed."""
+    """Return the tensors (L_i, ...) that were packed."""
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return unpad_sequence(padded, lengths, batch_first=True)
 

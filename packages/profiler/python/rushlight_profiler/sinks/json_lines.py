@@ -57,7 +57,7 @@ class JsonLines:
 
 
 def load(path: str) -> Recording:
-    """Reads what `export_json_lines` wrote. Raises ValueError if the file is something else, or is
+    """Read what `export_json_lines` wrote. Raises ValueError if the file is something else, or is
     truncated."""
     from ..recording import Recording
 

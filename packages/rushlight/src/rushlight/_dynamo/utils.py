@@ -8,5 +8,5 @@ __all__ = ["is_compile_supported"]
 
 
 def is_compile_supported(device_type: Any) -> bool:
-    """Whether programs can be compiled for a device: no."""
+    """Return whether programs can be compiled for a device: no."""
     return False

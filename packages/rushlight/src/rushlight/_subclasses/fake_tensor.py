@@ -17,5 +17,5 @@ class FakeTensor:
 
 
 def is_fake(x: Any) -> bool:
-    """Whether a tensor has no values for this reason: no."""
+    """Return whether a tensor has no values for this reason: no."""
     return False

@@ -100,7 +100,7 @@ class _Finder(DistributionFinder, Loader):
         return _Torch() if spec.name == "torch" else None
 
     def exec_module(self, module: ModuleType) -> None:
-        """Puts rushlight's module in the place of the empty one that importing made."""
+        """Put rushlight's module in the place of the empty one that importing made."""
         name = module.__name__
         if name != "torch":
             sys.modules[name] = sys.modules["rushlight" + name.removeprefix("torch")]
@@ -118,12 +118,12 @@ def _installed() -> Iterator[_Finder]:
 
 
 def is_installed() -> bool:
-    """Whether `torch` means rushlight in this process."""
+    """Return whether `torch` means rushlight in this process."""
     return any(_installed())
 
 
 def install() -> None:
-    """Makes `import torch` give rushlight, in this process and in all code that it imports from now on.
+    """Make `import torch` give rushlight, in this process and in all code that it imports from now on.
 
     `torch.nn.Linear is rushlight.nn.Linear`, and so for every module and name. `torch.__version__` and
     `importlib.metadata.version("torch")` are `VERSION`. Where PyTorch is installed too, it is no longer found. A second

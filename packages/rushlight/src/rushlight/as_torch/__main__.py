@@ -17,7 +17,7 @@ missing, and which differ, without running them."""
 
 
 def main(arguments: list[str]) -> int:
-    """Runs what the command line names; its exit status is the program's."""
+    """Run what the command line names; its exit status is the program's."""
     match arguments:
         case ["-h" | "--help"]:
             print(USAGE)

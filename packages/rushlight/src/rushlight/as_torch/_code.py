@@ -25,7 +25,7 @@ class _Spec(ModuleSpec):
 
 
 def code_of_program(namespace: dict[str, Any]) -> CodeType:
-    """The code to run in `namespace`, which gets its `__file__`, `__package__`, `__doc__` and `__spec__`.
+    """Return the code to run in `namespace`, which gets its `__file__`, `__package__`, `__doc__` and `__spec__`.
 
     Raises:
         ModuleNotFoundError: a module to run is not there.

@@ -70,7 +70,7 @@ def _is_torchs(name: str) -> bool:
 
 
 def uses(text: str) -> list[Use]:
-    """The names of torch that the program `text` uses.
+    """Return the names of torch that the program `text` uses.
 
     Raises:
         SyntaxError: it is none.
@@ -88,7 +88,7 @@ def uses(text: str) -> list[Use]:
 
 
 def missing_part(name: str) -> str | None:
-    """The shortest part of a name of torch that rushlight does not have; None where all of it is there.
+    """Return the shortest part of a name of torch that rushlight does not have; None where all of it is there.
 
     What follows a class or a function is not looked at: attributes may belong to its instances.
     """
@@ -122,7 +122,7 @@ def _exists(module: str) -> bool:
 
 
 def differences() -> str:
-    """The page of differences, of the package or of the repository that it is run from."""
+    """Return the page of differences, of the package or of the repository that it is run from."""
     here = Path(__file__).resolve()
     for page in (
         here.with_name("differences.md"),
@@ -153,7 +153,7 @@ def items(page: str) -> Iterator[Difference]:
 
 
 def differs(name: str, page: list[Difference]) -> str | None:
-    """The item that names `name`, as its last parts, or None."""
+    """Return the item that names `name`, as its last parts, or None."""
     parts = name.split(".")[1:]
     endings = {".".join(parts[i:]) for i in range(len(parts))}
     return next((item.text for item in page if item.names & endings), None)

@@ -1,8 +1,8 @@
 """What computes: programs ask whether a library is there, and switch parts of it.
 
-Questions are answered as things are. Three switches choose: `device_fallback`, `mkldnn.enabled` and those of attention
-(`cuda.enable_math_sdp` and its kin). Of everything else there is one way of computing on a device: those switches are
-kept and change nothing.
+Queries return the actual state. Three switches have an effect: `device_fallback`, `mkldnn.enabled` and those of attention
+(`cuda.enable_math_sdp` and others). Everything else is computed in one way on a device, so the other switches are stored and
+change nothing.
 
 `device_fallback` says what happens to an operator for which a device has no kernel. "error", the default, raises
 NotImplementedError; "warn" computes it on the CPU, over copies, and warns at the first call of each operator, with the

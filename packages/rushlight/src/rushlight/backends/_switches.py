@@ -19,7 +19,7 @@ def set_switches(module: ModuleType, **values: Any) -> tuple[Any, ...]:
 
 @contextmanager
 def switched(module: ModuleType, **values: Any) -> Iterator[None]:
-    """Set them for a block."""
+    """Set the switches within a block."""
     before = dict(zip(values, set_switches(module, **values), strict=True))
     try:
         yield

@@ -18,7 +18,7 @@ winograd: bool
 
 
 def get_cpu_capability() -> str:
-    """The widest vectors that kernels use here: "AVX512" or "AVX2".
+    """Return the widest vectors that kernels use here: "AVX512" or "AVX2".
 
     It depends on the CPU, on how the library was built, and on RUSHLIGHT_CPU_CAPABILITY.
     """

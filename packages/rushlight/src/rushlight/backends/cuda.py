@@ -64,7 +64,7 @@ matmul: _Products = _Products()
 
 
 def is_built() -> bool:
-    """Whether the GPU package is installed and can be used."""
+    """Return whether the GPU package is installed and can be used."""
     return core.devices.device_count("cuda") > 0
 
 
@@ -84,22 +84,22 @@ def _enable_sdp(**wanted: bool) -> None:
 
 
 def flash_sdp_enabled() -> bool:
-    """Whether attention may be computed by the kernel that keeps no matrix of scores, as FLASH_ATTENTION."""
+    """Return whether attention may be computed by the kernel that keeps no matrix of scores, as FLASH_ATTENTION."""
     return _sdp["flash"]
 
 
 def mem_efficient_sdp_enabled() -> bool:
-    """Whether attention may be computed by the kernel that keeps no matrix of scores, as EFFICIENT_ATTENTION."""
+    """Return whether attention may be computed by the kernel that keeps no matrix of scores, as EFFICIENT_ATTENTION."""
     return _sdp["mem_efficient"]
 
 
 def math_sdp_enabled() -> bool:
-    """Whether attention may be computed by operators: products of matrices and a softmax."""
+    """Return whether attention may be computed by operators: products of matrices and a softmax."""
     return _sdp["math"]
 
 
 def cudnn_sdp_enabled() -> bool:
-    """Whether attention may be computed by cuDNN, where there is a GPU."""
+    """Return whether attention may be computed by cuDNN, where there is a GPU."""
     return _sdp["cudnn"]
 
 

@@ -35,7 +35,7 @@ __all__ = [
 
 
 def is_available() -> bool:
-    """Whether a GPU is there to use it."""
+    """Return whether a GPU is there to use it."""
     return core.devices.device_count("cuda") > 0
 
 
@@ -45,7 +45,7 @@ def version() -> int | None:
 
 
 def is_acceptable(tensor: core.Tensor) -> bool:
-    """Whether it computes with such a tensor."""
+    """Return whether it computes with such a tensor."""
     return tensor.is_cuda and enabled
 
 
@@ -74,7 +74,7 @@ def flags(
     deterministic: bool = False,
     allow_tf32: bool = True,
 ) -> AbstractContextManager[None]:
-    """The switches within a block."""
+    """Set the switches within a block."""
     return switched(
         sys.modules[__name__],
         enabled=enabled,

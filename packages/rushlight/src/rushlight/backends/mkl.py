@@ -8,7 +8,7 @@ VERBOSE_OFF, VERBOSE_ON = 0, 1
 
 
 def is_available() -> bool:
-    """Whether it is used: no."""
+    """Return whether it is used: no."""
     return False
 
 

@@ -18,7 +18,7 @@ __all__ = ["allow_tf32", "deterministic", "enabled", "flags", "is_acl_available"
 
 
 def is_available() -> bool:
-    """Whether convolutions can be computed by it.
+    """Return whether convolutions can be computed by it.
 
     They cannot where core was built without it, or where RUSHLIGHT_COMPUTE is "plain".
     """
@@ -26,7 +26,7 @@ def is_available() -> bool:
 
 
 def is_acl_available() -> bool:
-    """Whether it is built with Arm's library: no, this is x86-64."""
+    """Return whether it is built with Arm's library: no, this is x86-64."""
     return False
 
 
@@ -46,7 +46,7 @@ def set_flags(
 def flags(
     enabled: bool = False, deterministic: bool = False, allow_tf32: bool = True
 ) -> AbstractContextManager[None]:
-    """The switches within a block."""
+    """Set the switches within a block."""
     return switched(
         sys.modules[__name__], enabled=enabled, deterministic=deterministic, allow_tf32=allow_tf32
     )

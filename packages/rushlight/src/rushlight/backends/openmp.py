@@ -6,5 +6,5 @@ __all__ = ["is_available"]
 
 
 def is_available() -> bool:
-    """Whether kernels run on several threads through it: yes."""
+    """Return whether kernels run on several threads through it: yes."""
     return True

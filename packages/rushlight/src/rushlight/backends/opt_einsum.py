@@ -11,7 +11,7 @@ __all__ = ["enabled", "get_opt_einsum", "is_available", "strategy"]
 
 
 def is_available() -> bool:
-    """Whether the package opt_einsum chooses the order: no."""
+    """Return whether the package opt_einsum chooses the order: no."""
     return False
 
 

@@ -92,12 +92,12 @@ if not TYPE_CHECKING:
 
 
 def is_available() -> bool:
-    """Whether tensors can be made on a GPU: a backend is installed, and finds one."""
+    """Return whether tensors can be made on a GPU: a backend is installed, and finds one."""
     return _has(0)
 
 
 def device_count() -> int:
-    """How many GPUs there are; 0 where no backend is installed."""
+    """Return how many GPUs there are; 0 where no backend is installed."""
     count = 0
     while _has(count):
         count += 1
@@ -115,7 +115,7 @@ def _has(index: int) -> bool:
 
 
 def _driver_is_there() -> bool:
-    """Whether the driver's library opens: sooner known than which packages are installed."""
+    """Return whether the driver's library opens: sooner known than which packages are installed."""
     import os
     from _ctypes import dlopen
 
@@ -134,34 +134,34 @@ def _need(function: str) -> None:
 
 
 def init() -> None:
-    """Prepares GPUs, which their first use does too."""
+    """Prepare GPUs, which their first use does too."""
     _need("init")
 
 
 def is_initialized() -> bool:
-    """Whether GPUs are prepared."""
+    """Return whether GPUs are prepared."""
     return is_available()
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
-    """Whether GPUs compute with bfloat16."""
+    """Return whether GPUs compute with bfloat16."""
     return is_available()
 
 
 def synchronize(device: Any = None) -> None:
-    """Waits until a GPU, by default the current one, has done all its work."""
+    """Wait until a GPU, by default the current one, has done all its work."""
     _need("synchronize")
     core.devices.synchronize(_device(device))
 
 
 def current_device() -> int:
-    """The index of the GPU that "cuda" stands for."""
+    """Return the index of the GPU that "cuda" stands for."""
     _need("current_device")
     return core.devices.current_device("cuda").index or 0
 
 
 def set_device(device: Any) -> None:
-    """Makes a GPU, by its index or name, the one that "cuda" stands for. A negative index does nothing."""
+    """Make a GPU, by its index or name, the one that "cuda" stands for. A negative index does nothing."""
     if isinstance(device, int) and device < 0:
         return
     _need("set_device")
@@ -175,7 +175,7 @@ def get_device_properties(device: Any = None) -> core.devices.DeviceProperties:
 
 
 def get_device_capability(device: Any = None) -> tuple[int, int]:
-    """The version of what a GPU can do, as major and minor number. Raises RuntimeError where there is none."""
+    """Return the version of what a GPU can do, as major and minor number. Raises RuntimeError where there is none."""
     found = get_device_properties(device)
     return found.major, found.minor
 
@@ -232,24 +232,24 @@ seed_all = seed
 
 
 def get_rng_state(device: Any = "cuda") -> core.Tensor:
-    """The state of the random numbers: one for all devices."""
+    """Return the state of the random numbers: one for all devices."""
     _need("get_rng_state")
     return core.get_rng_state()
 
 
 def set_rng_state(new_state: core.Tensor, device: Any = "cuda") -> None:
-    """Goes on from a state of `get_rng_state`."""
+    """Restore a state that `get_rng_state` returned."""
     _need("set_rng_state")
     core.set_rng_state(new_state)
 
 
 def get_rng_state_all() -> list[core.Tensor]:
-    """The states of all GPUs: none where there is none."""
+    """Return the states of all GPUs: none where there is none."""
     return [core.get_rng_state() for _ in range(device_count())]
 
 
 def set_rng_state_all(new_states: Iterable[core.Tensor]) -> None:
-    """Goes on from states of `get_rng_state_all`."""
+    """Restore the states that `get_rng_state_all` returned."""
     for state in new_states:
         set_rng_state(state)
 
@@ -258,13 +258,13 @@ def set_rng_state_all(new_states: Iterable[core.Tensor]) -> None:
 
 
 def empty_cache() -> None:
-    """Gives unused memory of GPUs back to the driver. Does nothing where there is no GPU."""
+    """Give unused memory of GPUs back to the driver. Does nothing where there is no GPU."""
     for index in range(device_count()):
         core.devices.empty_cache(core.device("cuda", index))
 
 
 def ipc_collect() -> None:
-    """Frees memory that other processes have let go of. Does nothing: it is freed at once."""
+    """Free memory that other processes have let go of. Does nothing: it is freed at once."""
 
 
 def _held(device: Any, what: str) -> int:
@@ -277,7 +277,7 @@ def memory_allocated(device: Any = None) -> int:
 
 
 def max_memory_allocated(device: Any = None) -> int:
-    """The most bytes that tensors had; 0 where there is no GPU."""
+    """Return the most bytes that tensors had; 0 where there is no GPU."""
     return _held(device, "allocated_bytes_peak")
 
 
@@ -287,12 +287,12 @@ def memory_reserved(device: Any = None) -> int:
 
 
 def max_memory_reserved(device: Any = None) -> int:
-    """The most bytes that were held for tensors; 0 where there is no GPU."""
+    """Return the most bytes that were held for tensors; 0 where there is no GPU."""
     return _held(device, "reserved_bytes_peak")
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
-    """Starts the peaks again. Does nothing where there is no GPU."""
+    """Start the peaks again. Does nothing where there is no GPU."""
     if is_available():
         core.devices.reset_peak_memory_stats(_device(device))
 
@@ -320,7 +320,7 @@ def mem_get_info(device: Any = None) -> tuple[int, int]:
 
 
 def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None:
-    """Takes at most that part of a GPU's memory. Raises RuntimeError where there is none.
+    """Take at most that part of a GPU's memory. Raises RuntimeError where there is none.
 
     Raises:
         TypeError: it is not a float.
@@ -341,7 +341,7 @@ def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None
 
 
 def get_per_process_memory_fraction(device: Any = None) -> float:
-    """The part of a GPU's memory that may be taken; 1.0 at first. Raises RuntimeError where there is no GPU."""
+    """Return the part of a GPU's memory that may be taken; 1.0 at first. Raises RuntimeError where there is no GPU."""
     _need("get_per_process_memory_fraction")
     limit = core.devices.memory_stats(_device(device))["limit_bytes"]
     return min(1.0, limit / mem_get_info(device)[1])
@@ -430,13 +430,13 @@ def graph_pool_handle() -> tuple[int, int]:
 
 
 def current_stream(device: Any = None) -> core.Stream:
-    """The queue that is in use. Raises RuntimeError where there is no GPU."""
+    """Return the queue that is in use. Raises RuntimeError where there is no GPU."""
     _need("current_stream")
     return _streams.current_stream(_device(device))
 
 
 def default_stream(device: Any = None) -> core.Stream:
-    """The queue that is used first. Raises RuntimeError where there is no GPU."""
+    """Return the queue that is used first. Raises RuntimeError where there is no GPU."""
     _need("default_stream")
     where = _device(device)
     return core.Stream._existing(where if where.index is not None else core.devices.current_device("cuda"), 0)
@@ -461,7 +461,7 @@ StreamContext = stream
 
 
 def get_arch_list() -> list[str]:
-    """The GPUs that kernels were compiled for: none, the backend knows its own."""
+    """Return the GPUs that kernels were compiled for: none, the backend knows its own."""
     return []
 
 
@@ -475,10 +475,10 @@ class _KindOfTensor:
         return isinstance(instance, core.Tensor) and instance.is_cuda and instance.dtype == self.dtype
 
     def __call__(self, *args: Any) -> core.Tensor:
-        _need("FloatTensor and its kin")
+        _need("FloatTensor and the other types")
         return core.empty(0, dtype=self.dtype, device="cuda").new(*args)
 
 
 def is_current_stream_capturing() -> bool:
-    """Whether work that is queued on the current stream is recorded in a graph."""
+    """Return whether work that is queued on the current stream is recorded in a graph."""
     return is_available() and core.devices.is_current_stream_capturing("cuda")

@@ -30,7 +30,7 @@ _tracing = threading.RLock()
 
 
 def wrap(fn_or_name: str | Callable[..., Any]) -> Any:
-    """Registers a function of the calling module as one that a trace does not enter: its call becomes one node.
+    """Register a function of the calling module as one that a trace does not enter: its call becomes one node.
 
     Is called where the module is imported, with the function, as a decorator, or with the function's name.
 
@@ -117,7 +117,7 @@ class Tracer(TracerBase):
         return home.split(".")[0] == "rushlight_nn" and type(m).__name__ != "Sequential"
 
     def path_of_module(self, mod: Module) -> str:
-        """The path of a module of the root. NameError where it has none."""
+        """Return the path of a module of the root. NameError where it has none."""
         try:
             return self._paths[mod]
         except KeyError:
@@ -174,7 +174,7 @@ class Tracer(TracerBase):
     # The trace -----------------------------------------------------------------------------------------------
 
     def trace(self, root: Module | Callable[..., Any], concrete_args: dict[str, Any] | None = None) -> Graph:
-        """The graph of a module or a function.
+        """Return the graph of a module or a function.
 
         Args:
             root: is called once. A function's tensors and modules become those of an empty Module, `self.root`.
@@ -311,7 +311,7 @@ def _is_none(value: Any) -> bool:
 
 
 def _put(stack: ExitStack, names: dict[str, Any], name: str, value: Any) -> None:
-    """Binds a global name until the stack ends."""
+    """Bind a global name until the stack ends."""
     before = names.get(name, _MISSING)
     names[name] = value
     if before is _MISSING:
@@ -334,7 +334,7 @@ def _replaced(cls: type, name: str, value: Any) -> Any:
 
 
 def symbolic_trace(root: Module | Callable[..., Any], concrete_args: dict[str, Any] | None = None) -> Any:
-    """A GraphModule of a module or a function, which is called once with proxies for its arguments.
+    """Return a GraphModule of a module or a function, which is called once with proxies for its arguments.
 
     Args:
         root: what to trace. Layers of nn become one node each; other modules are entered.

@@ -114,14 +114,14 @@ class Graph:
         return _Nodes(self)
 
     def output_node(self) -> Node:
-        """The last node."""
+        """Return the last node."""
         last = self._root._prev
         if last.op != "output":
             raise RuntimeError("fx.Graph.output_node(): the graph has no output")
         return last
 
     def find_nodes(self, *, op: str, target: Target | None = None, sort: bool = True) -> list[Node]:
-        """The nodes of an operation, and of a target unless that is None."""
+        """Return the nodes of an operation, and of a target unless that is None."""
         if op == "call_function" and target is None:
             raise AssertionError("fx.Graph.find_nodes(target): is needed for call_function")
         return [node for node in self.nodes if node.op == op and (target is None or node.target == target)]
@@ -135,7 +135,7 @@ class Graph:
         name: str | None = None,
         type_expr: Any = None,
     ) -> Node:
-        """Adds a node at the place of insertion: the end, unless `inserting_before` or `inserting_after` moved it."""
+        """Add a node at the place of insertion: the end, unless `inserting_before` or `inserting_after` moved it."""
         node = Node(self, "", op, target, args or (), kwargs or {}, type_expr)
         map_arg((node.args, node.kwargs), self._check_own)
         node.name = self._names.create(name if name is not None else self._target_to_str(target))
@@ -157,12 +157,12 @@ class Graph:
         return re.sub("(?<=[a-z])([A-Z])", r"_\1", name).lower()
 
     def placeholder(self, name: str, type_expr: Any = None, default_value: Any = ...) -> Node:
-        """Adds an argument. Without a default value it must be given."""
+        """Add an argument. Without a default value it must be given."""
         default = () if default_value is ... or default_value is inspect.Signature.empty else (default_value,)
         return self.create_node("placeholder", name, default, type_expr=type_expr)
 
     def get_attr(self, qualified_name: str, type_expr: Any = None) -> Node:
-        """Adds the parameter, buffer or other attribute of this path."""
+        """Add the parameter, buffer or other attribute of this path."""
         return self.create_node("get_attr", qualified_name, type_expr=type_expr)
 
     def call_module(
@@ -172,7 +172,7 @@ class Graph:
         kwargs: dict[str, Argument] | None = None,
         type_expr: Any = None,
     ) -> Node:
-        """Adds a call of the submodule of this path."""
+        """Add a call of the submodule of this path."""
         return self.create_node("call_module", module_name, args, kwargs, type_expr=type_expr)
 
     def call_method(
@@ -182,7 +182,7 @@ class Graph:
         kwargs: dict[str, Argument] | None = None,
         type_expr: Any = None,
     ) -> Node:
-        """Adds a call of a method of the first argument."""
+        """Add a call of a method of the first argument."""
         return self.create_node("call_method", method_name, args, kwargs, type_expr=type_expr)
 
     def call_function(
@@ -193,15 +193,15 @@ class Graph:
         type_expr: Any = None,
         name: str | None = None,
     ) -> Node:
-        """Adds a call of a function."""
+        """Add a call of a function."""
         return self.create_node("call_function", the_function, args, kwargs, name, type_expr)
 
     def output(self, result: Argument, type_expr: Any = None) -> Node:
-        """Adds what is returned: a node, or containers of nodes."""
+        """Add what is returned: a node, or containers of nodes."""
         return self.create_node("output", "output", (result,), type_expr=type_expr)
 
     def node_copy(self, node: Node, arg_transform: Callable[[Node], Argument] = lambda x: x) -> Node:
-        """Adds a copy of a node of another graph; `arg_transform` gives this graph's nodes for its arguments."""
+        """Add a copy of a node of another graph; `arg_transform` gives this graph's nodes for its arguments."""
         copied = self.create_node(
             node.op,
             node.target,
@@ -227,7 +227,7 @@ class Graph:
         return None
 
     def erase_node(self, to_erase: Node) -> None:
-        """Removes a node that nothing uses."""
+        """Remove a node that nothing uses."""
         if to_erase.users:
             raise RuntimeError(
                 f"fx.Graph.erase_node(): '{to_erase}' is used by {', '.join(map(str, to_erase.users))}"
@@ -284,7 +284,7 @@ class Graph:
         return self._count != before
 
     def lint(self) -> None:
-        """Raises RuntimeError for a node that is used before it is made, or twice named, or whose path leads nowhere."""
+        """Raise RuntimeError for a node that is used before it is made, or twice named, or whose path leads nowhere."""
         seen: set[Node] = set()
         names: set[str] = set()
         for node in self.nodes:
@@ -311,11 +311,11 @@ class Graph:
     # Text ----------------------------------------------------------------------------------------------------
 
     def python_code(self, root_module: str = "self", *, verbose: bool = False) -> PythonCode:
-        """The function `forward` that the graph stands for. `root_module` is what it calls the module."""
+        """Return the function `forward` that the graph stands for. `root_module` is what it calls the module."""
         return _Writer(self, root_module).write()
 
     def print_tabular(self) -> None:
-        """Prints a table of the nodes."""
+        """Print a table of the nodes."""
         rows = [("opcode", "name", "target", "args", "kwargs")]
         for n in self.nodes:
             rows.append((n.op, n.name, str(n.target), str(n.args), str(dict(n.kwargs))))

@@ -66,12 +66,12 @@ class Interpreter:
         return self.run(*args)
 
     def run_node(self, n: Node) -> Any:
-        """The result of one node."""
+        """Return the result of one node."""
         args, kwargs = self.fetch_args_kwargs_from_env(n)
         return getattr(self, n.op)(n.target, args, kwargs)
 
     def placeholder(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
-        """The next argument, or all that are left for a target that begins with a star."""
+        """Return the next argument, or all that are left for a target that begins with a star."""
         if isinstance(target, str) and target.startswith("*"):
             return list(self.args_iter)
         try:
@@ -82,20 +82,20 @@ class Interpreter:
             raise RuntimeError(f"fx.Interpreter.run(): the argument '{target}' is missing") from None
 
     def get_attr(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
-        """The attribute of the module at a path."""
+        """Return the attribute of the module at a path."""
         return self.fetch_attr(str(target))
 
     def call_function(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
-        """Calls the function."""
+        """Call the function."""
         return target(*args, **kwargs)  # type: ignore[operator]
 
     def call_method(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
-        """Calls the method of the first argument."""
+        """Call the method of the first argument."""
         owner, *rest = args
         return getattr(owner, str(target))(*rest, **kwargs)
 
     def call_module(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
-        """Calls the submodule."""
+        """Call the submodule."""
         return self.fetch_attr(str(target))(*args, **kwargs)
 
     def output(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
@@ -103,7 +103,7 @@ class Interpreter:
         return args[0]
 
     def fetch_attr(self, target: str) -> Any:
-        """The attribute of the module at a path."""
+        """Return the attribute of the module at a path."""
         value: Any = self.module
         parts = target.split(".")
         for i, part in enumerate(parts):
@@ -113,7 +113,7 @@ class Interpreter:
         return value
 
     def fetch_args_kwargs_from_env(self, n: Node) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments of a node, with results in place of nodes."""
+        """Return the arguments of a node, with results in place of nodes."""
         return self.map_nodes_to_values(n.args, n), self.map_nodes_to_values(n.kwargs, n)
 
     def map_nodes_to_values(self, args: Argument, n: Node) -> Any:
@@ -165,7 +165,7 @@ class Transformer(Interpreter):
         return self.tracer.create_proxy("call_method", target, args, kwargs)
 
     def transform(self) -> GraphModule:
-        """The module of the new graph."""
+        """Return the module of the new graph."""
         result = self.run()
         if result is not None:
 

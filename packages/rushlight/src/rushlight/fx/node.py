@@ -36,7 +36,7 @@ _VIEWS = set(_VIEW_NAMES.split())
 
 
 def has_side_effect(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Registers a function whose calls dead-code elimination leaves. Returns it, so that it is a decorator too."""
+    """Register a function whose calls dead-code elimination leaves. Returns it, so that it is a decorator too."""
     _side_effectful_functions.add(fn)
     return fn
 
@@ -117,7 +117,7 @@ class Node:
         return self._prev
 
     def prepend(self, x: Node) -> None:
-        """Moves `x`, of the same graph, before this node."""
+        """Move `x`, of the same graph, before this node."""
         if x.graph is not self.graph:
             raise AssertionError("fx.Node.prepend(x): is of another graph")
         if x is self:
@@ -127,7 +127,7 @@ class Node:
         before._next, x._prev, x._next, self._prev = x, before, self, x
 
     def append(self, x: Node) -> None:
-        """Moves `x`, of the same graph, behind this node."""
+        """Move `x`, of the same graph, behind this node."""
         if x is not self:
             self._next.prepend(x)
 
@@ -170,23 +170,23 @@ class Node:
         return list(self._input_nodes)
 
     def update_arg(self, idx: int, arg: Argument) -> None:
-        """Replaces a positional argument."""
+        """Replace a positional argument."""
         args = list(self._args)
         args[idx] = arg
         self.args = tuple(args)
 
     def insert_arg(self, idx: int, arg: Argument) -> None:
-        """Inserts a positional argument before that of this number."""
+        """Insert a positional argument before that of this number."""
         if not 0 <= idx <= len(self._args):
             raise AssertionError(f"fx.Node.insert_arg(idx): must be from 0 to {len(self._args)}, got {idx}")
         self.args = (*self._args[:idx], arg, *self._args[idx:])
 
     def update_kwarg(self, key: str, arg: Argument) -> None:
-        """Replaces or adds an argument by name."""
+        """Replace or add an argument by name."""
         self.kwargs = {**self._kwargs, key: arg}
 
     def replace_input_with(self, old_input: Node, new_input: Node) -> None:
-        """Uses `new_input` in place of `old_input`."""
+        """Use `new_input` in place of `old_input`."""
 
         def other(node: Node) -> Node:
             return new_input if node is old_input else node
@@ -200,7 +200,7 @@ class Node:
         *,
         propagate_meta: bool = False,
     ) -> list[Node]:
-        """Lets the users of this node use another, where `delete_user_cb` agrees. Returns those that do."""
+        """Let the users of this node use another, where `delete_user_cb` agrees. Returns those that do."""
         if propagate_meta:
             if replace_with.meta:
                 raise AssertionError(
@@ -233,7 +233,7 @@ class Node:
             return None
 
     def _writes_first_argument(self) -> bool:
-        """Whether the call is in place, as far as its name and its arguments say."""
+        """Return whether the call is in place, as far as its name and its arguments say."""
         if self.op == "call_module":
             return getattr(self._module(), "inplace", False) is True
         if self.op not in ("call_function", "call_method"):
@@ -243,7 +243,7 @@ class Node:
         return in_place or self.target in _IN_PLACE or self._kwargs.get("inplace") is True
 
     def is_impure(self, impure_random: bool = True) -> bool:
-        """Whether the call does something that is seen without its result.
+        """Return whether the call does something that is seen without its result.
 
         Besides arguments, results and assertions these are calls in place whose first argument, or what that is a view
         of, comes from outside or is used later.
@@ -271,7 +271,7 @@ class Node:
         return False
 
     def __lt__(self, other: Node) -> bool:
-        """Whether this node comes before another of its graph."""
+        """Return whether this node comes before another of its graph."""
         node = self._next
         while node.op != "root":
             if node is other:
@@ -283,7 +283,7 @@ class Node:
         return other < self
 
     def format_node(self) -> str | None:
-        """The node as a line of text."""
+        """Return the node as a line of text."""
         if self.op == "placeholder":
             default = f"(default={self._args[0]})" if self._args else ""
             return (
@@ -313,7 +313,7 @@ def _text(argument: Argument) -> str:
 
 
 def qualified_name(function: Callable[..., Any]) -> str:
-    """A dotted name of a function: one below `torch`, where it is one of ours."""
+    """Return a dotted name of a function: one below `torch`, where it is one of ours."""
     from rushlight.fx._names import name_of
 
     return name_of(function) or repr(function)

@@ -57,11 +57,11 @@ class TracerBase:
         name: str | None = None,
         type_expr: Any = None,
     ) -> Node:
-        """Adds a node. Tracers may override this to see all of them."""
+        """Add a node. Tracers may override this to see all of them."""
         return self.graph.create_node(kind, target, args, kwargs, name, type_expr)
 
     def proxy(self, node: Node) -> Proxy:
-        """A proxy for the result of a node."""
+        """Return a proxy for the result of a node."""
         return Proxy(node, self)
 
     def create_proxy(
@@ -74,7 +74,7 @@ class TracerBase:
         type_expr: Any = None,
         proxy_factory_fn: Callable[[Node], Proxy] | None = None,
     ) -> Proxy:
-        """Adds a node with arguments that may be or hold proxies, and gives a proxy for its result."""
+        """Add a node with arguments that may be or hold proxies, and gives a proxy for its result."""
         node_args, node_kwargs = self.create_arg(args), self.create_arg(kwargs)
         node = self.create_node(kind, target, node_args, node_kwargs, name, type_expr)
         if self.record_stack_traces:

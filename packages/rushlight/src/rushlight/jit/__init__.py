@@ -60,7 +60,7 @@ _is = isinstance
 
 
 def is_scripting() -> bool:
-    """Whether this is compiled code: no."""
+    """Return whether this is compiled code: no."""
     return False
 
 
@@ -91,7 +91,7 @@ interface: Callable[[T], T] = export
 
 
 def ignore(drop: Any = False, **kwargs: Any) -> Any:
-    """The function as it is; with arguments, a decorator."""
+    """Return the function as it is; with arguments, a decorator."""
     return drop if callable(drop) else export
 
 
@@ -124,7 +124,7 @@ def Attribute(value: T, type: Any) -> T:
 
 
 def isinstance(obj: Any, target_type: Any) -> bool:
-    """Whether `obj` is of a class; of a type with arguments, such as `list[int]`, only the class is asked."""
+    """Return whether `obj` is of a class; of a type with arguments, such as `list[int]`, only the class is asked."""
     kinds = target_type if _is(target_type, tuple) else (target_type,)
     return any(_is(obj, getattr(kind, "__origin__", kind)) for kind in kinds)
 
@@ -164,7 +164,7 @@ def enable_onednn_fusion(enabled: bool) -> None:
 
 
 def onednn_fusion_enabled() -> bool:
-    """Whether compiled code uses oneDNN: there is none."""
+    """Return whether compiled code uses oneDNN: there is none."""
     return False
 
 
@@ -178,15 +178,15 @@ class _Done:
         self._value = value
 
     def wait(self) -> Any:
-        """The result."""
+        """Return the result."""
         return self._value
 
 
 def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> _Done:
-    """Calls `func` now; `wait` gives its result. Python's own `fork` runs in the calling thread too."""
+    """Call `func` now; `wait` gives its result. Python's own `fork` runs in the calling thread too."""
     return _Done(func(*args, **kwargs))
 
 
 def wait(future: _Done) -> Any:
-    """The result of what was forked."""
+    """Return the result of what was forked."""
     return future.wait()

@@ -78,7 +78,7 @@ def load(
     _extra_files: dict[str, Any] | None = None,
     _restore_shapes: bool = False,
 ) -> LoadedModule:
-    """The program of a file that `save`, or `export.save`, wrote, as a module.
+    """Return the program of a file that `save`, or `export.save`, wrote, as a module.
 
     Args:
         f: a path or an open binary file.

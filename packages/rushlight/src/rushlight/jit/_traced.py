@@ -43,7 +43,7 @@ class TracerWarning(Warning):
 
 
 def is_tracing() -> bool:
-    """Whether `trace` or `save` is recording on this thread."""
+    """Return whether `trace` or `save` is recording on this thread."""
     return getattr(_state, "depth", 0) > 0
 
 
@@ -243,7 +243,7 @@ def _program_of(traced: Any, what: str) -> ExportedProgram:
 
 
 def save(m: Any, f: File, _extra_files: dict[str, str | bytes] | None = None) -> None:
-    """Writes a traced module or function, or a loaded one, as a program.
+    """Write a traced module or function, or a loaded one, as a program.
 
     The file has no code in it; `load`, `export.load` and `rushlight-run` read it.
 

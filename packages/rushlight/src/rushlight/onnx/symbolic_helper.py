@@ -11,5 +11,5 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def parse_args(*arg_descriptors: str) -> Callable[[F], F]:
-    """A decorator that returns its function."""
+    """Return a decorator that returns its function."""
     return lambda function: function

@@ -7,7 +7,7 @@ __all__ = [*_package.__all__, "kineto_available"]
 
 
 def kineto_available() -> bool:
-    """Whether `profile` records timelines: yes, with a recorder of its own."""
+    """Return whether `profile` records timelines: yes, with a recorder of its own."""
     return True
 
 

@@ -101,7 +101,7 @@ def _packages() -> list[str]:
 
 
 def pretty_str(envinfo: SystemEnv) -> str:
-    """The lines to put in a report."""
+    """Return the lines to put in a report."""
     lines = []
     for name, value in envinfo._asdict().items():
         shown = "Could not collect" if value is None else str(value)

@@ -20,22 +20,22 @@ def _refuse(name: str) -> NoReturn:
 
 
 def load(name: str, sources: Any, *args: Any, **kwargs: Any) -> NoReturn:
-    """Raises NotImplementedError."""
+    """Raise NotImplementedError."""
     _refuse("load")
 
 
 def load_inline(name: str, *args: Any, **kwargs: Any) -> NoReturn:
-    """Raises NotImplementedError."""
+    """Raise NotImplementedError."""
     _refuse("load_inline")
 
 
 def CppExtension(name: str, sources: Any, *args: Any, **kwargs: Any) -> NoReturn:
-    """Raises NotImplementedError."""
+    """Raise NotImplementedError."""
     _refuse("CppExtension")
 
 
 def CUDAExtension(name: str, sources: Any, *args: Any, **kwargs: Any) -> NoReturn:
-    """Raises NotImplementedError."""
+    """Raise NotImplementedError."""
     _refuse("CUDAExtension")
 
 

@@ -8,5 +8,5 @@ __all__ = ["from_dlpack", "to_dlpack"]
 
 
 def to_dlpack(tensor: Tensor) -> Any:
-    """A capsule of the tensor's memory, for libraries that know no `__dlpack__`; it can be taken once."""
+    """Return a capsule of the tensor's memory, for libraries that know no `__dlpack__`; it can be taken once."""
     return tensor.__dlpack__()

@@ -516,7 +516,7 @@ def dense(x: Any) -> Any:
 
 
 def call(op: Any, library: Any, given: Call) -> Any:
-    """Calls the operator as users do; hidden ones by their name."""
+    """Call the operator as users do; hidden ones by their name."""
     positional: list[Any] = []
     keywords: dict[str, Any] = {}
     for a in op.schema.arguments:

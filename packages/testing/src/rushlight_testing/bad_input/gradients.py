@@ -12,7 +12,7 @@ Gradient = Callable[..., Any]
 
 
 def judge_gradients(op: Any, library: Any, gradient: Gradient, case: Case) -> str | None:
-    """Runs one case on tensors that require grad, and back; what is wrong with its outcome, None if nothing is.
+    """Run one case on tensors that require grad, and back; what is wrong with its outcome, None if nothing is.
 
     Args:
         op: an entry, `rushlight_core.codegen.model.Op`.
@@ -59,7 +59,7 @@ def judge_gradients(op: Any, library: Any, gradient: Gradient, case: Case) -> st
 
 
 def _require_grad(op: Any, library: Any, given: Call) -> list[Any]:
-    """Lets what can have a gradient require one; what is written is computed from a leaf, or stays as it is."""
+    """Let what can have a gradient require one; what is written is computed from a leaf, or stays as it is."""
     written = written_names(op, given)
     leaves: list[Any] = []
 

@@ -12,7 +12,7 @@ LARGE = 1 << 16
 
 
 def judge(op: Any, library: Any, case: Case) -> str | None:
-    """Runs one case; what is wrong with its outcome, None if nothing is."""
+    """Run one case; what is wrong with its outcome, None if nothing is."""
     try:
         given = case.make()
     except Exception as error:
@@ -82,7 +82,7 @@ def _changed(states: list[_State]) -> str:
 
 
 def bits(t: Any, library: Any) -> bytes | None:
-    """The elements, bit for bit; None of tensors without values and of large ones."""
+    """Return the elements, bit for bit; None of tensors without values and of large ones."""
     if t.device.type != "cpu" or t.numel() > LARGE:
         return None
     if not t.numel():
@@ -107,7 +107,7 @@ def _unnamed(op: Any, error: Exception) -> str | None:
 
 
 def _touch(result: Any, library: Any, read: bool) -> str | None:
-    """Reads a result whole: a memory checker looks on. And by its geometry, without one."""
+    """Read a result whole: a memory checker looks on. And by its geometry, without one."""
     if result.device.type != "cpu":
         return None
     if result.is_sparse or result.is_sparse_csr:  # no memory of its own: read what it consists of
@@ -168,7 +168,7 @@ def _start(t: Any) -> str:
 
 
 def flat(value: Any, library: Any) -> list[Any]:
-    """The tensors of a result or an argument."""
+    """Return the tensors of a result or an argument."""
     if isinstance(value, library.Tensor):
         return [value]
     if isinstance(value, (list, tuple)):

@@ -30,7 +30,7 @@ class Report:
 def hunt(ops: Sequence[Any], *, every: int = 1, memory: int = 0, patience: float = 60, slow: float = 0,
          processes: int = 1, provider: str = "",
          environment: dict[str, str] | None = None) -> dict[str, Report]:  # fmt: skip
-    """Runs the cases of the operators.
+    """Run the cases of the operators.
 
     Args:
         ops: entries, `rushlight_core.codegen.model.Op`.
@@ -99,7 +99,7 @@ def _share(
 
 
 def _note(line: str, reports: dict[str, Report]) -> bool:
-    """Whether an operator is through."""
+    """Return whether an operator is through."""
     try:
         message = json.loads(line)
     except ValueError:  # something that a library printed

@@ -17,7 +17,7 @@ from rushlight_testing.conformance.contract import Contract
 
 
 def leaf(*shape: int, dtype: Any = core.float64) -> Tensor:
-    """A tensor of values between 0.5 and 2 that requires grad."""
+    """Return a tensor of values between 0.5 and 2 that requires grad."""
     source = random.Random(math.prod(shape))
     values = [source.uniform(0.5, 2.0) for _ in range(math.prod(shape))]
     return core.tensor(values, dtype=dtype).view(*shape).requires_grad_()

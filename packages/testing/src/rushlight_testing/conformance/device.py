@@ -24,7 +24,7 @@ def counting(*shape: int, dtype: str = "float32") -> Tensor:
 
 
 def moved(value: Any, device: str) -> Any:
-    """An argument of a call with its tensors on another device."""
+    """Return an argument of a call with its tensors on another device."""
     if isinstance(value, Tensor):
         return value.to(device)
     if isinstance(value, (tuple, list)):

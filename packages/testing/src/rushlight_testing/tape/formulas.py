@@ -72,7 +72,7 @@ class Operators:
         return name in self._overloads
 
     def call(self, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        """Calls the first overload that takes the arguments. As in C++, all of them may be given by position."""
+        """Call the first overload that takes the arguments. As in C++, all of them may be given by position."""
         for op in self._overloads[name]:
             arguments = op.schema.arguments
             names = [a.name for a in arguments]
@@ -175,7 +175,7 @@ class Evaluator(ast.NodeVisitor):
 
 
 def fit(grad: Tensor | None, shape: Sequence[int], dtype: Any, device: Any = None) -> Tensor | None:
-    """A gradient, summed over what was broadcast, and cast and moved back."""
+    """Return a gradient, summed over what was broadcast, and cast and moved back."""
     if grad is None or dtype is None:
         return grad
     lead = grad.dim() - len(shape)

@@ -267,7 +267,7 @@ class WriteThroughView(Node):
 
 
 def history_of(t: Tensor) -> State | None:
-    """The node behind a tensor; None for a leaf. A view whose root was written since gets a new one."""
+    """Return the node behind a tensor; None for a leaf. A view whose root was written since gets a new one."""
     if not t.requires_grad:
         return None
     root = t._base
@@ -304,7 +304,7 @@ def set_history(t: Any, node: Node, index: int = 0) -> None:
 
 
 def check_inplace(name: str, t: Tensor) -> None:
-    """Raises where an in-place operator on `t` cannot be recorded."""
+    """Raise where an in-place operator on `t` cannot be recorded."""
     leaf, root = t.is_leaf and t.requires_grad, t._base
     of_leaf = root is not None and root.is_leaf and root.requires_grad
     if leaf or of_leaf:
@@ -336,7 +336,7 @@ def _replace_history(t: Tensor, node: Node, index: int, generation: int) -> None
 
 
 def retain(state: State, keep: Keep) -> None:
-    """Calls `keep` with the gradient of a computed tensor when all of its hooks have run."""
+    """Call `keep` with the gradient of a computed tensor when all of its hooks have run."""
     assert state.node is not None
     state.retained = keep
     state.node.retained.append((state.index, keep))

@@ -35,7 +35,7 @@ TensorOrTensors = Tensor | Sequence[Tensor]
 
 
 def attach(derivatives: Path) -> None:
-    """Makes the tape this process's provider of gradients. `derivatives` is a folder of formulas, as autograd's is.
+    """Make the tape this process's provider of gradients. `derivatives` is a folder of formulas, as autograd's is.
 
     Raises RuntimeError where there is a provider already.
     """
@@ -62,7 +62,7 @@ def backward(
     create_graph: bool = False,
     inputs: TensorOrTensors | None = None,
 ) -> None:
-    """Adds the gradients of `tensors` to the `grad` of the leaves they were computed from, or of `inputs` only."""
+    """Add the gradients of `tensors` to the `grad` of the leaves they were computed from, or of `inputs` only."""
     keep = create_graph if retain_graph is None else retain_graph
     _run(_tuple(tensors), _tuple(grad_tensors), _tuple(inputs), keep, create_graph, accumulate=True)
 
@@ -76,7 +76,7 @@ def grad(
     allow_unused: bool | None = None,
     materialize_grads: bool = False,
 ) -> tuple[Tensor | None, ...]:
-    """Returns the gradients of the sum of `outputs`, weighted by `grad_outputs`, for each of `inputs`."""
+    """Return the gradients of the sum of `outputs`, weighted by `grad_outputs`, for each of `inputs`."""
     keep = create_graph if retain_graph is None else retain_graph
     wanted = _tuple(inputs)
     result = _run(_tuple(outputs), _tuple(grad_outputs), wanted, keep, create_graph, accumulate=False)

@@ -35,7 +35,7 @@ def register_kl(type_p: type, type_q: type) -> Callable[[F], F]:
 
 
 def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
-    """The divergence of `q` from `p`, KL(p ‖ q), in nats: (batch_shape).
+    """Return the divergence of `q` from `p`, KL(p ‖ q), in nats: (batch_shape).
 
     Raises:
         NotImplementedError: nobody said how, for two such distributions.

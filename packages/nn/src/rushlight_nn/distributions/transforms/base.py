@@ -109,11 +109,11 @@ class Transform:
         raise NotImplementedError(f"{type(self).__name__} does not define log_abs_det_jacobian")
 
     def forward_shape(self, shape: Sequence[int]) -> Any:
-        """The shape of the result, from the argument's."""
+        """Return the shape of the result, from the argument's."""
         return shape
 
     def inverse_shape(self, shape: Sequence[int]) -> Any:
-        """The shape of the argument, from the result's."""
+        """Return the shape of the argument, from the result's."""
         return shape
 
     def __repr__(self) -> str:

@@ -74,7 +74,7 @@ class LRScheduler:
         raise NotImplementedError(f"{type(self).__name__} does not define get_lr")
 
     def get_last_lr(self) -> list[float]:
-        """The rates set last, one per group."""
+        """Return the rates set last, one per group."""
         return self._last_lr
 
     def step(self, epoch: int | None = None) -> None:
@@ -108,5 +108,5 @@ class LRScheduler:
         return {key: value for key, value in self.__dict__.items() if key not in self._unsaved}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what :meth:`state_dict` returned. The optimizer's own state holds the rates."""
+        """Restore the state that :meth:`state_dict` returned. The optimizer's own state holds the rates."""
         self.__dict__.update(state_dict)

@@ -22,7 +22,7 @@ class _Combined(LRScheduler):
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what :meth:`state_dict` returned."""
+        """Restore the state that :meth:`state_dict` returned."""
         state = dict(state_dict)
         for scheduler, own in zip(self._schedulers, state.pop("_schedulers"), strict=True):
             scheduler.load_state_dict(own)
@@ -88,7 +88,7 @@ class ChainedScheduler(_Combined):
         self._last_lr = self._rates()
 
     def step(self) -> None:  # type: ignore[override]
-        """Move all of them on by one epoch."""
+        """Advance all schedulers by one epoch."""
         for scheduler in self._schedulers:
             scheduler.step()
         self._last_lr = self._rates()

@@ -33,7 +33,7 @@ class LambdaLR(LRScheduler):
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what :meth:`state_dict` returned."""
+        """Restore the state that :meth:`state_dict` returned."""
         state = dict(state_dict)
         for fn, attributes in zip(self.lr_lambdas, state.pop("lr_lambdas", []), strict=False):
             if attributes:
@@ -91,7 +91,7 @@ class MultiStepLR(LRScheduler):
         return {**super().state_dict(), "milestones": dict(self.milestones)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what :meth:`state_dict` returned."""
+        """Restore the state that :meth:`state_dict` returned."""
         super().load_state_dict({**state_dict, "milestones": Counter(state_dict["milestones"])})
 
 

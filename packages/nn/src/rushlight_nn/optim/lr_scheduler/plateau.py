@@ -75,7 +75,7 @@ class ReduceLROnPlateau(LRScheduler):
         return self.cooldown_counter > 0
 
     def is_better(self, a: float, best: float) -> bool:
-        """Whether `a` improves on `best` by more than the threshold."""
+        """Return whether `a` improves on `best` by more than the threshold."""
         if self.threshold_mode == "abs":
             return a < best - self.threshold if self.mode == "min" else a > best + self.threshold
         return a < best * (1 - self.threshold) if self.mode == "min" else a > best * (1 + self.threshold)

@@ -4,5 +4,5 @@ __all__ = ["get_proxy_mode"]
 
 
 def get_proxy_mode() -> None:
-    """What traces operators: nothing."""
+    """Return None: nothing traces operators."""
     return

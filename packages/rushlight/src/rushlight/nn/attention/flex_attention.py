@@ -88,7 +88,7 @@ def _for_all(function: Callable[..., Tensor], scores: int, *sizes: int, device: 
 def create_mask(
     mod_fn: MaskMod, B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device: Any = None
 ) -> Tensor:
-    """The truths mod_fn(b, h, q, kv) for all places, of shape (B or 1, H or 1, Q_LEN, KV_LEN)."""
+    """Return the truths mod_fn(b, h, q, kv) for all places, of shape (B or 1, H or 1, Q_LEN, KV_LEN)."""
     return _for_all(mod_fn, 0, B or 1, H or 1, Q_LEN, KV_LEN, device=device)()
 
 
@@ -113,7 +113,7 @@ class BlockMask:
         return tuple(self._mask.shape)
 
     def numel(self) -> int:
-        """How many places there are."""
+        """Return the number of elements."""
         return self._mask.numel()
 
     def to_dense(self) -> Tensor:
@@ -129,12 +129,12 @@ class BlockMask:
         return padded.to(core.int32)
 
     def sparsity(self) -> float:
-        """The share of blocks that are not seen, in percent."""
+        """Return the share of blocks that are not seen, in percent."""
         blocks = self.to_dense()
         return 100.0 * (1.0 - blocks.sum().item() / max(blocks.numel(), 1))
 
     def to(self, device: Any) -> BlockMask:
-        """The mask on a device."""
+        """Return the mask on a device."""
         return BlockMask(self._mask.to(device), self.mask_mod, self.BLOCK_SIZE)
 
     def __repr__(self) -> str:
@@ -151,7 +151,7 @@ def create_block_mask(
     BLOCK_SIZE: int | tuple[int, int] = _DEFAULT_SPARSE_BLOCK_SIZE,
     _compile: bool = False,
 ) -> BlockMask:
-    """The mask of `mask_mod(b, h, q, kv)`, which gives True where query q of head h of example b sees key kv."""
+    """Return the mask of `mask_mod(b, h, q, kv)`, which gives True where query q of head h of example b sees key kv."""
     block = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else tuple(BLOCK_SIZE)
     return BlockMask(create_mask(mask_mod, B, H, Q_LEN, KV_LEN, device), mask_mod, (block[0], block[1]))
 

@@ -21,7 +21,7 @@ _single, _pair, _triple, _quadruple = (_ntuple(n) for n in range(1, 5))
 
 
 def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: str) -> None:
-    """Takes `prefix` off the names in a state, in place; say, "module." of one that DataParallel wrote."""
+    """Take `prefix` off the names in a state, in place; say, "module." of one that DataParallel wrote."""
     for key in [key for key in state_dict if key.startswith(prefix)]:
         state_dict[key.removeprefix(prefix)] = state_dict.pop(key)
     metadata = getattr(state_dict, "_metadata", None)

@@ -47,7 +47,7 @@ def scatter_kwargs(
 
 
 def gather(outputs: Sequence[Any], target_device: Any, dim: int = 0) -> Any:
-    """The only part. Raises NotImplementedError for several."""
+    """Return the only part. Raises NotImplementedError for several."""
     if len(outputs) != 1:
         raise NotImplementedError(
             f"gather(): got {len(outputs)} parts, a batch is not split over several devices"

@@ -17,12 +17,12 @@ _UNITS = (
 
 
 def select_unit(t: float) -> tuple[str, float]:
-    """The unit in which a time of `t` seconds is easy to read, and its seconds."""
+    """Return the unit in which a time of `t` seconds is easy to read, and its seconds."""
     return next(((unit, size) for unit, _, size in reversed(_UNITS) if t >= size), ("ns", 1e-9))
 
 
 def unit_to_english(u: str) -> str:
-    """The word for a unit: "microsecond" for "us"."""
+    """Return the word for a unit: "microsecond" for "us"."""
     return {unit: word for unit, word, _ in _UNITS}[u]
 
 
@@ -108,7 +108,7 @@ class Measurement:
         return not self.meets_confidence()
 
     def meets_confidence(self, threshold: float = 0.1) -> bool:
-        """Whether the interquartile range is below `threshold` of the median."""
+        """Return whether the interquartile range is below `threshold` of the median."""
         return not self.median or self.iqr / self.median < threshold
 
     @property

@@ -77,7 +77,7 @@ class Timer:
             return Measurement(number, [self._timer.timeit(number)], self._task_spec)
 
     def repeat(self, repeat: int = -1, number: int = -1) -> NoReturn:
-        """Raises NotImplementedError: `blocked_autorange` repeats."""
+        """Raise NotImplementedError: `blocked_autorange` repeats."""
         raise NotImplementedError("Timer.repeat(): use blocked_autorange()")
 
     def _block_size(self, min_run_time: float) -> int:
@@ -133,7 +133,7 @@ class Timer:
                     return found
 
     def collect_callgrind(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Raises NotImplementedError: instructions are not counted."""
+        """Raise NotImplementedError: instructions are not counted."""
         raise NotImplementedError("Timer.collect_callgrind(): instructions are not counted")
 
 
