@@ -89,7 +89,10 @@ _on_slow_path(_warn)
 
 
 def warn_of_slow_path(mode: bool) -> bool:
-    """Whether vmap says, once for each operator, that the operator is computed example by example. Returns what was set."""
+    """Set whether vmap warns of operators that are computed example by example, and return the former setting.
+
+    It warns once for each operator.
+    """
     global _warns
     before, _warns = _warns, mode
     return before

@@ -78,7 +78,10 @@ def _number(name: str, level: int | None) -> int:
 
 
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
-    """A view of `tensor` that carries `tangent`, of the same shape and dtype, at the innermost level or at `level`."""
+    """Return a view of `tensor` that carries `tangent`, of the same shape and dtype.
+
+    The tangent belongs to the innermost level, or to `level`.
+    """
     number = _number("make_dual", level)
     if not (tensor.is_floating_point() or tensor.is_complex()):
         raise ValueError(f"make_dual(tensor): must be floating point, got {tensor.dtype}")

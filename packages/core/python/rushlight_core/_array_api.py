@@ -145,7 +145,10 @@ def _different(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 @overridable
 def unique_all(x: Tensor, /) -> UniqueAll:
-    """The different elements in order; of each its first place, its number for every element, and how often it is there."""
+    """Return the distinct elements in order, their first positions, the inverse and the counts.
+
+    The inverse has, for every element of `x`, the number of its distinct element.
+    """
     values, inverse, counts = _different(x)
     places = _C.argsort(inverse.flatten(), stable=True)
     return UniqueAll(values, places[counts.cumsum(0) - counts], inverse, counts)

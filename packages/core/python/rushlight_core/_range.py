@@ -23,7 +23,10 @@ def range(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """The numbers from `start` to `end`, which is one of them, `step` apart; deprecated, as in PyTorch: see `arange`."""
+    """Return the numbers from `start` to `end`, both included, `step` apart.
+
+    Deprecated, as in PyTorch: use `arange`.
+    """
     warnings.warn("range() is deprecated: arange() leaves out the end, as Python's range does", stacklevel=2)
     # Half a step beyond the last.
     beyond = start + (math.floor((end - start) / step) + 0.5) * step if step else end

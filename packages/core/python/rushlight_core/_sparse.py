@@ -278,7 +278,7 @@ def to_sparse_csr(self: Tensor, dense_dim: int | None = None) -> Tensor:
 
 
 def sparse_mask(self: Tensor, mask: Tensor) -> Tensor:
-    """The elements of this tensor at the places of `mask`, a sparse tensor of the same shape, as a sparse tensor."""
+    """Return the elements at the indices of the sparse tensor `mask` of the same shape, as a sparse tensor."""
     if _C._sparse_parts(mask) is None:
         raise RuntimeError("sparse_mask(): `mask` must be a sparse tensor")
     return _C._with_sparse_values(_C._sparse_mask_values(self, mask), mask)

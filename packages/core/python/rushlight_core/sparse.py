@@ -79,7 +79,10 @@ def sampled_addmm(
 
 @overridable
 def sum(input: Tensor, dim: Any = None, dtype: Any = None) -> Tensor:
-    """The sum of a sparse tensor over `dim`, or of all elements: plain where no sparse dimension is left, else sparse."""
+    """Return the sum of a sparse tensor over `dim`, or of all elements.
+
+    The result is dense if no sparse dimension is left, else sparse.
+    """
     if not _is_sparse(input):
         raise RuntimeError("sparse.sum(input): needs a sparse tensor, got layout torch.strided")
     if dim is None:

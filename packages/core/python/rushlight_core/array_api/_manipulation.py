@@ -81,7 +81,10 @@ def reshape(x: Tensor, /, shape: Sequence[int], *, copy: bool | None = None) -> 
 
 
 def roll(x: Tensor, /, shift: Axes, *, axis: Axes | None = None) -> Tensor:
-    """The elements moved by `shift` along `axis`, or among the flattened ones; what leaves one end enters the other."""
+    """Return the elements moved by `shift` along `axis`, or among the flattened elements.
+
+    Elements that leave one end enter at the other.
+    """
     if axis is None:
         return _C.roll(x, shift)
     axes = (axis,) if isinstance(axis, int) else axis
@@ -114,7 +117,10 @@ def tile(x: Tensor, repetitions: Sequence[int], /) -> Tensor:
 
 
 def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
-    """The slices at `indices` along `axis`, which may be left out for one dimension; negative ones count from the end."""
+    """Return the slices at `indices` along `axis`; negative indices count from the end.
+
+    `axis` may be left out for tensors of one dimension.
+    """
     if axis is None:
         if x.ndim != 1:
             raise ValueError(f"take(axis): must be given for a tensor of {x.ndim} dimensions")

@@ -13,7 +13,10 @@ from ._promotion import same
 
 
 def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
-    """The matrix product over the last two dimensions; a vector is a row on the left and a column on the right."""
+    """Return the matrix product over the last two dimensions.
+
+    A vector is a row on the left and a column on the right.
+    """
     return _C.matmul(*same(x1, x2))
 
 

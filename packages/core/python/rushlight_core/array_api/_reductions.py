@@ -66,7 +66,10 @@ def prod(x: Tensor, /, *, axis: Axis = None, dtype: dtype | None = None, keepdim
 
 
 def std(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-    """The standard deviations along `axis`: by default of whole populations (PyTorch's default is a correction of 1)."""
+    """Return the standard deviations along `axis`.
+
+    By default those of whole populations; PyTorch divides by one less by default.
+    """
     x, axis, keepdims = _over(x, axis, keepdims)
     return _C.std(x, axis, correction=correction, keepdim=keepdims)
 
@@ -94,5 +97,8 @@ def cumulative_prod(
 def diff(
     x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = None, append: Tensor | None = None
 ) -> Tensor:
-    """The differences of neighbours along `axis`, `n` times over; `prepend` and `append` are put beside `x` first."""
+    """Return the differences of neighbours along `axis`, taken `n` times.
+
+    `prepend` and `append` are joined to `x` first.
+    """
     return _C.diff(x, n, axis, prepend, append)

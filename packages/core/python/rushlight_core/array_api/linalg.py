@@ -44,7 +44,10 @@ __all__ = [
 
 
 def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
-    """The triangular factor of each positive definite matrix: the lower one, or with `upper` its conjugate transpose."""
+    """Return the triangular factor of each positive definite matrix.
+
+    This is the lower factor, or, if `upper`, its conjugate transpose.
+    """
     made = _linalg.cholesky(x, upper=upper)
     return triu(made) if upper and x.dtype.is_complex else made  # zeros that conjugation made negative
 

@@ -147,7 +147,10 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return self._all(input, F.log_softmax(self.head(input), 1))
 
     def predict(self, input: Tensor) -> Tensor:
-        """The most likely class of each of N inputs (N, in_features): as `log_prob(input).argmax(1)`, with less work."""
+        """Return the most likely class of each of N inputs (N, in_features).
+
+        The result is that of `log_prob(input).argmax(1)`, with less work.
+        """
         head = self.head(input)
         best = head.argmax(1)
         rows = (best >= self.shortlist_size).nonzero().squeeze(1)

@@ -193,7 +193,10 @@ class SyncBatchNorm(_BatchNorm):
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
-        """The module with a SyncBatchNorm, of the same parameters and statistics, in the place of each BatchNorm."""
+        """Return the module with each BatchNorm replaced by a SyncBatchNorm.
+
+        The parameters and statistics are those of the BatchNorm.
+        """
         result = module
         if isinstance(module, _BatchNorm) and not isinstance(module, cls):
             result = cls(

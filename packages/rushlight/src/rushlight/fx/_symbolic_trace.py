@@ -112,7 +112,10 @@ class Tracer(TracerBase):
     # What subclasses override --------------------------------------------------------------------------------
 
     def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
-        """Whether a call of the module becomes one `call_module` node. True for the layers of nn, but Sequential."""
+        """Return whether a call of the module becomes one `call_module` node.
+
+        This is true of the layers of nn except Sequential.
+        """
         home = type(m).__module__
         return home.split(".")[0] == "rushlight_nn" and type(m).__name__ != "Sequential"
 

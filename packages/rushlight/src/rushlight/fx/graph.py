@@ -258,7 +258,10 @@ class Graph:
         return self._inserting(n.prepend)
 
     def inserting_after(self, n: Node | None = None) -> Any:
-        """A block in which nodes are added after `n`, in the order in which they are made; without it, at the end."""
+        """Return a context manager, within which nodes are added after `n` in the order in which they are made.
+
+        Without `n` they are added at the end.
+        """
         if n is None:
             return self.inserting_before(self._root)
         if n.graph is not self:

@@ -64,7 +64,10 @@ class FlopCounterMode:
         return sum(self._counts["Global"].values())
 
     def get_table(self, depth: int | None = None) -> str:
-        """The counts as text: a row for each module down to `depth`, by default the counter's, and for its operators."""
+        """Return the counts as text, with a row for each module and its operators.
+
+        Modules are listed down to `depth`, by default that of the counter.
+        """
         depth = self.depth if depth is None else depth
         total = max(self.get_total_flops(), 1)
         rows = [("Module", "FLOP", "% Total")]
