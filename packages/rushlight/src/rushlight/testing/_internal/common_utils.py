@@ -117,7 +117,9 @@ class TestCase(unittest.TestCase):
             rtol, atol = default_tolerances(*(core.as_tensor(value).dtype for value in (a, b)))
         assert_close(a, b, rtol=max(rtol, self.rel_tol), atol=max(atol, self.precision), **options)
 
-    def assertNotEqual(self, x: Any, y: Any, msg: str | None = None, **options: Any) -> None:
+    def assertNotEqual(  # type: ignore[override]  # PyTorch's names of the arguments
+        self, x: Any, y: Any, msg: str | None = None, **options: Any
+    ) -> None:
         """Fail where `assertEqual` does not."""
         try:
             self.assertEqual(x, y, **options)
