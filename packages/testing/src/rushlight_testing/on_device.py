@@ -12,7 +12,6 @@ import contextlib
 import fnmatch
 import functools
 import tempfile
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ import rushlight_core as core
 from rushlight_core import Tensor, devices
 from rushlight_testing import operators
 from rushlight_testing.native import compile_plugin
+from rushlight_testing.sampling import is_chosen
 
 # Patterns of tests ("file::name"; a "[" stands for itself), and why they are no tests of another device.
 _HERE = "the lengths of sequences and the places of cuts are on the CPU, as in PyTorch"
@@ -202,7 +202,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     every = config.getoption("--every")
-    chosen = [item for item in items if zlib.crc32(item.nodeid.encode()) % every == 0]
+    chosen = [item for item in items if is_chosen(item, every)]
     config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
     items[:] = chosen
     for item in items:
