@@ -7,7 +7,7 @@ optimizer of the same name. `foreach`, `fused` and `has_complex` are accepted an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import rushlight_core as core
 from rushlight_core import Tensor
@@ -38,7 +38,7 @@ def _each(
     kind: type[EachParameter],
     params: Sequence[Tensor],
     grads: Sequence[Tensor],
-    states: dict[str, Sequence[Tensor]],
+    states: Mapping[str, Sequence[Tensor]],
     settings: dict[str, Any],
 ) -> None:
     """Take a step of an optimizer that updates one parameter after the other."""
