@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import socket
 import time
 from datetime import timedelta
 from functools import reduce as fold
@@ -239,6 +240,18 @@ def test_a_rank_that_is_killed_is_named(tmp_path: Path) -> None:
         assert "all_reduce(SUM) of float32[5]" in text
 
 
+def killed_before_new_group(rank: int) -> str:
+    if rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    with pytest.raises(RuntimeError) as error:
+        dist.new_group([0, 1])
+    return str(error.value)
+
+
+def test_a_rank_that_is_killed_before_a_group_is_made_is_named(tmp_path: Path) -> None:
+    assert "rank 1 (process" in run_ranks(killed_before_new_group, 2, tmp_path)[0]
+
+
 def late(rank: int) -> str:
     dist.barrier()
     if rank == 1:
@@ -333,6 +346,27 @@ def test_objects(tmp_path: Path) -> None:
     assert (first[2:], second[2:]) == ([[0, 1], ["a"]], [[None, None], ["b"]])
 
 
+def unpicklable(rank: int) -> list[Any]:
+    function: Any = (lambda: 1) if rank == 0 else 1
+    raised = []
+    for call in (
+        lambda: dist.all_gather_object([None, None], function),
+        lambda: dist.broadcast_object_list([function], 0),
+    ):
+        try:
+            call()
+        except Exception as error:
+            raised.append(str(error))
+    dist.barrier()  # the group can still be used
+    return raised
+
+
+def test_an_object_that_cannot_be_pickled_raises_on_all_ranks(tmp_path: Path) -> None:
+    first, second = run_ranks(unpicklable, 2, tmp_path)
+    assert [text.count("pickle") for text in first] == [1, 1]
+    assert second == ["the object of rank 0 cannot be pickled; the error is raised on that rank"] * 2
+
+
 def leaks(rank: int, path: str) -> list[int]:
     dist.destroy_process_group()
     counts = []
@@ -344,6 +378,25 @@ def leaks(rank: int, path: str) -> list[int]:
         lines = Path("/proc/self/maps").read_text()
         counts.append(len(os.listdir("/proc/self/fd")) + 1000 * lines.count("rushlight-group"))
     return counts
+
+
+def again(rank: int, port: int) -> int:
+    dist.destroy_process_group()
+    for _ in range(10):
+        address = f"tcp://localhost:{port}"
+        dist.init_process_group("shm", address, rank=rank, world_size=2, timeout=timedelta(seconds=20))
+        dist.barrier()
+        if rank == 0:
+            time.sleep(0.02)  # rank 1 begins again while this one still serves
+        dist.destroy_process_group()
+    return rank
+
+
+def test_groups_are_made_again_on_one_port(tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    assert run_ranks(again, 2, tmp_path, port) == [0, 1]
 
 
 def test_nothing_is_left_behind(tmp_path: Path) -> None:

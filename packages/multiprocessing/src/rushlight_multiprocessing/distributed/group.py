@@ -122,6 +122,8 @@ class ProcessGroup:
                     ) from None
             self._handle: Any = _C._new_group(fd, rank, size, seconds)
             self.run("barrier", label=f"while group {name} is made").wait()
+            if rank == 0:
+                store.delete_key(f"{name}/file")  # a later group that meets in this store must not find it
         finally:
             if fd >= 0:
                 os.close(fd)
@@ -174,9 +176,10 @@ class ProcessGroup:
 
     def broadcast_object(self, value: Any, root: int = 0, label: str = "") -> Any:
         """Return the object of one rank, which is pickled."""
-        data = _pickled(value) if self._rank == root else core.empty(0, dtype=core.uint8)
-        size = core.tensor([data.numel()])
+        data, error = _pickled(value) if self._rank == root else (core.empty(0, dtype=core.uint8), None)
+        size = core.tensor([-1 if error else data.numel()])
         self.run("broadcast", [size], root=root, label=label)
+        _check_sizes([int(size.item())], [root], error)
         if self._rank != root:
             data = core.empty(int(size.item()), dtype=core.uint8)
         self.run("broadcast", [data], root=root, label=label)
@@ -184,9 +187,10 @@ class ProcessGroup:
 
     def gather_objects(self, value: Any) -> list[Any]:
         """Return the objects of all ranks, which are pickled."""
-        data = _pickled(value)
+        data, error = _pickled(value)
         sizes = [core.zeros(1, dtype=core.int64) for _ in range(self._size)]
-        self.run("all_gather", [core.tensor([data.numel()])], sizes)
+        self.run("all_gather", [core.tensor([-1 if error else data.numel()])], sizes)
+        _check_sizes([int(size.item()) for size in sizes], range(self._size), error)
         longest = max(int(size.item()) for size in sizes)
         padded = core.zeros(longest, dtype=core.uint8)
         padded[: data.numel()] = data
@@ -207,8 +211,23 @@ class ProcessGroup:
         _C._set_group_timeout(self._handle, timeout.total_seconds())
 
 
-def _pickled(value: Any) -> Tensor:
-    return core.frombuffer(bytearray(pickle.dumps(value)), dtype=core.uint8)
+def _pickled(value: Any) -> tuple[Tensor, Exception | None]:
+    """Return the bytes of a pickled object, or none and the error: other ranks wait, and have to hear of it."""
+    try:
+        return core.frombuffer(bytearray(pickle.dumps(value)), dtype=core.uint8), None
+    except Exception as error:
+        return core.empty(0, dtype=core.uint8), error
+
+
+def _check_sizes(sizes: Sequence[int], ranks: Sequence[int], error: Exception | None) -> None:
+    """Raise on every rank if the object of a rank could not be pickled, which its size of -1 says."""
+    if error is not None:
+        raise error
+    for size, rank in zip(sizes, ranks, strict=True):
+        if size < 0:
+            raise RuntimeError(
+                f"the object of rank {rank} cannot be pickled; the error is raised on that rank"
+            )
 
 
 def _unpickled(data: Tensor) -> Any:

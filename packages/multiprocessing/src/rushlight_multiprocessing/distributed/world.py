@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import time
 from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlparse
@@ -12,7 +13,7 @@ from urllib.parse import parse_qs, urlparse
 from rushlight_core.seams import collectives as seam
 
 from .group import DEFAULT_TIMEOUT, ProcessGroup
-from .stores import FileStore, PrefixStore, Store, TCPStore
+from .stores import DistStoreError, FileStore, PrefixStore, Store, TCPStore
 
 __all__ = [
     "Backend",
@@ -198,6 +199,27 @@ def _rendezvous(url: str, rank: int, world_size: int, timeout: timedelta) -> tup
     return TCPStore(host, port, world_size, rank == 0, timeout, wait_for_workers=False), rank, world_size
 
 
+def _join(store: Store, rank: int, world_size: int, timeout: timedelta) -> ProcessGroup:
+    return ProcessGroup(PrefixStore("default", store), "world", rank, world_size, timeout)
+
+
+def _meet(url: str, rank: int, world_size: int, timeout: timedelta) -> tuple[Store, ProcessGroup]:
+    """Join the group of all processes through the store that a URL names.
+
+    A rank that begins again may reach the store that rank 0 is still serving for the group before, which then ends: it
+    looks for the next one until the time is over."""
+    end = time.monotonic() + timeout.total_seconds()
+    while True:
+        try:
+            store, own, size = _rendezvous(url, rank, world_size, timeout)
+            return store, _join(store, own, size, timeout)
+        except DistStoreError:
+            serves = int(os.environ.get("RANK", rank)) == 0 if url.startswith("env:") else rank == 0
+            if serves or time.monotonic() > end:
+                raise
+            time.sleep(0.02)
+
+
 def init_process_group(
     backend: str | None = None,
     init_method: str | None = None,
@@ -237,14 +259,14 @@ def init_process_group(
             f"init_process_group(timeout): must be a datetime.timedelta, got {type(timeout).__name__}"
         )
     if store is None:
-        store, rank, world_size = _rendezvous(init_method or "env://", rank, world_size, timeout)
+        store, made = _meet(init_method or "env://", rank, world_size, timeout)
     else:
         _check_rank(rank, world_size)
-    made = ProcessGroup(PrefixStore("default", store), "world", rank, world_size, timeout)
+        made = _join(store, rank, world_size, timeout)
     _World.default = made
     _World.store = store
     _World.made = 0
-    _World.ranks[made] = list(range(world_size))
+    _World.ranks[made] = list(range(made.size()))
     seam.set_default_group(made)
 
 
@@ -283,6 +305,8 @@ def new_group(
         raise ValueError(f"new_group(ranks): must be different numbers, at least one, got {ranks}")
     if not 0 <= min(chosen) <= max(chosen) < world.size():
         raise ValueError(f"new_group(ranks): must be from 0 to {world.size() - 1}, got {ranks}")
+    # Ranks that are missing are found here: a group that is not whole has nobody who would notice.
+    world.run("barrier", label=f"new_group({chosen})")
     _World.made += 1
     if world.rank() not in chosen:
         return GroupMember.NON_GROUP_MEMBER
