@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import multiprocessing
 import os
+import pickle
 import signal
 import traceback
 from collections.abc import Callable
@@ -251,6 +253,33 @@ def recovered(rank: int) -> list[float]:
 def test_a_pass_after_one_that_raised(tmp_path: Path) -> None:
     first, second = run_ranks(recovered, 2, tmp_path)
     assert first == second
+
+
+def copied(rank: int) -> list[Any]:
+    torch.manual_seed(0)
+    model = DistributedDataParallel(nn.Linear(2, 2), bucket_cap_mb=1)
+    results = []
+    for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        other(torch.full((1, 2), float(rank))).sum().backward()
+        results.append(other.module.weight.grad.tolist())
+        assert model.module.weight.grad is None
+    return results
+
+
+def test_copies_and_pickles_train(tmp_path: Path) -> None:
+    assert run_ranks(copied, 2, tmp_path) == [[[[0.5, 0.5], [0.5, 0.5]]] * 2] * 2
+
+
+def sparse(rank: int) -> str:
+    model = DistributedDataParallel(nn.Embedding(5, 2, sparse=True))
+    with pytest.raises((NotImplementedError, RuntimeError)) as error:
+        model(torch.tensor([rank])).sum().backward()
+    return str(error.value)
+
+
+def test_sparse_gradients_are_refused_on_all_ranks(tmp_path: Path) -> None:
+    for text in run_ranks(sparse, 2, tmp_path):
+        assert "the gradient of 'weight' is sparse, which is not supported" in text
 
 
 def test_without_a_group_it_is_refused() -> None:

@@ -137,6 +137,28 @@ class DistributedDataParallel(Module):
         cap = int((25 if bucket_cap_mb is None else bucket_cap_mb) * _MB)
         self._reducer: _Reducer = _Reducer(group, trained, cap, find_unused_parameters or static_graph)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """The state without the group and the sums under way, which belong to this process."""
+        reducer = self._reducer
+        state = self.__dict__.copy()
+        del state["process_group"]
+        state["_reducer"] = (reducer.names, reducer.cap, reducer.unused)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take over a state. The group of a copy is that of all processes."""
+        super().__setstate__(state)
+        group = collectives.default_group()
+        if group is None:
+            raise RuntimeError(
+                "DistributedDataParallel: the default process group has not been initialized\n"
+                "hint: call torch.distributed.init_process_group() before copying or loading the module"
+            )
+        names, cap, unused = state["_reducer"]
+        parameters = dict(self.module.named_parameters())
+        self.process_group = group
+        self._reducer = _Reducer(group, {name: parameters[name] for name in names}, cap, unused)
+
     def _buffers_of_module(self) -> dict[str, Tensor]:
         return {name: b for name, b in self.module.named_buffers() if name not in self._ignored}
 
@@ -243,8 +265,16 @@ class _Reducer:
         while len(self.works) < len(self.buckets) and self.missing[len(self.works)] == 0:
             at = len(self.works)
             gradients = [self._gradient(number) for number in self.buckets[at]]
+            self._refuse_sparse(at, gradients)
             label = f"gradients of pass {self.passes}, bucket {at} of {len(self.buckets)}"
             self.works.append(self.group.reduce_tensors(gradients, "AVG", label))
+
+    def _refuse_sparse(self, bucket: int, gradients: Sequence[Tensor]) -> None:
+        for number, gradient in zip(self.buckets[bucket], gradients, strict=True):
+            if gradient.is_sparse:
+                text = f"DistributedDataParallel: the gradient of {self.names[number]!r} is sparse, which is not supported"
+                self.group.abort(text)
+                raise NotImplementedError(f"{text}\nhint: Embedding(sparse=False) has dense gradients")
 
     def _gradient(self, number: int) -> Tensor:
         gradient = self.stand_ins.get(number, self.parameters[number].grad)
