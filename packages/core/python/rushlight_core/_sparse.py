@@ -284,7 +284,7 @@ def sparse_mask(self: Tensor, mask: Tensor) -> Tensor:
     return _C._with_sparse_values(_C._sparse_mask_values(self, mask), mask)
 
 
-def smm(self: Tensor, mat: Tensor) -> Tensor:
-    """Return the product of this sparse matrix and `mat`, as a sparse matrix."""
-    product = _C.mm(self, mat)
+def smm(self: Tensor, mat2: Tensor) -> Tensor:
+    """Return the product of this sparse matrix and `mat2`, as a sparse matrix."""
+    product = _C.mm(self, mat2)
     return product if product.is_sparse else to_sparse(product)

@@ -108,7 +108,7 @@ PythonMethod python_functions[] = {
      "to_sparse_csr($self, dense_dim=None)\n--\n\nReturn the matrix in the layout torch.sparse_csr, with the elements that are not zero.",
      nullptr},
     {"smm", "_sparse", "smm",
-     "smm($self, mat)\n--\n\nReturn the product of this sparse matrix and `mat`, as a sparse matrix.",
+     "smm($self, mat2)\n--\n\nReturn the product of this sparse matrix and `mat2`, as a sparse matrix.",
      nullptr},
     {"module_load", "_tensor_methods", "module_load",
      "module_load($self, other, assign=False)\n--\n\nReturn what takes this tensor's place in a module when `other` is loaded: this tensor with the values of `other`, or `other` itself if `assign` is true.",
