@@ -88,6 +88,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     device = config.getoption("--device")
     if device.partition(":")[0] == "toy":
+        core.linalg.qr(core.ones(2, 2))  # imports LAPACK, which the device's thread would do under its lock
         folder = Path(tempfile.mkdtemp(prefix="toy-device-"))
         devices.load_backend(compile_plugin("toy_device", folder, ["-DRUSHLIGHT_TOY_MEMORY_MIB=4096"]))
     elif plugin := config.getoption("--plugin"):

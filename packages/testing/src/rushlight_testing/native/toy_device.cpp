@@ -51,17 +51,33 @@ BackendStatus fail(BackendStatus status, const std::string& text) {
 // --- Streams: queues that one thread works off, as far as somebody waits -------------------------
 
 /// A mutex that costs one exchange where it is free. Every call takes it, and it is held for a moment, except by the thread
-/// that runs the work: for that, whoever comes sleeps.
+/// that runs the work: for that, whoever comes sleeps. That thread may take it again: a kernel that imports LAPACK through Python may
+/// start a garbage collection, which releases tensors.
 class Lock {
   public:
     void lock() {
+        thread_local const char thread = 0;
+        if (owner_.load(std::memory_order_relaxed) == &thread) {
+            ++again_;
+            return;
+        }
         for (int tries = 0; taken_.exchange(true, std::memory_order_acquire); ++tries)
             if (tries > 20) std::this_thread::sleep_for(std::chrono::microseconds(20));
+        owner_.store(&thread, std::memory_order_relaxed);
     }
-    void unlock() { taken_.store(false, std::memory_order_release); }
+    void unlock() {
+        if (again_) {
+            --again_;
+            return;
+        }
+        owner_.store(nullptr, std::memory_order_relaxed);
+        taken_.store(false, std::memory_order_release);
+    }
 
   private:
     std::atomic<bool> taken_{false};
+    std::atomic<const char*> owner_{nullptr};
+    int again_ = 0;  // of the owner
 };
 
 /// Work in the order of its coming: records of one size, which do not move, in chunks that are used again.
@@ -223,7 +239,7 @@ class Queue {
             finished_.notify_all();
         }
     }
-    // Under the mutex: kernels are short, and nothing they do takes it.
+    // Under the mutex: kernels are short.
     void run_to(Stream* stream, uint64_t ticket) {
         while (stream->done < ticket) {
             // Not inside of a task: what another stream's task waits for may be the one that is running.
