@@ -99,9 +99,8 @@ struct DeviceCall {
 
 /// Services for a kernel. Scratch memory lives until the operator's last kernel returns.
 struct KernelContext {
-    void* (*scratch)(
-        KernelContext*,
-        size_t nbytes);  // 64-byte aligned; when memory is out: raises on the CPU, null on a device
+    /// Memory aligned to 64 bytes. When there is none left it raises on the CPU and returns null on a device.
+    void* (*scratch)(KernelContext*, size_t nbytes);
     PhiloxKey random;  // of operators that are marked `random`
     void* impl;  // of whoever made the context
     void* kept;  // on the CPU what an operator's first kernel leaves to its second, in scratch memory

@@ -256,6 +256,11 @@ def kind(number: int, **payload: Any) -> Value:
         (lambda: failing("cat", kind(TENSORS, count=2)), VALUE, "cat(tensors): must not be null"),
         (lambda: failing("permute", X, kind(9, count=2)), VALUE, "permute(dims): must not be null"),
         (
+            lambda: failing("reshape", X, kind(9, count=1 << 62, integers=(c_int64 * 1)(6))),
+            VALUE,
+            "reshape(shape): no array has 4611686018427387904 integers",
+        ),
+        (
             lambda: failing("einsum", kind(5, count=2), [X]),
             VALUE,
             "einsum(equation): the string must not be null",
