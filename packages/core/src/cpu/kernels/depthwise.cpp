@@ -58,6 +58,29 @@ RL_INLINE void gather_row(T* to, const T* from, int64_t n, int64_t step, int64_t
     }
 }
 
+// to[2 * i] = even[i] for i < n, and to[2 * i + 1] = odd[i] for i < odd_count, which is n or n - 1.
+template <class T>
+RL_INLINE void interleave_row(T* to, const T* even, const T* odd, int64_t n, int64_t odd_count) {
+    constexpr int kL = kLanes<T>;
+    Vec<typename detail::IndexOf<T>::type> low, high;
+#pragma GCC unroll 16
+    for (int l = 0; l < kL; ++l) {
+        low[l] = l / 2 + l % 2 * kL;
+        high[l] = kL / 2 + l / 2 + l % 2 * kL;
+    }
+    int64_t i = 0;
+    for (; i + kL <= odd_count; i += kL) {
+        const Vec<T> a = load(even + i), b = load(odd + i);
+        store(to + 2 * i, __builtin_shuffle(a, b, low));
+        store(to + 2 * i + kL, __builtin_shuffle(a, b, high));
+    }
+    if (i == n) return;
+    const Vec<T> a = load(even + i, Lanes<T>(n - i)), b = load(odd + i, Lanes<T>(odd_count - i));
+    const int64_t left = n + odd_count - 2 * i;
+    store(to + 2 * i, __builtin_shuffle(a, b, low), Lanes<T>(min(kL, left)));
+    if (left > kL) store(to + 2 * i + kL, __builtin_shuffle(a, b, high), Lanes<T>(left - kL));
+}
+
 // The sizes of the buffers of one plane, and where its rows go.
 template <class T>
 struct Flat {
@@ -137,9 +160,22 @@ struct Flat {
             const Run run = runs[r];
             if (sx == 1) {
                 copy_row(plane + run.plane, buffer + run.buffer, run.count, phase_size);
-            } else {
-                for (int64_t i = 0; i < run.count; ++i) plane[run.plane + i * sx] = buffer[run.buffer + i];
+                continue;
             }
+            if (sx == 2 && r + 1 < run_count) {
+                // The other phase of the same row begins one element before or after.
+                const Run next = runs[r + 1];
+                const bool first = next.plane == run.plane + 1 || next.plane + 1 == run.plane;
+                const Run even = next.plane < run.plane ? next : run,
+                          odd = next.plane < run.plane ? run : next;
+                if (first && even.count - odd.count >= 0 && even.count - odd.count <= 1) {
+                    interleave_row(plane + even.plane, buffer + even.buffer, buffer + odd.buffer, even.count,
+                                   odd.count);
+                    ++r;
+                    continue;
+                }
+            }
+            for (int64_t i = 0; i < run.count; ++i) plane[run.plane + i * sx] = buffer[run.buffer + i];
         }
     }
     // The output's rows without the gaps.
