@@ -162,6 +162,8 @@ inline std::optional<IntList> dims(const std::optional<int64_t>& dim) {
 
 /// A number as an element of `t`'s dtype holds it.
 Scalar rounded(const Scalar& number, const Tensor& t);
+template <Number A> double as_double(A number) { return static_cast<double>(number); }
+inline double as_double(const Scalar& number) { return number.to<double>(); }
 
 /// Times a weight, if there is one: as it is, or one for each channel, the second dimension.
 Tensor scaled(const Tensor& t, const Tensor& weight);

@@ -102,10 +102,12 @@ void Pass::run() {
     for (uint32_t i = 0; i < tasks_.size(); ++i)
         if (tasks_[i].dependencies == 0) push(ready_, i);
     if (parallel_branches()) return run_on_threads(*this, true);
+    masks_handed_on_ = !options_.create_graph && !anomaly_is_on();
     while (!ready_.empty()) {
         uint32_t task = pop(ready_);
         if (is_elsewhere(device_of(task))) [[unlikely]] {
             push(ready_, task);
+            masks_handed_on_ = false;
             return run_on_threads(*this, false);
         }
         execute(task);
@@ -255,7 +257,8 @@ void Pass::apply(uint32_t at, std::span<Tensor> grads, std::span<Tensor> out) {
         NodeScope scope(node->sequence(), [&] { return node->name(); });
         if (anomaly_is_on()) [[unlikely]]
             apply_watched(node, grads, out);
-        else node->apply(grads, out);
+        else if (const auto mask = std::move(tasks_[at].mask)) node->apply_masked(*mask, grads, out);
+        else if (!hand_on_mask(at, grads, out)) node->apply(grads, out);
     } catch (...) {
         node->leave(last, true);
         throw;
@@ -263,6 +266,28 @@ void Pass::apply(uint32_t at, std::span<Tensor> grads, std::span<Tensor> out) {
     if (last) node->release_saved();
     node->leave(last, false);
     for (auto& hook : post) hook->call(out, given);
+}
+
+// Note [Masks]
+// The derivative of relu, hardtanh and relu6 is a mask: 1 or 0 for each element. Batch normalisation often precedes them, and its
+// gradient reads the gradient of its result anyway. So its node is given the gradient before it is multiplied by the mask, together
+// with the mask, which spares a pass over memory in each direction. It is done only where nobody else could see the product: no hook
+// or capture stands between the two nodes, nothing else is added to the gradient, and no graph of the pass itself is recorded.
+bool Pass::hand_on_mask(uint32_t at, std::span<Tensor> grads, std::span<Tensor> out) {
+    if (!masks_handed_on_) return false;
+    Node* node = tasks_[at].node;
+    if (node->edges().size() != 1 || !node->edges()[0] || node->hooks_or_null()) return false;
+    Node* next = node->edges()[0].node.get();
+    if (!next->takes_mask() || next->hooks_or_null()) return false;
+    Task& task = tasks_[table_.find(next, tasks_)];
+    if (task.dependencies != 1 || task.reached || task.captured || !task.wanted) return false;
+    const Tensor& grad = grads[0];
+    auto mask = std::make_unique<ActivationMask>();
+    if (!grad.defined() || grad.device().type != DeviceType::CPU || !node->mask(*mask)) return false;
+    if (mask->activation.dtype() != grad.dtype()) return false;
+    task.mask = std::move(mask);
+    out[0] = std::move(grads[0]);
+    return true;
 }
 
 // Edges whose gradients lead to none of the inputs.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <mutex>
 
 #include "rushlight/autograd/engine.h"
@@ -17,6 +18,7 @@ struct Task {
     bool captured = false;      // is an input
     bool reached = false;       // is one of the roots, or got a gradient
     bool done = false;
+    std::unique_ptr<ActivationMask> mask;  // by which its gradient has yet to be multiplied: Note [Masks]
 };
 
 // Pointer to number, open addressing: one pass builds it, so nothing is ever removed.
@@ -124,6 +126,7 @@ class Pass {
     void execute(uint32_t task);
     void run_pre_hooks(Node* node, Node::Hooks* hooks, std::span<Tensor> grads);
     void apply(uint32_t task, std::span<Tensor> grads, std::span<Tensor> out);
+    bool hand_on_mask(uint32_t task, std::span<Tensor> grads, std::span<Tensor> out);
     uint64_t idle_edges(uint32_t task) const;
     void capture(uint32_t at, std::span<Tensor> grads);
 
@@ -136,6 +139,7 @@ class Pass {
     TaskTable table_;
     uint64_t executed_ = 0;
     bool restricted_ = false;
+    bool masks_handed_on_ = false;
     uint64_t id_;
     Device home_;  // whose nodes run on the calling thread, beside the host's
     const bool device_threads_;

@@ -41,6 +41,8 @@ class DerivativeEmitter:
             return "result"
         if name in self.op.aux:
             return "aux"
+        if self.d.masked and name in ("activation", "low", "high"):
+            return "given"
         raise FormulaError(f"{name!r} is no argument, result or auxiliary result of {self.op.name}")
 
     def saved_uses(self) -> dict[Use, list[int]]:

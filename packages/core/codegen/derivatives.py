@@ -9,6 +9,8 @@
       not_differentiable: [weight]     # arguments whose derivative is refused: NotImplementedError where it is asked for
       broadcasts: true                 # gradients are reduced to the argument's shape and dtype
       by_hand: [dual]                  # stages, of autograd and dual, whose functions are in src/record.cpp
+      mask: {activation: result, low: 0}  # the derivative is 1 where low < activation < high, else 0; limits may be left out
+      masked: f(grad, activation, low, high)  # what `grad` gives where such a mask follows: Note [Masks] in pass.cpp
 
 Every tensor argument has a formula or stands in one of the two lists, unless the stage of autograd is by hand. Pointwise
 operators broadcast.
@@ -23,14 +25,25 @@ is f' times the argument's tangent, with nothing conjugated.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from .formulas import Formula, FormulaError
 from .loader import EntryError, load_entries
 from .model import Op
 
-_KEYS = {"op", "grad", "jvp", "holomorphic", "constant", "not_differentiable", "broadcasts", "by_hand"}
+_KEYS = {
+    "op",
+    "grad",
+    "jvp",
+    "holomorphic",
+    "constant",
+    "not_differentiable",
+    "broadcasts",
+    "by_hand",
+    "mask",
+    "masked",
+}
 STAGES = ("autograd", "dual")
 
 
@@ -47,6 +60,8 @@ class Derivative:
     not_differentiable: tuple[str, ...] = ()  # their formulas in `grads` raise
     broadcasts: bool = False
     by_hand: tuple[str, ...] = ()  # of STAGES
+    mask: dict[str, Formula] = field(default_factory=dict)  # "activation", "low", "high"
+    masked: Formula | None = None
 
     @property
     def wanted(self) -> tuple[str, ...]:
@@ -122,6 +137,10 @@ def load_derivatives(folder: Path, ops: list[Op]) -> list[Derivative]:
                             raise fail(f"jvp lacks {n!r}: its tangent would be lost")
             elif jvp not in ("pointwise", "linear", "constant", "view", ""):
                 raise fail(f"jvp must be pointwise, linear, constant, view or formulas, not {jvp!r}")
+            mask = _mask(entry.get("mask"), grads)
+            masked = Formula.parse(entry["masked"]) if "masked" in entry else None
+            if masked is not None and len(grads) - len(refused) != 1:
+                raise fail("masked needs one formula in grad, for all arguments")
         except FormulaError as error:
             raise fail(str(error)) from None
         holomorphic = entry.get("holomorphic", True)
@@ -130,7 +149,9 @@ def load_derivatives(folder: Path, ops: list[Op]) -> list[Derivative]:
         broadcasts = entry.get("broadcasts", op.kind == "pointwise")
         if not isinstance(broadcasts, bool):
             raise fail(f"broadcasts must be true or false, not {broadcasts!r}")
-        result[name] = Derivative(op, grads, jvp, path, line, holomorphic, refused, broadcasts, by_hand)
+        result[name] = Derivative(
+            op, grads, jvp, path, line, holomorphic, refused, broadcasts, by_hand, mask, masked
+        )
     return list(result.values())
 
 
@@ -139,6 +160,22 @@ def _names(entry: dict[str, object], key: str) -> tuple[str, ...]:
     if not isinstance(names, list):
         raise FormulaError(f"{key} must be a list of arguments, not {names!r}")
     return tuple(str(n) for n in names)
+
+
+def _mask(entry: object, grads: dict[tuple[str, ...], Formula]) -> dict[str, Formula]:
+    """The parts of a mask. What they read, the formula of the only argument reads too."""
+    if entry is None:
+        return {}
+    if not isinstance(entry, dict):
+        raise FormulaError(f"mask must map activation, low and high to formulas, not {entry!r}")
+    parts = {key: Formula.parse(text) for key, text in entry.items() if key != "__line__"}
+    if "activation" not in parts or set(parts) - {"activation", "low", "high"}:
+        raise FormulaError(f"mask needs activation, and may have low and high; it has {', '.join(parts)}")
+    if len(grads) != 1 or not all(
+        part.uses() <= next(iter(grads.values())).uses() for part in parts.values()
+    ):
+        raise FormulaError("mask is for one argument, and reads what the formula of its gradient reads")
+    return parts
 
 
 def _check_complete(op: Op, given: list[str], refused: tuple[str, ...], constant: tuple[str, ...]) -> None:

@@ -42,7 +42,8 @@ class NodeEmitter(DerivativeEmitter):
         lines += self._conjugate()
         for names, formula in self.d.grads.items():
             lines += [f"        {line}" for line in self._apply(names, formula)]
-        lines += ["    }", "    void release_saved() override {", "        Node::release_saved();"]
+        lines += ["    }", *self._mask(), *self._apply_masked()]
+        lines += ["    void release_saved() override {", "        Node::release_saved();"]
         lines += [f"        {saved_name(use)}.release();" for use in kept]
         lines.append("    }")
         if kept:
@@ -106,12 +107,7 @@ class NodeEmitter(DerivativeEmitter):
 
     def _apply(self, names: tuple[str, ...], formula: Formula) -> list[str]:
         condition = " || ".join(self._wants(n) for n in names)
-        lines = [f"if ({condition}) {{"]
-        for use in sorted({self.field(u) for u in formula.uses()}, key=lambda u: (u.name, u.attribute)):
-            kind = self.kind_of(use.name)
-            if kind == "given" or use.attribute or kind == "param":
-                continue
-            lines.append(f"    const auto {_local(use)} = {saved_name(use)}.unpack(this);")
+        lines = [f"if ({condition}) {{", *[f"    {line}" for line in self._unpack(formula.uses())]]
         writer = CppWriter(self.ops, self._name_in_apply, self._wants)
         text = writer.write(formula.tree)
         self.headers.update(writer.headers)
@@ -129,6 +125,44 @@ class NodeEmitter(DerivativeEmitter):
                 share = self._share(f"std::get<{i}>(shares)")
                 lines.append(f"    if ({self._wants(name)}) out[{self.edge(name)}] = {share};")
         return [*lines, "}"]
+
+    def _unpack(self, uses: set[Use]) -> list[str]:
+        """Local names of the saved tensors that a formula reads."""
+        return [
+            f"const auto {_local(use)} = {saved_name(use)}.unpack(this);"
+            for use in sorted({self.field(u) for u in uses}, key=lambda u: (u.name, u.attribute))
+            if self.kind_of(use.name) in ("tensor", "result", "aux") and not use.attribute
+        ]
+
+    def _mask(self) -> list[str]:
+        """The node of an activation: what it multiplies the gradient by."""
+        if not self.d.mask:
+            return []
+        lines = ["    bool mask(ActivationMask& mask) override {", "        check_not_released();"]
+        uses = {use for part in self.d.mask.values() for use in part.uses()}
+        lines += [f"        {line}" for line in self._unpack(uses)]
+        writer = CppWriter(self.ops, self._name_in_apply, self._wants)
+        for name, part in self.d.mask.items():
+            text = writer.write(part.tree)
+            lines.append(
+                f"        mask.{name} = {text if name == 'activation' else f'f::as_double({text})'};"
+            )
+        return [*lines, "        return true;", "    }"]
+
+    def _apply_masked(self) -> list[str]:
+        """The node whose result an activation takes."""
+        if self.d.masked is None:
+            return []
+        lines = ["    bool takes_mask() const override { return true; }"]
+        lines.append("    void apply_masked(const ActivationMask& mask, std::span<Tensor> grads,")
+        lines.append("                      std::span<Tensor> out) override {")
+        lines += ["        check_not_released();", *self._grads_setup(), *self._conjugate()]
+        lines += ["        const Tensor& activation = mask.activation;"]
+        lines += ["        const double low = mask.low, high = mask.high;"]
+        for names, formula in self.d.grads.items():
+            refused = names[0] in self.d.not_differentiable
+            lines += [f"        {line}" for line in self._apply(names, formula if refused else self.d.masked)]
+        return [*lines, "    }"]
 
     def _name_in_apply(self, use: Use) -> str:
         kind = self.kind_of(use.name)

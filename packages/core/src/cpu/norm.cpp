@@ -5,6 +5,7 @@
 
 #include "cpu/contiguous.h"
 #include "cpu/norm_kernels.h"
+#include "cpu/streaming.h"
 #include "rushlight/error.h"
 
 namespace rushlight::cpu {
@@ -92,6 +93,8 @@ int64_t product(Ints sizes) {
     return n;
 }
 
+constexpr View kNone{nullptr, nullptr, nullptr, 0, -1, DType::Float32, 0};
+
 }  // namespace
 
 void batch_norm(KernelContext& ctx, const View& out, const View& save_mean, const View& save_invstd,
@@ -112,6 +115,7 @@ void batch_norm(KernelContext& ctx, const View& out, const View& save_mean, cons
         n.training = training;
         n.momentum = static_cast<T>(momentum);
         n.eps = static_cast<T>(eps);
+        n.stream = worth_streaming(input.numel * static_cast<int64_t>(sizeof(T)));
         n.out = o.out<T>(out);
         n.save_mean = o.out<T>(save_mean);
         n.save_invstd = o.out<T>(save_invstd);
@@ -124,9 +128,10 @@ void batch_norm(KernelContext& ctx, const View& out, const View& save_mean, cons
     o.finish();
 }
 
-void batch_norm_backward(KernelContext& ctx, const View& grad_input, const View& grad_weight,
-                         const View& grad_bias, const View& grad_output, const View& input,
-                         const View& weight, const View& save_mean, const View& save_invstd, bool training) {
+void masked_batch_norm_backward(KernelContext& ctx, const View& grad_input, const View& grad_weight,
+                                const View& grad_bias, const View& grad_output, const View& activation,
+                                const View& input, const View& weight, const View& save_mean,
+                                const View& save_invstd, double low, double high, bool training) {
     if (input.numel == 0) {
         for (const View* v : {&grad_weight, &grad_bias}) clear(*v);
         return;
@@ -138,9 +143,13 @@ void batch_norm_backward(KernelContext& ctx, const View& grad_input, const View&
         n.channels = input.size(1);
         n.size = input.numel / (n.batch * n.channels);
         n.grad_output = o.in<T>(grad_output);
+        n.activation = o.in<T>(activation);
+        n.low = static_cast<T>(low);
+        n.high = static_cast<T>(high);
         n.input = o.in<T>(input);
         n.weight = o.in<T>(weight);
         n.training = training;
+        n.stream = worth_streaming(input.numel * static_cast<int64_t>(sizeof(T)));
         n.mean = o.in<T>(save_mean);
         n.invstd = o.in<T>(save_invstd);
         n.grad_input = o.out<T>(grad_input);
@@ -149,6 +158,13 @@ void batch_norm_backward(KernelContext& ctx, const View& grad_input, const View&
         batch_loops<T>().batch_norm_backward(n);
     });
     o.finish();
+}
+
+void batch_norm_backward(KernelContext& ctx, const View& grad_input, const View& grad_weight,
+                         const View& grad_bias, const View& grad_output, const View& input,
+                         const View& weight, const View& save_mean, const View& save_invstd, bool training) {
+    masked_batch_norm_backward(ctx, grad_input, grad_weight, grad_bias, grad_output, kNone, input, weight,
+                               save_mean, save_invstd, 0, 0, training);
 }
 
 namespace {
@@ -185,8 +201,6 @@ void line_norm_backward(KernelContext& ctx, const char* op, bool centered, const
     });
     o.finish();
 }
-
-constexpr View kNone{nullptr, nullptr, nullptr, 0, -1, DType::Float32, 0};
 
 }  // namespace
 

@@ -15,6 +15,11 @@ void batch_norm(KernelContext& ctx, const View& out, const View& save_mean, cons
 void batch_norm_backward(KernelContext& ctx, const View& grad_input, const View& grad_weight,
                          const View& grad_bias, const View& grad_output, const View& input,
                          const View& weight, const View& save_mean, const View& save_invstd, bool training);
+/// The same for the gradient of an activation's result, which is 0 but where the result lies between low and high.
+void masked_batch_norm_backward(KernelContext& ctx, const View& grad_input, const View& grad_weight,
+                                const View& grad_bias, const View& grad_output, const View& activation,
+                                const View& input, const View& weight, const View& save_mean,
+                                const View& save_invstd, double low, double high, bool training);
 
 /// Ba, Kiros and Hinton, "Layer normalization", 2016, over the last dimensions. mean, rstd: one number for each line.
 void layer_norm(KernelContext& ctx, const View& out, const View& mean, const View& rstd, const View& input,

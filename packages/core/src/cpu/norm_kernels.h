@@ -17,6 +17,7 @@ struct BatchNorm {
     T* running_var;
     bool training;
     T momentum, eps;
+    bool stream;  // out past the caches
     T* out;
     T* save_mean;
     T* save_invstd;
@@ -26,11 +27,14 @@ template <class T>
 struct BatchNormBackward {
     int64_t batch, channels, size;
     const T* grad_output;
+    const T* activation;  // if any, grad_output counts where it lies between low and high
+    T low, high;
     const T* input;
     const T* weight;
     const T* mean;    // those that the forward pass used
     const T* invstd;
     bool training;
+    bool stream;  // grad_input past the caches
     T* grad_input;
     T* grad_weight;
     T* grad_bias;

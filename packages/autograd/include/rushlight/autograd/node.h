@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -41,6 +42,13 @@ class Hook {
     uint64_t id = 0;
 };
 
+/// The derivative of an activation that is 1 where its result lies between two limits, and 0 elsewhere.
+struct ActivationMask {
+    Tensor activation;  // the result
+    double low = -std::numeric_limits<double>::infinity();
+    double high = std::numeric_limits<double>::infinity();
+};
+
 /// One recorded operator.
 class RL_API Node : public RefCounted {
   public:
@@ -52,6 +60,11 @@ class RL_API Node : public RefCounted {
 
     /// From gradients of the results to gradients of the arguments. Absent gradients are undefined tensors.
     virtual void apply(std::span<Tensor> grads, std::span<Tensor> out) = 0;
+    /// For an activation: true, and the mask, where apply() multiplies the gradient by it and does no more.
+    virtual bool mask(ActivationMask& mask) { return false; }
+    /// Whether there is apply_masked(): apply() for a gradient that has yet to be multiplied by a mask.
+    virtual bool takes_mask() const { return false; }
+    virtual void apply_masked(const ActivationMask& mask, std::span<Tensor> grads, std::span<Tensor> out) {}
     /// Lets go of what was saved; a second `apply` raises after that.
     virtual void release_saved() { released_.store(true, std::memory_order_release); }
     virtual std::string name() const { return name_; }

@@ -80,13 +80,40 @@ void forward_planes(const BatchNorm<T>& n) {
                          const Affine<T> a = settle(n, c, mean, squares);
                          for (int64_t b = 0; b < n.batch; ++b) {
                              const int64_t at = (b * n.channels + c) * n.size;
-                             line_map(n.out + at, n.size, [&](int64_t i, auto lanes) {
+                             line_map(n.out + at, n.size, n.stream, [&](int64_t i, auto lanes) {
                                  return load(n.input + at + i, lanes) * a.scale + a.shift;
                              });
                          }
                      }
+                     if (n.stream) _mm_sfence();
                  });
 }
+
+// The gradient of the result, whole or where an activation that follows lets it pass.
+template <class T>
+struct Gradient {
+    const T* grad;
+    explicit Gradient(const BatchNormBackward<T>& n) : grad(n.grad_output) {}
+    template <class L>
+    [[gnu::always_inline]] Vec<T> at(int64_t i, L lanes) const {
+        return load(grad + i, lanes);
+    }
+    T operator[](int64_t i) const { return grad[i]; }
+};
+template <class T>
+struct MaskedGradient {
+    const T* grad;
+    const T* activation;
+    T low, high;
+    explicit MaskedGradient(const BatchNormBackward<T>& n)
+        : grad(n.grad_output), activation(n.activation), low(n.low), high(n.high) {}
+    template <class L>
+    [[gnu::always_inline]] Vec<T> at(int64_t i, L lanes) const {
+        const Vec<T> y = load(activation + i, lanes);
+        return (y <= low) | (y >= high) ? Vec<T>{} : load(grad + i, lanes);
+    }
+    T operator[](int64_t i) const { return activation[i] <= low || activation[i] >= high ? T(0) : grad[i]; }
+};
 
 // grad_input = p * grad_output + q * input + r
 template <class T>
@@ -108,34 +135,34 @@ InputGradient<T> settle_gradients(const BatchNormBackward<T>& n, int64_t c, doub
     return {static_cast<T>(p), static_cast<T>(q), static_cast<T>(-p * sum_dy / count - q * mean)};
 }
 
-template <class T>
-void backward_planes(const BatchNormBackward<T>& n) {
-    parallel_for(0, n.channels, kElementsPerThread / (n.batch * n.size) + 1,
-                 [&](int64_t first, int64_t last) {
-                     for (int64_t c = first; c < last; ++c) {
-                         double sum_dy = 0, sum_dy_x = 0;
-                         const T mean = n.mean[c];
-                         for (int64_t b = 0; b < n.batch; ++b) {
-                             const int64_t at = (b * n.channels + c) * n.size;
-                             T sums[2];
-                             line_sums<T, 2>(n.size, sums, [&](int64_t i, auto lanes, Vec<T>* v) {
-                                 v[0] = load(n.grad_output + at + i, lanes);
-                                 v[1] = v[0] * (load(n.input + at + i, lanes) - mean);
-                             });
-                             sum_dy += sums[0];
-                             sum_dy_x += sums[1];
-                         }
-                         const InputGradient<T> g = settle_gradients(n, c, sum_dy, sum_dy_x);
-                         if (n.grad_input == nullptr) continue;
-                         for (int64_t b = 0; b < n.batch; ++b) {
-                             const int64_t at = (b * n.channels + c) * n.size;
-                             line_map(n.grad_input + at, n.size, [&](int64_t i, auto lanes) {
-                                 return load(n.grad_output + at + i, lanes) * g.p +
-                                        (load(n.input + at + i, lanes) * g.q + g.r);
-                             });
-                         }
-                     }
-                 });
+template <class T, class G>
+void backward_planes(const BatchNormBackward<T>& n, const G& gradient) {
+    parallel_for(
+        0, n.channels, kElementsPerThread / (n.batch * n.size) + 1, [&](int64_t first, int64_t last) {
+            for (int64_t c = first; c < last; ++c) {
+                double sum_dy = 0, sum_dy_x = 0;
+                const T mean = n.mean[c];
+                for (int64_t b = 0; b < n.batch; ++b) {
+                    const int64_t at = (b * n.channels + c) * n.size;
+                    T sums[2];
+                    line_sums<T, 2>(n.size, sums, [&](int64_t i, auto lanes, Vec<T>* v) {
+                        v[0] = gradient.at(at + i, lanes);
+                        v[1] = v[0] * (load(n.input + at + i, lanes) - mean);
+                    });
+                    sum_dy += sums[0];
+                    sum_dy_x += sums[1];
+                }
+                const InputGradient<T> g = settle_gradients(n, c, sum_dy, sum_dy_x);
+                if (n.grad_input == nullptr) continue;
+                for (int64_t b = 0; b < n.batch; ++b) {
+                    const int64_t at = (b * n.channels + c) * n.size;
+                    line_map(n.grad_input + at, n.size, n.stream, [&](int64_t i, auto lanes) {
+                        return gradient.at(at + i, lanes) * g.p + (load(n.input + at + i, lanes) * g.q + g.r);
+                    });
+                }
+            }
+            if (n.stream) _mm_sfence();
+        });
 }
 
 // --- rows: one element for each channel and sample, so vectors run along the channels ----------------------
@@ -181,17 +208,16 @@ void forward_rows(const BatchNorm<T>& n) {
     });
 }
 
-template <class T>
-void backward_rows(const BatchNormBackward<T>& n) {
+template <class T, class G>
+void backward_rows(const BatchNormBackward<T>& n, const G& gradient) {
     for_column_blocks(n.batch, n.channels, [&](int64_t first, int64_t count) {
         double sum_dy[kColumns] = {}, sum_dy_x[kColumns] = {};
         T p[kColumns], q[kColumns], shift[kColumns];
         const T* in = n.input + first;
-        const T* dy = n.grad_output + first;
         const T* mean = n.mean + first;
         for (int64_t r = 0; r < n.batch; ++r) {
             for (int64_t j = 0; j < count; ++j) {
-                const double g = dy[r * n.channels + j];
+                const double g = gradient[first + r * n.channels + j];
                 sum_dy[j] += g;
                 sum_dy_x[j] += g * (in[r * n.channels + j] - mean[j]);
             }
@@ -206,7 +232,8 @@ void backward_rows(const BatchNormBackward<T>& n) {
         for (int64_t r = 0; r < n.batch; ++r) {
             T* dx = n.grad_input + first + r * n.channels;
             for (int64_t j = 0; j < count; ++j) {
-                dx[j] = dy[r * n.channels + j] * p[j] + (in[r * n.channels + j] * q[j] + shift[j]);
+                dx[j] =
+                    gradient[first + r * n.channels + j] * p[j] + (in[r * n.channels + j] * q[j] + shift[j]);
             }
         }
     });
@@ -217,9 +244,14 @@ void batch_norm(const BatchNorm<T>& n) {
     n.size == 1 ? forward_rows(n) : forward_planes(n);
 }
 
+template <class T, class G>
+void backward(const BatchNormBackward<T>& n, const G& gradient) {
+    n.size == 1 ? backward_rows(n, gradient) : backward_planes(n, gradient);
+}
+
 template <class T>
 void batch_norm_backward(const BatchNormBackward<T>& n) {
-    n.size == 1 ? backward_rows(n) : backward_planes(n);
+    n.activation == nullptr ? backward(n, Gradient<T>(n)) : backward(n, MaskedGradient<T>(n));
 }
 
 template <class T>

@@ -58,4 +58,16 @@ RL_INLINE void line_map(T* y, int64_t n, F&& f) {
     for_each_vector<T>(n, [&](int64_t i, auto lanes, int) { store(y + i, f(i, lanes), lanes); });
 }
 
+/// The same, past the caches if `stream`: Note [Streaming stores] in cpu/streaming.h. _mm_sfence() follows the last.
+template <class T, class F>
+RL_INLINE void line_map(T* y, int64_t n, bool stream, F&& f) {
+    if (!stream || reinterpret_cast<uintptr_t>(y) % kVectorBytes != 0) return line_map(y, n, f);
+    int64_t i = 0;
+    for (; i + kLanes<T> <= n; i += kLanes<T>) store_past_caches(y + i, f(i, WholeVector<T>{}));
+    if (i < n) {
+        const Lanes<T> rest(n - i);
+        store(y + i, f(i, rest), rest);
+    }
+}
+
 }  // namespace rushlight::cpu::RUSHLIGHT_CPU

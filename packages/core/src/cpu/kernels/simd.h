@@ -46,6 +46,16 @@ RL_INLINE void store(T* p, Vec<T> v) {
     __builtin_memcpy(p, &v, sizeof v);
 }
 
+/// To an address that is a multiple of a vector, without reading its cache line first: Note [Streaming stores] in cpu/streaming.h.
+template <class T>
+RL_INLINE void store_past_caches(T* p, Vec<T> v) {
+#if defined(__AVX512F__)
+    _mm512_stream_si512(reinterpret_cast<__m512i*>(p), (__m512i)v);
+#else
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(p), (__m256i)v);
+#endif
+}
+
 // x - 0 keeps the sign of zero, which 0 + x would not.
 template <class T>
 RL_INLINE Vec<T> broadcast(T x) {

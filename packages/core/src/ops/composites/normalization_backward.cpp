@@ -5,8 +5,10 @@
 #include "rushlight/ops/_batch_norm_backward.h"
 #include "rushlight/ops/_group_norm_backward.h"
 #include "rushlight/ops/_layer_norm_backward.h"
+#include "rushlight/ops/_masked_batch_norm_backward.h"
 #include "rushlight/ops/_rms_norm_backward.h"
 #include "rushlight/ops/add.h"
+#include "rushlight/ops/hardtanh_backward.h"
 #include "rushlight/ops/mean.h"
 #include "rushlight/ops/mul.h"
 #include "rushlight/ops/reshape.h"
@@ -89,6 +91,18 @@ std::tuple<Tensor, Tensor, Tensor> batch_norm_backward(const Tensor& grad, const
     if (wanted[1]) grad_weight = total(ops::mul(grad, value), dims, channels);
     if (wanted[2]) grad_bias = total(grad, dims, channels);
     return {grad_input, grad_weight, grad_bias};
+}
+
+std::tuple<Tensor, Tensor, Tensor> masked_batch_norm_backward(const Tensor& grad, const Tensor& activation,
+                                                              double low, double high, const Tensor& input,
+                                                              const Tensor& weight, const Tensor& save_mean,
+                                                              const Tensor& save_invstd, bool training,
+                                                              double eps, IntList wanted) {
+    if (!differentiated(grad, activation, input, weight))
+        return ops::_masked_batch_norm_backward(grad, activation, low, high, input, weight, save_mean,
+                                                save_invstd, training, wanted);
+    return batch_norm_backward(ops::hardtanh_backward(grad, activation, low, high), input, weight, save_mean,
+                               save_invstd, training, eps, wanted);
 }
 
 namespace {

@@ -108,6 +108,11 @@ Outputs batch_norm_backward(const Tensor&, const Tensor& input, const Tensor& we
     const int64_t channels[] = {input.size(1)};
     return gradients(input, weight, channels, wanted);
 }
+Outputs masked_batch_norm_backward(const Tensor&, const Tensor&, double, double, const Tensor& input,
+                                   const Tensor& weight, const Tensor&, const Tensor&, bool, IntList wanted) {
+    const int64_t channels[] = {input.size(1)};
+    return gradients(input, weight, channels, wanted);
+}
 
 Outputs layer_norm(const Tensor& input, IntList normalized_shape, const Tensor& weight, const Tensor& bias,
                    double, bool) {
