@@ -373,7 +373,7 @@ def test_a_write_to_a_view_of_a_result_is_recorded(op: Op) -> None:
     for sample, batches in itertools.product(samples(op), ((), (1, 2))):
 
         def leaf(t: Any, batches: Any = batches) -> Any:
-            return t.detach().expand(*batches, *t.shape).clone().requires_grad_(is_float(t))
+            return t.detach().expand((*batches, *t.shape)).clone().requires_grad_(is_float(t))
 
         found = []
         for written in (False, True):

@@ -60,7 +60,7 @@ def pairs(draw: st.DrawFn, shapes: Any = SHAPES, dtypes: Any = DTYPES) -> Pair:
     back = [order.index(d) for d in range(n)]
     cut = tuple(slice(None) if repeated[d] else slice(starts[d], None, steps[d]) for d in range(n))
     t = core.from_numpy(array.copy()) if array.ndim else core.tensor(array.item(), dtype=getattr(core, dtype))
-    t = t.permute(*back)[cut].expand(shape) if n else t
+    t = t.permute(back)[cut].expand(shape) if n else t
     a = np.broadcast_to(array.transpose(back)[cut], shape)
     assert tuple(t.shape) == a.shape == tuple(shape)
     return t, a
@@ -447,7 +447,7 @@ def test_writing_through_views(data: st.DataObject) -> None:
     def windows(x: Any, size: int, step: int) -> Any:
         return np.moveaxis(np.lib.stride_tricks.sliding_window_view(x, size, 0)[::step], -1, x.ndim)
 
-    target = views(t, lambda x, p: x.permute(*p), lambda x, size, step: x.unfold(0, size, step))
+    target = views(t, lambda x, p: x.permute(p), lambda x, size, step: x.unfold(0, size, step))
     touched = views(places, np.transpose, windows).reshape(-1)
     if len(set(touched.tolist())) < len(touched):
         before = base.clone()

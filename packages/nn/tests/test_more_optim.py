@@ -90,7 +90,7 @@ def test_state_goes_through_a_state_dict(rng, name):
 @pytest.mark.parametrize("shape", [(6, 4), (4, 6), (5, 5)])
 @pytest.mark.parametrize("how", [None, "original", "match_rms_adamw"])
 def test_muon_steps_are_about_orthogonal(rng, shape, how):
-    param = core.zeros(*shape, dtype=core.float64)
+    param = core.zeros(shape, dtype=core.float64)
     optimizer = optim.Muon([param], lr=1.0, weight_decay=0.0, adjust_lr_fn=how)
     grad = rng.normal(size=shape)
     steps(optimizer, [param], [[grad]])

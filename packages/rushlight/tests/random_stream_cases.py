@@ -158,9 +158,7 @@ def other_cases(torch: Any) -> Cases:
         "kaiming_uniform_",
     ):
         for size in ((4, 3), (6, 20), (8, 3, 3, 3)):
-            cases[f"init.{name} {size}"] = lambda name=name, size=size: getattr(init, name)(
-                torch.empty(*size)
-            )
+            cases[f"init.{name} {size}"] = lambda name=name, size=size: getattr(init, name)(torch.empty(size))
     cases["init.trunc_normal_ of a tail"] = lambda: init.trunc_normal_(torch.empty(30), 0.0, 1.0, 2.5, 3.0)
     cases["init.sparse_"] = lambda: init.sparse_(torch.empty(10, 5), 0.3)
     for name, made in {

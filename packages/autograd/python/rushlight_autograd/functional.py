@@ -171,7 +171,7 @@ def _vectorized(outputs: Any, inputs: Any, xs: tuple[Tensor, ...], create_graph:
     result, start = [], 0
     for y in ys:
         parts = tuple(
-            r.narrow(0, start, y.numel()).reshape(*y.shape, *x.shape) for r, x in zip(rows, xs, strict=True)
+            r.narrow(0, start, y.numel()).reshape(y.shape + x.shape) for r, x in zip(rows, xs, strict=True)
         )
         result.append(_like(inputs, parts))
         start += y.numel()
@@ -193,7 +193,7 @@ def _vectorized_forward_jacobian(func: Callable[..., Any], inputs: Any, create_g
             parts, start = [], 0
             for x in xs:
                 part = along.narrow(0, start, x.numel()).permute([*range(1, y.dim() + 1), 0])
-                parts.append(part.reshape(*y.shape, *x.shape))
+                parts.append(part.reshape(y.shape + x.shape))
                 start += x.numel()
             result.append(_like(inputs, tuple(parts)))
     return _finished(_like(returned[0], tuple(result)), create_graph)

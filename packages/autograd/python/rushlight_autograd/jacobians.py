@@ -112,7 +112,7 @@ def jacrev(
             end = start + y.numel()
             blocks.append(
                 tree.unflatten(
-                    g.narrow(0, start, end - start).reshape(*y.shape, *x.shape)
+                    g.narrow(0, start, end - start).reshape(y.shape + x.shape)
                     for g, x in zip(found, leaves, strict=True)
                 )
             )
@@ -188,7 +188,7 @@ def jacfwd(
             for x in leaves:
                 part = t.narrow(0, start, x.numel())
                 order = [*range(1, y.dim() + 1), 0]
-                parts.append(part.permute(order).reshape(*y.shape, *x.shape))
+                parts.append(part.permute(order).reshape(y.shape + x.shape))
                 start += x.numel()
             blocks.append(tree.unflatten(parts))
         result = output_tree.unflatten(blocks)

@@ -101,7 +101,7 @@ def expand_dims(x: Tensor, /, *, axis: int = 0) -> Tensor:
 @overridable
 def permute_dims(x: Tensor, /, axes: Sequence[int]) -> Tensor:
     """Return the dimensions in another order."""
-    return x.permute(*axes)
+    return x.permute(axes)
 
 
 @overridable

@@ -411,10 +411,8 @@ bool Parser::bind(const char* name, const Signature& s, PyObject* self, PyObject
             slot_[i].device = *default_device;
         }
         if (object_[i] || s.args[i].flags & ArgSpec::kDefaulted) continue;
-        if (s.args[i].flags & ArgSpec::kVarargs) {  // view(): an empty list
-            slot_[i].list = {
-                s.args[i].type == ArgType::TensorList ? static_cast<uint32_t>(tensors_.size()) : num_ints_,
-                0};
+        if (s.args[i].flags & ArgSpec::kVarargs && s.args[i].type == ArgType::TensorList) {
+            slot_[i].list = {static_cast<uint32_t>(tensors_.size()), 0};  // broadcast_tensors(): no tensors
             continue;
         }
         failure = {Failure::Missing, i, 0, nullptr};

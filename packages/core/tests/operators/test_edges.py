@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import operator
@@ -91,6 +92,27 @@ def test_none_stands_for_the_default(op: Op) -> None:
             call(op, Sample(sample.text, sample.args, kwargs)),
             f"{op.name}({sample.text})",
         )
+
+
+def _takes_integers_one_by_one(op: Op) -> bool:
+    return any(a.varargs and a.type.name == "int[]" for a in op.schema.arguments)
+
+
+@pytest.mark.parametrize(
+    "op", [pytest.param(op, id=op.name) for op in operators() if _takes_integers_one_by_one(op)]
+)
+def test_integers_that_are_given_one_by_one_are_required(op: Op) -> None:
+    """A call with none of them raises TypeError, as with any argument left out; an empty list is an argument."""
+    at = next(i for i, a in enumerate(op.schema.arguments) if a.varargs)
+    places = {"function": core, "method": core.Tensor}
+    for sample in all_samples(op):
+        before = sample.args[:at]
+        for variant in places.keys() & set(op.variants):
+            function = getattr(places[variant], op.base)
+            with pytest.raises(TypeError, match=r"missing argument|no signature fits"):
+                function(*before)
+            with contextlib.suppress(RuntimeError, ValueError):  # that no sizes or dimensions do not fit
+                function(*before, ())
 
 
 def _makes_tensors(op: Op) -> bool:

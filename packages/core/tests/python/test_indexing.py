@@ -14,7 +14,7 @@ import rushlight_core as core
 def pair(*shape: int, transposed: bool = False) -> tuple[np.ndarray[Any, Any], core.Tensor]:
     a = np.arange(float(np.prod(shape, dtype=int)), dtype=np.float32).reshape(shape)
     t = core.tensor(a)
-    return (a.T, t.permute(*range(t.ndim)[::-1])) if transposed else (a, t)
+    return (a.T, t.permute(tuple(range(t.ndim))[::-1])) if transposed else (a, t)
 
 
 def random_index(rng: random.Random, ndim: int) -> Any:

@@ -104,8 +104,8 @@ DTYPES = [rl.float64, rl.complex128]
 
 
 def random(*shape: int, dtype: rl.dtype = rl.float64) -> rl.Tensor:
-    real = rl.randn(*shape, dtype=rl.float64)
-    return rl.complex(real, rl.randn(*shape, dtype=rl.float64)) if dtype.is_complex else real
+    real = rl.randn(shape, dtype=rl.float64)
+    return rl.complex(real, rl.randn(shape, dtype=rl.float64)) if dtype.is_complex else real
 
 
 def one(n: int, dtype: rl.dtype = rl.float64) -> rl.Tensor:
@@ -249,7 +249,7 @@ def test_lu_of_old_programs() -> None:
 def test_norms_of_nothing() -> None:
     """The largest of no numbers that are not negative is 0."""
     for shape in ((0, 0), (2, 0, 0)):
-        a = rl.ones(*shape)
+        a = rl.ones(shape)
         for order in (1, 2, float("inf"), "nuc", "fro"):
             assert rl.linalg.matrix_norm(a, order).tolist() == rl.zeros(shape[:-2]).tolist()
             assert rl.linalg.cond(a, order).tolist() == rl.zeros(shape[:-2]).tolist()

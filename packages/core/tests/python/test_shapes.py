@@ -216,6 +216,6 @@ def test_numbers_of_several_elements() -> None:
     for shape in ((2,), (0,)):
         for convert in (float, int, complex):
             with pytest.raises(ValueError, match="only one can become"):
-                convert(rl.ones(*shape))
+                convert(rl.ones(shape))
         with pytest.raises(RuntimeError, match="only one can become"):
-            rl.ones(*shape).item()
+            rl.ones(shape).item()

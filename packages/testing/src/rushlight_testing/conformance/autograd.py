@@ -20,7 +20,7 @@ def leaf(*shape: int, dtype: Any = core.float64) -> Tensor:
     """Return a tensor of values between 0.5 and 2 that requires grad."""
     source = random.Random(math.prod(shape))
     values = [source.uniform(0.5, 2.0) for _ in range(math.prod(shape))]
-    return core.tensor(values, dtype=dtype).view(*shape).requires_grad_()
+    return core.tensor(values, dtype=dtype).view(shape).requires_grad_()
 
 
 def ones(t: Tensor) -> Tensor:

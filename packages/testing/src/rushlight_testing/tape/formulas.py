@@ -183,7 +183,7 @@ def fit(grad: Tensor | None, shape: Sequence[int], dtype: Any, device: Any = Non
     if dims:
         grad = grad.sum(dims, True)
     if lead > 0:
-        grad = grad.view(*shape)
+        grad = grad.view(shape)
     return grad.to(device=device or grad.device, dtype=dtype)
 
 
@@ -193,7 +193,7 @@ def _restore(reduced: Tensor, shape: Sequence[int], dim: Any, keepdim: bool) -> 
     if not keepdim or reduced.dim() != len(shape):
         gone = {d % len(shape) for d in _list(dim)} or set(range(len(shape)))
         reduced = reduced.reshape([1 if d in gone else n for d, n in enumerate(shape)])
-    return reduced.expand(*shape)
+    return reduced.expand(shape)
 
 
 def _list(dim: Any) -> list[int]:
