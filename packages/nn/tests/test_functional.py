@@ -500,6 +500,34 @@ def test_pad_with_a_value_and_negative_amounts(rng):
         F.pad(to(x), (1, 1), "reflect", 3.0)
 
 
+@pytest.mark.parametrize("mode", ["reflect", "replicate"])
+@pytest.mark.parametrize(
+    ("shape", "amounts"),
+    [
+        ((2, 3), (-1, -2)),
+        ((2, 4, 3), (0, 0, -4, 0)),
+        ((2, 0), (0, 0)),
+        ((2, 0, 4), (1, 1)),
+        ((2, 3, 0), (0, 0)),
+    ],
+)
+def test_pad_needs_elements_and_leaves_some(mode, shape, amounts):
+    with pytest.raises(RuntimeError, match=r"at least 1|needs elements"):
+        F.pad(core.ones(shape), amounts, mode)
+
+
+def test_pad_of_an_empty_batch():
+    assert F.pad(core.ones(0, 3, 4), (1, 2), "reflect").shape == (0, 3, 7)
+
+
+@pytest.mark.parametrize("amounts", [(-4, 2), (2, -4), (-2, -2), (3, -4)])
+def test_a_constant_is_not_taken_away(amounts):
+    """Negative amounts take elements of the input, and no more than there are."""
+    with pytest.raises(RuntimeError, match="cannot be padded"):
+        F.pad(core.ones(3), amounts)
+    assert F.pad(core.ones(3), (2, -3)).tolist() == [0.0, 0.0]
+
+
 def test_operators_are_core_s_own():
     # No Python in between: these names cost nothing.
     for name in ("linear", "conv2d", "gelu", "softplus", "sigmoid", "scaled_dot_product_attention"):

@@ -17,14 +17,14 @@ Tensor constant_pad_nd(const Tensor& input, IntList pad, Scalar value) {
         const int64_t size = inside.sizes[d];
         bool overflow = __builtin_add_overflow(size, front, &sizes[d]);
         overflow |= __builtin_add_overflow(sizes[d], back, &sizes[d]);
-        RL_CHECK(!overflow && sizes[d] >= 0, throw_runtime,
+        // What negative numbers take away is there, so that nothing of what others add is taken.
+        const int64_t kept = overflow ? -1 : size + std::min<int64_t>(front, 0) + std::min<int64_t>(back, 0);
+        RL_CHECK(kept >= 0, throw_runtime,
                  "constant_pad_nd(pad): dimension %d of size %lld cannot be padded by %lld and %lld", d,
                  (long long)size, (long long)front, (long long)back);
-        const int64_t cut_front = std::clamp<int64_t>(-front, 0, size),
-                      cut_back = std::clamp<int64_t>(-back, 0, size);
         before[d] = std::max<int64_t>(front, 0);
-        inside.offset += cut_front * inside.strides[d];
-        inside.sizes[d] = std::max<int64_t>(size - cut_front - cut_back, 0);
+        if (front < 0) inside.offset -= front * inside.strides[d];
+        inside.sizes[d] = kept;
     }
     Tensor out = make_tensor(IntList(sizes, static_cast<size_t>(inside.ndim)), input.dtype(), input.device());
     fill_with(out, value);

@@ -38,9 +38,28 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         )
     if value:
         raise ValueError(f"pad(value): mode {mode!r} takes no value, got {value}")
+    if mode != "circular":
+        _check_sizes(input, amounts, mode)
     if all(amount >= 0 for amount in amounts):
         return _pad(input, amounts, mode)
     cut, added = [min(amount, 0) for amount in amounts], [max(amount, 0) for amount in amounts]
     if mode == "circular":
         return _pad(_constant_pad(input, cut, 0.0), added, mode)
     return _constant_pad(_pad(input, added, mode), cut, 0.0)
+
+
+def _check_sizes(input: Tensor, amounts: Sequence[int], mode: str) -> None:
+    """Raise RuntimeError where "reflect" or "replicate" has no element to begin from, or leaves none."""
+    padded = len(amounts) // 2
+    if 0 in input.shape[max(0, input.dim() - padded - 1) :]:
+        raise RuntimeError(
+            f"pad(input): mode {mode!r} needs elements in the padded dimensions and the one before them, got a tensor of"
+            f" shape {tuple(input.shape)}"
+        )
+    for k in range(padded):
+        size = input.shape[-1 - k] + amounts[2 * k] + amounts[2 * k + 1]
+        if size < 1:
+            raise RuntimeError(
+                f"pad(pad): mode {mode!r} leaves dimension {input.dim() - 1 - k} of size {input.shape[-1 - k]} with size"
+                f" {size}, which must be at least 1"
+            )
