@@ -279,3 +279,23 @@ def test_entries_are_complete() -> None:
     """Every operator has a line of documentation."""
     for op in OPS:
         assert op.doc.strip(), op.name
+
+
+def _is_a_function_of_numbers(op: Op) -> bool:
+    """Whether elements are computed one by one, of one tensor and numbers that have defaults."""
+    pointwise = op.kind == "pointwise" or op.base.startswith("special_")
+    return bool(op.oracle) and pointwise and sum(a.required for a in op.schema.arguments) == 1
+
+
+@pytest.mark.parametrize("op", ops_with(_is_a_function_of_numbers))
+def test_no_large_argument_loses_a_finite_result(op: Op) -> None:
+    """Formulas that overflow on the way to a finite result give NaN, or an infinity, somewhere far away."""
+    large = [sign * x for x in (2e4, 3e12, 2.475e33, 1.7e308) for sign in (1, -1)]
+    sample = Sample("large numbers", (core.tensor(large, dtype=core.float64),), {})
+    try:
+        result = call(op, sample).to(core.complex128).numpy()
+    except TYPED_ERRORS:
+        return  # it takes no floating-point numbers
+    expected = np.asarray(expectation(op, sample))
+    finite = np.isfinite(expected)
+    assert np.isfinite(result[finite]).all(), (result, expected)

@@ -3,16 +3,21 @@
 #include "rushlight/ops/_logit.h"
 #include "rushlight/ops/_polygamma.h"
 #include "rushlight/ops/_to_copy.h"
+#include "rushlight/ops/abs.h"
 #include "rushlight/ops/add.h"
 #include "rushlight/ops/clamp.h"
 #include "rushlight/ops/copy_.h"
 #include "rushlight/ops/digamma.h"
+#include "rushlight/ops/div.h"
 #include "rushlight/ops/isinf.h"
+#include "rushlight/ops/le.h"
 #include "rushlight/ops/lgamma.h"
 #include "rushlight/ops/masked_fill.h"
 #include "rushlight/ops/mul.h"
+#include "rushlight/ops/sin.h"
 #include "rushlight/ops/sinc.h"
 #include "rushlight/ops/sub.h"
+#include "rushlight/ops/where.h"
 
 namespace rushlight::composites {
 
@@ -41,8 +46,12 @@ Tensor mvlgamma(const Tensor& input, int64_t p) {
 Tensor special_spherical_bessel_j0(const Tensor& input) {
     RL_CHECK(!is_complex(input.dtype()), throw_not_implemented,
              "special.spherical_bessel_j0: not defined for dtype %s", name(input.dtype()));
-    constexpr double kOverPi = 0.3183098861837907;  // sinc is sin(pi x) / (pi x)
-    const Tensor result = ops::sinc(ops::mul(input, Scalar(kOverPi)));
+    // sinc is sin(pi x) / (pi x), whose derivatives near 0 are right; far from it, x / pi would lose the digits of x.
+    constexpr double kOverPi = 0.3183098861837907;
+    const Tensor turns = ops::mul(input, Scalar(kOverPi));
+    const Tensor near = ops::le(ops::abs(turns), Scalar(kOverPi));
+    const Tensor far = ops::where(near, Scalar(1), input);
+    const Tensor result = ops::where(near, ops::sinc(turns), ops::div(ops::sin(far), far));
     return ops::masked_fill(result, ops::isinf(input), Scalar(0));  // the limit
 }
 
