@@ -513,3 +513,34 @@ def test_places_that_are_no_numbers(mode: int, padding: int, align: bool) -> Non
     elif mode == 1:
         assert values[:3] == ([0, 0, 0] if padding == 0 else [4, 2, 1])  # as in PyTorch
     assert all(v == v for v in values[5:])
+
+
+@pytest.mark.parametrize("dim", [None, 1])
+@pytest.mark.parametrize("values", [[1.5, 0.25, 0, 0, 2, 0.5], [0, 0, 0, 2, 3, 4], [1, 2, 0, 3, 4, 5]])
+def test_products_of_zeros_have_their_higher_derivatives(dim: int | None, values: list[float]) -> None:
+    """The derivatives of a product of zeros are those of what is multiplied one by one."""
+
+    def one_by_one(x: core.Tensor) -> core.Tensor:
+        rows = [x.reshape(-1)] if dim is None else list(x)
+        results = []
+        for row in rows:
+            result = row[0]
+            for factor in row[1:]:
+                result = result * factor
+            results.append(result)
+        return core.stack(results)
+
+    def derivatives(f: Any) -> list[core.Tensor]:
+        x = core.tensor(values, dtype=core.float64).reshape(2, 3).clone().requires_grad_()
+        found, weights = [f(x)], core.arange(1, 7, dtype=core.float64).reshape(2, 3)
+        for _ in range(3):
+            of = found[-1] * (weights if found[-1].dim() == 2 else 1)
+            found += grad(of.sum(), x, create_graph=True)
+        return found[1:]
+
+    product = derivatives(lambda x: x.prod() if dim is None else x.prod(dim))
+    assert all(core.allclose(a, b) for a, b in zip(product, derivatives(one_by_one), strict=True))
+    running = derivatives(
+        lambda x: (x.reshape(-1).cumprod(0) if dim is None else x.cumprod(dim)).select(dim or 0, -1)
+    )
+    assert all(core.allclose(a, b) for a, b in zip(running, derivatives(one_by_one), strict=True))

@@ -1,10 +1,13 @@
 #include <cmath>
 
 #include "bodies/power_backward.h"
+#include "rushlight/ops/_shift.h"
 #include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/add.h"
+#include "rushlight/ops/cumprod.h"
 #include "rushlight/ops/div.h"
 #include "rushlight/ops/eq.h"
+#include "rushlight/ops/flip.h"
 #include "rushlight/ops/ge.h"
 #include "rushlight/ops/log.h"
 #include "rushlight/ops/logical_and.h"
@@ -12,26 +15,37 @@
 #include "rushlight/ops/pow.h"
 #include "rushlight/ops/prod.h"
 #include "rushlight/ops/real.h"
+#include "rushlight/ops/reshape.h"
 #include "rushlight/ops/sub.h"
-#include "rushlight/ops/sum.h"
 #include "rushlight/ops/unsqueeze.h"
 #include "rushlight/ops/where.h"
 #include "rushlight/ops/zeros_like.h"
 
 namespace rushlight::composites {
+namespace {
 
-// Each factor's gradient is the product of the others: result / factor, but where that factor is the only zero it is the
-// product of the rest, and where there is another zero it is zero.
+// The product of the other elements along `dim`.
+Tensor product_of_others(const Tensor& t, int64_t dim) {
+    const Tensor backwards = ops::flip(ops::cumprod(ops::flip(t, {dim}), dim), {dim});
+    return ops::mul(ops::_shift(ops::cumprod(t, dim), dim, 1, 1), ops::_shift(backwards, dim, -1, 1));
+}
+
+}  // namespace
+
+// Each factor's gradient is the product of the others: result / factor, but where that factor is zero it is the product of
+// the rest that are not, times the other zeros: it is zero where there are any, and its derivatives are not.
 Tensor prod_backward(const Tensor& grad, const Tensor& input, const Tensor& result,
                      std::optional<int64_t> dim, bool keepdim) {
     auto raise = [&](const Tensor& t) {
         return dim && !keepdim && input.dim() > 0 ? ops::unsqueeze(t, *dim) : t;
     };
-    std::optional<IntList> dims = dim ? std::optional<IntList>(IntList(&*dim, 1)) : std::nullopt;
     Tensor zero = ops::eq(input, 0);
     Tensor rest = ops::prod(ops::where(zero, 1, input), dim, dim.has_value(), std::nullopt);
-    Tensor lone = ops::eq(ops::sum(zero, dims, dim.has_value(), std::nullopt), 1);
-    Tensor at_zero = ops::mul(rest, lone);
+    const Tensor zeros = ops::where(zero, input, 1);
+    const Tensor others = dim && input.dim() > 0
+                              ? product_of_others(zeros, *dim)
+                              : ops::reshape(product_of_others(ops::reshape(zeros, {-1}), 0), input.sizes());
+    Tensor at_zero = ops::mul(rest, others);
     Tensor elsewhere = ops::div(raise(result), ops::where(zero, 1, input));
     return ops::mul(raise(grad), ops::where(zero, at_zero, elsewhere));
 }

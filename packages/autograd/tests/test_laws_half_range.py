@@ -1,0 +1,76 @@
+"""Law: where float16 holds a gradient, nothing overflows on the way to it.
+
+Each sample of an operator is called with float16 tensors whose elements are small, and beside it in float64. What comes from
+the loss is small, too, as the gradient of a mean is: a formula that multiplies large derivatives before that overflows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rushlight_core as core
+from rushlight_autograd import grad
+from rushlight_core.codegen.model import Op
+from rushlight_testing.dtypes import samples_of_dtype
+from rushlight_testing.operators import TYPED_ERRORS, call, flat, is_random, map_tensors, operators
+
+OPS = [
+    op
+    for op in operators()
+    if op.samples
+    and "hidden" not in op.variants
+    and not (is_random(op) or op.is_inplace or op.base[0] == "_")
+]
+FACTOR = 2.0**-6  # of the samples' elements, which are small numbers
+FROM_LOSS = 2.0**-8
+LARGEST = 65504.0
+
+# Operators that overflow: a term of the derivative, which does not fit float16, is computed before it is multiplied.
+KNOWN = {
+    "pow", "digamma", "polygamma", "special_zeta", "special_bessel_y1", "special_modified_bessel_k1",
+    "special_scaled_modified_bessel_k1",
+}  # fmt: skip
+
+
+def gradients(op: Op, sample: Any) -> list[Any]:
+    """The gradients of a sample's tensors; none where the results are not finite."""
+    leaves: list[Any] = []
+
+    def leaf(t: Any) -> Any:
+        if not t.is_floating_point():
+            return t
+        leaves.append(t.detach().clone().requires_grad_())
+        return leaves[-1]
+
+    results = [t for t in flat(call(op, map_tensors(leaf, sample))) if isinstance(t, core.Tensor)]
+    results = [t for t in results if t.requires_grad]
+    if not results or not all(t.isfinite().all() for t in results):
+        return []
+    from_loss = [core.full(t.shape, FROM_LOSS, dtype=t.dtype) for t in results]
+    return list(grad(results, leaves, from_loss, allow_unused=True))
+
+
+def overflows(mine: Any, exact: Any) -> bool:
+    """Whether a float16 gradient is not finite where float64's is well within the range."""
+    if mine is None or exact is None or mine.dtype != core.float16:
+        return False
+    got, want = mine.double().numpy(), exact.double().numpy()
+    return bool((~np.isfinite(got) & (np.abs(want) < LARGEST / 4)).any())
+
+
+@pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
+def test_no_gradient_overflows(op: Op) -> None:
+    found = []
+    for sample in samples_of_dtype(op, "float16"):
+        small = map_tensors(lambda t: t * FACTOR if t.dtype == core.float16 else t, sample)
+        wide = map_tensors(lambda t: t.double() if t.dtype == core.float16 else t, small)
+        try:
+            exact, mine = gradients(op, wide), gradients(op, small)
+        except TYPED_ERRORS:
+            continue
+        if len(mine) == len(exact) and any(overflows(*pair) for pair in zip(mine, exact, strict=True)):
+            found.append(sample.text)
+    assert bool(found) == (op.name in KNOWN), found
