@@ -13,7 +13,7 @@ import numpy as np
 
 from fuzz import beside
 from fuzz.beside import Otherwise
-from fuzz.compare import Difference, as_computed
+from fuzz.compare import TOLERANCES, Difference, as_computed
 from fuzz.execute import Observation, Record, complete
 from fuzz.processes import Ended
 from fuzz.program import COMPLEX, FLOATS, INTEGERS, Call, Input, Program, Ref, example, mapped
@@ -106,11 +106,26 @@ def dependence(program: Program, found: Difference, run: Run) -> str:
         one.values for one in program.inputs if one.requires_grad
     ):
         return NO_ELEMENTS
+    read = _records_that_grow(program, run)
+    if read and not any(value.array.size for value in read):
+        return NO_ELEMENTS
     same = all(as_computed(a, b) for row in results for a, b in zip(row, results[0], strict=True))
     finite = all(np.isfinite(value.array).all() for row in results for value in row)
     if "False, not True" in found.text:
         return INDEPENDENT if same and finite else ""
     return "" if same else DEPENDENT
+
+
+def _records_that_grow(program: Program, run: Run) -> list[Record]:
+    """The arguments of the last call that require grad in PyTorch."""
+    seen = complete(run(program)) if program.mode.startswith("backward") else None
+    if seen is None:
+        return []
+    names: list[str] = []
+    call = program.calls[-1]
+    mapped((call.args, call.kwargs), lambda v: names.append(v.name) if isinstance(v, Ref) else None)
+    found = [seen.final.get(name) for name in names]
+    return [value for value in found if isinstance(value, Record) and value.requires_grad]
 
 
 def as_of_one_dtype(program: Program, kind: str, ours: Run, run: Run) -> bool:
@@ -155,12 +170,18 @@ def differs_by_turns(program: Program, ours: Run, run: Run) -> bool:
         for a, b in pairs
         if isinstance(a, Record) and isinstance(b, Record) and a.shape == b.shape and not is_near(a, b)
     ]
-    return bool(apart) and all(
-        a.array.dtype.kind == b.array.dtype.kind == "c"
-        and bool((abs(a.array.imag) <= np.pi * (1 + 1e-6)).all())
-        and np.allclose(a.array.real, b.array.real, equal_nan=True)
-        and np.allclose(np.exp(1j * a.array.imag), np.exp(1j * b.array.imag), atol=1e-5, equal_nan=True)
-        for a, b in apart
+    return bool(apart) and all(_are_turns(a, b) for a, b in apart)
+
+
+def _are_turns(a: Record, b: Record) -> bool:
+    if not a.array.dtype.kind == b.array.dtype.kind == "c":
+        return False
+    near, x, y = TOLERANCES[a.dtype], a.array.imag, b.array.imag
+    others = ~np.isclose(x, y, near, near, equal_nan=True)
+    return bool(
+        (abs(x[others]) <= np.pi * (1 + 1e-6)).all()
+        and np.allclose(a.array.real, b.array.real, near, near, equal_nan=True)
+        and np.allclose(np.exp(1j * x), np.exp(1j * y), 0, near, equal_nan=True)
     )
 
 

@@ -320,8 +320,11 @@ class Undefined:
             )
         if op.startswith("fractional_max_pool"):
             return any(np.isnan(v).sum() > 1 for v in values if v.dtype.kind == "f")  # which NaN is chosen
-        if op in ("digamma", "special_digamma", "special_psi", "polygamma"):
-            near = [abs(v - np.round(v)) for v in values if v.dtype.kind == "f"]
+        poles = {"digamma": 1, "special_digamma": 1, "special_psi": 1, "polygamma": 1}
+        if self.draft.mode not in ("plain", "vmap"):  # their derivatives are sums of digamma
+            poles |= {"lgamma": 1, "special_gammaln": 1, "mvlgamma": 2, "special_multigammaln": 2}
+        if op in poles:
+            near = [abs(v - np.round(v * poles[op]) / poles[op]) for v in values if v.dtype.kind == "f"]
             return any(((d > 0) & (d < 1e-4)).any() for d in near)  # PyTorch loses its digits beside a pole
         if op in ("logit", "special_logit"):
             return any(isinstance(v, (int, float)) and v > 0.5 for v in given)  # limits that cross

@@ -335,3 +335,40 @@ def test_tangents_that_go_with_gradients() -> None:
 def test_results_that_do_not_depend_on_inputs(f: Any, text: str, expected: str) -> None:
     program = one_call(Input("x0", "float64", (2,), (0.5, 0.25), requires_grad=True), mode="backward")
     assert sentence(program, "requires_grad", library(f), library(f), text) == expected
+
+
+@pytest.mark.parametrize(("sizes", "known"), [((0, 2), True), ((2, 0), False), ((0, 0), True)])
+def test_results_of_arguments_without_elements(sizes: tuple[int, int], known: bool) -> None:
+    """Only the argument that requires grad counts: here the first of a list, which the last call reads."""
+    parts = [record(np.ones(n), "float64", requires_grad=i == 0) for i, n in enumerate(sizes)]
+
+    def run(p: Program) -> Observation:
+        total = record(float(sum(sum(one.values) for one in p.inputs)), "float64")
+        return Observation([[total]], final={"v0[0]": parts[0], "v0[1]": parts[1], "v1": total})
+
+    one = Input("x0", "float64", (2,), (0.5, 0.25), requires_grad=True)
+    call = Call("trapezoid", "torch.trapezoid", "v1", (Ref("v0[0]"), Ref("v0[1]")))
+    program = Program((one,), (call,), "backward")
+    found = explain.dependence(program, Difference("requires_grad", "trapezoid", "True, not False"), run)
+    assert (found == explain.NO_ELEMENTS) == known
+
+
+@pytest.mark.parametrize(
+    ("here", "turns"), [((3.3, -1.0), True), ((3.3, -1.1), False), ((3.3, -1.0 + 4 * np.pi), False)]
+)
+def test_logarithms_that_differ_by_whole_turns(here: tuple[float, float], turns: bool) -> None:
+    """Only those that differ have to be principal values."""
+    program = one_call(Input("x0", "complex128", (2,), (1.0, 1.0)))
+    ours, theirs = (
+        (lambda p, angles=angles: Observation(final={"v0": record(1j * np.array(angles), "complex128")}))
+        for angles in (here, (3.3, -1.0 + 2 * np.pi))
+    )
+    assert explain.differs_by_turns(program, ours, theirs) == turns
+
+
+def test_tangents_of_other_results_are_not_compared_with_gradients() -> None:
+    program = one_call(Input("x0", "float64", (1,), (1.0,), requires_grad=True), mode="jvp")
+    one, two = record([1.0], "float64"), record([2.0], "float64")
+    ours = Observation(final={"v0": one, "v1": one}, tangents=[one, two])
+    theirs = Observation(final={"v0": one}, tangents=[one], gradients=[two])
+    assert not slopes.as_in_reverse(program, lambda p: ours, lambda p: theirs)
