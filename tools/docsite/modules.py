@@ -74,6 +74,7 @@ CHAPTERS: dict[str, list[Module]] = {
         Module("rushlight.profiler", "Profiler"),
         Module("rushlight.utils.benchmark", "Timing statements"),
         Module("rushlight.utils.flop_counter", "Counting floating-point operations"),
+        Module("rushlight.utils.tensorboard", "Writing for TensorBoard"),
         Module("rushlight.export", "Programs: capture, save and run"),
         Module("rushlight.onnx", "Models in ONNX"),
         Module("rushlight.fx", "Graphs of Python calls"),
@@ -101,6 +102,6 @@ UNLISTED = {
         "ao", "backends.", "cpu", "distributed.", "mps", "nn.parallel.", "onnx.", "utils.cpp_extension", "xpu",
     ),
     "of no names, or of the library itself": (
-        "ops", "torch_version", "utils", "utils.benchmark.", "utils.collect_env", "version",
+        "ops", "torch_version", "utils", "utils.benchmark.", "utils.collect_env", "utils.tensorboard.", "version",
     ),
 }  # fmt: skip
