@@ -1,10 +1,17 @@
-"""How long statements take: `Timer` measures one, `Compare` prints measurements side by side.
+"""How long statements take: `Timer` measures one, `Compare` prints measurements side by side, `Fuzzer` makes operands.
 
 timer = Timer("x + y", setup="x, y = torch.ones(64), torch.ones(64)", label="add")
 print(timer.blocked_autorange())
 """
 
 from rushlight.utils.benchmark.compare import Compare
+from rushlight.utils.benchmark.fuzzer import (
+    FuzzedParameter,
+    FuzzedSparseTensor,
+    FuzzedTensor,
+    Fuzzer,
+    ParameterAlias,
+)
 from rushlight.utils.benchmark.measurement import (
     Measurement,
     TaskSpec,
@@ -16,7 +23,12 @@ from rushlight.utils.benchmark.timer import Timer, timer
 
 __all__ = [
     "Compare",
+    "FuzzedParameter",
+    "FuzzedSparseTensor",
+    "FuzzedTensor",
+    "Fuzzer",
     "Measurement",
+    "ParameterAlias",
     "TaskSpec",
     "Timer",
     "select_unit",
