@@ -6,7 +6,8 @@ import pytest
 
 import rushlight as torch
 from rushlight import nn
-from rushlight.utils.flop_counter import FlopCounterMode
+from rushlight.utils import flop_counter
+from rushlight.utils.flop_counter import FlopCounterMode, register_flop_formula
 
 
 def counts(work) -> dict:
@@ -83,5 +84,70 @@ def test_a_module_that_raises_ends_its_count() -> None:
     assert counter.get_flop_counts()["Sequential"] == {"linear": 8}
     assert counter.get_total_flops() == 8 + 16
     assert not nn.Linear(2, 2)._hooked  # the hooks of the block are gone
-    with pytest.raises(NotImplementedError, match="custom_mapping"):
-        FlopCounterMode(custom_mapping={torch.mm: len})
+
+
+@pytest.fixture
+def product(monkeypatch: pytest.MonkeyPatch):
+    """A custom operator that multiplies matrices, with a derivative that is an operator, too."""
+    monkeypatch.setattr(flop_counter, "_formulas", {})
+
+    @torch.library.custom_op("flops::product", mutates_args=())
+    def product(a: torch.Tensor, b: torch.Tensor, scale: float = 1.0) -> torch.Tensor:
+        return a @ b * scale
+
+    @torch.library.custom_op("flops::gradients", mutates_args=())
+    def gradients(a: torch.Tensor, b: torch.Tensor, grad: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return grad @ b.T, a.T @ grad
+
+    product.register_autograd(
+        lambda ctx, grad: (*gradients(*ctx.saved_tensors, grad), None),
+        setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs[:2]),
+    )
+    return product
+
+
+def test_formulas_count_custom_operators(product) -> None:
+    class Product(nn.Module):
+        def forward(self, a, b):
+            return product(a, b)
+
+    a, b = torch.ones(2, 3, requires_grad=True), torch.ones(3, 4, requires_grad=True)
+    whole = counts(lambda: Product()(a, b).sum().backward())
+    # What a custom operator's derivative computes counts for no module.
+    assert (whole["Global"], whole["Product"]) == ({"mm": 3 * 48}, {"mm": 48})
+
+    @register_flop_formula(torch.ops.flops.product)
+    def of_product(a_shape, b_shape, scale, out_shape=None):
+        assert (tuple(a_shape), tuple(b_shape), tuple(out_shape), scale) == ((2, 3), (3, 4), (2, 4), 1.0)
+        return 1000
+
+    assert of_product((2, 3), (3, 4), 1.0, out_shape=(2, 4)) == 1000
+    found = counts(lambda: Product()(a, b).sum().backward())
+    assert found["Global"] == {"flops::product": 1000, "mm": 96}
+    assert found["Product"] == {"flops::product": 1000}
+
+    @register_flop_formula([torch.ops.flops.gradients], get_raw=True)
+    def of_gradients(a, b, grad, out_val):
+        assert [t.shape for t in out_val] == [a.shape, b.shape]
+        return a.numel()
+
+    found = counts(lambda: Product()(a, b).sum().backward())
+    assert found["Global"] == {"flops::product": 1000, "flops::gradients": 6}
+    with FlopCounterMode(
+        display=False, custom_mapping={product: lambda a, b, scale, out_shape: 7}
+    ) as counter:
+        product(a, b)
+    assert counter.get_flop_counts() == {"Global": {"flops::product": 7}}
+    product(a, b)  # nothing is counted outside
+    assert counter.get_total_flops() == 7
+
+
+def test_formulas_that_are_refused(product) -> None:
+    register_flop_formula(product)(lambda a, b, scale, out_shape: 1)
+    with pytest.raises(RuntimeError, match="duplicate registrations"):
+        register_flop_formula(product)(lambda a, b, scale, out_shape: 2)
+    for other in (torch.mm, torch.ops.aten.mm, "mm"):
+        with pytest.raises(ValueError, match="must be a custom operator"):
+            register_flop_formula(other)(len)
+        with pytest.raises(ValueError, match="custom_mapping"):
+            FlopCounterMode(custom_mapping={other: len})

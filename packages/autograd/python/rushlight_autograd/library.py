@@ -16,6 +16,8 @@ __all__ = ["CustomOpDef", "custom_op", "get_op", "register_autograd", "register_
 _ops: dict[str, CustomOpDef] = {}
 # Shapes that were registered before the operator was made, as libraries do that may not find their compiled part.
 _early_shapes: dict[str, Callable[..., Any]] = {}
+# Called in place of an operator's kernel, with the operator, the kernel, and positional and keyword arguments: for counters.
+_around: Callable[[CustomOpDef, Callable[..., Any], list[Any], dict[str, Any]], Any] | None = None
 
 
 class CustomOpDef:
@@ -115,7 +117,8 @@ class CustomOpDef:
             for p, v in zip(parameters, values, strict=True)
             if p.kind is inspect.Parameter.KEYWORD_ONLY
         }
-        result = self._kernel(values)(*positional, **named)
+        kernel = self._kernel(values)
+        result = kernel(*positional, **named) if _around is None else _around(self, kernel, positional, named)
         given: list[Tensor] = []
         for value in values:
             _for_each_tensor(value, given.append)

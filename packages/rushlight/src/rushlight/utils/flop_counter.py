@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Any, Self
+from collections.abc import Callable, Mapping
+from threading import Lock
+from typing import Any, Self, TypeVar
 
+import rushlight_autograd.library as _library
 from rushlight.profiler import profile, record_function
+from rushlight.utils._pytree import tree_map
+from rushlight_autograd.library import CustomOpDef
+from rushlight_core import Tensor
 from rushlight_nn.hooks import register_module_forward_hook, register_module_forward_pre_hook
 
-__all__ = ["FlopCounterMode"]
+__all__ = ["FlopCounterMode", "register_flop_formula"]
+
+_Formula = TypeVar("_Formula", bound=Callable[..., int])
 
 # What is counted: products of matrices, convolutions, attention, and their gradients.
 _COUNTED = {
@@ -23,6 +31,64 @@ _COUNTED = {
     "mm",
 }
 _MARK = "flop_counter: "
+_CALL = "flop_counter call: "  # of an operator with a formula, by its number
+
+_formulas: dict[CustomOpDef, Callable[..., int]] = {}
+_lock = Lock()
+
+
+def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[_Formula], _Formula]:
+    """Let FlopCounterMode count calls of custom operators by a formula. A decorator.
+
+    The formula takes the operator's arguments, with shapes in the place of tensors, and as `out_shape` the shape of the
+    result, or of each of several; it returns the number of operations. What the operator computes with is not counted then.
+
+    Args:
+        targets: a custom operator, such as `torch.ops.namespace.name`, or a list of them.
+        get_raw: whether the formula takes the tensors themselves, and the result as `out_val`.
+
+    Raises:
+        ValueError: a target is no custom operator.
+        RuntimeError: a target has a formula already.
+
+    Example::
+
+        @register_flop_formula(torch.ops.mine.product)
+        def product_flops(a_shape, b_shape, out_shape=None, **kwargs):
+            return 2 * a_shape[0] * a_shape[1] * b_shape[1]
+    """
+
+    def register(formula: _Formula) -> _Formula:
+        listed = list(targets) if isinstance(targets, (list, tuple, set)) else [targets]
+        for target in listed:
+            _require_custom("register_flop_formula(targets)", target)
+            if target in _formulas:
+                raise RuntimeError(f"register_flop_formula(targets): duplicate registrations for {target}")
+        _formulas.update(dict.fromkeys(listed, formula if get_raw else _of_shapes(formula)))
+        return formula
+
+    return register
+
+
+def _require_custom(argument: str, target: Any) -> None:
+    if not isinstance(target, CustomOpDef):
+        raise ValueError(
+            f"{argument}: must be a custom operator, such as torch.ops.namespace.name, got {target!r}\n"
+            "hint: operators of the library have formulas already"
+        )
+
+
+def _of_shapes(formula: Callable[..., int]) -> Callable[..., int]:
+    """A formula of tensors that calls one of shapes."""
+
+    def shape_of(x: Any) -> Any:
+        return x.shape if isinstance(x, Tensor) else x
+
+    def of_tensors(*args: Any, out_val: Any = None, **kwargs: Any) -> int:
+        args, kwargs, out_shape = tree_map(shape_of, (args, kwargs, out_val))
+        return formula(*args, out_shape=out_shape, **kwargs)
+
+    return of_tensors
 
 
 class FlopCounterMode:
@@ -30,12 +96,17 @@ class FlopCounterMode:
 
     A multiplication and an addition count as two operations. The block is recorded with `rushlight.profiler.profile`, so
     that no other profile may record meanwhile. Of a convolution's backward pass the weight's gradient is always counted.
+    Gradients of custom operators and functions count in "Global" alone, not for the module that called them.
 
     Args:
         mods: accepted, as by PyTorch, which has no use for it any more.
         depth: how many levels of modules the table shows; None for all.
         display: whether the table is printed at the end of the block.
-        custom_mapping: must be None. Formulas of PyTorch's are for operators of its lower layer.
+        custom_mapping: formulas of custom operators, as `register_flop_formula` takes them, by operator. They replace
+            registered ones. A formula with a true attribute `_get_raw` takes the tensors themselves.
+
+    Raises:
+        ValueError: a key of `custom_mapping` is no custom operator.
 
     Example::
 
@@ -45,10 +116,17 @@ class FlopCounterMode:
     """
 
     def __init__(
-        self, mods: Any = None, depth: int | None = 2, display: bool = True, custom_mapping: Any = None
+        self,
+        mods: Any = None,
+        depth: int | None = 2,
+        display: bool = True,
+        custom_mapping: Mapping[Any, Callable[..., int]] | None = None,
     ) -> None:
-        if custom_mapping:
-            raise NotImplementedError("FlopCounterMode(custom_mapping): formulas cannot be given")
+        self._formulas: dict[CustomOpDef, Callable[..., int]] = {}
+        for operator, formula in (custom_mapping or {}).items():
+            _require_custom("FlopCounterMode(custom_mapping)", operator)
+            self._formulas[operator] = formula if getattr(formula, "_get_raw", False) else _of_shapes(formula)
+        self._calls: list[tuple[str, int]] = []  # names and operations of calls that a formula counts
         self.depth = depth
         self.display = display
         self._counts: dict[str, dict[str, int]] = {"Global": {}}
@@ -87,15 +165,18 @@ class FlopCounterMode:
     def __enter__(self) -> Self:
         self._counts = {"Global": {}}
         self._names.clear()
+        self._calls.clear()
         self._profile = profile(with_flops=True)
         self._profile.start()
         self._handles = [
             register_module_forward_pre_hook(self._begin),
             register_module_forward_hook(self._end, always_call=True),
         ]
+        _library._around = self._call
         return self
 
     def __exit__(self, *error: object) -> None:
+        _library._around = None
         for handle in self._handles:
             handle.remove()
         while self._open:
@@ -120,6 +201,21 @@ class FlopCounterMode:
             if last is module:
                 break
 
+    def _call(
+        self, operator: CustomOpDef, kernel: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]
+    ) -> Any:
+        """Run a custom operator. If it has a formula, count what that says under the number of a span around the call."""
+        formula = self._formulas.get(operator) or _formulas.get(operator)
+        if formula is None:
+            return kernel(*args, **kwargs)
+        with _lock:  # backward passes run in threads of the engine
+            number = len(self._calls)
+            self._calls.append((operator._name, 0))
+        with record_function(f"{_CALL}{number}"):
+            result = kernel(*args, **kwargs)
+        self._calls[number] = operator._name, formula(*args, **kwargs, out_val=result)
+        return result
+
     def _count(self) -> None:
         counts: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
         recorded = {}
@@ -128,12 +224,22 @@ class FlopCounterMode:
                 recorded[event.sequence_nr] = event
             if event.kind == "annotation" and event.name.startswith(_MARK):
                 counts[event.name.removeprefix(_MARK)]  # also where it counts nothing
-            if event.name not in _COUNTED or not event.flops:
+            name, flops = event.name, event.flops
+            if event.kind == "annotation" and name.startswith(_CALL):
+                name, flops = self._calls[int(name.removeprefix(_CALL))]
+            elif name not in _COUNTED or not flops or _is_in_call(event):
                 continue
             for path in ["Global", *_modules_around(event, recorded)]:
-                counts[path][event.name] += event.flops
+                counts[path][name] += flops
         everywhere = counts.pop("Global", {})
         self._counts = {"Global": dict(everywhere), **{path: dict(of) for path, of in counts.items()}}
+
+
+def _is_in_call(event: Any) -> bool:
+    """Return whether an event is part of an operator that a formula counts."""
+    while event is not None and not event.name.startswith(_CALL):
+        event = event.cpu_parent
+    return event is not None
 
 
 def _modules_around(event: Any, recorded: dict[int, Any]) -> list[str]:
