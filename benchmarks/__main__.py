@@ -19,6 +19,7 @@ SUITES = {
     "size": ("size", "installed bytes with dependencies"),
     "build": ("build", "seconds per package of a clean build"),
     "memory": ("memory", "peak memory of training three networks"),
+    "checkpoints": ("checkpoints", "CPU time and memory of loading, the first step, saving in shards"),
     "branches": ("branches", "a backward pass through independent branches on two threads"),
     "profiler": ("profiler", "cost of the profiler while it is off"),
     "against": ("against", "calls on tiny tensors against another build of the library"),
@@ -32,7 +33,7 @@ def parse(arguments: list[str]) -> tuple[list[str], Options, argparse.Namespace]
         prog="python -m benchmarks",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Benchmarks against a peer, measured in the same run, as ratios: below 1 is faster.",
-        epilog="suites:\n" + "\n".join(f"  {name:10}{text}" for name, (_, text) in SUITES.items()),
+        epilog="suites:\n" + "\n".join(f"  {name:12}{text}" for name, (_, text) in SUITES.items()),
     )
     parser.add_argument("suites", nargs="*", metavar="SUITE", help=f"default: {' '.join(DEFAULT)}")
     parser.add_argument("--module", default="rushlight", help="library under test (default: %(default)s)")

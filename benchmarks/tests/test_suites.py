@@ -16,7 +16,7 @@ from benchmarks import environment, process, report
 from benchmarks.__main__ import main, parse
 from benchmarks.options import Options
 from benchmarks.rows import Row, ops, overhead, shapes
-from benchmarks.suites import against, build, imports, micro, profiler, size
+from benchmarks.suites import against, build, checkpoints, imports, micro, profiler, size
 from benchmarks.suites import ops as ops_suite
 from benchmarks.worker import Remote, Worker
 
@@ -389,3 +389,43 @@ def test_sixty_operators_at_every_size_and_their_means_are_judged() -> None:
     sizes = ops_suite.judge_sizes({"runs": [run]})["runs"][0]["sizes"]
     assert (sizes["16"]["target"], sizes["16"]["verdict"]) == (0.30, "met")
     assert sizes["64Ki"]["verdict"] == "not met: 1 rows failed"
+
+
+def test_checkpoints_are_judged_by_value_or_by_ratio() -> None:
+    by_value = checkpoints.Figure("load", checkpoints.load_peak, "", 1.1)
+    row = checkpoints.summarize(by_value, {"subject": [1.0, 1.05, 9.0], "peer": [2.0, 2.1, 2.0]})
+    assert (row["subject"]["median"], row["ratio"]["value"], row["verdict"]) == (1.05, 0.5, "met")
+    by_ratio = checkpoints.Figure("step", checkpoints.first_step_peak, "", 1.0, to_peer=True)
+    missed = checkpoints.summarize(by_ratio, {"subject": [1.5], "peer": [1.0]})
+    alone = checkpoints.summarize(
+        checkpoints.Figure("save", checkpoints.shard_time, "ms", 1.2, peer=False), {"subject": [1.3]}
+    )
+    assert missed["verdict"] == alone["verdict"] == "not met"
+    result = {
+        "suite": "checkpoints",
+        "gigabytes": 1,
+        "subject": "ours",
+        "peer": "theirs",
+        "rows": [row, missed, alone],
+    }
+    text = checkpoints.render(result)
+    assert "value 1.1" in text
+    assert "ratio 1 " in text
+    assert "1.3 ms" in text
+    assert len(report.problems([result])) == 2
+
+
+def test_peaks_are_counted_anew() -> None:
+    np.ones(100 << 20, np.uint8)
+    before = checkpoints.reset_peak()
+    assert checkpoints.status("VmHWM") - before < 20 << 20
+    np.ones(100 << 20, np.uint8)
+    assert checkpoints.status("VmHWM") - before > 80 << 20
+    with pytest.raises(RuntimeError, match="no VmNothing"):
+        checkpoints.status("VmNothing")
+
+
+def test_resnet_50_has_its_parameters() -> None:
+    shapes_ = shapes.resnet50_shapes()
+    assert len(shapes_) == 161
+    assert sum(int(np.prod(shape)) for shape in shapes_) == 25_557_032
