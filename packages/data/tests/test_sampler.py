@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 from collections import Counter
 
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rushlight_core as core
+from rushlight_core._random import stream
 from rushlight_core.seams import collectives
 from rushlight_data import (
     BatchSampler,
@@ -255,3 +257,28 @@ def test_a_distributed_sampler_takes_rank_and_size_from_the_group() -> None:
         assert list(DistributedSampler(range(7), rank=0, shuffle=False)) == [0, 3, 6]
     finally:
         collectives.set_default_group(None)
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["global", "own generator"])
+def test_orders_of_pytorchs_stream_are_resumed(own):
+    """In the stream "torch" a sampler's state is its generator's, of which the order follows anywhere."""
+    with stream("torch"):
+        generator = core.Generator().manual_seed(3) if own else None
+        samplers = {
+            "random": lambda: RandomSampler(range(10), num_samples=25, generator=generator),
+            "subset": lambda: SubsetRandomSampler(range(0, 50, 5), generator=generator),
+            "weighted": lambda: WeightedRandomSampler([1.0, 2.0, 3.0], 12, generator=generator),
+        }
+        for name, make in samplers.items():
+            sampler = make()
+            order = list(sampler)
+            state = sampler.state_dict()
+            other = make()
+            other.load_state_dict(copy.deepcopy(state))
+            assert list(other.iter_from(4)) == order[4:], name
+            assert other.state_dict().keys() == state.keys()
+            assert list(sampler) != order, name
+    # The state brings its stream with it.
+    sampler = make()
+    sampler.load_state_dict(state)
+    assert list(sampler) == order

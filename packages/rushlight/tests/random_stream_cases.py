@@ -114,6 +114,14 @@ def strided_cases(torch: Any) -> Cases:
     return cases
 
 
+def own_generator(torch: Any, make: Callable[[Any], Any]) -> list[Any]:
+    """The order of a sampler that draws from a generator of its own, twice, and what the generator draws afterwards."""
+    generator = torch.Generator().manual_seed(7)
+    sampler = make(generator)
+    orders = [torch.tensor(list(sampler)) for _ in range(2)]
+    return [*orders, torch.rand(2, generator=generator)]
+
+
 def other_cases(torch: Any) -> Cases:
     cases: Cases = {}
     for n in (0, 1, 2, 10, 100):
@@ -143,11 +151,49 @@ def other_cases(torch: Any) -> Cases:
     cases |= {
         "RandomSampler": lambda: torch.tensor(list(data.RandomSampler(items))),
         "RandomSampler with replacement": lambda: torch.tensor(list(data.RandomSampler(items, True, 20))),
+        "RandomSampler of three passes": lambda: torch.tensor(list(data.RandomSampler(items, False, 25))),
+        "RandomSampler with its generator": lambda: own_generator(
+            torch, lambda g: data.RandomSampler(items, num_samples=15, generator=g)
+        ),
+        "RandomSampler with replacement and its generator": lambda: own_generator(
+            torch, lambda g: data.RandomSampler(items, True, 40, generator=g)
+        ),
+        "SubsetRandomSampler": lambda: [
+            torch.tensor(list(data.SubsetRandomSampler([3, 1, 4, 15, 9]))) for _ in range(2)
+        ],
+        "SubsetRandomSampler with its generator": lambda: own_generator(
+            torch, lambda g: data.SubsetRandomSampler(items, generator=g)
+        ),
+        "WeightedRandomSampler": lambda: [
+            torch.tensor(list(data.WeightedRandomSampler([0.1, 0.9, 0.4, 0.7, 3.0, 0.6], n, replacement)))
+            for n, replacement in ((5, True), (6, False), (1, True))
+        ],
+        "WeightedRandomSampler with its generator": lambda: own_generator(
+            torch, lambda g: data.WeightedRandomSampler([1.0, 2.0, 3.0], 9, generator=g)
+        ),
+        "DataLoader with a WeightedRandomSampler": lambda: torch.cat(
+            [
+                batch
+                for _ in range(2)
+                for batch in data.DataLoader(items, 3, sampler=data.WeightedRandomSampler([1.0, 2.0] * 5, 10))
+            ]
+        ),
         "DataLoader": lambda: torch.cat(
             [batch for _ in range(2) for batch in data.DataLoader(items, 3, True)]
         ),
         "random_split": lambda: torch.tensor(list(data.random_split(items, [5, 5])[0])),
     }
+    for name in ("float32", "float64", "bfloat16"):
+        dtype = getattr(torch, name)
+        for layout, change in {"plain": lambda x: x, "transposed": lambda x: x.t()}.items():
+            cases[f"rrelu {name} {layout}"] = lambda dtype=dtype, change=change: functional.rrelu(
+                change(torch.arange(-8, 7).to(dtype).reshape(3, 5) / 2), 0.1, 0.6, True
+            )
+    cases["rrelu and what follows"] = lambda: [
+        functional.rrelu(torch.tensor([-1.0, 0.0, 1.0, float("nan"), -2.0]), training=True),
+        torch.nn.RReLU(0.2, 0.2)(torch.full((3,), -1.0)),
+        torch.rand(2),
+    ]
     init, samples = torch.nn.init, torch.distributions
     for name in (
         "uniform_",

@@ -102,6 +102,8 @@ def _copy(sampler: Any, seed: int | None, generators: _Copies) -> Any:
         made = copy.copy(sampler)
         if seed is not None:
             made.reseed(seed)
-        made.generator = generators.copy(sampler.generator)
+        made._global = generators.copy(None)
+        if sampler.generator is not None:
+            made.generator = generators.copy(sampler.generator)
         return made
     return None

@@ -57,10 +57,13 @@ def permutation(n: int, seed: int, start: int = 0) -> Iterator[int]:
     return itertools.chain.from_iterable(order[i : i + 4096].tolist() for i in range(start, n, 4096))
 
 
-def generator_of(seed: int) -> Any:
-    """Return a new generator of core with this seed."""
+def generator_of(seed: int | core.Tensor) -> Any:
+    """Return a new generator of core with this seed, or with this state of another one."""
     generator = core.Generator()
-    generator.manual_seed(seed)
+    if isinstance(seed, core.Tensor):
+        generator.set_state(seed)
+    else:
+        generator.manual_seed(seed)
     return generator
 
 

@@ -4,6 +4,11 @@ Any iterable of indices is a sampler. The classes of this module can also start 
 and save their order in a few bytes (`state_dict`), so that a loader is resumed without iterating over the
 indices again. A random order is a function of one 63-bit seed, which is drawn from the generator, by default
 core's global one, when an iteration begins.
+
+Note [Orders of PyTorch]
+In the random stream "torch" the orders are PyTorch's, whose samplers draw from the generator itself: all of them from one
+that was given, and SubsetRandomSampler and WeightedRandomSampler also from the global one. The whole order is then drawn
+when an iteration begins, and the generator's state of that moment takes the place of the seed.
 """
 
 from __future__ import annotations
@@ -89,23 +94,48 @@ class SequentialSampler(Sampler[int]):
 
 
 class _Seeded(Sampler[int]):
-    """Base class of samplers whose random order is a function of a seed."""
+    """Base class of samplers whose random order is a function of a seed, or of a generator's state."""
 
     generator: Any = None
-    _seed: int | None = None
-    _next_seed: int | None = None
+    _global: Any = None  # in place of core's global generator
+    _seed: Any = None
+    _next_seed: Any = None
 
     def __iter__(self) -> Iterator[int]:
         return self.iter_from(0)
 
     def iter_from(self, start: int) -> Iterator[int]:
         # This is not a generator function: the seed is drawn here, not when the first index is requested.
-        seed = self._next_seed if self._next_seed is not None else new_seed(self.generator)
+        seed, source = self._next_seed, None
+        if seed is None:
+            given = self.generator if self.generator is not None else self._global
+            source = core.default_generator if given is None else given
+            if source.stream == "torch" and self._draws_directly():
+                seed = source.get_state()
+            else:
+                seed, source = new_seed(given), None
         self._seed, self._next_seed = seed, None
+        return self._order_from(source if source is not None else generator_of(seed), seed, start)
+
+    def _order_from(self, generator: Any, seed: Any, start: int) -> Iterator[Any]:
+        if generator.stream == "torch" and (passes := self._passes(generator)) is not None:
+            return self._selected(itertools.islice(_numbers(list(passes)), start, None))
         return self._order(seed, start)
 
-    def _order(self, seed: int, start: int) -> Iterator[int]:
+    def _order(self, seed: int, start: int) -> Iterator[Any]:
         raise NotImplementedError
+
+    def _draws_directly(self) -> bool:
+        """Return whether PyTorch's sampler draws from the source itself. See Note [Orders of PyTorch]."""
+        return False
+
+    def _passes(self, generator: Any) -> Iterator[Any] | None:
+        """Return what PyTorch's sampler draws from a generator, or None if PyTorch has no such sampler."""
+        return None
+
+    def _selected(self, drawn: Iterator[int]) -> Iterator[Any]:
+        """Return the indices for numbers that were drawn."""
+        return drawn
 
     def reseed(self, seed: int) -> None:
         """Use this seed for the next iteration, unless the sampler was created with a generator."""
@@ -113,7 +143,7 @@ class _Seeded(Sampler[int]):
             self._next_seed = seed
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the seed that determines the order of the latest iteration."""
+        """Return the seed, or the generator's state, that determines the order of the latest iteration."""
         return {"seed": self._seed}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -174,6 +204,20 @@ class RandomSampler(_Seeded):
             left -= n - start
             round_, start = round_ + 1, 0
 
+    def _draws_directly(self) -> bool:
+        return self.generator is not None
+
+    def _passes(self, generator: Any) -> Iterator[Any]:
+        n, total = len(self.data_source), self.num_samples
+        if n == 0:
+            return
+        if self.replacement:
+            yield core.randint(0, n, (total,), dtype=core.int64, generator=generator)
+            return
+        for _ in range(total // n):
+            yield core.randperm(n, generator=generator)
+        yield core.randperm(n, generator=generator)[: total % n]  # drawn also where nothing of it is left
+
     def __len__(self) -> int:
         return self.num_samples
 
@@ -188,7 +232,16 @@ class SubsetRandomSampler(_Seeded):
         self.generator = generator
 
     def _order(self, seed: int, start: int) -> Iterator[Any]:
-        return (self.indices[i] for i in permutation(len(self.indices), seed, start))
+        return self._selected(permutation(len(self.indices), seed, start))
+
+    def _draws_directly(self) -> bool:
+        return True
+
+    def _passes(self, generator: Any) -> Iterator[Any]:
+        yield core.randperm(len(self.indices), generator=generator)
+
+    def _selected(self, drawn: Iterator[int]) -> Iterator[Any]:
+        return (self.indices[i] for i in drawn)
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -221,14 +274,23 @@ class WeightedRandomSampler(_Seeded):
         self.generator = generator
 
     def _order(self, seed: int, start: int) -> Iterator[int]:
-        drawn = core.multinomial(
-            self.weights, self.num_samples, self.replacement, generator=generator_of(seed)
-        )
-        for i in range(start, self.num_samples, _CHUNK):
-            yield from drawn[i : i + _CHUNK].tolist()
+        return _numbers(drawn[start:] for drawn in self._passes(generator_of(seed)))
+
+    def _draws_directly(self) -> bool:
+        return True
+
+    def _passes(self, generator: Any) -> Iterator[Any]:
+        yield core.multinomial(self.weights, self.num_samples, self.replacement, generator=generator)
 
     def __len__(self) -> int:
         return self.num_samples
+
+
+def _numbers(tensors: Iterable[core.Tensor]) -> Iterator[int]:
+    """Iterate over the elements of tensors, of which a few are ints of Python at a time."""
+    return itertools.chain.from_iterable(
+        tensor[i : i + _CHUNK].tolist() for tensor in tensors for i in range(0, len(tensor), _CHUNK)
+    )
 
 
 class BatchSampler(Sampler[list[Any]]):

@@ -10,20 +10,27 @@
 #include "rushlight/ops/detach.h"
 #include "rushlight/ops/div.h"
 #include "rushlight/ops/elu.h"
+#include "rushlight/ops/empty.h"
 #include "rushlight/ops/empty_like.h"
 #include "rushlight/ops/gt.h"
 #include "rushlight/ops/hardtanh.h"
+#include "rushlight/ops/le.h"
 #include "rushlight/ops/leaky_relu.h"
+#include "rushlight/ops/masked_scatter.h"
 #include "rushlight/ops/mul.h"
 #include "rushlight/ops/narrow.h"
+#include "rushlight/ops/nonzero.h"
+#include "rushlight/ops/ones_like.h"
 #include "rushlight/ops/real.h"
 #include "rushlight/ops/reshape.h"
 #include "rushlight/ops/sgn.h"
 #include "rushlight/ops/sigmoid.h"
 #include "rushlight/ops/square.h"
 #include "rushlight/ops/sub.h"
+#include "rushlight/ops/to.h"
 #include "rushlight/ops/uniform_.h"
 #include "rushlight/ops/where.h"
+#include "rushlight/random.h"
 
 namespace rushlight::composites {
 
@@ -84,12 +91,38 @@ Tensor prelu(const Tensor& input, const Tensor& weight) {
     return ops::_prelu(input, ops::reshape(weight, shape));
 }
 
+namespace {
+
+// What PyTorch computes on the CPU: float64 slopes are drawn for the elements that are not positive, row-major, and are
+// multiplied in float32, or in float64 for an input of that dtype.
+Tensor product_of_pytorch(const Tensor& input, double low, double high, Generator* generator) {
+    const DType dtype = input.dtype() == DType::Float64 ? DType::Float64 : DType::Float32;
+    if (dtype == DType::Float32) {
+        low = static_cast<float>(low);
+        high = static_cast<float>(high);
+    }
+    const Tensor values = ops::detach(input), drawn_for = ops::le(values, 0);
+    const int64_t count = ops::nonzero(drawn_for).size(0);
+    const Tensor share = ops::uniform_(ops::empty({count}, DType::Float64, input.device()), 0, 1, generator);
+    const Tensor slopes = ops::add(ops::mul(share, Scalar(high - low)), Scalar(low));
+    const Tensor slope =
+        ops::masked_scatter(ops::ones_like(values, dtype), drawn_for, ops::to(slopes, dtype));
+    return ops::to(ops::mul(ops::to(input, dtype), slope), input.dtype());
+}
+
+}  // namespace
+
 Tensor rrelu(const Tensor& input, Scalar lower, Scalar upper, bool training, Generator* generator) {
     double low = lower.to<double>(), high = upper.to<double>();
     RL_CHECK(low <= high, throw_runtime, "rrelu(lower, upper): lower %g is above upper %g", low, high);
     if (!training) return ops::leaky_relu(input, Scalar((low + high) / 2));
-    Tensor slope = ops::uniform_(ops::empty_like(ops::detach(input)), low, high, generator);
-    return ops::where(ops::gt(input, 0), input, ops::mul(input, slope));
+    const Generator& drawn = generator ? *generator : default_generator();
+    const bool as_pytorch = drawn.stream() == RandomStream::Torch && input.device() == Device();
+    const Tensor product =
+        as_pytorch
+            ? product_of_pytorch(input, low, high, generator)
+            : ops::mul(input, ops::uniform_(ops::empty_like(ops::detach(input)), low, high, generator));
+    return ops::where(ops::gt(input, 0), input, product);
 }
 
 Tensor glu(const Tensor& input, int64_t dim) {
