@@ -178,7 +178,7 @@ FIGURES = (
 
 
 def reset_peak() -> int:
-    """Let the kernel count the peak of this process anew, and return its present bytes."""
+    """Let the kernel reset the peak of this process, and return its present bytes."""
     Path("/proc/self/clear_refs").write_text("5")
     return status("VmRSS")
 

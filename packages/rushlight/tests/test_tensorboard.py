@@ -22,7 +22,7 @@ Values = dict[str, Any]
 
 @pytest.fixture(params=["tensorboard", "tensorboardX"])
 def board(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The module, imported anew with one of the packages."""
+    """The module, imported again with one of the packages."""
     pytest.importorskip(request.param)
     hidden = ["rushlight.utils.tensorboard"] + ["tensorboard"] * (request.param == "tensorboardX")
     for name in [name for name in sys.modules if name.startswith(tuple(f"{each}." for each in hidden))]:

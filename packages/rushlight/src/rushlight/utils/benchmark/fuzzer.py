@@ -17,7 +17,7 @@ _MOST_TRIES = 1000
 
 
 class FuzzedParameter:
-    """A number, or another value, that is drawn anew for each set of tensors.
+    """A number, or another value, that is drawn again for each set of tensors.
 
     Args:
         name: the name by which tensors and constraints refer to the parameter.
