@@ -238,6 +238,20 @@ def test_a_sparse_tensor():
     assert core.equal(found.to_dense(), core.eye(2))
 
 
+@pytest.mark.parametrize("name", ["x.pt", "x.safetensors"])
+@pytest.mark.parametrize("layout", ["coo", "csr", "csc", "bsr", "bsc"])
+def test_sparse_tensors_of_every_layout(layout, name, tmp_path):
+    plain = core.tensor([[1.0, 0.0, 0.0, 2.0], [0.0, 0.0, 3.0, 0.0]])
+    sparse = plain.to_sparse(
+        layout=getattr(core, f"sparse_{layout}"), blocksize=(1, 2) if layout.startswith("b") else None
+    )
+    save({"s": sparse}, tmp_path / name)
+    found = load(tmp_path / name)["s"]
+    assert found.layout is sparse.layout
+    assert found._nnz() == sparse._nnz()
+    assert core.equal(found.to_dense(), plain)
+
+
 def test_names_that_are_refused(tmp_path):
     from rushlight_nn.serialization import get_unsafe_globals_in_checkpoint
 

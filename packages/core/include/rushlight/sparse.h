@@ -1,4 +1,4 @@
-// Sparse tensors: COO and CSR. What computes with them is a stage of dispatch, in src/sparse/. See Note [Sparse tensors].
+// Sparse tensors: COO, and the compressed layouts CSR, CSC, BSR and BSC. What computes with them is a stage of dispatch, in src/sparse/. See Note [Sparse tensors].
 #pragma once
 
 #include "rushlight/tensor.h"
@@ -20,20 +20,29 @@ namespace rushlight {
 // so its gradients of any order, in reverse and forward mode, follow from theirs. The history of a sparse tensor is its own,
 // as of any tensor; the parts have none.
 
-enum class Layout : uint8_t { Coo, Csr };
+/// Coordinates; rows or columns compressed; rows or columns of blocks compressed.
+enum class Layout : uint8_t { Coo, Csr, Csc, Bsr, Bsc };
+/// Whether the columns are compressed, and rows are given by their numbers.
+constexpr bool by_columns(Layout layout) { return layout == Layout::Csc || layout == Layout::Bsc; }
+/// Whether each index is that of a block, which is a small plain matrix.
+constexpr bool has_blocks(Layout layout) { return layout == Layout::Bsr || layout == Layout::Bsc; }
+/// "torch.sparse_csr" and so on.
+RL_API const char* name(Layout layout);
 
 /// What a sparse tensor consists of; never written in place by operators on other tensors.
 struct SparseParts {
     Layout layout = Layout::Coo;
-    Tensor
-        indices;  // COO: int64 (sparse dimensions, nnz); CSR: where each row begins, (rows + 1), int64 or int32
-    Tensor columns;  // CSR: (nnz), of the same dtype
-    Tensor values;  // (nnz, dense dimensions...), without history
+    // COO: int64 (sparse dimensions, nnz). Compressed: where each row, column, or row or column of blocks begins, and at last
+    // nnz, int64 or int32.
+    Tensor indices;
+    // Compressed: the column or row, or the column or row of blocks, of each value or block, (nnz), of the same dtype.
+    Tensor plain;
+    Tensor values;  // (nnz, dense dimensions...), or blocks (nnz, block rows, block columns); without history
     bool coalesced = false;  // COO: sorted, each place once
 };
 
 inline bool is_sparse(const Tensor& t) { return t.impl()->own_stages() & bit(Stage::Sparse); }
-/// "torch.strided", "torch.sparse_coo" or "torch.sparse_csr".
+/// "torch.strided", "torch.sparse_coo" and so on.
 RL_API const char* layout_name(const Tensor& t);
 
 /// A sparse tensor of these parts, whose shapes are trusted; for values with a history there is ops::_with_sparse_values.
@@ -55,7 +64,8 @@ RL_API Tensor coalesce(const Tensor& t);
 RL_API Tensor to_dense(const Tensor& t);
 /// COO, coalesced, with the elements, or rows over the first `sparse_dim` dimensions, that are not zero.
 RL_API Tensor to_sparse_coo(const Tensor& t, int64_t sparse_dim);
-/// CSR. RuntimeError unless it has two dimensions.
-RL_API Tensor to_sparse_csr(const Tensor& t);
+/// A compressed layout; blocks are of the given size. RuntimeError unless `t` has two dimensions, which blocks must divide.
+RL_API Tensor to_sparse_compressed(const Tensor& t, Layout layout, int64_t block_rows = 1,
+                                   int64_t block_columns = 1);
 
 }  // namespace rushlight

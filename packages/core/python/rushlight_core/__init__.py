@@ -113,10 +113,12 @@ for _name in ("untyped", "is_shared", "share_memory_"):
     setattr(_C.UntypedStorage, _name, _storage_in_python(_name))
 
 
+_SPARSE_LAYOUTS = {str(each): each for each in (sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc)}
+
+
 def _layout_of(t):
-    if t.is_sparse:
-        return sparse_coo
-    return sparse_csr if t.is_sparse_csr else strided
+    parts = _C._sparse_parts(t)
+    return strided if parts is None else _SPARSE_LAYOUTS[parts[0]]
 
 
 _C.Tensor.new = _new
@@ -245,7 +247,17 @@ _LAZY = {
         "_sym",
     ),
     **dict.fromkeys(("segment_reduce",), "_segments"),
-    **dict.fromkeys(("sparse_coo_tensor", "sparse_csr_tensor"), "_sparse"),
+    **dict.fromkeys(
+        (
+            "sparse_bsc_tensor",
+            "sparse_bsr_tensor",
+            "sparse_compressed_tensor",
+            "sparse_coo_tensor",
+            "sparse_csc_tensor",
+            "sparse_csr_tensor",
+        ),
+        "_sparse",
+    ),
     **dict.fromkeys(("smm", "spmm"), "sparse"),
     "sparse": "",
     "svd_lowrank": "_lowrank",

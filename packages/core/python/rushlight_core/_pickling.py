@@ -22,7 +22,7 @@ def reduce_tensor(self: Tensor, protocol: Any) -> tuple[Any, ...]:
     state = dict(self._attributes() or {})
     made: tuple[Any, ...]
     if (parts := _C._sparse_parts(plain)) is not None:
-        made = (_rebuild_sparse, (*parts[1:], tuple(plain.shape), self.requires_grad))
+        made = (_rebuild_sparse, (*parts, tuple(plain.shape), self.requires_grad))
     elif self.device.type == "cpu":
         geometry = (plain.dtype, tuple(plain.shape), plain.stride(), plain.storage_offset())
         made = (_rebuild_tensor, (plain.untyped_storage(), *geometry, self.requires_grad))
@@ -61,9 +61,15 @@ def _rebuild_meta(dtype: Any, size: Any, stride: Any, requires_grad: bool) -> Te
 
 
 def _rebuild_sparse(
-    indices: Tensor, columns: Tensor | None, values: Tensor, coalesced: bool, size: Any, requires_grad: bool
+    layout: str,
+    indices: Tensor,
+    plain: Tensor | None,
+    values: Tensor,
+    coalesced: bool,
+    size: Any,
+    requires_grad: bool,
 ) -> Tensor:
-    tensor = _C._sparse_make("unpickled sparse tensor", size, indices, columns, values, coalesced, True)
+    tensor = _C._sparse_make("unpickled sparse tensor", layout, size, indices, plain, values, coalesced, True)
     return tensor.requires_grad_() if requires_grad else tensor
 
 

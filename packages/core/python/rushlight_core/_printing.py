@@ -92,11 +92,13 @@ def tensor_repr(self: Tensor, *, tensor_contents: str | None = None) -> str:
 
 
 def _sparse_repr(t: Tensor, prefix: str, parts: Any, contents: str | None) -> str:
-    layout, indices, columns, values, _ = parts
+    layout, indices, plain, values, _ = parts
     indent = len(prefix)
     named = {"indices": indices, "values": values}
-    if columns is not None:
-        named = {"crow_indices": indices, "col_indices": columns, "values": values}
+    if plain is not None:
+        by_rows = layout in ("torch.sparse_csr", "torch.sparse_bsr")
+        names = ("crow_indices", "col_indices") if by_rows else ("ccol_indices", "row_indices")
+        named = {names[0]: indices, names[1]: plain, "values": values}
     lines = []
     for name, part in named.items():
         start = f"{name}=tensor("
@@ -110,7 +112,7 @@ def _sparse_repr(t: Tensor, prefix: str, parts: Any, contents: str | None) -> st
         suffixes.append(f"dtype={t.dtype}")
     suffixes += [f"layout={layout}", *_place_in_graph(t)]
     text = prefix + ((",\n" + " " * indent).join(lines) if contents is None else contents)
-    if columns is not None:
+    if plain is not None:
         return _with_suffixes(text, suffixes, indent)
     # Of COO the sizes are in a line of their own.
     text += ",\n" + " " * indent + suffixes[0]

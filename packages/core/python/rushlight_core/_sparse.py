@@ -13,6 +13,10 @@ from ._C import Tensor, overridable
 # checks raises later and never reads or writes other memory.
 checks_are_on = True
 
+_COO = "torch.sparse_coo"
+_ROWS = ("torch.sparse_csr", "torch.sparse_bsr")  # whose rows, or rows of blocks, are compressed
+_COLUMNS = ("torch.sparse_csc", "torch.sparse_bsc")
+_BLOCKS = ("torch.sparse_bsr", "torch.sparse_bsc")
 _INDEX_DTYPES = (_C.int64, _C.int32, _C.int16, _C.int8, _C.uint8)
 
 
@@ -27,9 +31,10 @@ def _tensor(data: Any, dtype: Any, device: Any) -> Tensor:
 
 def _made(
     name: str,
+    layout: str,
     size: Any,
     indices: Tensor,
-    columns: Tensor | None,
+    plain: Tensor | None,
     values: Tensor,
     coalesced: bool,
     check_invariants: bool | None,
@@ -39,7 +44,7 @@ def _made(
     if pin_memory:
         raise NotImplementedError(f"{name}(pin_memory): sparse tensors cannot lie in page-locked memory")
     check = checks_are_on if check_invariants is None else check_invariants
-    result = _C._sparse_make(name, tuple(size), indices, columns, values, coalesced, check)
+    result = _C._sparse_make(name, layout, tuple(size), indices, plain, values, coalesced, check)
     return result.requires_grad_() if requires_grad else result
 
 
@@ -93,7 +98,16 @@ def sparse_coo_tensor(
             raise RuntimeError(f"{name}(size): without values the size must be given")
         size = [int(n) + 1 for n in indices.amax(1)] + list(values.shape[1:])
     return _made(
-        name, size, indices, None, values, bool(is_coalesced), check_invariants, requires_grad, pin_memory
+        name,
+        _COO,
+        size,
+        indices,
+        None,
+        values,
+        bool(is_coalesced),
+        check_invariants,
+        requires_grad,
+        pin_memory,
     )
 
 
@@ -125,28 +139,193 @@ def sparse_csr_tensor(
         RuntimeError: the arguments do not fit each other, or an index is out of range.
         NotImplementedError: batches of matrices, and values with further dimensions.
     """
-    name = "sparse_csr_tensor"
+    return _compressed(
+        "sparse_csr_tensor", "torch.sparse_csr", crow_indices, col_indices, values, size,
+        dtype, device, pin_memory, requires_grad, check_invariants,
+    )  # fmt: skip
+
+
+def sparse_csc_tensor(
+    ccol_indices: Any,
+    row_indices: Any,
+    values: Any,
+    size: Any = None,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    check_invariants: bool | None = None,
+) -> Tensor:
+    """A matrix in compressed column format: column j has `values[k]` in row `row_indices[k]` for k from `ccol_indices[j]` to
+    `ccol_indices[j + 1]`.
+
+    Args:
+        ccol_indices: int32 or int64 numbers (columns + 1).
+        row_indices: numbers of the same dtype (nnz), which rise within a column.
+        values: (nnz). Gradients flow to it.
+        size: (rows, columns); without it as few rows as hold all indices.
+        dtype, device, requires_grad, check_invariants: as of :func:`sparse_csr_tensor`.
+
+    Raises:
+        RuntimeError: the arguments do not fit each other, or an index is out of range.
+        NotImplementedError: batches of matrices, and values with further dimensions.
+
+    Example::
+
+        torch.sparse_csc_tensor([0, 1, 2], [1, 0], [1.0, 2.0])  # [[0, 2], [1, 0]]
+    """
+    return _compressed(
+        "sparse_csc_tensor", "torch.sparse_csc", ccol_indices, row_indices, values, size,
+        dtype, device, pin_memory, requires_grad, check_invariants,
+    )  # fmt: skip
+
+
+def sparse_bsr_tensor(
+    crow_indices: Any,
+    col_indices: Any,
+    values: Any,
+    size: Any = None,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    check_invariants: bool | None = None,
+) -> Tensor:
+    """A matrix of blocks whose rows are compressed: row i of blocks has `values[k]` in column `col_indices[k]` of blocks for
+    k from `crow_indices[i]` to `crow_indices[i + 1]`.
+
+    Args:
+        crow_indices: int32 or int64 numbers (rows of blocks + 1).
+        col_indices: numbers of the same dtype (nnz), which rise within a row.
+        values: the blocks (nnz, rows, columns). Gradients flow to it.
+        size: (rows, columns) of the matrix; without it as few columns as hold all blocks.
+        dtype, device, requires_grad, check_invariants: as of :func:`sparse_csr_tensor`.
+
+    Raises:
+        RuntimeError: the arguments do not fit each other, or an index is out of range.
+        NotImplementedError: batches of matrices, and blocks with further dimensions.
+
+    Example::
+
+        torch.sparse_bsr_tensor([0, 1, 2], [1, 0], torch.ones(2, 2, 3))  # of size (4, 6)
+    """
+    return _compressed(
+        "sparse_bsr_tensor", "torch.sparse_bsr", crow_indices, col_indices, values, size,
+        dtype, device, pin_memory, requires_grad, check_invariants,
+    )  # fmt: skip
+
+
+def sparse_bsc_tensor(
+    ccol_indices: Any,
+    row_indices: Any,
+    values: Any,
+    size: Any = None,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    check_invariants: bool | None = None,
+) -> Tensor:
+    """A matrix of blocks whose columns are compressed: column j of blocks has `values[k]` in row `row_indices[k]` of blocks
+    for k from `ccol_indices[j]` to `ccol_indices[j + 1]`.
+
+    Args:
+        ccol_indices: int32 or int64 numbers (columns of blocks + 1).
+        row_indices: numbers of the same dtype (nnz), which rise within a column.
+        values: the blocks (nnz, rows, columns). Gradients flow to it.
+        size: (rows, columns) of the matrix; without it as few rows as hold all blocks.
+        dtype, device, requires_grad, check_invariants: as of :func:`sparse_csr_tensor`.
+
+    Raises:
+        RuntimeError: the arguments do not fit each other, or an index is out of range.
+        NotImplementedError: batches of matrices, and blocks with further dimensions.
+
+    Example::
+
+        torch.sparse_bsc_tensor([0, 1, 2], [1, 0], torch.ones(2, 2, 3))  # of size (4, 6)
+    """
+    return _compressed(
+        "sparse_bsc_tensor", "torch.sparse_bsc", ccol_indices, row_indices, values, size,
+        dtype, device, pin_memory, requires_grad, check_invariants,
+    )  # fmt: skip
+
+
+def sparse_compressed_tensor(
+    compressed_indices: Any,
+    plain_indices: Any,
+    values: Any,
+    size: Any = None,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    check_invariants: bool | None = None,
+) -> Tensor:
+    """A matrix in the compressed layout `layout`: `sparse_csr`, `sparse_csc`, `sparse_bsr` or `sparse_bsc`.
+
+    Other arguments and their shapes are those of the functions of the layouts, such as :func:`sparse_csr_tensor`.
+
+    Raises RuntimeError for another layout, and what those functions raise.
+
+    Example::
+
+        torch.sparse_compressed_tensor([0, 1, 2], [0, 1], [1.0, 2.0], layout=torch.sparse_csc)
+    """
+    if str(layout) not in _ROWS + _COLUMNS:
+        raise RuntimeError(f"sparse_compressed_tensor(layout): must be compressed, got {layout}")
+    return _compressed(
+        "sparse_compressed_tensor", str(layout), compressed_indices, plain_indices, values, size,
+        dtype, device, pin_memory, requires_grad, check_invariants,
+    )  # fmt: skip
+
+
+def _compressed(
+    name: str,
+    layout: str,
+    compressed_indices: Any,
+    plain_indices: Any,
+    values: Any,
+    size: Any,
+    dtype: Any,
+    device: Any,
+    pin_memory: bool,
+    requires_grad: bool,
+    check_invariants: bool | None,
+) -> Tensor:
     values = _tensor(values, dtype, device)
     where = values.device if device is None else device
-    crow = _tensor(crow_indices, None, where)
-    columns = _tensor(col_indices, None if isinstance(col_indices, Tensor) else crow.dtype, where)
+    compressed = _tensor(compressed_indices, None, where)
+    plain = _tensor(plain_indices, None if isinstance(plain_indices, Tensor) else compressed.dtype, where)
     if size is None:
-        size = (crow.shape[-1] - 1, int(columns.max()) + 1 if columns.numel() else 0)
-    return _made(name, size, crow, columns, values, True, check_invariants, requires_grad, pin_memory)
+        counts = (compressed.shape[-1] - 1, int(plain.max()) + 1 if plain.numel() else 0)
+        block = tuple(values.shape[1:3]) if layout in _BLOCKS and values.dim() == 3 else (1, 1)
+        size = [n * of for n, of in zip(counts if layout in _ROWS else counts[::-1], block, strict=True)]
+    return _made(
+        name, layout, size, compressed, plain, values, True, check_invariants, requires_grad, pin_memory
+    )
 
 
 # --- methods ---
 
 
-def _parts(self: Tensor, name: str, layout: str) -> Any:
+_KINDS: dict[tuple[str, ...], str] = {
+    (): "sparse tensor",
+    (_COO,): "sparse coordinate tensor",
+    _ROWS: "sparse row compressed tensor",
+    _COLUMNS: "sparse column compressed tensor",
+}
+
+
+def _parts(self: Tensor, name: str, layouts: tuple[str, ...] = ()) -> Any:
     parts = _C._sparse_parts(self)
-    if parts is None or (layout != "" and parts[0] != layout):
-        kind = {
-            "torch.sparse_coo": "sparse coordinate tensor",
-            "torch.sparse_csr": "sparse row compressed tensor",
-        }
+    if parts is None or (layouts and parts[0] not in layouts):
         got = "Strided" if parts is None else parts[0]
-        raise RuntimeError(f"{name} expected {kind.get(layout, 'sparse tensor')} layout but got {got}")
+        raise RuntimeError(f"{name} expected {_KINDS[layouts]} layout but got {got}")
     return parts
 
 
@@ -157,7 +336,7 @@ def coalesce(self: Tensor) -> Tensor:
 
 def is_coalesced(self: Tensor) -> bool:
     """Return whether the indices are sorted and distinct, and that is known."""
-    return _parts(self, "is_coalesced", "torch.sparse_coo")[4]
+    return _parts(self, "is_coalesced", (_COO,))[4]
 
 
 def _coalesced_(self: Tensor, coalesced: bool) -> Tensor:
@@ -167,12 +346,12 @@ def _coalesced_(self: Tensor, coalesced: bool) -> Tensor:
 
 def _indices(self: Tensor) -> Tensor:
     """The indices, also of a tensor that is not coalesced."""
-    return _parts(self, "_indices", "torch.sparse_coo")[1]
+    return _parts(self, "_indices", (_COO,))[1]
 
 
 def _values(self: Tensor) -> Tensor:
     """The values without their history, also of a tensor that is not coalesced."""
-    return _parts(self, "_values", "torch.sparse_coo")[3]
+    return _parts(self, "_values", (_COO,))[3]
 
 
 def indices(self: Tensor) -> Tensor:
@@ -183,29 +362,39 @@ def indices(self: Tensor) -> Tensor:
 
 
 def is_coalesced_for(name: str, self: Tensor) -> bool:
-    return _parts(self, name, "torch.sparse_coo")[4]
+    return _parts(self, name, (_COO,))[4]
 
 
 def values(self: Tensor) -> Tensor:
-    """Return the values (nnz, ...) of a coalesced tensor, or of one in CSR; gradients flow through."""
-    if _parts(self, "values", "")[0] == "torch.sparse_coo" and not is_coalesced_for("values", self):
+    """Return the values (nnz, ...) of a coalesced tensor, or of a compressed one; gradients flow through."""
+    if _parts(self, "values")[0] == _COO and not is_coalesced_for("values", self):
         raise RuntimeError("Cannot get values on an uncoalesced tensor, please call .coalesce() first")
     return _C._sparse_values(self)
 
 
 def crow_indices(self: Tensor) -> Tensor:
-    """Where each row begins among the values, (rows + 1)."""
-    return _parts(self, "crow_indices", "torch.sparse_csr")[1]
+    """Where each row, or row of blocks, begins among the values, (rows + 1)."""
+    return _parts(self, "crow_indices", _ROWS)[1]
 
 
 def col_indices(self: Tensor) -> Tensor:
-    """Return the column of each value, (nnz)."""
-    return _parts(self, "col_indices", "torch.sparse_csr")[2]
+    """Return the column of each value or block, (nnz)."""
+    return _parts(self, "col_indices", _ROWS)[2]
+
+
+def ccol_indices(self: Tensor) -> Tensor:
+    """Where each column, or column of blocks, begins among the values, (columns + 1)."""
+    return _parts(self, "ccol_indices", _COLUMNS)[1]
+
+
+def row_indices(self: Tensor) -> Tensor:
+    """Return the row of each value or block, (nnz)."""
+    return _parts(self, "row_indices", _COLUMNS)[2]
 
 
 def _nnz(self: Tensor) -> int:
     """Return how many values are stored."""
-    return int(_parts(self, "_nnz", "")[3].shape[0])
+    return int(_parts(self, "_nnz")[3].shape[0])
 
 
 @overridable
@@ -227,7 +416,7 @@ def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool | None = None
         dtype: the dtype of the result.
         masked_grad: the gradient is sparse, with the same places: True, and None, which means True.
     """
-    if masked_grad is False and (self.is_sparse or self.is_sparse_csr):
+    if masked_grad is False and _C._sparse_parts(self) is not None:
         raise NotImplementedError("to_dense(masked_grad): gradients of sparse tensors are always masked")
     dense = _C._sparse_to_dense(self)
     return dense if dtype is None else dense.to(dtype)
@@ -245,17 +434,21 @@ def to_sparse(
 
     Args:
         sparse_dim: of COO, how many dimensions the indices name; all by default.
-        layout: `sparse_coo`, the default, or `sparse_csr`.
-        blocksize, dense_dim: of other layouts, which are not supported.
-    """
-    from ._info import sparse_coo, sparse_csr
+        layout: `sparse_coo`, the default, or a compressed one: `sparse_csr`, `sparse_csc`, `sparse_bsr` or `sparse_bsc`.
+        blocksize: rows and columns of blocks, of the layouts that have some.
+        dense_dim: None or 0: matrices in compressed layouts have no dense dimensions.
 
-    if blocksize is not None or layout not in (None, sparse_coo, sparse_csr):
-        raise NotImplementedError("to_sparse(layout): must be torch.sparse_coo or torch.sparse_csr")
-    if layout is sparse_csr:
+    Raises:
+        RuntimeError: an argument does not go with the layout, or blocks do not divide the matrix.
+    """
+    if layout is not None and str(layout) != _COO:
+        if str(layout) not in _ROWS + _COLUMNS:
+            raise RuntimeError(f"to_sparse(layout): must be a sparse layout, got {layout}")
         if sparse_dim is not None:
-            raise RuntimeError("to_sparse(sparse_dim): has no meaning for torch.sparse_csr")
-        return to_sparse_csr(self, dense_dim)
+            raise RuntimeError(f"to_sparse(sparse_dim): has no meaning for {layout}")
+        return _to_compressed("to_sparse", self, str(layout), blocksize, dense_dim)
+    if blocksize is not None:
+        raise RuntimeError("to_sparse(blocksize): has no meaning for torch.sparse_coo")
     if dense_dim is not None:
         raise RuntimeError("to_sparse(dense_dim): has no meaning for torch.sparse_coo")
     return _C._sparse_to_coo(self, _default_sparse_dim(self) if sparse_dim is None else sparse_dim)
@@ -272,9 +465,34 @@ def to_sparse_coo(self: Tensor) -> Tensor:
 
 def to_sparse_csr(self: Tensor, dense_dim: int | None = None) -> Tensor:
     """Return the matrix in CSR."""
+    return _to_compressed("to_sparse_csr", self, "torch.sparse_csr", None, dense_dim)
+
+
+def to_sparse_csc(self: Tensor, dense_dim: int | None = None) -> Tensor:
+    """Return the matrix in CSC."""
+    return _to_compressed("to_sparse_csc", self, "torch.sparse_csc", None, dense_dim)
+
+
+def to_sparse_bsr(self: Tensor, blocksize: Any, dense_dim: int | None = None) -> Tensor:
+    """Return the matrix in BSR, with the blocks of size `blocksize`, (rows, columns), that are not zero."""
+    return _to_compressed("to_sparse_bsr", self, "torch.sparse_bsr", blocksize, dense_dim)
+
+
+def to_sparse_bsc(self: Tensor, blocksize: Any, dense_dim: int | None = None) -> Tensor:
+    """Return the matrix in BSC, with the blocks of size `blocksize`, (rows, columns), that are not zero."""
+    return _to_compressed("to_sparse_bsc", self, "torch.sparse_bsc", blocksize, dense_dim)
+
+
+def _to_compressed(name: str, self: Tensor, layout: str, blocksize: Any, dense_dim: int | None) -> Tensor:
     if dense_dim:
-        raise NotImplementedError("to_sparse_csr(dense_dim): matrices in CSR have no dense dimensions")
-    return _C._sparse_to_csr(self)
+        raise NotImplementedError(
+            f"{name}(dense_dim): matrices in compressed layouts have no dense dimensions"
+        )
+    if (blocksize is None) == (layout in _BLOCKS):
+        what = "needs the rows and columns of a block" if blocksize is None else "has no meaning"
+        raise RuntimeError(f"{name}(blocksize): {what} for {layout}")
+    rows, columns = (1, 1) if blocksize is None else blocksize
+    return _C._sparse_to_compressed(self, layout, rows, columns)
 
 
 def sparse_mask(self: Tensor, mask: Tensor) -> Tensor:

@@ -23,7 +23,7 @@ __all__ = [
 
 
 def _is_sparse(t: Any) -> bool:
-    return isinstance(t, Tensor) and (t.is_sparse or t.is_sparse_csr)
+    return isinstance(t, Tensor) and _C._sparse_parts(t) is not None
 
 
 @overridable
@@ -114,7 +114,7 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) 
         diagonals: (n, length), or (length) for one diagonal.
         offsets: n distinct int64 numbers: 0 is the main diagonal, those above count up.
         shape: (rows, columns).
-        layout: `sparse_coo`, the default, or `sparse_csr`.
+        layout: `sparse_coo`, the default, `sparse_csr` or `sparse_csc`.
     """
     diagonals, offsets = _C.atleast_2d(diagonals), _C.atleast_1d(offsets)
     rows, columns = (int(n) for n in shape)
@@ -180,22 +180,26 @@ def as_sparse_gradcheck(gradcheck: Callable[..., bool]) -> Callable[..., bool]:
 
     @wraps(gradcheck)
     def checked(function: Callable[..., Any], inputs: Any, **kwargs: Any) -> bool:
-        given = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
         kwargs.pop("masked", None)
-        plain = [
-            _C._sparse_values(t).detach().requires_grad_(t.requires_grad) if _is_sparse(t) else t
-            for t in given
-        ]
-
-        def of_values(*varied: Any) -> Any:
-            arguments = [
-                _C._with_sparse_values(v, t.detach()) if _is_sparse(t) else v
-                for v, t in zip(varied, given, strict=True)
-            ]
-            result = function(*arguments)
-            results = result if isinstance(result, (tuple, list)) else (result,)
-            return tuple(_C._sparse_values(r) if _is_sparse(r) else r for r in results)
-
-        return gradcheck(of_values, plain, **kwargs)
+        return gradcheck(*_of_values(function, inputs), **kwargs)
 
     return checked
+
+
+def _of_values(function: Callable[..., Any], inputs: Any) -> tuple[Callable[..., Any], list[Any]]:
+    """Return the function of the values of sparse inputs that gives those of sparse results, and its inputs."""
+    given = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+    plain = [
+        _C._sparse_values(t).detach().requires_grad_(t.requires_grad) if _is_sparse(t) else t for t in given
+    ]
+
+    def of_values(*varied: Any) -> Any:
+        arguments = [
+            _C._with_sparse_values(v, t.detach()) if _is_sparse(t) else v
+            for v, t in zip(varied, given, strict=True)
+        ]
+        result = function(*arguments)
+        results = result if isinstance(result, (tuple, list)) else (result,)
+        return tuple(_C._sparse_values(r) if _is_sparse(r) else r for r in results)
+
+    return of_values, plain

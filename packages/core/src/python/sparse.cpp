@@ -25,21 +25,29 @@ std::vector<int64_t> sizes_of(PyObject* o) {
     return sizes;
 }
 
-// _sparse_make(op, size, indices, columns, values, coalesced, check): columns is None for COO; `check` says whether the
+Layout layout_of(const char* text) {
+    for (Layout layout : {Layout::Coo, Layout::Csr, Layout::Csc, Layout::Bsr, Layout::Bsc})
+        if (std::string_view(text) == name(layout)) return layout;
+    throw_value("a sparse layout must be torch.sparse_coo, _csr, _csc, _bsr or _bsc, got %s", text);
+}
+
+// _sparse_make(op, layout, size, indices, plain, values, coalesced, check): plain is None for COO; `check` says whether the
 // indices are looked at.
 PyObject* make(PyObject*, PyObject* args) {
     RL_PY_TRY
-    const char* op;
-    PyObject *size, *indices, *columns, *values;
+    const char *op, *layout;
+    PyObject *size, *indices, *plain, *values;
     int is_coalesced, check;
-    if (!PyArg_ParseTuple(args, "sOOOOpp:_sparse_make", &op, &size, &indices, &columns, &values,
+    if (!PyArg_ParseTuple(args, "ssOOOOpp:_sparse_make", &op, &layout, &size, &indices, &plain, &values,
                           &is_coalesced, &check))
         return nullptr;
     const Tensor given = tensor_of(op, values);
     RL_CHECK(!is_batched(given), throw_not_implemented, "%s: sparse tensors cannot be made inside vmap", op);
-    SparseParts parts{columns == Py_None ? Layout::Coo : Layout::Csr, make_alias(tensor_of(op, indices)),
-                      Tensor(), make_alias(given), is_coalesced != 0};
-    if (columns != Py_None) parts.columns = make_alias(tensor_of(op, columns));
+    SparseParts parts{layout_of(layout), make_alias(tensor_of(op, indices)), Tensor(), make_alias(given),
+                      is_coalesced != 0};
+    RL_CHECK((plain == Py_None) == (parts.layout == Layout::Coo), throw_type,
+             "%s: a compressed layout has two tensors of indices, and COO has one", op);
+    if (plain != Py_None) parts.plain = make_alias(tensor_of(op, plain));
     const std::vector<int64_t> sizes = sizes_of(size);
     check_sparse(op, sizes, parts, check);
     const Tensor pattern = make_sparse(sizes, std::move(parts));
@@ -47,7 +55,7 @@ PyObject* make(PyObject*, PyObject* args) {
     RL_PY_CATCH
 }
 
-// _sparse_parts(t): (layout, indices, columns, values, coalesced); values without history. None for a plain tensor.
+// _sparse_parts(t): (layout, indices, plain, values, coalesced); values without history. None for a plain tensor.
 PyObject* parts_of(PyObject*, PyObject* o) {
     RL_PY_TRY
     const Tensor& t = tensor_of("_sparse_parts", o);
@@ -56,8 +64,8 @@ PyObject* parts_of(PyObject*, PyObject* o) {
     auto alias = [](const Tensor& x) {
         return Object::steal(x.defined() ? wrap(make_alias(x)) : Py_NewRef(Py_None));
     };
-    Object indices = alias(parts.indices), columns = alias(parts.columns), values = alias(parts.values);
-    return Py_BuildValue("(sOOOO)", layout_name(t), indices.get(), columns.get(), values.get(),
+    Object indices = alias(parts.indices), plain = alias(parts.plain), values = alias(parts.values);
+    return Py_BuildValue("(sOOOO)", layout_name(t), indices.get(), plain.get(), values.get(),
                          parts.coalesced ? Py_True : Py_False);
     RL_PY_CATCH
 }
@@ -93,13 +101,24 @@ PyObject* to_coo(PyObject*, PyObject* args) {
     RL_PY_CATCH
 }
 
+PyObject* to_compressed(PyObject*, PyObject* args) {
+    RL_PY_TRY
+    PyObject* o;
+    const char* layout;
+    long long rows, columns;
+    if (!PyArg_ParseTuple(args, "OsLL:_sparse_to_compressed", &o, &layout, &rows, &columns)) return nullptr;
+    return wrap(to_sparse_compressed(tensor_of("to_sparse", o), layout_of(layout), rows, columns));
+    RL_PY_CATCH
+}
+
 PyMethodDef functions[] = {
     {"_sparse_make", make, METH_VARARGS, "A sparse tensor of its parts."},
     {"_sparse_parts", parts_of, METH_O, "The parts of a sparse tensor, or None."},
     {"_sparse_set_coalesced", set_coalesced, METH_VARARGS, "Says that indices are coalesced, or not."},
     {"_sparse_coalesce", converted<coalesce>, METH_O, "Sorted, each place once."},
     {"_sparse_to_dense", converted<to_dense>, METH_O, "A plain tensor of the same values."},
-    {"_sparse_to_csr", converted<to_sparse_csr>, METH_O, "The matrix in CSR."},
+    {"_sparse_to_compressed", to_compressed, METH_VARARGS,
+     "_sparse_to_compressed(t, layout, block_rows, block_columns): the matrix in a compressed layout."},
     {"_sparse_to_coo", to_coo, METH_VARARGS, "_sparse_to_coo(t, sparse_dim): in COO."},
     {nullptr, nullptr, 0, nullptr}};
 

@@ -64,7 +64,8 @@ void check_same_size(const char* op, const Tensor& a, const Tensor& b) {
 
 bool same_indices(const Tensor& a, const Tensor& b) {
     const SparseParts &x = sparse_parts(a), &y = sparse_parts(b);
-    return x.layout == y.layout && x.indices.is_same(y.indices) && x.columns.is_same(y.columns);
+    return x.layout == y.layout && x.indices.is_same(y.indices) && x.plain.is_same(y.plain) &&
+           std::ranges::equal(x.values.sizes(), y.values.sizes());
 }
 
 Tensor times(const Tensor& values, Scalar alpha) {
@@ -87,7 +88,7 @@ Tensor add_sparse(const char* op, const Tensor& a, const Tensor& b, Scalar alpha
                  values[] = {as(x.values, dtype), as(times(y.values, alpha), dtype)};
     const Tensor sum = from_coordinates({ops::cat(indices, 1), ops::cat(values, 0), x.size, false});
     const Tensor merged = both ? coalesce(sum) : sum;
-    return layout_of(a) == Layout::Csr && layout_of(b) == Layout::Csr ? to_sparse_csr(merged) : merged;
+    return layout_of(a) == layout_of(b) ? in_layout(merged, a) : merged;
 }
 
 // The coordinates, a tensor for each sparse dimension.
@@ -186,7 +187,9 @@ Tensor values_at(const char* op, const Tensor& other, const Tensor& t) {
     std::vector<Tensor> at;
     for (int64_t d = 0; d < c.sparse_dim(); ++d)
         at.push_back(sizes[static_cast<size_t>(d)] == 1 ? ops::mul(c.along(d), Scalar(0)) : c.along(d));
-    return ops::index(ops::reshape(other, sizes), at);
+    const Tensor found = ops::index(ops::reshape(other, sizes), at);
+    const SparseParts& parts = sparse_parts(t);
+    return has_blocks(parts.layout) ? ops::reshape(found, parts.values.sizes()) : found;
 }
 
 Tensor mul_sparse(const Tensor& a, const Tensor& b) {
@@ -198,7 +201,7 @@ Tensor mul_sparse(const Tensor& a, const Tensor& b) {
     const Tensor values = ops::mul(ops::_sparse_values(x), ops::_sparse_mask_values(b, x));
     Coordinates product = coordinates(x);
     product.values = values;
-    return in_layout(product, layout_of(a));
+    return in_layout(from_coordinates(product), a);
 }
 
 Tensor mul(const TensorOrScalar& a, const TensorOrScalar& b) {

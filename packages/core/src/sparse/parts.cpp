@@ -5,12 +5,15 @@
 #include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/_unique_elements.h"
 #include "rushlight/ops/add.h"
+#include "rushlight/ops/arange.h"
 #include "rushlight/ops/cumsum.h"
+#include "rushlight/ops/expand.h"
 #include "rushlight/ops/floor_divide.h"
 #include "rushlight/ops/index_add.h"
 #include "rushlight/ops/mul.h"
 #include "rushlight/ops/ones.h"
 #include "rushlight/ops/remainder.h"
+#include "rushlight/ops/reshape.h"
 #include "rushlight/ops/select.h"
 #include "rushlight/ops/slice.h"
 #include "rushlight/ops/stack.h"
@@ -54,19 +57,35 @@ Coordinates coordinates(const Tensor& t) {
     auto wide = [](const Tensor& x) {
         return x.dtype() == DType::Int64 ? x : ops::_to_copy(x, DType::Int64);
     };
-    // A value's row is the number of rows that end before it.
-    const int64_t nnz = parts.columns.numel(), rows = c.size[0];
-    const Tensor ends = ops::slice(wide(parts.indices), 0, 1, rows, 1);
+    // A value's row is the number of rows that end before it; columns alike.
+    const int64_t nnz = parts.plain.numel(), lines = parts.indices.numel() - 1;
+    const Tensor ends = ops::slice(wide(parts.indices), 0, 1, lines, 1);
     const Tensor one = ops::ones(ends.sizes(), DType::Int64, ends.device());
     const int64_t places[] = {nnz + 1};
     const Tensor ended = ops::index_add(ops::zeros(places, DType::Int64, ends.device()), 0, ends, one);
-    const Tensor both[] = {ops::slice(ops::cumsum(ended, 0), 0, 0, nnz, 1), wide(parts.columns)};
+    const Tensor line = ops::slice(ops::cumsum(ended, 0), 0, 0, nnz, 1), plain = wide(parts.plain);
+    Tensor both[] = {by_columns(parts.layout) ? plain : line, by_columns(parts.layout) ? line : plain};
+    if (has_blocks(parts.layout)) {
+        for (int d = 0; d < 2; ++d) {
+            const int64_t in_block = parts.values.size(d + 1);
+            const int64_t of_blocks[] = {nnz, 1, 1},
+                          of_elements[] = {1, d == 0 ? in_block : 1, d == 1 ? in_block : 1};
+            const Tensor first = ops::reshape(ops::mul(both[d], Scalar(in_block)), of_blocks);
+            const Tensor inner = ops::arange(Scalar(in_block), DType::Int64, first.device());
+            const Tensor each = ops::add(first, ops::reshape(inner, of_elements));
+            both[d] = ops::reshape(ops::expand(each, parts.values.sizes()), kInts<-1>);
+        }
+        c.values = ops::reshape(c.values, kInts<-1>);
+    }
     c.indices = ops::stack(both, 0);
-    c.coalesced = true;
+    c.coalesced = parts.layout == Layout::Csr;  // of the others, the elements are not in row-major order
     return c;
 }
 
-Coordinates coalesced(const Tensor& t) { return coordinates(layout_of(t) == Layout::Coo ? coalesce(t) : t); }
+Coordinates coalesced(const Tensor& t) {
+    Coordinates c = coordinates(t);
+    return c.coalesced ? c : coordinates(coalesce(from_coordinates(c)));
+}
 
 Tensor from_coordinates(const Coordinates& c) {
     const Tensor pattern =
@@ -74,9 +93,13 @@ Tensor from_coordinates(const Coordinates& c) {
     return c.values.impl()->stages() ? ops::_with_sparse_values(c.values, pattern) : pattern;
 }
 
-Tensor in_layout(const Coordinates& c, Layout layout) {
-    const Tensor t = from_coordinates(c);
-    return layout == Layout::Coo ? t : to_sparse_csr(t);
+Tensor in_layout(const Tensor& coo, const Tensor& like) {
+    const SparseParts& parts = sparse_parts(like);
+    if (parts.layout == Layout::Coo) return coo;
+    if (!has_blocks(parts.layout)) return to_sparse_compressed(coo, parts.layout);
+    const int64_t rows = parts.values.size(1), columns = parts.values.size(2);
+    const bool whole = coo.size(0) % rows == 0 && coo.size(1) % columns == 0;
+    return whole ? to_sparse_compressed(coo, parts.layout, rows, columns) : coo;
 }
 
 Tensor with_values(const Tensor& like, const Tensor& values) {

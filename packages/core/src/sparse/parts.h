@@ -28,14 +28,14 @@ struct Coordinates {
 };
 
 inline Layout layout_of(const Tensor& t) { return sparse_parts(t).layout; }
-/// Of either layout.
+/// Of any layout.
 Coordinates coordinates(const Tensor& t);
 /// The same, coalesced.
 Coordinates coalesced(const Tensor& t);
 /// A COO tensor; its history is that of the values.
 Tensor from_coordinates(const Coordinates& c);
-/// The same in a given layout.
-Tensor in_layout(const Coordinates& c, Layout layout);
+/// A COO tensor in the layout of another one, with blocks of the same size if their size divides it, else in COO.
+Tensor in_layout(const Tensor& coo, const Tensor& like);
 /// A tensor of the same places with other values, of any dtype.
 Tensor with_values(const Tensor& like, const Tensor& values);
 

@@ -1,9 +1,11 @@
 // Products of matrices of which one is sparse, or both.
+#include "ops/forms.h"
 #include "rushlight/ops/_sparse_mm.h"
 #include "rushlight/ops/add.h"
 #include "rushlight/ops/addmm.h"
 #include "rushlight/ops/addmv.h"
 #include "rushlight/ops/arange.h"
+#include "rushlight/ops/copy_.h"
 #include "rushlight/ops/cumsum.h"
 #include "rushlight/ops/expand.h"
 #include "rushlight/ops/index_add.h"
@@ -67,7 +69,7 @@ Tensor times_sparse(const Tensor& a, const Tensor& b) {
         ops::mul(ops::index_select(x.values, 0, of_a), ops::index_select(y.values, 0, of_b));
     const Tensor product =
         coalesce(from_coordinates({ops::stack(indices, 0), values, {x.size[0], y.size[1]}, false}));
-    return layout_of(a) == Layout::Csr ? to_sparse_csr(product) : product;
+    return in_layout(product, a);
 }
 
 Tensor multiply(const char* op, const Tensor& a, const Tensor& b) {
@@ -103,6 +105,8 @@ Tensor scaled(const Tensor& t, Scalar by) { return by.equals(1) ? t : ops::mul(t
 
 Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, Scalar beta, Scalar alpha) {
     const Tensor product = scaled(multiply("addmm", a, b), alpha);
+    RL_CHECK(input.dtype() == product.dtype(), throw_runtime,
+             "addmm(input, mat1): the dtypes %s and %s differ", name(input.dtype()), name(product.dtype()));
     RL_CHECK(!is_sparse(product) || is_sparse(input), throw_not_implemented,
              "addmm(input): of two sparse matrices it must be sparse too");
     if (is_sparse(input) && !is_sparse(product)) refuse("addmm", input, "a sparse input with a plain factor");
@@ -120,9 +124,36 @@ Tensor addmv(const Tensor& input, const Tensor& a, const Tensor& x, Scalar beta,
     return beta.equals(0) ? product : ops::add(scaled(input, beta), product);
 }
 
+// Into a plain tensor a plain product, and into a sparse one a sparse product of the same layout.
+Tensor written(const char* op, const Tensor& product, const Tensor& out) {
+    RL_CHECK(
+        is_sparse(product) == is_sparse(out) && (!is_sparse(out) || layout_of(out) == layout_of(product)),
+        throw_runtime, "%s(out): needs layout %s, got %s", op, layout_name(product), layout_name(out));
+    return is_sparse(out) ? ops::copy_(out, product, false) : op_copy_out(op, product, out);
+}
+
+Tensor mm_out(const Tensor& a, const Tensor& b, const Tensor& out) { return written("mm", mm(a, b), out); }
+Tensor mv_out(const Tensor& a, const Tensor& x, const Tensor& out) { return written("mv", mv(a, x), out); }
+Tensor matmul_out(const Tensor& a, const Tensor& b, const Tensor& out) {
+    return written("matmul", matmul(a, b), out);
+}
+Tensor addmm_out(const Tensor& input, const Tensor& a, const Tensor& b, Scalar beta, Scalar alpha,
+                 const Tensor& out) {
+    return written("addmm", addmm(input, a, b, beta, alpha), out);
+}
+Tensor addmv_out(const Tensor& input, const Tensor& a, const Tensor& x, Scalar beta, Scalar alpha,
+                 const Tensor& out) {
+    return written("addmv", addmv(input, a, x, beta, alpha), out);
+}
+
 }  // namespace
 
 void install_products() {
+    RL_SPARSE(mm_out, "mm.out", mm_out);
+    RL_SPARSE(mv_out, "mv.out", mv_out);
+    RL_SPARSE(matmul_out, "matmul.out", matmul_out);
+    RL_SPARSE(addmm_out, "addmm.out", addmm_out);
+    RL_SPARSE(addmv_out, "addmv.out", addmv_out);
     RL_SPARSE(mm, "mm", mm);
     RL_SPARSE(mv, "mv", mv);
     RL_SPARSE(matmul, "matmul", matmul);

@@ -73,7 +73,7 @@ Tensor index_select(const Tensor& t, int64_t dim, const Tensor& index) {
     Coordinates result = picked(c, places, d, slice);
     result.size[static_cast<size_t>(d)] = wanted.numel();
     result.coalesced = c.coalesced && d == 0;
-    return in_layout(result, layout_of(t));
+    return in_layout(from_coordinates(result), t);
 }
 
 Tensor select(const Tensor& t, int64_t dim, int64_t index) {
@@ -151,10 +151,11 @@ Tensor cat(TensorList tensors, int64_t dim) {
     }
     std::vector<int64_t> size = first.size;
     size[static_cast<size_t>(d)] = total;
-    const bool csr =
-        std::ranges::all_of(tensors, [](const Tensor& t) { return layout_of(t) == Layout::Csr; });
-    return in_layout({ops::cat(indices, 1), ops::cat(values, 0), std::move(size), once},
-                     csr ? Layout::Csr : Layout::Coo);
+    const Tensor joined =
+        from_coordinates({ops::cat(indices, 1), ops::cat(values, 0), std::move(size), once});
+    const bool alike =
+        std::ranges::all_of(tensors, [&](const Tensor& t) { return layout_of(t) == layout_of(tensors[0]); });
+    return alike ? in_layout(joined, tensors[0]) : joined;
 }
 
 }  // namespace

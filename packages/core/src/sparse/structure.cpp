@@ -5,6 +5,7 @@
 #include "ops/host_values.h"
 #include "rushlight/batched.h"
 #include "rushlight/ops/_to_copy.h"
+#include "rushlight/ops/_unique_elements.h"
 #include "rushlight/ops/add.h"
 #include "rushlight/ops/amax.h"
 #include "rushlight/ops/amin.h"
@@ -17,12 +18,15 @@
 #include "rushlight/ops/diff.h"
 #include "rushlight/ops/empty_like.h"
 #include "rushlight/ops/eq.h"
+#include "rushlight/ops/floor_divide.h"
 #include "rushlight/ops/index_add.h"
 #include "rushlight/ops/index_select.h"
 #include "rushlight/ops/le.h"
+#include "rushlight/ops/mul.h"
 #include "rushlight/ops/ne.h"
 #include "rushlight/ops/nonzero.h"
 #include "rushlight/ops/permute.h"
+#include "rushlight/ops/remainder.h"
 #include "rushlight/ops/repeat_interleave.h"
 #include "rushlight/ops/reshape.h"
 #include "rushlight/ops/searchsorted.h"
@@ -84,49 +88,62 @@ void check_coo(const char* op, IntList size, const SparseParts& parts, bool valu
              "%s(is_coalesced): the indices are not sorted, or one occurs twice", op);
 }
 
-void check_csr(const char* op, IntList size, const SparseParts& parts, bool values) {
-    const Tensor &crow = parts.indices, &columns = parts.columns;
+void check_compressed(const char* op, IntList size, const SparseParts& parts, bool values) {
+    const Tensor &compressed = parts.indices, &plain = parts.plain;
+    const bool columns = by_columns(parts.layout), blocks = has_blocks(parts.layout);
+    // The names of arguments, and of the lines that are compressed and the others.
+    const char *first = columns ? "ccol_indices" : "crow_indices",
+               *second = columns ? "row_indices" : "col_indices";
+    const char *lines = columns ? "ncols" : "nrows", *others = columns ? "nrows" : "ncols";
     RL_CHECK(
-        size.size() == 2 && crow.dim() == 1 && columns.dim() == 1 && parts.values.dim() == 1,
+        size.size() == 2 && compressed.dim() == 1 && plain.dim() == 1 &&
+            parts.values.dim() == (blocks ? 3 : 1),
         throw_not_implemented,
-        "%s: needs a matrix, and crow_indices, col_indices and values of one dimension; got size %s and shapes "
-        "%s, %s and %s",
-        op, to_string(size).c_str(), to_string(crow.sizes()).c_str(), to_string(columns.sizes()).c_str(),
+        "%s: needs a matrix, %s and %s of one dimension, and values of %s; got size %s and shapes %s, %s and %s",
+        op, first, second, blocks ? "three" : "one dimension", to_string(size).c_str(),
+        to_string(compressed.sizes()).c_str(), to_string(plain.sizes()).c_str(),
         to_string(parts.values.sizes()).c_str());
-    for (const Tensor* t : {&crow, &columns})
+    for (const Tensor* t : {&compressed, &plain})
         RL_CHECK(t->dtype() == DType::Int64 || t->dtype() == DType::Int32, throw_runtime,
-                 "%s: crow_indices and col_indices must be int32 or int64, got %s", op, name(t->dtype()));
-    RL_CHECK(crow.dtype() == columns.dtype(), throw_runtime,
-             "%s: crow_indices and col_indices must have one dtype, got %s and %s", op, name(crow.dtype()),
-             name(columns.dtype()));
-    RL_CHECK(crow.numel() == size[0] + 1, throw_runtime,
-             "%s(crow_indices): needs nrows + 1 = %lld numbers, got %lld", op, (long long)size[0] + 1,
-             (long long)crow.numel());
-    const int64_t nnz = parts.values.numel();
-    RL_CHECK(columns.numel() == nnz, throw_runtime,
-             "%s: col_indices and values must have same nnz, but got %lld and %lld", op,
-             (long long)columns.numel(), (long long)nnz);
+                 "%s: %s and %s must be int32 or int64, got %s", op, first, second, name(t->dtype()));
+    RL_CHECK(compressed.dtype() == plain.dtype(), throw_runtime,
+             "%s: %s and %s must have one dtype, got %s and %s", op, first, second, name(compressed.dtype()),
+             name(plain.dtype()));
+    int64_t sizes[] = {size[0], size[1]};
+    for (int d = 0; blocks && d < 2; ++d) {
+        const int64_t block = parts.values.size(d + 1);
+        RL_CHECK(block > 0 && size[static_cast<size_t>(d)] % block == 0, throw_runtime,
+                 "%s(values): blocks of %s do not divide a matrix of size %s", op,
+                 to_string(parts.values.sizes().subspan(1)).c_str(), to_string(size).c_str());
+        sizes[d] /= block;
+    }
+    const int64_t num_lines = sizes[columns], num_others = sizes[!columns], nnz = parts.values.size(0);
+    RL_CHECK(compressed.numel() == num_lines + 1, throw_runtime,
+             "%s(%s): needs %s + 1 = %lld numbers, got %lld", op, first, lines, (long long)num_lines + 1,
+             (long long)compressed.numel());
+    RL_CHECK(plain.numel() == nnz, throw_runtime,
+             "%s: %s and values must have same nnz, but got %lld and %lld", op, second,
+             (long long)plain.numel(), (long long)nnz);
     if (!values) return;
-    const Tensor from = wide(crow), to = wide(columns);
-    RL_CHECK(number(ops::select(from, 0, 0)) == 0, throw_runtime,
-             "%s: `crow_indices[..., 0] == 0` is not satisfied", op);
+    const Tensor from = wide(compressed), to = wide(plain);
+    RL_CHECK(number(ops::select(from, 0, 0)) == 0, throw_runtime, "%s: `%s[..., 0] == 0` is not satisfied",
+             op, first);
     RL_CHECK(number(ops::select(from, 0, -1)) == nnz, throw_runtime,
-             "%s: `crow_indices[..., -1] == nnz` is not satisfied", op);
+             "%s: `%s[..., -1] == nnz` is not satisfied", op, first);
     const Tensor counts = ops::diff(from);
-    RL_CHECK(size[0] == 0 || (number(ops::amin(counts)) >= 0 && number(ops::amax(counts)) <= size[1]),
-             throw_runtime,
-             "%s: `0 <= crow_indices[..., 1:] - crow_indices[..., :-1] <= ncols` is not satisfied", op);
-    check_range(op, "col_indices", columns, size[1]);
+    RL_CHECK(num_lines == 0 || (number(ops::amin(counts)) >= 0 && number(ops::amax(counts)) <= num_others),
+             throw_runtime, "%s: `0 <= %s[..., 1:] - %s[..., :-1] <= %s` is not satisfied", op, first, first,
+             others);
+    check_range(op, second, plain, num_others);
     if (nnz < 2) return;
-    // Within a row the columns rise: where they do not, a new row begins.
-    const Tensor rows =
-        ops::repeat_interleave(ops::arange(Scalar(size[0]), DType::Int64, crow.device()), counts, 0, nnz);
-    const Tensor same = ops::eq(ops::diff(rows), Scalar(0)), falls = ops::le(ops::diff(to), Scalar(0));
-    RL_CHECK(
-        !truth(ops::any(ops::bitwise_and(same, falls))), throw_runtime,
-        "%s: `col_indices[..., crow_indices[..., i - 1]:crow_indices[..., i]] for all i = 1, ..., nrows are sorted "
-        "and distinct along the last dimension values` is not satisfied.",
-        op);
+    // Within a line the numbers rise: where they do not, a new line begins.
+    const Tensor line = ops::repeat_interleave(
+        ops::arange(Scalar(num_lines), DType::Int64, compressed.device()), counts, 0, nnz);
+    const Tensor same = ops::eq(ops::diff(line), Scalar(0)), falls = ops::le(ops::diff(to), Scalar(0));
+    RL_CHECK(!truth(ops::any(ops::bitwise_and(same, falls))), throw_runtime,
+             "%s: `%s[..., %s[..., i - 1]:%s[..., i]] for all i = 1, ..., %s are sorted "
+             "and distinct along the last dimension values` is not satisfied.",
+             op, second, first, first, lines);
 }
 
 }  // namespace
@@ -135,7 +152,7 @@ void check_sparse(const char* op, IntList size, const SparseParts& parts, bool v
     for (int64_t n : size)
         RL_CHECK(n >= 0, throw_runtime, "%s(size): must not be negative, got %s", op,
                  to_string(size).c_str());
-    for (const Tensor* t : {&parts.indices, &parts.columns, &parts.values}) {
+    for (const Tensor* t : {&parts.indices, &parts.plain, &parts.values}) {
         if (!t->defined()) continue;
         RL_CHECK(!is_sparse(*t), throw_type, "%s: indices and values must be plain tensors, got layout %s",
                  op, layout_name(*t));
@@ -145,7 +162,7 @@ void check_sparse(const char* op, IntList size, const SparseParts& parts, bool v
     }
     if (parts.values.device().type == DeviceType::Meta) values = false;
     if (parts.layout == Layout::Coo) check_coo(op, size, parts, values);
-    else check_csr(op, size, parts, values);
+    else check_compressed(op, size, parts, values);
 }
 
 Tensor to_dense(const Tensor& t) {
@@ -181,17 +198,63 @@ Tensor to_sparse_coo(const Tensor& t, int64_t sparse_dim) {
                                      ops::index_select(rows, 0, places), t.shape(), true});
 }
 
-Tensor to_sparse_csr(const Tensor& t) {
-    if (is_sparse(t) && sparse_parts(t).layout == Layout::Csr) return t;
-    RL_CHECK(t.dim() == 2 && (!is_sparse(t) || sparse_parts(t).indices.size(0) == 2), throw_not_implemented,
-             "to_sparse_csr: needs a matrix with no dense dimensions, got shape %s",
+namespace {
+
+// The matrix as COO over its rows and columns of blocks, columns first if `columns` is set, with the blocks as dense
+// dimensions; without `blocks`, over rows and columns.
+Tensor of_blocks(const Tensor& t, bool columns, bool blocks, int64_t block_rows, int64_t block_columns) {
+    const int64_t rows = t.size(0) / block_rows, cols = t.size(1) / block_columns;
+    if (!is_sparse(t)) {
+        const int64_t split[] = {rows, block_rows, cols, block_columns}, order[] = {0, 2, 1, 3};
+        const Tensor x = blocks ? ops::permute(ops::reshape(t, split), order) : t;
+        return to_sparse_coo(columns ? ops::transpose(x, 0, 1) : x, 2);
+    }
+    const sparse::Coordinates c = sparse::coordinates(t);
+    Tensor row = c.along(0), col = c.along(1);
+    if (!blocks) {
+        if (!columns) return coalesce(sparse::from_coordinates(c));
+        const Tensor swapped[] = {col, row};
+        return coalesce(sparse::from_coordinates({ops::stack(swapped, 0), c.values, {cols, rows}, false}));
+    }
+    const Scalar high(block_rows), wide(block_columns);
+    const Tensor inner = ops::add(ops::mul(ops::remainder(row, high), wide), ops::remainder(col, wide));
+    row = ops::floor_divide(row, high);
+    col = ops::floor_divide(col, wide);
+    const Tensor indices[] = {columns ? col : row, columns ? row : col};
+    const int64_t lines[] = {columns ? cols : rows, columns ? rows : cols}, area = block_rows * block_columns;
+    const sparse::Coordinates places{ops::stack(indices, 0), c.values, {lines[0], lines[1]}, false};
+    const auto [unique, inverse, counts] = ops::_unique_elements(places.places(), false, true, false);
+    const int64_t all[] = {unique.numel() * area}, shape[] = {unique.numel(), block_rows, block_columns};
+    const Tensor at = ops::add(ops::mul(inverse, Scalar(area)), inner);
+    const Tensor values = ops::index_add(ops::zeros(all, t.dtype(), t.device()), 0, at, c.values);
+    return sparse::from_coordinates({sparse::coordinates_of(unique, lines),
+                                     ops::reshape(values, shape),
+                                     {lines[0], lines[1], block_rows, block_columns},
+                                     true});
+}
+
+}  // namespace
+
+Tensor to_sparse_compressed(const Tensor& t, Layout layout, int64_t block_rows, int64_t block_columns) {
+    if (is_sparse(t) && sparse_parts(t).layout == layout) {
+        const Tensor& values = sparse_parts(t).values;
+        if (!has_blocks(layout) || (values.size(1) == block_rows && values.size(2) == block_columns))
+            return t;
+    }
+    RL_CHECK(t.dim() == 2 && (!is_sparse(t) || sparse::coordinates(t).sparse_dim() == 2),
+             throw_not_implemented, "%s: needs a matrix with no dense dimensions, got shape %s", name(layout),
              to_string(t.sizes()).c_str());
-    const sparse::Coordinates c = sparse::coalesced(is_sparse(t) ? t : to_sparse_coo(t, 2));
+    RL_CHECK(
+        block_rows > 0 && block_columns > 0 && t.size(0) % block_rows == 0 && t.size(1) % block_columns == 0,
+        throw_runtime, "%s(blocksize): blocks of (%lld, %lld) do not divide a matrix of size %s",
+        name(layout), (long long)block_rows, (long long)block_columns, to_string(t.sizes()).c_str());
+    const bool columns = by_columns(layout);
+    const sparse::Coordinates c =
+        sparse::coordinates(of_blocks(t, columns, has_blocks(layout), block_rows, block_columns));
     const Tensor bounds = ops::arange(Scalar(c.size[0] + 1), DType::Int64, t.device());
-    const Tensor crow = ops::searchsorted(c.along(0), bounds);
-    const Tensor columns = ops::clone(c.along(1));
-    return sparse::with_values(make_sparse(c.size, {Layout::Csr, crow, columns, make_alias(c.values), true}),
-                               c.values);
+    const Tensor compressed = ops::searchsorted(c.along(0), bounds), plain = ops::clone(c.along(1));
+    return sparse::with_values(
+        make_sparse(t.sizes(), {layout, compressed, plain, make_alias(c.values), true}), c.values);
 }
 
 namespace sparse {
@@ -200,7 +263,7 @@ namespace {
 Tensor clone(const Tensor& t, std::optional<std::string_view>) {
     SparseParts parts = sparse_parts(t);
     parts.indices = ops::clone(parts.indices);
-    if (parts.columns.defined()) parts.columns = ops::clone(parts.columns);
+    if (parts.plain.defined()) parts.plain = ops::clone(parts.plain);
     return with_values(make_sparse(t.sizes(), std::move(parts)), ops::clone(ops::_sparse_values(t)));
 }
 
@@ -208,8 +271,8 @@ Tensor to_copy(const Tensor& t, std::optional<DType> dtype, std::optional<Device
     SparseParts parts = sparse_parts(t);
     if (device && *device != t.device()) {
         parts.indices = ops::_to_copy(parts.indices, std::nullopt, device, non_blocking);
-        if (parts.columns.defined())
-            parts.columns = ops::_to_copy(parts.columns, std::nullopt, device, non_blocking);
+        if (parts.plain.defined())
+            parts.plain = ops::_to_copy(parts.plain, std::nullopt, device, non_blocking);
     }
     const Tensor values = ops::_to_copy(ops::_sparse_values(t), dtype, device, non_blocking);
     parts.values = make_alias(values);
@@ -226,7 +289,7 @@ SparseParts nothing(const Tensor& t, DType dtype, Device device) {
         const int64_t none[] = {parts.indices.size(0), 0};
         parts.indices = ops::zeros(none, DType::Int64, device);
     } else {
-        parts.columns = ops::zeros(kInts<0>, parts.columns.dtype(), device);
+        parts.plain = ops::zeros(kInts<0>, parts.plain.dtype(), device);
         parts.indices = ops::zeros(parts.indices.sizes(), parts.indices.dtype(), device);
     }
     parts.coalesced = true;
@@ -260,7 +323,28 @@ Tensor copy_(const Tensor& to, const Tensor& from, bool non_blocking) {
     return to;
 }
 
+// Rows become columns: what was compressed by rows is compressed by columns, and the other way round.
+Tensor swapped(const Tensor& t) {
+    SparseParts parts = sparse_parts(t);
+    switch (parts.layout) {
+        case Layout::Csr: parts.layout = Layout::Csc; break;
+        case Layout::Csc: parts.layout = Layout::Csr; break;
+        case Layout::Bsr: parts.layout = Layout::Bsc; break;
+        default: parts.layout = Layout::Bsr;
+    }
+    const Tensor given = ops::_sparse_values(t);
+    const Tensor values = has_blocks(parts.layout) ? ops::transpose(given, 1, 2) : given;
+    parts.values = make_alias(values);
+    const int64_t size[] = {t.size(1), t.size(0)};
+    return with_values(make_sparse(size, std::move(parts)), values);
+}
+
 Tensor permute(const Tensor& t, IntList dims) {
+    if (layout_of(t) != Layout::Coo && dims.size() == 2) {
+        const int64_t first = wrapped("permute", dims[0], 2), second = wrapped("permute", dims[1], 2);
+        if (first == 1 && second == 0) return swapped(t);
+        if (first == 0 && second == 1) return with_values(t, ops::_sparse_values(t));
+    }
     const Coordinates c = coordinates(t);
     RL_CHECK(static_cast<int64_t>(dims.size()) == c.ndim(), throw_runtime,
              "permute(dims): needs %lld dimensions, got %zu", (long long)c.ndim(), dims.size());
@@ -281,8 +365,7 @@ Tensor permute(const Tensor& t, IntList dims) {
     std::vector<Tensor> rows;
     for (int64_t d : front) rows.push_back(c.along(d));
     const Tensor indices = moved ? ops::stack(rows, 0) : c.indices;
-    return in_layout({indices, ops::permute(c.values, back), std::move(size), c.coalesced && !moved},
-                     layout_of(t));
+    return from_coordinates({indices, ops::permute(c.values, back), std::move(size), c.coalesced && !moved});
 }
 
 Tensor transpose(const Tensor& t, int64_t dim0, int64_t dim1) {

@@ -90,7 +90,7 @@ Tensor softmax_of(const char* op, const Tensor& t, int64_t dim, std::optional<DT
     if (d >= c.sparse_dim()) {
         const int64_t inner = d - c.sparse_dim() + 1;
         c.values = log ? ops::log_softmax(x, inner) : ops::softmax(x, inner);
-        return in_layout(c, layout_of(t));
+        return in_layout(from_coordinates(c), t);
     }
     if (c.nnz() > 0) {
         // The elements along `dim` of one group have all other coordinates in common.
@@ -121,7 +121,7 @@ Tensor softmax_of(const char* op, const Tensor& t, int64_t dim, std::optional<DT
                 : ops::div(e, ops::index_select(total, 0, group));
     }
     c.values = x;
-    return in_layout(c, layout_of(t));
+    return in_layout(from_coordinates(c), t);
 }
 
 Tensor softmax(const Tensor& t, int64_t dim, std::optional<DType> dtype) {

@@ -8,9 +8,18 @@
 
 namespace rushlight {
 
+const char* name(Layout layout) {
+    switch (layout) {
+        case Layout::Csr: return "torch.sparse_csr";
+        case Layout::Csc: return "torch.sparse_csc";
+        case Layout::Bsr: return "torch.sparse_bsr";
+        case Layout::Bsc: return "torch.sparse_bsc";
+        default: return "torch.sparse_coo";
+    }
+}
+
 const char* layout_name(const Tensor& t) {
-    if (!is_sparse(t)) return "torch.strided";
-    return sparse_parts(t).layout == Layout::Coo ? "torch.sparse_coo" : "torch.sparse_csr";
+    return is_sparse(t) ? name(sparse_parts(t).layout) : "torch.strided";
 }
 
 Tensor make_sparse(IntList size, SparseParts parts) {

@@ -144,9 +144,9 @@ def _difference(
         return f"the layouts differ: {a.layout} and {b.layout}"
     if rtol is None or atol is None:
         rtol, atol = default_tolerances(a.dtype, b.dtype)
-    if a.is_sparse != b.is_sparse or a.is_sparse_csr != b.is_sparse_csr:
+    if a.layout != b.layout:
         a, b = a.to_dense(), b.to_dense()
-    if a.is_sparse or a.is_sparse_csr:
+    if a.layout != core.strided:
         return _sparse_difference(a, b, rtol, atol, equal_nan)
     if check_stride and a.stride() != b.stride():
         return f"the strides differ: {a.stride()} and {b.stride()}"
@@ -161,11 +161,12 @@ def _sparse_difference(a: Tensor, b: Tensor, rtol: float, atol: float, equal_nan
         places = {"indices": (a._indices(), b._indices())}
         values = a._values(), b._values()
     else:
-        places = {
-            "crow_indices": (a.crow_indices(), b.crow_indices()),
-            "col_indices": (a.col_indices(), b.col_indices()),
-        }
+        by_rows = a.layout in (core.sparse_csr, core.sparse_bsr)
+        names = ("crow_indices", "col_indices") if by_rows else ("ccol_indices", "row_indices")
+        places = {name: (getattr(a, name)(), getattr(b, name)()) for name in names}
         values = a.values(), b.values()
+    if values[0].shape[1:] != values[1].shape[1:]:
+        return f"the blocks differ: {tuple(values[0].shape[1:])} and {tuple(values[1].shape[1:])}"
     if a._nnz() != b._nnz():
         return f"the numbers of specified elements differ: {a._nnz()} and {b._nnz()}"
     for name, (x, y) in places.items():

@@ -24,7 +24,14 @@ bool same_indices(const SparseParts& a, const SparseParts& b) {
         return x.impl()->storage() == y.impl()->storage() && x.impl()->offset() == y.impl()->offset() &&
                std::ranges::equal(x.sizes(), y.sizes()) && std::ranges::equal(x.strides(), y.strides());
     };
-    return a.layout == b.layout && same(a.indices, b.indices) && same(a.columns, b.columns);
+    return a.layout == b.layout && same(a.indices, b.indices) && same(a.plain, b.plain) &&
+           std::ranges::equal(a.values.sizes(), b.values.sizes());  // blocks are of one size, too
+}
+
+// A value for each coordinate of a pattern in the shape of its values: of blocks, where it has them.
+Tensor as_values(const Tensor& numbers, const Tensor& pattern) {
+    const SparseParts& parts = sparse_parts(pattern);
+    return has_blocks(parts.layout) ? ops::reshape(numbers, parts.values.sizes()) : numbers;
 }
 
 }  // namespace
@@ -56,21 +63,22 @@ Tensor sparse_mask_values(const Tensor& input, const Tensor& pattern) {
     if (!is_sparse(input)) {
         std::vector<int64_t> flat{at.num_places()};
         flat.insert(flat.end(), at.size.begin() + at.sparse_dim(), at.size.end());
-        return ops::index_select(ops::reshape(input, flat), 0, at.places());
+        return as_values(ops::index_select(ops::reshape(input, flat), 0, at.places()), pattern);
     }
     if (same_indices(sparse_parts(input), sparse_parts(pattern))) return ops::_sparse_values(input);
     const sparse::Coordinates given = sparse::coalesced(input);
     RL_CHECK(given.sparse_dim() == at.sparse_dim(), throw_runtime,
              "sparse_mask(mask): needs %lld sparse dimensions, as the tensor has, got %lld",
              (long long)given.sparse_dim(), (long long)at.sparse_dim());
-    if (given.nnz() == 0) return ops::zeros(at.values.sizes(), input.dtype(), input.device());
+    if (given.nnz() == 0)
+        return as_values(ops::zeros(at.values.sizes(), input.dtype(), input.device()), pattern);
     const Tensor have = given.places(), wanted = at.places();
     const Tensor found = ops::clamp(ops::_searchsorted(have, wanted, Tensor(), false, false), std::nullopt,
                                     Scalar(given.nnz() - 1));
     std::vector<int64_t> column(static_cast<size_t>(given.values.dim()), 1);
     column[0] = at.nnz();
     const Tensor there = ops::reshape(ops::eq(ops::index_select(have, 0, found), wanted), column);
-    return ops::where(there, ops::index_select(given.values, 0, found), Scalar(0));
+    return as_values(ops::where(there, ops::index_select(given.values, 0, found), Scalar(0)), pattern);
 }
 
 Tensor sparse_mask_backward(const Tensor& grad, const Tensor& pattern, const Tensor& input) {

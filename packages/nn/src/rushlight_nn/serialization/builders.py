@@ -22,7 +22,7 @@ from ..parameter import Buffer, Parameter, UninitializedBuffer, UninitializedPar
 from . import trust
 from .errors import Budget, FormatError
 from .keys import Keys
-from .sparse import rebuild_sparse
+from .sparse import COMPRESSED, rebuild_sparse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ def layout(name: Any) -> Any:
     found = {
         "torch.strided": core.strided,
         "torch.sparse_coo": core.sparse_coo,
-        "torch.sparse_csr": core.sparse_csr,
+        **{str(each): each for each in COMPRESSED},
     }
     if name not in found:
         raise FormatError(f"it holds a tensor of layout {name!r:.80}, which rushlight does not have")
@@ -505,7 +505,7 @@ _NAMES: dict[str, Any] = {
     "torch.storage.UntypedStorage": StorageType("UntypedStorage", None),
     "torch.strided": core.strided,
     "torch.sparse_coo": core.sparse_coo,
-    "torch.sparse_csr": core.sparse_csr,
+    **{str(each): each for each in COMPRESSED},
     "collections.OrderedDict": OrderedDict,
     "collections.defaultdict": defaultdict,
     "collections.Counter": Counter,

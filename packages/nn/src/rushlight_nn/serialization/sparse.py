@@ -12,6 +12,9 @@ from rushlight_core import Tensor
 from .._typing import Any
 from .errors import FormatError
 
+#: Layouts that have two tensors of indices.
+COMPRESSED = (core.sparse_csr, core.sparse_csc, core.sparse_bsr, core.sparse_bsc)
+
 
 def rebuild_sparse(kind: Any, parts: Any, *requires_grad: Any) -> Tensor:
     """Return a sparse tensor of its layout and parts, whose indices are checked."""
@@ -19,22 +22,24 @@ def rebuild_sparse(kind: Any, parts: Any, *requires_grad: Any) -> Tensor:
         raise FormatError("a sparse tensor is made of something other than tensors")
     if kind is core.sparse_coo and len(parts) in (3, 4):
         indices, found, shape, *coalesced = parts
-        return _sparse(shape, indices, None, found, coalesced == [True])
-    if kind is core.sparse_csr and len(parts) == 4 and isinstance(parts[2], Tensor):
-        crow, columns, found, shape = parts
-        return _sparse(shape, crow, columns, found, True)
+        return _sparse(kind, shape, indices, None, found, coalesced == [True])
+    if kind in COMPRESSED and len(parts) == 4 and isinstance(parts[2], Tensor):
+        compressed, plain, found, shape = parts
+        return _sparse(kind, shape, compressed, plain, found, True)
     raise FormatError(
         "it holds a sparse tensor of a form that rushlight does not have\nhint: save tensor.to_dense()"
     )
 
 
-def _sparse(shape: Any, indices: Tensor, columns: Tensor | None, found: Tensor, coalesced: bool) -> Tensor:
+def _sparse(
+    kind: Any, shape: Any, indices: Tensor, plain: Tensor | None, found: Tensor, coalesced: bool
+) -> Tensor:
     if not isinstance(shape, (tuple, list)) or not all(type(n) is int and 0 <= n < 1 << 59 for n in shape):
         raise FormatError("a sparse tensor has no size")
     unchecked = _unchecked.get()
     try:
         made = core._C._sparse_make(
-            "load", tuple(shape), indices, columns, found, coalesced, unchecked is None
+            "load", str(kind), tuple(shape), indices, plain, found, coalesced, unchecked is None
         )
     except (RuntimeError, TypeError) as error:
         raise FormatError(f"the parts of a sparse tensor do not fit each other: {error}") from None
@@ -63,5 +68,5 @@ def check_indices(tensors: list[Tensor]) -> None:
     for tensor in tensors:
         parts = core._C._sparse_parts(tensor)
         assert parts is not None  # they are sparse
-        _, indices, columns, found, coalesced = parts
-        _sparse(tuple(tensor.shape), indices, columns, found, coalesced)
+        layout, indices, plain, found, coalesced = parts
+        _sparse(layout, tuple(tensor.shape), indices, plain, found, coalesced)

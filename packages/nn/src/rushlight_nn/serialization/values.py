@@ -22,7 +22,7 @@ from rushlight_core._other_dtypes import OtherDtype
 from .._typing import Any
 from . import trust
 from .builders import DTYPES
-from .sparse import rebuild_sparse
+from .sparse import COMPRESSED, rebuild_sparse
 
 
 class UnknownTag(Exception):  # noqa: N818
@@ -174,7 +174,7 @@ def _sparse(
     columns: Any,
     values: Any,
 ) -> Any:
-    kind = {"torch.sparse_coo": core.sparse_coo, "torch.sparse_csr": core.sparse_csr}[_text(layout)]
+    kind = {str(each): each for each in (core.sparse_coo, *COMPRESSED)}[_text(layout)]
     parts = (
         (indices, values, size, coalesced is True) if columns is None else (indices, columns, values, size)
     )

@@ -110,7 +110,7 @@ def _touch(result: Any, library: Any, read: bool) -> str | None:
     """Read a result whole: a memory checker looks on. And by its geometry, without one."""
     if result.device.type != "cpu":
         return None
-    if result.is_sparse or result.is_sparse_csr:  # no memory of its own: read what it consists of
+    if str(result.layout) != "torch.strided":  # no memory of its own: read what it consists of
         result = result.to_dense()
     reach = result.storage_offset()
     if result.numel():
