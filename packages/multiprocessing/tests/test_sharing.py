@@ -216,6 +216,25 @@ def test_arrays_over_memory_that_was_moved():
     del more
 
 
+@pytest.mark.parametrize("gives", [False, True])
+@pytest.mark.parametrize("layout", ["coo", "csr", "csc", "bsr"])
+def test_sparse_tensors_arrive(layout, gives):
+    n = 2000  # large enough for shared memory
+    plain = core.eye(n) * 2
+    sparse = plain.to_sparse(
+        layout=getattr(core, f"sparse_{layout}"), blocksize=(2, 2) if layout == "bsr" else None
+    ).requires_grad_()
+    arrived = through_pipe([sparse, sparse], gives)[0]
+    assert (arrived.layout, arrived.requires_grad, arrived.shape) == (sparse.layout, True, (n, n))
+    assert core.equal(arrived.detach().to_dense(), plain)
+    # The parts are in memory that both see, unless they were given.
+    with core.no_grad():
+        core._C._sparse_parts(arrived)[3].zero_()
+    assert bool(core._C._sparse_parts(sparse)[3].any()) is gives
+    with pytest.raises(RuntimeError, match="not a leaf"):
+        through_pipe(sparse * 2, gives)
+
+
 def test_requires_grad_arrives():
     got = through_pipe(core.ones(2, requires_grad=True))
     assert got.requires_grad

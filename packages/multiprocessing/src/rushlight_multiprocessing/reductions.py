@@ -15,6 +15,7 @@ import os
 import pickle
 import threading
 import weakref
+from collections.abc import Callable
 from multiprocessing import context, reduction
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
@@ -23,6 +24,7 @@ import rushlight_core as core
 
 from .arena import Arena, attached, close_lock_fd, file_bytes, guard, lock_blocks, track_lock_fd
 from .sharing import (
+    check_sendable,
     contiguous_stride,
     empty_storage,
     extent,
@@ -97,6 +99,8 @@ class Pickler(ForkingPickler):
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, core.Tensor):
+            if obj.layout is not core.strided:
+                return reduce_tensor(obj)
             if self.copies is None or obj.numel() == 0 or is_shared(obj):
                 return reduce_tensor(obj)
             storage_of(obj)  # raises for tensors that cannot be sent
@@ -240,7 +244,10 @@ def rebuild_inline(data: bytearray) -> core.UntypedStorage:
 
 
 def reduce_tensor(tensor: core.Tensor) -> Any:
-    """Reduce a tensor to its storage and its geometry."""
+    """Reduce a tensor to its storage and its geometry, or a sparse one to its parts."""
+    if (parts := core._C._sparse_parts(tensor)) is not None:
+        check_sendable(tensor)
+        return _with_class(tensor, (*parts, tuple(tensor.shape), tensor.requires_grad), rebuild_sparse)
     storage = storage_of(tensor)
     geometry = tensor.dtype, tuple(tensor.shape), tuple(tensor.stride())
     if tensor.numel() == 0:
@@ -259,18 +266,33 @@ def rebuild_tensor(storage: core.UntypedStorage | None, *args: Any) -> core.Tens
     return tensor.requires_grad_() if requires_grad else tensor
 
 
-def rebuild_subclass(args: tuple[Any, ...], kind: type, state: dict[str, Any]) -> Any:
+def rebuild_sparse(layout: str, *args: Any) -> core.Tensor:
+    """Rebuild a sparse tensor from its layout, indices, values, whether it is coalesced, size, and `requires_grad`."""
+    indices, plain, values, coalesced, size, requires_grad = args
+    # The sender has checked the indices, and kernels check bounds.
+    tensor = core._C._sparse_make("unpickled", layout, size, indices, plain, values, coalesced, False)
+    return tensor.requires_grad_() if requires_grad else tensor
+
+
+def rebuild_subclass(
+    args: tuple[Any, ...],
+    kind: type,
+    state: dict[str, Any],
+    rebuild: Callable[..., core.Tensor] = rebuild_tensor,
+) -> Any:
     """Rebuild a tensor of a subclass, including the attributes that were set on it."""
     requires_grad = args[-1]
-    tensor: Any = rebuild_tensor(*args[:-1], False).as_subclass(kind)
+    tensor: Any = rebuild(*args[:-1], False).as_subclass(kind)
     tensor.__dict__.update(state)
     return tensor.requires_grad_(requires_grad)
 
 
-def _with_class(tensor: core.Tensor, args: tuple[Any, ...]) -> Any:
+def _with_class(
+    tensor: core.Tensor, args: tuple[Any, ...], rebuild: Callable[..., core.Tensor] = rebuild_tensor
+) -> Any:
     if type(tensor) is core.Tensor:
-        return rebuild_tensor, args
-    return rebuild_subclass, (args, type(tensor), dict(getattr(tensor, "__dict__", {})))
+        return rebuild, args
+    return rebuild_subclass, (args, type(tensor), dict(getattr(tensor, "__dict__", {})), rebuild)
 
 
 # Reductions for the standard module's pickler: the lock descriptor is sent in a DupFd.

@@ -58,8 +58,8 @@ def empty_storage(nbytes: int, solo: bool) -> core.UntypedStorage:
     return storage_over(view, 0, nbytes)
 
 
-def storage_of(tensor: core.Tensor) -> core.UntypedStorage:
-    """Return the storage of a tensor that can be sent. Raises RuntimeError if it cannot."""
+def check_sendable(tensor: core.Tensor) -> None:
+    """Raise RuntimeError if a tensor cannot be sent to another process."""
     if tensor.device.type != "cpu":
         raise RuntimeError(
             f"a tensor on {tensor.device} cannot be shared between processes: only CPU tensors can\n"
@@ -70,6 +70,11 @@ def storage_of(tensor: core.Tensor) -> core.UntypedStorage:
             "a tensor that requires grad and is not a leaf cannot be sent to another process, since its "
             "graph cannot be sent\nSend tensor.detach() if only the values are needed."
         )
+
+
+def storage_of(tensor: core.Tensor) -> core.UntypedStorage:
+    """Return the storage of a tensor that can be sent. Raises RuntimeError if it cannot."""
+    check_sendable(tensor)
     return tensor.untyped_storage()
 
 
