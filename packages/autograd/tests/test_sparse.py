@@ -19,7 +19,11 @@ def values() -> core.Tensor:
 
 def matrix(v: core.Tensor, layout: str = "coo") -> core.Tensor:
     s = core.sparse_coo_tensor(WHERE, v, (3, 4))
-    return s if layout == "coo" else s.to_sparse_csr()
+    if layout == "coo":
+        return s
+    return s.to_sparse(
+        layout=getattr(core, f"sparse_{layout}"), blocksize=(1, 2) if layout[0] == "b" else None
+    )
 
 
 def other(*shape: int) -> core.Tensor:
@@ -48,12 +52,26 @@ FUNCTIONS = {
 }
 
 
-@pytest.mark.parametrize("layout", ["coo", "csr"])
+@pytest.mark.parametrize("layout", ["coo", "csr", "csc", "bsr"])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_gradients_of_values(name: str, layout: str) -> None:
     function = FUNCTIONS[name]
     assert gradcheck(lambda v: function(matrix(v, layout)), [values()])
     assert gradgradcheck(lambda v: function(matrix(v, layout)), [values()])
+
+
+@pytest.mark.parametrize("layout", ["coo", "csr", "csc", "bsr"])
+def test_gradcheck_of_sparse_inputs(layout: str) -> None:
+    s = matrix(values().detach(), layout).requires_grad_()
+    d = other(4, 2)
+    assert gradcheck(lambda s, d: s @ d, (s, d), masked=True)
+    assert gradcheck(lambda s: s * s, s, masked=True)  # a sparse result
+    assert gradgradcheck(lambda s, d: ((s * s) @ d).sin(), (s, d), masked=True)
+    with pytest.raises(NotImplementedError, match="masked=True"):
+        gradcheck(lambda s: s.to_dense(), s)
+    with pytest.raises(RuntimeError, match="derivative"):
+        gradcheck(lambda s: s.detach().to_dense() + 0 * s.to_dense(), s, masked=True)
+    assert gradcheck(lambda d: d.sin(), d, masked=True)
 
 
 WITH_DENSE = {

@@ -48,7 +48,8 @@ def gradcheck(
     `check_batched_forward_grad`, two gradients or tangents that are computed at once, by the rules of vmap, must be the
     two that come one after the other. Besides, the gradient is taken twice and may differ by `nondet_tol`. Gradients of one
     output are always taken with the others undefined, so `check_undefined_grad` is no work of its own here; nor is
-    `check_grad_dtypes`, for gradients have the dtype of their tensors.
+    `check_grad_dtypes`, for gradients have the dtype of their tensors. Sparse inputs need `masked=True`: their values are
+    varied, and no elements at other places.
 
     Raises GradcheckError, or returns False where `raise_exception` is off.
     """
@@ -64,9 +65,7 @@ def gradcheck(
             raise ValueError(
                 f"gradcheck({batched}): it needs {mode}=True, whose derivatives it compares with"
             )
-    if masked:
-        raise NotImplementedError("gradcheck(masked): there are no sparse layouts")
-    args = list(_tuple(inputs))
+    func, args = _of_plain("gradcheck", func, inputs, masked)
     which = _checked(args)
     if not which:
         raise ValueError("gradcheck(inputs): at least one Tensor must require grad")
@@ -121,7 +120,7 @@ def gradgradcheck(
 
     `check_grad_dtypes` requires that a gradient has its input's dtype, which is always looked at.
     """
-    args = list(_tuple(inputs))
+    func, args = _of_plain("gradgradcheck", func, inputs, masked)
     which = _checked(args)
     if grad_outputs is None:
         with core.no_grad():
@@ -161,7 +160,6 @@ def gradgradcheck(
         check_forward_ad=check_fwd_over_rev,
         check_backward_ad=check_rev_over_rev,
         fast_mode=fast_mode,
-        masked=masked,
     )
 
 
@@ -294,6 +292,20 @@ class _Check:
     def compare(self, kind: str, got: float, want: float, where: str, scale: float = 1.0) -> None:
         if not abs(got - want) <= self.atol * scale + self.rtol * abs(want):
             raise GradcheckError(f"{kind} derivative of {where} is {got}, differences give {want}")
+
+
+def _of_plain(
+    name: str, func: Callable[..., Any], inputs: Any, masked: bool | None
+) -> tuple[Callable[..., Any], list[Any]]:
+    """A function of plain tensors and its inputs: of sparse inputs, of their values."""
+    args = list(_tuple(inputs))
+    if all(x.layout is core.strided for x in args if isinstance(x, Tensor)):
+        return func, args
+    if not masked:
+        raise NotImplementedError(
+            f"{name}(masked): gradients of sparse tensors have the tensors' places, which needs masked=True"
+        )
+    return core.sparse._of_values(func, args)
 
 
 def _tuple(value: Any) -> tuple[Any, ...]:
