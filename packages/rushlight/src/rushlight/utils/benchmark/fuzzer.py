@@ -329,7 +329,7 @@ class Fuzzer:
         self._tensors: list[FuzzedTensor] = _flat(tensors, FuzzedTensor)
         self._constraints = list(constraints or ())
         self._generated = self._accepted = 0
-        names = [each.name for each in (*self._parameters, *self._tensors)]
+        names = [each.name for each in self._parameters] + [each.name for each in self._tensors]
         if doubled := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(
                 f"Fuzzer(parameters, tensors): names must differ, got twice: {', '.join(doubled)}"
