@@ -74,8 +74,11 @@ def run(short: bool) -> tuple[float, list[float], np.ndarray]:
     width = 4 if short else 48
     generator, discriminator = Generator(width).apply(initialize), Discriminator(width).apply(initialize)
     average = AveragedModel(generator, multi_avg_fn=get_ema_multi_avg_fn(0.99), use_buffers=True)
-    adam = {"lr": 2e-4 if short else 1e-3, "betas": (0.5, 0.999)}
-    steps = [torch.optim.Adam(model.parameters(), **adam) for model in (generator, discriminator)]
+    rate = 2e-4 if short else 1e-3
+    steps = [
+        torch.optim.Adam(model.parameters(), lr=rate, betas=(0.5, 0.999))
+        for model in (generator, discriminator)
+    ]
     loader = batches(train, labels)
     losses: list[float] = []
     for _ in range(1 if short else 150):
