@@ -286,6 +286,21 @@ def fuzz_checkpoints(session: nox.Session) -> None:
     session.run("python", "-P", "-m", "fuzz_checkpoints", *session.posargs, env=environment)
 
 
+@nox.session(name="cpython-tests")
+def cpython_tests(session: nox.Session) -> None:
+    """Run CPython's own tests of multiprocessing on ours, with fork; `-- --method spawn` runs others. Skips are printed.
+
+    The tests are those of the interpreter, or of Debian's package of them where the interpreter lacks them.
+    """
+    install(session, builder(), [GRAPH["multiprocessing"]])
+    folder = str(WORK / "cpython-tests")
+    command = ["python", "-P", "-m", "cpython_multiprocessing", "--folder", folder]
+    found = str(session.run(*command, "--find", env=TOOLS, silent=True)).strip()
+    if not found.startswith("/"):
+        session.skip(found)
+    session.run(*command, "--jobs", "3", *session.posargs, env=TOOLS)
+
+
 @nox.session(name="array-api")
 def array_api(session: nox.Session) -> None:
     """Run the consortium's tests of the array API standard: `-- FOLDER`, or ARRAY_API_TESTS=FOLDER, is their checkout.

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import multiprocessing.connection
 import os
+import socket
 import threading
+import time
 
 import pytest
 
@@ -210,3 +212,20 @@ def test_a_message_with_the_wrong_arena_is_refused():
     close_lock_fd(fd)
     with pytest.raises(ValueError, match="names bytes"):
         arena.hold(arena.size - 10, 100, False)
+
+
+def test_the_default_timeout_of_sockets_is_not_that_of_pipes():
+    def send_late(connection):
+        time.sleep(0.1)
+        connection.send(123)
+
+    before = socket.getdefaulttimeout()
+    socket.setdefaulttimeout(0.01)
+    try:
+        ours, theirs = mp.Pipe()
+        sender = threading.Thread(target=send_late, args=(theirs,))
+        sender.start()
+        assert ours.recv() == 123
+        sender.join()
+    finally:
+        socket.setdefaulttimeout(before)

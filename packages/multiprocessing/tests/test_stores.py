@@ -172,3 +172,18 @@ def test_arguments_that_are_refused() -> None:
         with pytest.raises(error, match=match):
             dist.init_process_group(**arguments)
     assert not dist.is_initialized()
+
+
+def test_the_default_timeout_of_sockets_is_not_that_of_stores() -> None:
+    before = socket.getdefaulttimeout()
+    socket.setdefaulttimeout(0.01)
+    try:
+        store = dist.TCPStore("localhost", 0, is_master=True)
+        waiting = threading.Timer(0.1, store.set, ("late", "value"))
+        waiting.start()
+        assert store.get("late") == b"value"
+        waiting.join()
+        other = dist.TCPStore("localhost", store.port)  # the server still accepts
+        assert other.get("late") == b"value"
+    finally:
+        socket.setdefaulttimeout(before)

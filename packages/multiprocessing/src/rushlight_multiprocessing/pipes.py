@@ -55,6 +55,7 @@ class Connection(standard.Connection):
         super().__init__(handle, readable, writable)
         self.gives = gives
         self._socket = socket.socket(fileno=self._handle)
+        self._socket.settimeout(None)  # socket.setdefaulttimeout() is not for pipes
         # Arenas stay mapped as long as the connection exists, so that repeated messages map them only once.
         self._arenas: dict[int, Arena] = {}
 

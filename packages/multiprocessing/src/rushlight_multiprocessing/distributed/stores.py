@@ -373,6 +373,9 @@ class _Server:
                 self.socket.close()
                 raise DistStoreError(f"TCPStore: cannot listen on port {port}: {error}") from None
             self.socket.listen(512)
+        self.socket.settimeout(
+            None
+        )  # as for connections: socket.setdefaulttimeout() is for the program's own
         self.port: int = self.socket.getsockname()[1]
         self.table: HashStore = HashStore()
         self.process: int = os.getpid()
@@ -388,6 +391,7 @@ class _Server:
                 connection, _ = self.socket.accept()
             except OSError:
                 return
+            connection.settimeout(None)
             self._connections.add(connection)
             self._start(self._serve, connection)
 
