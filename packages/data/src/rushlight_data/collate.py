@@ -53,6 +53,12 @@ def collate(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -
         fn = _find(collate_fn_map, first)
         if fn is not None:
             return fn(batch, collate_fn_map=collate_fn_map)
+
+    def inner(samples: Sequence[Any]) -> Any:
+        return collate(samples, collate_fn_map=collate_fn_map)
+
+    if type(first) is tuple:  # most samples: before the checks of other types, which take longer
+        return [inner(column) for column in _columns(batch)]
     if isinstance(first, core.Tensor):
         return stack(batch)
     if isinstance(first, float):
@@ -71,12 +77,6 @@ def collate(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -
             return stack([core.as_tensor(array) for array in batch])
         if isinstance(first, (numpy.bool_, numpy.number)):
             return core.as_tensor(numpy.asarray(batch))
-
-    def inner(samples: Sequence[Any]) -> Any:
-        return collate(samples, collate_fn_map=collate_fn_map)
-
-    if type(first) is tuple:  # most samples: before the checks of abstract classes, which are slow
-        return [inner(column) for column in _columns(batch)]
     if isinstance(first, Mapping):
         return _as_mapping(first, {key: inner([sample[key] for sample in batch]) for key in first})
     if isinstance(first, tuple) and hasattr(first, "_fields"):
@@ -157,15 +157,18 @@ def gather(tensors: Sequence[core.Tensor], indices: Sequence[int]) -> list[core.
 
 
 def _columns(batch: Sequence[Any]) -> list[tuple[Any, ...]]:
-    lengths = list(map(len, batch))
-    length = lengths[0]
-    if lengths.count(length) != len(lengths):
+    try:
+        return list(zip(*batch, strict=True))
+    except ValueError:
+        lengths = list(map(len, batch))
+        length = lengths[0]
+        if lengths.count(length) == len(lengths):
+            raise
         i = next(i for i, other in enumerate(lengths) if other != length)
         raise RuntimeError(
             f"default_collate(batch): sequences must have the same length; sample 0 has {length} items, "
             f"sample {i} has {lengths[i]}"
-        )
-    return list(zip(*batch, strict=True))
+        ) from None
 
 
 def _as_mapping(like: Any, values: dict[Any, Any]) -> Any:

@@ -45,6 +45,8 @@ class Fetcher:
         self.collate_fn = collate_fn
         self.streams = streams
         self.seed: int = 0
+        # Seeds the streams that a batch draws from.
+        self.reseed: Callable[[int], None] = seed_streams
         self.doing: str = "starting"
         self.index: tuple[Any, ...] = ()
         # Called before each sample is read with its batch and its position in the batch, and with -1 after them.
@@ -65,9 +67,9 @@ class Fetcher:
     def _seed_batch(self, task: Task) -> None:
         self.index = ()
         if self.streams == "batch":
-            seed_streams(mix(self.seed, task.number))
+            self.reseed(mix(self.seed, task.number))
         elif self.streams == "sample":
-            seed_streams(mix(self.seed, task.position))
+            self.reseed(mix(self.seed, task.position))
 
     def _collate(self, task: Task, samples: Any) -> Any:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import weakref
 from collections.abc import Iterator
@@ -112,6 +113,8 @@ class SerialIterator(LoaderIterator):
         super().__init__(loader, progress, order)
         self._fetcher = fetcher
         self._preserved = PreservedStreams() if fetcher.streams is not None else None
+        # A stream cannot be read again.
+        self._quiet = loader._quiet if fetcher.streams == "batch" and not self._iterable else None
         fetcher.start_epoch(progress.seed)
         self._to_begin = isinstance(fetcher, IterableFetcher)
         self._ended: set[int] = set()  # lanes
@@ -128,11 +131,7 @@ class SerialIterator(LoaderIterator):
                 self._end_epoch()
                 raise
             try:
-                if self._preserved is None:
-                    data = self._fetch(task)
-                else:
-                    with self._preserved:
-                        data = self._fetch(task)
+                data = self._fetch(task)
                 break
             except StopIteration:
                 self._ended.add(task.lane)
@@ -156,9 +155,16 @@ class SerialIterator(LoaderIterator):
         try:
             if self._to_begin and isinstance(fetcher, IterableFetcher):
                 self._to_begin = False
-                for lane, (batches, state) in enumerate(progress.streams):
-                    fetcher.start_lane(lane, batches, self._loader.batch_size, state)
-            data = fetcher.fetch(task)
+                with self._preserved or contextlib.nullcontext():
+                    for lane, (batches, state) in enumerate(progress.streams):
+                        fetcher.start_lane(lane, batches, self._loader.batch_size, state)
+            if self._preserved is None:
+                data = fetcher.fetch(task)
+            elif self._quiet is not None:
+                data = self._quiet.fetch(fetcher, task, self._preserved)
+            else:
+                with self._preserved:
+                    data = fetcher.fetch(task)
         except StopIteration:
             raise
         except Exception as error:

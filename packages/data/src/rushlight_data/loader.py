@@ -17,6 +17,7 @@ from .fetch import Fetcher, IterableFetcher, MapFetcher, Streams
 from .held_generators import warn_of_generators
 from .interrupts import KeepInterrupts
 from .iterators import LoaderIterator, SerialIterator, WorkersIterator
+from .quiet import QuietStreams
 from .random_streams import mix, new_seed
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, iterate
 from .state import Progress, check, generator_state, load_generator_state
@@ -176,6 +177,7 @@ class DataLoader(Generic[T_co]):
         self._progress: Progress | None = None
         self._resume: dict[str, Any] | None = None
         self._epoch = 0
+        self._quiet = QuietStreams()
         self._warned = False  # of generators that the dataset holds
         self._stats = LoaderStats(num_workers)
         self._made = True
