@@ -131,6 +131,46 @@ def test_tensors_are_moved(size: int, tmp_path: Path) -> None:
     assert run_ranks(movements, size, tmp_path, size) == [[]] * size
 
 
+def coalesced(rank: int) -> list[Any]:
+    tensors = [core.full((3,), float(rank)), core.full((70_000,), rank + 1.0), core.zeros(0)]
+    dist.all_reduce_coalesced(tensors)
+    future = dist.all_reduce_coalesced(tensors[0], dist.ReduceOp.MAX, async_op=True)
+    assert future.wait() == [tensors[0]]
+    mine = [core.tensor([float(rank)]), core.tensor([[1.0, 2.0]]) + rank]
+    lists = [[core.zeros(1), core.zeros(1, 2)] for _ in range(2)]
+    dist.all_gather_coalesced(lists, mine)
+    again = [[core.zeros(1), core.zeros(1, 2)] for _ in range(2)]
+    assert len(dist.all_gather_coalesced(again, mine, async_op=True).wait()) == 4
+    assert all(core.equal(a, b) for x, y in zip(lists, again, strict=True) for a, b in zip(x, y, strict=True))
+    whole = core.zeros(4)
+    dist.all_gather_single(whole, core.full((2,), float(rank)))
+    part = core.zeros(2)
+    dist.reduce_scatter_single(part, core.arange(4.0))
+    return [
+        [core.unique(t).tolist() for t in tensors], [[t.tolist() for t in part] for part in lists],
+        whole.tolist(), part.tolist(),
+    ]  # fmt: skip
+
+
+def test_coalesced_and_single(tmp_path: Path) -> None:
+    gathered = [[[0.0], [[1.0, 2.0]]], [[1.0], [[2.0, 3.0]]]]
+    expected_of = [
+        [[[1.0], [3.0], []], gathered, [0.0, 0.0, 1.0, 1.0], part] for part in ([0.0, 2.0], [4.0, 6.0])
+    ]
+    assert run_ranks(coalesced, 2, tmp_path) == expected_of
+
+
+def failing_future(rank: int) -> str:
+    with pytest.raises(RuntimeError) as error:
+        dist.all_reduce_coalesced([core.ones(2 + rank)], async_op=True).wait()
+    return str(error.value)
+
+
+def test_a_future_holds_the_error(tmp_path: Path) -> None:
+    for text in run_ranks(failing_future, 2, tmp_path):
+        assert "ranks disagree" in text
+
+
 def layouts(rank: int) -> list[Any]:
     base = core.arange(24.0).reshape(4, 6) * (rank + 1)
     view = base[:, 1:4].t()
@@ -418,7 +458,10 @@ def arguments(rank: int) -> None:
         (ValueError, lambda: dist.reduce_scatter_tensor(core.ones(1), core.ones(3))),
         (ValueError, lambda: dist.init_process_group("shm")),
         (ValueError, lambda: dist.new_group([0, 9])),
-        (NotImplementedError, lambda: dist.send(tensor, 1)),
+        (ValueError, lambda: dist.all_gather_single(core.ones(9), tensor)),
+        (TypeError, lambda: dist.all_reduce_coalesced([tensor, 3])),
+        (ValueError, lambda: dist.all_gather_coalesced([[tensor]], [tensor])),
+        (ValueError, lambda: dist.all_gather_coalesced([[tensor], []], [tensor])),
         (ValueError, lambda: dist.all_reduce(core.empty(2, device="meta"))),
     ):
         with pytest.raises(error):

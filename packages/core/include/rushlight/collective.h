@@ -51,9 +51,12 @@ class RL_API CollectiveWork {
     std::exception_ptr error() const;
     /// Waits for the end and raises what the collective raised; false where `seconds` (negative: without end) have passed.
     bool wait(double seconds);
+    /// The rank from which a message came; -1 before it has come, and for collectives.
+    int source() const { return source_; }
 
   private:
     friend class ProcessGroup;
+    void finish(std::exception_ptr error);
     Collective what_;
     std::vector<std::pair<Tensor, Tensor>>
         copies_;  // an output that is not contiguous, and what stands for it
@@ -62,6 +65,7 @@ class RL_API CollectiveWork {
     std::condition_variable changed_;
     bool done_ = false;
     std::exception_ptr error_;
+    std::atomic<int> source_ = -1;
 };
 
 struct CollectiveRegion;
@@ -87,14 +91,23 @@ class RL_API ProcessGroup {
 
     /// Runs a collective, or queues it for the thread of the group.
     std::shared_ptr<CollectiveWork> submit(Collective what, bool async);
+    /// Begins to send a tensor to a rank, or to receive one from a rank (negative: from any). Messages between two ranks with the
+    /// same tag arrive in the order in which they were sent. A send has ended when the memory of the group holds what is left.
+    std::shared_ptr<CollectiveWork> send(const Tensor& tensor, int to, int tag, const std::string& where);
+    std::shared_ptr<CollectiveWork> receive(const Tensor& tensor, int from, int tag,
+                                            const std::string& where);
     /// Makes every later collective raise `why`, and those that wait, on all ranks.
     void abort(const std::string& why);
     /// Leaves the group. Waits for what is queued unless the group is broken; other ranks that still wait for this one raise.
     void close();
 
   private:
+    class Messages;
+    std::shared_ptr<CollectiveWork> post(const Tensor& tensor, int peer, int tag, const std::string& where,
+                                         bool sends);
     void check_member() const;
     void prepare(CollectiveWork& work) const;
+    void prepare_message(CollectiveWork& work, const Tensor& tensor, int peer, int tag, bool sends) const;
     void run(CollectiveWork& work);
     void transfer(CollectiveWork& work);
     void work();
@@ -118,6 +131,7 @@ class RL_API ProcessGroup {
     std::deque<std::shared_ptr<CollectiveWork>> queue_;
     bool busy_ = false, closed_ = false;
     std::thread thread_;
+    std::unique_ptr<Messages> messages_;  // null before the first message
 };
 
 }  // namespace rushlight

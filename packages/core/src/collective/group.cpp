@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "collective/messages.h"
 #include "collective/region.h"
 #include "collective/sequence.h"
 #include "rushlight/dispatch.h"
@@ -40,10 +41,17 @@ bool CollectiveWork::wait(double seconds) {
     return true;
 }
 
-size_t ProcessGroup::file_bytes(int size) {
-    return sizeof(CollectiveRegion) +
-           static_cast<size_t>(size) * 2 * (sizeof(StepText) + static_cast<size_t>(kChunk));
+void CollectiveWork::finish(std::exception_ptr error) {
+    std::lock_guard lock(mutex_);
+    what_.inputs.clear();
+    what_.outputs.clear();
+    copies_.clear();
+    error_ = error;
+    done_ = true;
+    changed_.notify_all();
 }
+
+size_t ProcessGroup::file_bytes(int size) { return CollectiveRegion::bytes(size); }
 
 ProcessGroup::ProcessGroup(int fd, int rank, int size, double timeout)
     : rank_(rank), size_(size), timeout_(timeout), process_(getpid()) {
@@ -78,6 +86,7 @@ void ProcessGroup::close() {
         changed_.notify_all();
     }
     if (thread_.joinable()) thread_.join();
+    if (messages_) messages_->close();
     std::unique_lock lock(mutex_);
     while (busy_) changed_.wait(lock);
     RankSlot& mine = region_->ranks[rank_];
@@ -155,13 +164,7 @@ void ProcessGroup::run(CollectiveWork& work) {
             abort("rank " + std::to_string(rank_) + " was stopped in " + work.text_ + " (" +
                   work.what_.where + ")");
     }
-    std::lock_guard lock(work.mutex_);
-    work.what_.inputs.clear();
-    work.what_.outputs.clear();
-    work.copies_.clear();
-    work.error_ = error;
-    work.done_ = true;
-    work.changed_.notify_all();
+    work.finish(error);
 }
 
 // --- steps ---
@@ -249,7 +252,10 @@ void ProcessGroup::abort(const std::string& why) {
     if (!region_->broken.compare_exchange_strong(whole, 1)) return;
     copy_text(region_->why, sizeof(region_->why), why);
     region_->broken.store(2, std::memory_order_release);
-    for (int r = 0; r < size_; ++r) futex_wake(region_->ranks[r].step);
+    for (int r = 0; r < size_; ++r) {
+        futex_wake(region_->ranks[r].step);
+        futex_wake(region_->ranks[r].mail);
+    }
 }
 
 void ProcessGroup::raise_if_broken() const {

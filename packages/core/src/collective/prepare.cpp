@@ -115,4 +115,24 @@ void ProcessGroup::prepare(CollectiveWork& work) const {
     for (const Tensor& t : written) begin_write(who, t);
 }
 
+void ProcessGroup::prepare_message(CollectiveWork& work, const Tensor& tensor, int peer, int tag,
+                                   bool sends) const {
+    const char* who = sends ? "send" : "recv";
+    RL_CHECK(peer < size_ && (peer >= 0 || !sends), throw_value,
+             "%s: must be a rank from 0 to %d of the group, got %d", sends ? "send(dst)" : "recv(src)",
+             size_ - 1, peer);
+    check_tensor(who, tensor, !sends);
+    StagesOff plain(kAllStages);
+    Tensor t = tensor;
+    if (!t.is_contiguous()) {
+        t = sends ? ops::contiguous(t) : make_tensor(t.sizes(), t.dtype());
+        if (!sends) work.copies_.emplace_back(tensor, t);
+    }
+    work.what_.inputs = {t};
+    work.text_ = std::string(who) + " of " + describe(work.what_.inputs) + (sends ? " to " : " from ") +
+                 (peer < 0 ? "any rank" : "rank " + std::to_string(peer)) + " with tag " +
+                 std::to_string(tag);
+    if (!sends) begin_write(who, tensor);
+}
+
 }  // namespace rushlight

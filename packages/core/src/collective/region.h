@@ -21,10 +21,18 @@ namespace rushlight {
 // A rank that waits sleeps in short turns, and looks between them whether the ranks that it waits for still live: they left
 // their process's number and the time of its start, by which a process that got the same number later is told apart. Nothing
 // of this needs a descriptor, and a child that was forked does not count as its parent.
+//
+// Note [Messages]
+// Messages from one rank to another are a stream of bytes: for each message a header and its elements. The stream goes through
+// a ring in the file, one for each pair and direction, of which the sender alone counts what was written, and the receiver
+// what was read. A thread of each rank moves bytes in both directions while messages are under way, as far as rings have room,
+// so that two ranks which send to one another both go on. It sleeps on its rank's `mail`, which the others count up after they
+// have moved something. A message that is read before a receive with its tag is there is kept in memory of the receiver.
 
 constexpr int kMaxRanks = 256;
 constexpr int64_t kChunk = 256 << 10;  // bytes of a buffer: two ranks' buffers stay in the cache of a core
 constexpr int kTextBytes = 512;
+constexpr int64_t kRing = 128 << 10;  // bytes; pages that no message has used take no memory
 
 enum class RankState : uint32_t { Absent, Joined, Left };
 
@@ -34,6 +42,8 @@ struct alignas(128) RankSlot {
     std::atomic<RankState> state;
     int32_t process;
     uint64_t started;
+    std::atomic<uint32_t> mail;  // futex
+    std::atomic<uint32_t> awaits_mail;
 };
 
 struct alignas(128) StepText {
@@ -41,11 +51,17 @@ struct alignas(128) StepText {
     char where[kTextBytes / 2];
 };
 
+struct alignas(128) Ring {
+    std::atomic<uint64_t> written;  // bytes, since the group was made
+    alignas(128) std::atomic<uint64_t> read;
+    alignas(128) char bytes[kRing];
+};
+
 struct alignas(4096) CollectiveRegion {
     std::atomic<uint32_t> broken;  // 0: no, 1: the text is being written, 2: yes
     char why[2 * kTextBytes];
     RankSlot ranks[kMaxRanks];
-    // Followed by two texts and two buffers for each rank.
+    // Followed by two texts and two buffers for each rank, and a ring for each pair of ranks in each direction.
 
     StepText& text(int rank, uint32_t step) {
         return reinterpret_cast<StepText*>(this + 1)[2 * rank + static_cast<int>(step % 2)];
@@ -53,6 +69,14 @@ struct alignas(4096) CollectiveRegion {
     char* buffer(int size, int rank, uint32_t step) {
         return reinterpret_cast<char*>(this + 1) + static_cast<int64_t>(sizeof(StepText)) * 2 * size +
                kChunk * (2 * rank + static_cast<int>(step % 2));
+    }
+    Ring& ring(int size, int from, int to) {
+        return reinterpret_cast<Ring*>(buffer(size, size, 0))[from * size + to];
+    }
+    static size_t bytes(int size) {
+        const auto n = static_cast<size_t>(size);
+        return sizeof(CollectiveRegion) + n * 2 * (sizeof(StepText) + static_cast<size_t>(kChunk)) +
+               n * n * sizeof(Ring);
     }
 };
 

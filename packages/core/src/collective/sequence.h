@@ -40,6 +40,18 @@ class Sequence {
         });
     }
 
+    // Calls a function with each part of a range, and its size.
+    template <class F>
+    void walk(int64_t offset, int64_t n, F f) {
+        while (n > 0) {
+            const Part& p = seek(offset);
+            const int64_t bytes = std::min(n, p.start + p.bytes - offset);
+            f(p.data + (offset - p.start), bytes);
+            offset += bytes;
+            n -= bytes;
+        }
+    }
+
   private:
     struct Part {
         char* data;
@@ -50,16 +62,6 @@ class Sequence {
         if (at_ >= parts_.size() || offset < parts_[at_].start) at_ = 0;
         while (offset >= parts_[at_].start + parts_[at_].bytes) ++at_;
         return parts_[at_];
-    }
-    template <class F>
-    void walk(int64_t offset, int64_t n, F f) {
-        while (n > 0) {
-            const Part& p = seek(offset);
-            const int64_t bytes = std::min(n, p.start + p.bytes - offset);
-            f(p.data + (offset - p.start), bytes);
-            offset += bytes;
-            n -= bytes;
-        }
     }
     std::vector<Part> parts_;
     size_t at_ = 0;

@@ -94,6 +94,30 @@ PyObject* collective(PyObject*, PyObject* args) {
     return to_capsule(std::move(work), kWork);
     RL_PY_CATCH
 }
+// _message(group, sends, tensor, peer, tag, where) -> work
+PyObject* message(PyObject*, PyObject* args) {
+    PyObject *capsule, *tensor;
+    const char* where;
+    int sends, peer, tag;
+    if (!PyArg_ParseTuple(args, "OpOiis:_message", &capsule, &sends, &tensor, &peer, &tag, &where))
+        return nullptr;
+    RL_PY_TRY
+    Group group = from_capsule<Group>(capsule, kGroup);
+    RL_CHECK(is_tensor(tensor), throw_type, "messages need a tensor, got %s", Py_TYPE(tensor)->tp_name);
+    Tensor t = unwrap(tensor);
+    Work work;
+    {
+        WithoutGil nogil;
+        work = sends ? group->send(t, peer, tag, where) : group->receive(t, peer, tag, where);
+    }
+    return to_capsule(std::move(work), kWork);
+    RL_PY_CATCH
+}
+// _work_source(work) -> rank
+PyObject* work_source(PyObject*, PyObject* capsule) {
+    RL_PY_TRY return PyLong_FromLong(from_capsule<Work>(capsule, kWork)->source());
+    RL_PY_CATCH
+}
 // _wait_work(work, seconds) -> bool
 PyObject* wait_work(PyObject*, PyObject* args) {
     PyObject* capsule;
@@ -149,6 +173,8 @@ PyObject* set_timeout(PyObject*, PyObject* args) {
 PyMethodDef functions[] = {{"_group_bytes", group_bytes, METH_O, nullptr},
                            {"_new_group", new_group, METH_VARARGS, nullptr},
                            {"_collective", collective, METH_VARARGS, nullptr},
+                           {"_message", message, METH_VARARGS, nullptr},
+                           {"_work_source", work_source, METH_O, nullptr},
                            {"_wait_work", wait_work, METH_VARARGS, nullptr},
                            {"_work_done", work_done, METH_O, nullptr},
                            {"_work_failed", work_failed, METH_O, nullptr},

@@ -13,6 +13,8 @@ that ends makes the others raise. Values are combined in the order of the ranks,
 from .collectives import *  # noqa: F403
 from .collectives import __all__ as _collectives
 from .group import ProcessGroup, ReduceOp, Work
+from .messages import *  # noqa: F403
+from .messages import __all__ as _messages
 from .stores import DistStoreError, FileStore, HashStore, PrefixStore, Store, TCPStore
 from .world import (
     Backend,
@@ -38,6 +40,7 @@ def is_available() -> bool:
 
 __all__ = [
     *_collectives,
+    *_messages,
     "Backend",
     "DistStoreError",
     "FileStore",

@@ -5,44 +5,43 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any, NoReturn
+from typing import Any
 
 from rushlight_core import Tensor
+from rushlight_core.futures import Future, collect_all
 
 from .group import ProcessGroup, ReduceOp, Work
 from .world import GroupMember, get_group_rank, resolve
 
 __all__ = [
     "all_gather",
+    "all_gather_coalesced",
     "all_gather_into_tensor",
     "all_gather_object",
+    "all_gather_single",
     "all_reduce",
+    "all_reduce_coalesced",
     "all_to_all",
     "all_to_all_single",
     "barrier",
-    "batch_isend_irecv",
     "broadcast",
     "broadcast_object_list",
     "gather",
     "gather_object",
-    "irecv",
-    "isend",
     "monitored_barrier",
-    "recv",
-    "recv_object_list",
     "reduce",
     "reduce_scatter",
+    "reduce_scatter_single",
     "reduce_scatter_tensor",
     "scatter",
     "scatter_object_list",
-    "send",
-    "send_object_list",
 ]
 
 Group = Any  # ProcessGroup, GroupMember.NON_GROUP_MEMBER or None
 
 
-def _member(group: Group, function: str) -> ProcessGroup | None:
+def find_member(group: Group, function: str) -> ProcessGroup | None:
+    """Return a group, or warn and return None if this process is not in it."""
     if group is GroupMember.NON_GROUP_MEMBER:
         warnings.warn(
             f"{function}(group): this rank is not in the group, so the call does nothing", stacklevel=3
@@ -68,16 +67,18 @@ def _root(group: Group, member: ProcessGroup, given: int | None, in_group: int |
     return get_group_rank(member, 0 if given is None else given)
 
 
-def _tensor(value: Any, function: str, argument: str) -> Tensor:
+def check_tensor(value: Any, function: str, argument: str) -> Tensor:
+    """Return a tensor. Raises TypeError for other objects."""
     if not isinstance(value, Tensor):
         raise TypeError(f"{function}({argument}): must be a Tensor, got {type(value).__name__}")
     return value
 
 
-def _tensors(values: Any, function: str, argument: str) -> list[Tensor]:
+def check_tensors(values: Any, function: str, argument: str) -> list[Tensor]:
+    """Return a list of tensors. Raises TypeError for other objects."""
     if not isinstance(values, (list, tuple)):
         raise TypeError(f"{function}({argument}): must be a list of tensors, got {type(values).__name__}")
-    return [_tensor(value, function, argument) for value in values]
+    return [check_tensor(value, function, argument) for value in values]
 
 
 def _pieces(tensor: Tensor, size: int, function: str, argument: str) -> list[Tensor]:
@@ -118,11 +119,30 @@ def all_reduce(
         async_op: whether to return a `Work` at once instead of waiting.
 
     Raises RuntimeError if ranks disagree, if one of them ends, and after the timeout of the group."""
-    if (member := _member(group, "all_reduce")) is None:
+    if (member := find_member(group, "all_reduce")) is None:
         return None
     return _run(
-        member, "all_reduce", async_op, [_tensor(tensor, "all_reduce", "tensor")], op=_op(op, "all_reduce")
+        member,
+        "all_reduce",
+        async_op,
+        [check_tensor(tensor, "all_reduce", "tensor")],
+        op=_op(op, "all_reduce"),
     )
+
+
+def all_reduce_coalesced(
+    tensors: list[Tensor] | Tensor, op: ReduceOp = ReduceOp.SUM, group: Group = None, async_op: bool = False
+) -> Future[list[Tensor]] | None:
+    """Replace several tensors of one dtype on every rank by their reductions over all ranks, in one collective.
+
+    With `async_op`, return a future of the tensors. Errors are those of `all_reduce`; ranks that pass different numbers of
+    tensors, or other sizes, raise."""
+    name = "all_reduce_coalesced"
+    listed = [tensors] if isinstance(tensors, Tensor) else check_tensors(tensors, name, "tensors")
+    if (member := find_member(group, name)) is None:
+        return None
+    work = member.run("all_reduce", listed, op=_op(op, name), async_op=async_op)
+    return work.get_future() if async_op else None
 
 
 def reduce(
@@ -134,11 +154,16 @@ def reduce(
     group_dst: int | None = None,
 ) -> Work | None:
     """Replace a tensor on rank `dst` by its reduction over all ranks. Other ranks' tensors stay as they are."""
-    if (member := _member(group, "reduce")) is None:
+    if (member := find_member(group, "reduce")) is None:
         return None
     root = _root(group, member, dst, group_dst, "dst")
     return _run(
-        member, "reduce", async_op, [_tensor(tensor, "reduce", "tensor")], op=_op(op, "reduce"), root=root
+        member,
+        "reduce",
+        async_op,
+        [check_tensor(tensor, "reduce", "tensor")],
+        op=_op(op, "reduce"),
+        root=root,
     )
 
 
@@ -150,31 +175,91 @@ def broadcast(
     group_src: int | None = None,
 ) -> Work | None:
     """Replace a tensor on every rank by that of rank `src`."""
-    if (member := _member(group, "broadcast")) is None:
+    if (member := find_member(group, "broadcast")) is None:
         return None
     root = _root(group, member, src, group_src, "src")
-    return _run(member, "broadcast", async_op, [_tensor(tensor, "broadcast", "tensor")], root=root)
+    return _run(member, "broadcast", async_op, [check_tensor(tensor, "broadcast", "tensor")], root=root)
 
 
 def all_gather(
     tensor_list: list[Tensor], tensor: Tensor, group: Group = None, async_op: bool = False
 ) -> Work | None:
     """Write the tensors of all ranks to a list of tensors, one for each rank."""
-    if (member := _member(group, "all_gather")) is None:
+    if (member := find_member(group, "all_gather")) is None:
         return None
-    outputs = _tensors(tensor_list, "all_gather", "tensor_list")
-    return _run(member, "all_gather", async_op, [_tensor(tensor, "all_gather", "tensor")], outputs)
+    outputs = check_tensors(tensor_list, "all_gather", "tensor_list")
+    return _run(member, "all_gather", async_op, [check_tensor(tensor, "all_gather", "tensor")], outputs)
+
+
+def all_gather_single(
+    output_tensor: Tensor, input_tensor: Tensor, group: Group = None, async_op: bool = False
+) -> Work | None:
+    """Write the tensors of all ranks one after the other to a contiguous tensor.
+
+    Arguments:
+        output_tensor: has as many elements as the tensors of all ranks, for example shape `(size * N, *)` or `(size, N, *)`.
+        input_tensor: of shape `(N, *)`, the same on all ranks.
+        group: a group; None selects the group of all processes.
+        async_op: whether to return a `Work` at once instead of waiting.
+
+    Raises ValueError if the sizes do not fit; other errors are those of `all_reduce`."""
+    return _gather_single(output_tensor, input_tensor, group, async_op, "all_gather_single")
 
 
 def all_gather_into_tensor(
     output_tensor: Tensor, input_tensor: Tensor, group: Group = None, async_op: bool = False
 ) -> Work | None:
-    """Write the tensors of all ranks one after the other to a contiguous tensor."""
-    name = "all_gather_into_tensor"
-    if (member := _member(group, name)) is None:
+    """Write the tensors of all ranks one after the other to a contiguous tensor; the older name of `all_gather_single`."""
+    return _gather_single(output_tensor, input_tensor, group, async_op, "all_gather_into_tensor")
+
+
+def _gather_single(output: Any, input: Any, group: Group, async_op: bool, name: str) -> Work | None:
+    if (member := find_member(group, name)) is None:
         return None
-    outputs = _pieces(_tensor(output_tensor, name, "output_tensor"), member.size(), name, "output_tensor")
-    return _run(member, "all_gather", async_op, [_tensor(input_tensor, name, "input_tensor")], outputs)
+    outputs = _pieces(check_tensor(output, name, "output_tensor"), member.size(), name, "output_tensor")
+    return _run(member, "all_gather", async_op, [check_tensor(input, name, "input_tensor")], outputs)
+
+
+def all_gather_coalesced(
+    output_tensor_lists: list[list[Tensor]],
+    input_tensor_list: list[Tensor],
+    group: Group = None,
+    async_op: bool = False,
+) -> Future[list[Tensor]] | None:
+    """Write the lists of tensors of all ranks to lists of tensors, one list for each rank.
+
+    With `async_op`, return a future of all outputs. Raises ValueError if there is not one list for each rank, with as many
+    tensors as `input_tensor_list`."""
+    name = "all_gather_coalesced"
+    if (member := find_member(group, name)) is None:
+        return None
+    inputs = check_tensors(input_tensor_list, name, "input_tensor_list")
+    if not isinstance(output_tensor_lists, list):
+        raise TypeError(
+            f"{name}(output_tensor_lists): must be a list, got {type(output_tensor_lists).__name__}"
+        )
+    outputs = [check_tensors(part, name, "output_tensor_lists") for part in output_tensor_lists]
+    if len(outputs) != member.size() or any(len(part) != len(inputs) for part in outputs):
+        raise ValueError(
+            f"{name}(output_tensor_lists): must have {member.size()} lists of {len(inputs)} tensors,"
+            f" got lists of {[len(part) for part in outputs]}"
+        )
+    works = [
+        member.run("all_gather", [tensor], [part[i] for part in outputs], async_op=True)
+        for i, tensor in enumerate(inputs)
+    ]
+    if async_op:
+        written = [tensor for part in outputs for tensor in part]
+        return collect_all([work.get_future() for work in works]).then(lambda all_: _outputs(all_, written))
+    for work in works:
+        work.wait()
+    return None
+
+
+def _outputs(futures: Future[list[Future[Any]]], written: list[Tensor]) -> list[Tensor]:
+    for future in futures.wait():
+        future.wait()  # raises what the collective raised
+    return written
 
 
 def gather(
@@ -186,12 +271,12 @@ def gather(
     group_dst: int | None = None,
 ) -> Work | None:
     """Write the tensors of all ranks to a list of tensors on rank `dst`, which alone passes the list."""
-    if (member := _member(group, "gather")) is None:
+    if (member := find_member(group, "gather")) is None:
         return None
     root = _root(group, member, dst, group_dst, "dst")
     _only_at_root(member, root, gather_list, "gather", "gather_list", "destination")
-    outputs = _tensors(gather_list or [], "gather", "gather_list")
-    return _run(member, "gather", async_op, [_tensor(tensor, "gather", "tensor")], outputs, root=root)
+    outputs = check_tensors(gather_list or [], "gather", "gather_list")
+    return _run(member, "gather", async_op, [check_tensor(tensor, "gather", "tensor")], outputs, root=root)
 
 
 def _only_at_root(
@@ -213,12 +298,12 @@ def scatter(
     group_src: int | None = None,
 ) -> Work | None:
     """Write to a tensor on each rank the one that rank `src` has for it in a list, which it alone passes."""
-    if (member := _member(group, "scatter")) is None:
+    if (member := find_member(group, "scatter")) is None:
         return None
     root = _root(group, member, src, group_src, "src")
     _only_at_root(member, root, scatter_list, "scatter", "scatter_list", "source")
-    inputs = _tensors(scatter_list or [], "scatter", "scatter_list")
-    return _run(member, "scatter", async_op, inputs, [_tensor(tensor, "scatter", "tensor")], root=root)
+    inputs = check_tensors(scatter_list or [], "scatter", "scatter_list")
+    return _run(member, "scatter", async_op, inputs, [check_tensor(tensor, "scatter", "tensor")], root=root)
 
 
 def reduce_scatter(
@@ -230,24 +315,41 @@ def reduce_scatter(
 ) -> Work | None:
     """Reduce the tensors of a list over all ranks, and write to `output` the one with this rank's number."""
     name = "reduce_scatter"
-    if (member := _member(group, name)) is None:
+    if (member := find_member(group, name)) is None:
         return None
-    inputs = _tensors(input_list, name, "input_list")
-    return _run(member, name, async_op, inputs, [_tensor(output, name, "output")], op=_op(op, name))
+    inputs = check_tensors(input_list, name, "input_list")
+    return _run(member, name, async_op, inputs, [check_tensor(output, name, "output")], op=_op(op, name))
+
+
+def reduce_scatter_single(
+    output: Tensor, input: Tensor, op: ReduceOp = ReduceOp.SUM, group: Group = None, async_op: bool = False
+) -> Work | None:
+    """Reduce a tensor over all ranks, and write this rank's part of it to `output`.
+
+    Arguments:
+        output: has `1 / size` of the elements of `input`, for example shape `(N, *)`.
+        input: of shape `(size * N, *)` or `(size, N, *)`, the same on all ranks.
+        op: the reduction.
+        group: a group; None selects the group of all processes.
+        async_op: whether to return a `Work` at once instead of waiting.
+
+    Raises ValueError if the sizes do not fit; other errors are those of `all_reduce`."""
+    return _scatter_single(output, input, op, group, async_op, "reduce_scatter_single")
 
 
 def reduce_scatter_tensor(
     output: Tensor, input: Tensor, op: ReduceOp = ReduceOp.SUM, group: Group = None, async_op: bool = False
 ) -> Work | None:
-    """Reduce a tensor over all ranks, and write this rank's part of it to `output`."""
-    name = "reduce_scatter_tensor"
-    if (member := _member(group, name)) is None:
+    """Reduce a tensor over all ranks, and write this rank's part to `output`; the older name of `reduce_scatter_single`."""
+    return _scatter_single(output, input, op, group, async_op, "reduce_scatter_tensor")
+
+
+def _scatter_single(output: Any, input: Any, op: Any, group: Group, async_op: bool, name: str) -> Work | None:
+    if (member := find_member(group, name)) is None:
         return None
-    whole = _tensor(input, name, "input").contiguous()
-    inputs = _pieces(whole, member.size(), name, "input")
-    return _run(
-        member, "reduce_scatter", async_op, inputs, [_tensor(output, name, "output")], op=_op(op, name)
-    )
+    inputs = _pieces(check_tensor(input, name, "input").contiguous(), member.size(), name, "input")
+    outputs = [check_tensor(output, name, "output")]
+    return _run(member, "reduce_scatter", async_op, inputs, outputs, op=_op(op, name))
 
 
 def all_to_all(
@@ -259,10 +361,10 @@ def all_to_all(
     """Send to each rank its tensor of a list, and write what the ranks sent to another list.
 
     All tensors must have the same number of elements."""
-    if (member := _member(group, "all_to_all")) is None:
+    if (member := find_member(group, "all_to_all")) is None:
         return None
-    inputs = _tensors(input_tensor_list, "all_to_all", "input_tensor_list")
-    outputs = _tensors(output_tensor_list, "all_to_all", "output_tensor_list")
+    inputs = check_tensors(input_tensor_list, "all_to_all", "input_tensor_list")
+    outputs = check_tensors(output_tensor_list, "all_to_all", "output_tensor_list")
     return _run(member, "all_to_all", async_op, inputs, outputs)
 
 
@@ -276,7 +378,7 @@ def all_to_all_single(
 ) -> Work | None:
     """Send to each rank an equal part of a tensor, and write what the ranks sent one after the other to `output`."""
     name = "all_to_all_single"
-    if (member := _member(group, name)) is None:
+    if (member := find_member(group, name)) is None:
         return None
     for argument, sizes in (
         ("output_split_sizes", output_split_sizes),
@@ -284,8 +386,8 @@ def all_to_all_single(
     ):
         if sizes and len(set(sizes)) > 1:
             raise NotImplementedError(f"{name}({argument}): parts of different sizes are not supported")
-    outputs = _pieces(_tensor(output, name, "output"), member.size(), name, "output")
-    inputs = _pieces(_tensor(input, name, "input").contiguous(), member.size(), name, "input")
+    outputs = _pieces(check_tensor(output, name, "output"), member.size(), name, "output")
+    inputs = _pieces(check_tensor(input, name, "input").contiguous(), member.size(), name, "input")
     return _run(member, "all_to_all", async_op, inputs, outputs)
 
 
@@ -301,7 +403,7 @@ def barrier(
     allowed together with `async_op`."""
     if device_ids is not None:
         raise RuntimeError("barrier(device_ids): the backend shm has no devices")
-    if (member := _member(group, "barrier")) is None:
+    if (member := find_member(group, "barrier")) is None:
         return None
     if timeout is None:
         return _run(member, "barrier", async_op)
@@ -317,7 +419,7 @@ def monitored_barrier(
     """Wait until every rank has called this. The error after the timeout names every rank that has not.
 
     `wait_all_ranks` has no effect: all missing ranks are named in any case."""
-    if (member := _member(group, "monitored_barrier")) is None:
+    if (member := find_member(group, "monitored_barrier")) is None:
         return
     work = member.run("barrier", label="monitored", async_op=True)
     work.wait(timeout)
@@ -331,8 +433,8 @@ def broadcast_object_list(
     group_src: int | None = None,
 ) -> None:
     """Replace the objects of a list by those of rank `src`, which are pickled. `device` must be None or the CPU."""
-    _on_cpu(device, "broadcast_object_list")
-    if (member := _member(group, "broadcast_object_list")) is None:
+    on_cpu(device, "broadcast_object_list")
+    if (member := find_member(group, "broadcast_object_list")) is None:
         return
     root = _root(group, member, src, group_src, "src")
     received = member.broadcast_object(list(object_list), root, f"broadcast_object_list[{len(object_list)}]")
@@ -340,14 +442,15 @@ def broadcast_object_list(
         object_list[:] = received
 
 
-def _on_cpu(device: Any, function: str) -> None:
+def on_cpu(device: Any, function: str) -> None:
+    """Raise ValueError for a device that is not the CPU."""
     if device is not None and str(device) != "cpu":
         raise ValueError(f"{function}(device): must be None or the CPU for the backend shm, got {device}")
 
 
 def all_gather_object(object_list: list[Any], obj: Any, group: Group = None) -> None:
     """Write the objects of all ranks, which are pickled, to a list with one place for each rank."""
-    if (member := _member(group, "all_gather_object")) is None:
+    if (member := find_member(group, "all_gather_object")) is None:
         return
     if len(object_list) != member.size():
         raise ValueError(
@@ -364,7 +467,7 @@ def gather_object(
     group_dst: int | None = None,
 ) -> None:
     """Write the objects of all ranks, which are pickled, to a list on rank `dst`, which alone passes the list."""
-    if (member := _member(group, "gather_object")) is None:
+    if (member := find_member(group, "gather_object")) is None:
         return
     root = _root(group, member, dst, group_dst, "dst")
     _only_at_root(member, root, object_gather_list, "gather_object", "object_gather_list", "destination")
@@ -385,7 +488,7 @@ def scatter_object_list(
     group_src: int | None = None,
 ) -> None:
     """Write to the first place of a list the object that rank `src` has for this rank; objects are pickled."""
-    if (member := _member(group, "scatter_object_list")) is None:
+    if (member := find_member(group, "scatter_object_list")) is None:
         return
     root = _root(group, member, src, group_src, "src")
     if not scatter_object_output_list:
@@ -397,45 +500,3 @@ def scatter_object_list(
         )
     received = member.broadcast_object(given, root, "scatter_object_list")
     scatter_object_output_list[0] = received[member.rank()]
-
-
-def _refuse(function: str) -> NoReturn:
-    raise NotImplementedError(
-        f"{function}(): messages between two ranks are not supported by the backend shm\n"
-        "Use a group of two ranks and broadcast(), or a rushlight.multiprocessing.Queue."
-    )
-
-
-def send(*args: Any, **kwargs: Any) -> NoReturn:
-    """Raise NotImplementedError: messages between two ranks are not supported."""
-    _refuse("send")
-
-
-def recv(*args: Any, **kwargs: Any) -> NoReturn:
-    """Raise NotImplementedError: messages between two ranks are not supported."""
-    _refuse("recv")
-
-
-def isend(*args: Any, **kwargs: Any) -> NoReturn:
-    """Raise NotImplementedError: messages between two ranks are not supported."""
-    _refuse("isend")
-
-
-def irecv(*args: Any, **kwargs: Any) -> NoReturn:
-    """Raise NotImplementedError: messages between two ranks are not supported."""
-    _refuse("irecv")
-
-
-def batch_isend_irecv(*args: Any, **kwargs: Any) -> NoReturn:
-    """Raise NotImplementedError: messages between two ranks are not supported."""
-    _refuse("batch_isend_irecv")
-
-
-def send_object_list(*args: Any, **kwargs: Any) -> NoReturn:
-    """Raise NotImplementedError: messages between two ranks are not supported."""
-    _refuse("send_object_list")
-
-
-def recv_object_list(*args: Any, **kwargs: Any) -> NoReturn:
-    """Raise NotImplementedError: messages between two ranks are not supported."""
-    _refuse("recv_object_list")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import sys
+import threading
 from collections.abc import Sequence
 from datetime import timedelta
 from enum import Enum
@@ -13,6 +14,7 @@ from typing import Any
 
 import rushlight_core as core
 from rushlight_core import _C, Tensor
+from rushlight_core.futures import Future
 
 from .stores import Store
 
@@ -39,7 +41,7 @@ class ReduceOp(Enum):
 
 
 class Work:
-    """A collective under way, as calls with `async_op=True` return it."""
+    """A collective or a message under way, as `isend`, `irecv` and calls with `async_op=True` return it."""
 
     def __init__(self, handle: Any, results: list[Tensor]) -> None:
         self._handle = handle
@@ -73,6 +75,32 @@ class Work:
     def result(self) -> list[Tensor]:
         """Return the tensors that the collective writes."""
         return self._results
+
+    def get_future(self) -> Future[list[Tensor]]:
+        """Return a future of `result()`, which holds the exception if the collective raises.
+
+        A thread waits for the end and sets the future. Callbacks of the future run in that thread."""
+        future: Future[list[Tensor]] = Future()
+
+        def wait() -> None:
+            try:
+                self.wait()
+            except Exception as error:
+                future.set_exception(error)
+            else:
+                future.set_result(self.result())
+
+        if self.is_completed():
+            wait()
+        else:
+            threading.Thread(target=wait, name="WorkFuture", daemon=True).start()
+        return future
+
+    def source_rank(self) -> int:
+        """Return the rank in the group from which a message came, or -1 before it has come."""
+        return _C._work_source(self._handle)
+
+    _source_rank = source_rank  # PyTorch's name in Python
 
 
 def _machine() -> str:
@@ -163,6 +191,26 @@ class ProcessGroup:
             self._handle, kind, op, root, list(inputs), list(outputs), label, _where(), async_op
         )
         return Work(handle, list(outputs) or list(inputs))
+
+    def send(self, tensors: list[Tensor], dstRank: int, tag: int) -> Work:
+        """Begin to send a tensor, in a list, to a rank of the group."""
+        return self._message(True, tensors, dstRank, tag)
+
+    def recv(self, tensors: list[Tensor], srcRank: int, tag: int) -> Work:
+        """Begin to receive a tensor, in a list, from a rank of the group."""
+        if srcRank < 0:
+            raise ValueError(f"ProcessGroup.recv(srcRank): must be a rank of the group, got {srcRank}")
+        return self._message(False, tensors, srcRank, tag)
+
+    def recv_anysource(self, tensors: list[Tensor], tag: int) -> Work:
+        """Begin to receive a tensor, in a list, from any rank of the group."""
+        return self._message(False, tensors, -1, tag)
+
+    def _message(self, sends: bool, tensors: list[Tensor], peer: int, tag: int) -> Work:
+        if len(tensors) != 1:
+            raise ValueError(f"ProcessGroup: a message has one tensor, got {len(tensors)}")
+        handle = _C._message(self._handle, sends, tensors[0], peer, tag, _where())
+        return Work(handle, [] if sends else list(tensors))
 
     # The seam: rushlight_core.seams.collectives.Group.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import rushlight_core as core
 from rushlight_core import Tensor
@@ -181,6 +181,31 @@ class DistributedDataParallel(Module):
             yield
         finally:
             self.require_backward_grad_sync = before
+
+    def join(
+        self,
+        divide_by_initial_world_size: bool = True,
+        enable: bool = True,
+        throw_on_early_termination: bool = False,
+    ) -> AbstractContextManager[None]:
+        """Return a context for ranks with different numbers of batches, which is not supported.
+
+        Raises NotImplementedError unless `enable` is false; the context then does nothing, as in PyTorch."""
+        if not enable:
+            return nullcontext()
+        raise NotImplementedError(
+            "DistributedDataParallel.join(): ranks with different numbers of batches are not supported\n"
+            "hint: DistributedSampler gives every rank the same number of samples; all ranks raise if one ends early"
+        )
+
+    def register_comm_hook(self, state: object, hook: Callable[..., Any]) -> None:
+        """Raise NotImplementedError: gradients are summed in place, without buckets that a hook could be given."""
+        if not callable(hook):
+            raise TypeError("Communication hook must be callable.")
+        raise NotImplementedError(
+            f"DistributedDataParallel.register_comm_hook(hook): {getattr(hook, '__name__', hook)!s} is not called, since "
+            "gradients are summed in place\nhint: use no_sync() and reduce gradients after backward() with torch.distributed"
+        )
 
 
 def _compare(group: Any, parameters: Mapping[str, Tensor], buffers: Mapping[str, Tensor]) -> None:

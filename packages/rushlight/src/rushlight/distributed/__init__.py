@@ -11,12 +11,10 @@ from typing import Any
 
 import rushlight_multiprocessing.distributed as _package
 from rushlight.distributed._absent import HINT as _HINT
-from rushlight.distributed._absent import Absent as _Absent
 from rushlight_multiprocessing.distributed import *  # noqa: F403
 
 __all__ = [
     *_package.__all__,
-    "P2POp",
     "is_gloo_available",
     "is_mpi_available",
     "is_nccl_available",
@@ -43,10 +41,6 @@ is_nccl_available: Callable[[], bool] = _is_there
 is_gloo_available: Callable[[], bool] = _is_there
 is_ucc_available: Callable[[], bool] = _is_there
 is_xccl_available: Callable[[], bool] = _is_there
-
-
-class P2POp(_Absent):
-    """A message to another process: none can be made."""
 
 
 def __getattr__(name: str) -> Any:

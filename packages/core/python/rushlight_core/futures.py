@@ -1,0 +1,112 @@
+"""Futures, which hold results that another thread sets."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar, cast
+
+__all__ = ["Future", "collect_all", "wait_all"]
+
+T = TypeVar("T")
+S = TypeVar("S")
+
+
+class Future(Generic[T]):
+    """A result that another thread sets.
+
+    Args:
+        devices: ignored; exists for compatibility with PyTorch.
+    """
+
+    def __init__(self, *, devices: Any = None) -> None:
+        self._ready = threading.Event()
+        self._lock = threading.Lock()
+        self._value: T | None = None
+        self._error: BaseException | None = None
+        self._callbacks: list[Callable[[], None]] = []
+
+    def done(self) -> bool:
+        """Return whether the future has a result or an exception."""
+        return self._ready.is_set()
+
+    def wait(self) -> T:
+        """Wait for the result and return it. Raises the exception if the future has one."""
+        self._ready.wait()
+        if self._error is not None:
+            raise self._error
+        return cast(T, self._value)
+
+    value = wait
+
+    def _set(self, value: T | None, error: BaseException | None) -> None:
+        with self._lock:
+            if self._ready.is_set():
+                raise RuntimeError("Future: the result is already set")
+            self._value, self._error = value, error
+            callbacks, self._callbacks = self._callbacks, []
+            self._ready.set()
+        for callback in callbacks:
+            callback()
+
+    def set_result(self, result: T) -> None:
+        """Set the result. Raises RuntimeError if the future already has a result or an exception."""
+        self._set(result, None)
+
+    def set_exception(self, result: BaseException) -> None:
+        """Set the exception that `wait` raises. Raises RuntimeError if a result is already set."""
+        if not isinstance(result, Exception):
+            raise TypeError(
+                f"Future.set_exception(result): must be an Exception, not {type(result).__name__}"
+            )
+        self._set(None, result)
+
+    def _when_done(self, callback: Callable[[], None]) -> None:
+        with self._lock:
+            if not self._ready.is_set():
+                self._callbacks.append(callback)
+                return
+        callback()
+
+    def add_done_callback(self, callback: Callable[[Future[T]], None]) -> None:
+        """Call `callback(self)` when the future completes, in the thread that sets it, or now if it has completed."""
+        self._when_done(lambda: callback(self))
+
+    def then(self, callback: Callable[[Future[T]], S]) -> Future[S]:
+        """Return a future that holds the result of `callback(self)`, which is called when this one completes."""
+        following: Future[S] = Future()
+
+        def run() -> None:
+            try:
+                made = callback(self)
+            except Exception as error:
+                following.set_exception(error)
+            else:
+                following.set_result(made)
+
+        self._when_done(run)
+        return following
+
+
+def collect_all(futures: Sequence[Future[Any]]) -> Future[list[Future[Any]]]:
+    """Return a future that completes when all of `futures` have. Its result is the list of futures."""
+    whole: Future[list[Future[Any]]] = Future()
+    rest, lock = [len(futures)], threading.Lock()
+
+    def one_less(_: Any) -> None:
+        with lock:
+            rest[0] -= 1
+            last = not rest[0]
+        if last:
+            whole.set_result(list(futures))
+
+    if not futures:
+        whole.set_result([])
+    for future in futures:
+        future.add_done_callback(one_less)
+    return whole
+
+
+def wait_all(futures: Sequence[Future[Any]]) -> list[Any]:
+    """Return the results, when all are there. Raises the first exception among them."""
+    return [future.wait() for future in futures]

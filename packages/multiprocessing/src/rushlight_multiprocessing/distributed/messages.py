@@ -1,0 +1,260 @@
+"""Messages between two ranks, by PyTorch's names."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import rushlight_core as core
+from rushlight_core import Tensor
+
+from .collectives import check_tensor, find_member, on_cpu
+from .group import ProcessGroup, Work
+from .world import get_global_rank, get_group_rank, resolve
+
+__all__ = [
+    "P2POp",
+    "batch_isend_irecv",
+    "irecv",
+    "isend",
+    "recv",
+    "recv_object_list",
+    "send",
+    "send_object_list",
+]
+
+Group = Any  # ProcessGroup, GroupMember.NON_GROUP_MEMBER or None
+
+
+def isend(
+    tensor: Tensor,
+    dst: int | None = None,
+    group: Group = None,
+    tag: int = 0,
+    group_dst: int | None = None,
+) -> Work | None:
+    """Begin to send a tensor to another process, or to this one.
+
+    The send has ended when what is left of the tensor fits into the memory of the group; the tensor may then be changed.
+
+    Arguments:
+        tensor: of the same dtype and number of elements as the tensor of the matching `irecv`.
+        dst: the destination's rank in the group of all processes.
+        group: a group; None selects the group of all processes.
+        tag: an integer. Messages between two ranks with the same tag are received in the order in which they are sent.
+        group_dst: the destination's rank in `group`, in place of `dst`.
+
+    Return a `Work`, or None if this process is not in the group. Raises ValueError for bad ranks. `Work.wait` raises
+    RuntimeError if the other rank ends, and after the timeout of the group."""
+    if (member := find_member(group, "isend")) is None:
+        return None
+    check_tensor(tensor, "isend", "tensor")
+    return member.send([tensor], _peer(member, dst, group_dst, "isend", "dst"), tag)
+
+
+def irecv(
+    tensor: Tensor,
+    src: int | None = None,
+    group: Group = None,
+    tag: int = 0,
+    group_src: int | None = None,
+) -> Work | None:
+    """Begin to receive a tensor from another process, or from this one.
+
+    Arguments:
+        tensor: of the same dtype and number of elements as the tensor that is sent; written in place.
+        src: the source's rank in the group of all processes; None, with `group_src` None too, receives from any rank.
+        group: a group; None selects the group of all processes.
+        tag: the tag of the message.
+        group_src: the source's rank in `group`, in place of `src`.
+
+    Return a `Work`, or None if this process is not in the group. `Work.wait` raises RuntimeError if the message has another
+    dtype or size, with the lines of both calls; if the other rank ends; and after the timeout of the group."""
+    if (member := find_member(group, "irecv")) is None:
+        return None
+    check_tensor(tensor, "irecv", "tensor")
+    if src is None and group_src is None:
+        return member.recv_anysource([tensor], tag)
+    return member.recv([tensor], _peer(member, src, group_src, "irecv", "src"), tag)
+
+
+def send(
+    tensor: Tensor,
+    dst: int | None = None,
+    group: Group = None,
+    tag: int = 0,
+    group_dst: int | None = None,
+) -> None:
+    """Send a tensor to another process, and wait until the tensor may be changed; see `isend`.
+
+    Raises ValueError if the destination is this process."""
+    if (member := find_member(group, "send")) is None:
+        return
+    peer = _peer(member, dst, group_dst, "send", "dst")
+    _check_other(member, peer, "destination")
+    check_tensor(tensor, "send", "tensor")
+    member.send([tensor], peer, tag).wait()
+
+
+def recv(
+    tensor: Tensor,
+    src: int | None = None,
+    group: Group = None,
+    tag: int = 0,
+    group_src: int | None = None,
+) -> int:
+    """Receive a tensor from another process; see `irecv`.
+
+    Return the sender's rank in the group of all processes, or -1 if this process is not in the group."""
+    if (member := find_member(group, "recv")) is None:
+        return -1
+    work = irecv(tensor, src, group, tag, group_src)
+    assert work is not None
+    work.wait()
+    if src is None and group_src is None:
+        _check_other(member, work.source_rank(), "source")
+    return get_global_rank(member, work.source_rank())
+
+
+class P2POp:
+    """A message for `batch_isend_irecv`.
+
+    Arguments:
+        op: `isend` or `irecv`.
+        tensor: the tensor to send, or to write.
+        peer: the other process's rank in the group of all processes.
+        group: a group; None selects the group of all processes.
+        tag: the tag of the message.
+        group_peer: the other process's rank in `group`, in place of `peer`.
+
+    Raises ValueError if `op` is another function or there is no such rank, and TypeError if `tensor` is no tensor."""
+
+    def __init__(
+        self,
+        op: Callable[..., Work | None],
+        tensor: Tensor,
+        peer: int | None = None,
+        group: Group = None,
+        tag: int = 0,
+        group_peer: int | None = None,
+    ) -> None:
+        if op not in (isend, irecv):
+            raise ValueError(f"P2POp(op): must be isend or irecv of torch.distributed, got {op!r}")
+        check_tensor(tensor, "P2POp", "tensor")
+        self.op: Callable[..., Work | None] = op
+        self.tensor: Tensor = tensor
+        self.group: ProcessGroup = resolve(group)
+        self.group_peer: int = _peer(self.group, peer, group_peer, "P2POp", "peer")
+        self.peer: int = get_global_rank(self.group, self.group_peer)
+        self.tag: int = tag
+
+    def __repr__(self) -> str:
+        ends = (self.group.rank(), self.group_peer)
+        src, dst = ends if self.op is isend else ends[::-1]
+        return (
+            f"P2POp({self.op.__name__} pg={self.group.group_name}, group_src={src}, group_dst={dst},  "
+            f"{self.tensor.shape}, {self.tensor.dtype})"
+        )
+
+
+def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
+    """Begin several messages, and return a `Work` for each.
+
+    The order of sends and receives in the list has no effect, except between messages of the same two ranks, direction and
+    tag.
+
+    Example:
+        >>> ops = [dist.P2POp(dist.isend, mine, following), dist.P2POp(dist.irecv, theirs, previous)]
+        >>> for work in dist.batch_isend_irecv(ops):
+        ...     work.wait()
+
+    Raises ValueError if the list is empty, has other objects than `P2POp`, or messages of several groups."""
+    if not isinstance(p2p_op_list, list) or not all(isinstance(op, P2POp) for op in p2p_op_list):
+        raise ValueError("batch_isend_irecv(p2p_op_list): must be a list of P2POp")
+    if not p2p_op_list:
+        raise ValueError("batch_isend_irecv(p2p_op_list): must have at least one P2POp")
+    if any(op.group is not p2p_op_list[0].group for op in p2p_op_list):
+        raise ValueError("batch_isend_irecv(p2p_op_list): all messages must use the same group")
+    works = []
+    for op in p2p_op_list:
+        ends = {"group_dst" if op.op is isend else "group_src": op.group_peer}
+        work = op.op(op.tensor, group=op.group, tag=op.tag, **ends)
+        assert work is not None
+        works.append(work)
+    return works
+
+
+def send_object_list(
+    object_list: list[Any],
+    dst: int | None = None,
+    group: Group = None,
+    device: Any = None,
+    group_dst: int | None = None,
+    use_batch: bool = False,
+) -> None:
+    """Send the objects of a list, which are pickled, to another process.
+
+    `device` must be None or the CPU. `use_batch` has no effect: there are no communicators to choose between."""
+    on_cpu(device, "send_object_list")
+    if (member := find_member(group, "send_object_list")) is None:
+        return
+    peer = _peer(member, dst, group_dst, "send_object_list", "dst")
+    _check_other(member, peer, "destination")
+    if not object_list:
+        raise ValueError("send_object_list(object_list): must have at least one object")
+    pickled = [pickle.dumps(value) for value in object_list]
+    sizes = core.tensor([len(data) for data in pickled])
+    member.send([sizes], peer, 0).wait()
+    member.send([core.frombuffer(bytearray(b"".join(pickled)), dtype=core.uint8)], peer, 0).wait()
+
+
+def recv_object_list(
+    object_list: list[Any],
+    src: int | None = None,
+    group: Group = None,
+    device: Any = None,
+    group_src: int | None = None,
+    use_batch: bool = False,
+) -> int:
+    """Replace the objects of a list by those that another process sends with `send_object_list`.
+
+    The list must have as many places as there are objects. Return the sender's rank in the group of all processes, or -1 if
+    this process is not in the group. `device` must be None or the CPU, and `use_batch` has no effect."""
+    on_cpu(device, "recv_object_list")
+    if (member := find_member(group, "recv_object_list")) is None:
+        return -1
+    sizes = core.empty(len(object_list), dtype=core.int64)
+    if src is None and group_src is None:
+        first = member.recv_anysource([sizes], 0)
+    else:
+        peer = _peer(member, src, group_src, "recv_object_list", "src")
+        _check_other(member, peer, "source")
+        first = member.recv([sizes], peer, 0)
+    first.wait()
+    data = core.empty(int(sizes.sum().item()), dtype=core.uint8)
+    member.recv([data], first.source_rank(), 0).wait()
+    whole = memoryview(data.numpy())
+    at = 0
+    for place, size in enumerate(sizes.tolist()):
+        object_list[place] = pickle.loads(whole[at : at + size])
+        at += size
+    return get_global_rank(member, first.source_rank())
+
+
+def _peer(member: ProcessGroup, given: int | None, in_group: int | None, function: str, name: str) -> int:
+    """Return a rank of the group, from the argument `name` or from its form `group_<name>`."""
+    if (given is None) == (in_group is None):
+        raise ValueError(f"{function}(): exactly one of {name} and group_{name} must be passed")
+    if given is not None:
+        return get_group_rank(member, given)
+    assert in_group is not None
+    get_global_rank(member, in_group)
+    return in_group
+
+
+def _check_other(member: ProcessGroup, peer: int, what: str) -> None:
+    if peer == member.rank():
+        raise ValueError(
+            f"Invalid {what} rank: {what} rank should not be the same as the rank of the current process."
+        )
