@@ -146,6 +146,15 @@ def test_tensor_dataset_names_the_sample(transport):
         assert any("sample 30 of batch 1" in note for note in caught.value.__notes__)
 
 
+def test_worker_init_fn_that_raises_stop_iteration(transport):
+    def init(worker_id):
+        raise StopIteration
+
+    with pytest.raises(RuntimeError, match="worker_init_fn raised StopIteration") as caught:
+        list(DataLoader(range(4), 2, num_workers=1, worker_init_fn=init, transport=transport))
+    assert any("running worker_init_fn" in note for note in caught.value.__notes__)
+
+
 def test_worker_init_fn_that_fails(transport):
     def init(worker_id):
         raise LookupError("not here")

@@ -164,9 +164,13 @@ class _WorkerLoop:
         if self.setup.init_fn is not None:
             try:
                 self.setup.init_fn(self.setup.worker_id)
+            except StopIteration as error:  # which would end the worker's part of the epoch
+                self.broken = RuntimeError("worker_init_fn raised StopIteration")
+                self.broken.__cause__ = error
             except Exception as error:
-                self.fetcher.doing = "running worker_init_fn"
                 self.broken = error
+            if self.broken is not None:
+                self.fetcher.doing = "running worker_init_fn"
         try:
             self._process_messages()
         finally:
