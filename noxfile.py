@@ -286,6 +286,23 @@ def fuzz_checkpoints(session: nox.Session) -> None:
     session.run("python", "-P", "-m", "fuzz_checkpoints", *session.posargs, env=environment)
 
 
+@nox.session
+def faults(session: nox.Session) -> None:
+    """Inject faults into rushlight and PyTorch, and print what came of each; `-- SIGKILL` for some. By hand: ten minutes.
+
+    `-- --write docs/faults.md` writes the matrix into the page.
+    """
+    install(session, builder(), [GRAPH["rushlight"]], requirements=dependency_group("peer"))
+    session.run("python", "-P", "-m", "faults", *session.posargs, env=TOOLS)
+
+
+@nox.session
+def soak(session: nox.Session) -> None:
+    """Kill workers, senders, receivers and ranks at random for `-- --minutes 30`, and see that nothing is left. By hand."""
+    install(session, builder(), [GRAPH["rushlight"]])
+    session.run("python", "-P", "-m", "faults.soak", *session.posargs, env={**TOOLS, "OMP_NUM_THREADS": "1"})
+
+
 @nox.session(name="cpython-tests")
 def cpython_tests(session: nox.Session) -> None:
     """Run CPython's own tests of multiprocessing on ours, with fork; `-- --method spawn` runs others. Skips are printed.

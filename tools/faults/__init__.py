@@ -1,0 +1,1 @@
+"""Faults of data loading, processes and ranks, in rushlight and in PyTorch: `nox -s faults`."""

@@ -1,0 +1,196 @@
+"""Inject faults into rushlight and PyTorch, and print what came of each: `python -m faults`.
+
+A fault is *held* if the library raises an error that names the fault, or goes on with right results, ends within three
+seconds of it, and leaves no process and no file in /dev/shm behind. Each fault has a process and a session of its own, and
+twenty seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from faults.registry import Fault, load
+
+LIMIT = 20.0
+LATE = 3.0  # from the error, or the end of the loop, to the end of the program
+LIBRARIES = ("rushlight", "torch")
+
+
+@dataclass
+class Outcome:
+    """What came of a fault in one library."""
+
+    what: str  # error, vague error, went on, wrong results, hangs, crashes, killed
+    seconds: float | None
+    left: list[str]
+    text: str
+
+    @property
+    def held(self) -> bool:
+        return self.what in ("error", "went on", "ended") and not self.left
+
+
+def session_members(session: int) -> list[int]:
+    """Return the processes of a session that have not ended."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
+        except (OSError, IndexError):
+            continue
+        if int(fields[3]) == session and fields[0] not in "ZX":
+            found.append(int(entry.name))
+    return found
+
+
+def _shared_files() -> set[str]:
+    return set(os.listdir("/dev/shm"))
+
+
+def inject(library: str, key: str, fault: Fault) -> Outcome:
+    """Run a fault's program with a library, and return what came of it."""
+    command = [sys.executable, "-P", "-m", "faults.child", library, key]
+    child = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"},
+    )  # fmt: skip
+    assert child.stdout is not None
+    child.stdout.readline()  # the library is imported: the time begins
+    before, begun = _shared_files(), time.monotonic()
+    result = None
+    try:
+        # A process that is left behind has the pipe, too: read a line, and do not wait for the end of the pipe.
+        with ThreadPoolExecutor(1) as reader:
+            line = reader.submit(_last_line, child)
+            deadline = begun + LIMIT
+            while time.monotonic() < deadline and child.poll() is None:
+                time.sleep(0.02)
+            hangs = child.poll() is None
+            took = time.monotonic() - begun
+            end = time.monotonic() + 1.0
+            while not hangs and time.monotonic() < end and session_members(child.pid):
+                time.sleep(0.02)
+            left = [] if hangs else [f"{len(session_members(child.pid))} processes"]
+            left = [text for text in left if not text.startswith("0 ")]
+            for pid in session_members(child.pid):
+                os.kill(pid, signal.SIGKILL)
+            child.wait()
+            result = line.result()
+    finally:
+        child.stdout.close()
+    if files := _shared_files() - before:
+        left.append(f"{len(files)} files in /dev/shm")
+        for name in files:
+            Path("/dev/shm", name).unlink(missing_ok=True)
+    if result is None:
+        if hangs:
+            return Outcome("hangs", None, left, "")
+        if fault.name == "the program is killed":
+            return Outcome("ended", took, left, "")
+        return Outcome("crashes", took, left, f"exit code {child.returncode}")
+    if result["descriptors"] > 0 and result["error"] == "" and fault.group == "the loop":
+        left.append(f"{result['descriptors']} descriptors")
+    seconds = result["seconds"]
+    if not hangs and (more := took - seconds) > LATE:
+        left.append(f"a wait of {more:.0f} s")
+    if hangs:
+        return Outcome("does not end", seconds, left, result["error"])
+    if result["error"]:
+        named = re.search(fault.names, result["error"], re.DOTALL)
+        return Outcome("error" if named else "vague error", seconds, left, result["error"])
+    return Outcome("went on" if result["good"] else "wrong results", seconds, left, "")
+
+
+def _last_line(child: subprocess.Popen[str]) -> dict | None:
+    assert child.stdout is not None
+    for line in child.stdout:
+        try:
+            result = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(result, dict) and "good" in result:
+            return result
+    return None
+
+
+def table(rows: list[tuple[Fault, dict[str, Outcome]]]) -> str:
+    """Return the matrix in Markdown."""
+    libraries = list(rows[0][1])
+    names = {"rushlight": "rushlight", "torch": "PyTorch"}
+    lines = ["| fault | " + " | ".join(names[library] for library in libraries) + " |"]
+    lines.append("|---" * (len(libraries) + 1) + "|")
+    for fault, outcomes in rows:
+        cells = [_cell(outcomes[library]) for library in libraries]
+        lines.append(f"| {fault.group}: {fault.name} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _cell(outcome: Outcome) -> str:
+    parts = [outcome.what]
+    if outcome.seconds is not None:
+        parts.append(
+            f"{outcome.seconds:.1f} s" if outcome.seconds >= 0.05 else f"{1e3 * outcome.seconds:.0f} ms"
+        )
+    if outcome.left:
+        parts.append("leaves " + " and ".join(outcome.left))
+    text = ", ".join(parts)
+    return text if outcome.held else f"**{text}**"
+
+
+def counts(rows: list[tuple[Fault, dict[str, Outcome]]]) -> str:
+    """Return how many faults each library holds."""
+    held = {library: sum(outcomes[library].held for _, outcomes in rows) for library in rows[0][1]}
+    return ", ".join(f"{library} held {count} of {len(rows)}" for library, count in held.items())
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="faults", description=__doc__)
+    parser.add_argument("--libraries", nargs="+", default=LIBRARIES, choices=LIBRARIES)
+    parser.add_argument(
+        "--jobs", type=int, default=1, help="how many faults run at a time; more than one blurs times"
+    )
+    parser.add_argument("--write", metavar="PAGE", help="write the matrix into a page, between its marks")
+    parser.add_argument("--verbose", action="store_true", help="print the errors")
+    parser.add_argument("words", nargs="*", help="run the faults that contain one of these words")
+    options = parser.parse_args()
+    chosen = {
+        key: fault for key, fault in load().items()
+        if not options.words or any(word in key for word in options.words)
+    }  # fmt: skip
+
+    def run(item: tuple[str, Fault]) -> tuple[Fault, dict[str, Outcome]]:
+        outcomes = {library: inject(library, *item) for library in options.libraries}
+        print(
+            f"{item[0]}: " + "; ".join(f"{name} {_cell(one)}" for name, one in outcomes.items()), flush=True
+        )
+        if options.verbose:
+            for one in outcomes.values():
+                print("    " + one.text.strip().replace("\n", "\n    "), flush=True)
+        return item[1], outcomes
+
+    with ThreadPoolExecutor(options.jobs) as pool:
+        rows = list(pool.map(run, chosen.items()))
+    print(counts(rows))
+    if options.write:
+        page = Path(options.write)
+        begin, end = "<!-- faults: begin -->\n", "<!-- faults: end -->"
+        text = page.read_text()
+        head, tail = text[: text.index(begin) + len(begin)], text[text.index(end) :]
+        page.write_text(f"{head}\n{counts(rows)}.\n\n{table(rows)}\n\n{tail}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
