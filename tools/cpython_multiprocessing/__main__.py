@@ -52,6 +52,7 @@ def _select(
         if not isinstance(case, type) or not issubclass(case, unittest.TestCase):
             continue
         for test in unittest.defaultTestLoader.loadTestsFromTestCase(case):
+            assert isinstance(test, unittest.TestCase)
             full = _name(test)
             kind = next((reason for prefix, reason in OTHER_KINDS.items() if name.startswith(prefix)), None)
             reason = LEFT_OUT.get(full) or LEFT_OUT.get(name) or kind

@@ -38,8 +38,7 @@ def find(folder: Path) -> Path:
 
 def extend(unpacked: Path) -> None:
     """Add the unpacked package's modules to the interpreter's package `test`."""
-    import test
-
+    test = importlib.import_module("test")  # by its name: type checkers have no stubs of it
     more = unpacked / "usr" / "lib" / f"python3.{sys.version_info.minor}" / "test"
     if more.is_dir() and str(more) not in test.__path__:
         test.__path__.append(str(more))

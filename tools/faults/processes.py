@@ -39,10 +39,15 @@ fault("a tensor in a queue", "the sender has ended")(partial(_after_sender, how=
 fault("a tensor in a queue", "the sender was killed")(partial(_after_sender, how="killed"))
 
 
+def _get_and_die(queue: Any) -> None:
+    queue.get()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 @fault("a tensor in a queue", "the receiver is killed")
 def _receiver(lib: Any) -> bool:
     queue = lib.mp.get_context("fork").Queue()
-    receiver = _start(lib, lambda: (queue.get(), os.kill(os.getpid(), signal.SIGKILL)))
+    receiver = _start(lib, _get_and_die, queue)
     queue.put(lib.torch.ones(100_000))
     receiver.join()
     queue.put(lib.torch.full((3,), 2.0))

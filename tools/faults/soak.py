@@ -91,7 +91,8 @@ def sender() -> str:
     process = FORK.Process(target=_put, args=(queue,))
     process.start()
     timer = kill_later([process.pid], random.random() * 0.1)
-    held, last = [], -1.0
+    held: list[Any] = []  # the newest tensors
+    last = -1.0
     try:
         while True:
             tensor, _ = queue.get(timeout=0.3)

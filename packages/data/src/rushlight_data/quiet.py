@@ -37,7 +37,7 @@ def memory_of_random() -> memoryview | None:
     size = 4 * (_WORDS + 1)
     if _random.Random.__basicsize__ < object.__basicsize__ + size:
         return None
-    memory = _memory(id(random._inst) + object.__basicsize__, size)  # type: ignore[attr-defined]
+    memory = _memory(id(random._inst) + object.__basicsize__, size)
     _, state, _ = random.getstate()
     return memory if bytes(memory) == struct.pack(f"=i{_WORDS}I", state[-1], *state[:-1]) else None
 
