@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from faults.registry import fault
+from faults.registry import NO_ERROR, fault
 
 BAD = 10  # the sample with the fault
 
@@ -73,7 +73,7 @@ WAYS: dict[str, tuple[Callable[[], Any], str]] = {
     "SIGTERM": (lambda: os.kill(os.getpid(), signal.SIGTERM), r"SIGTERM|Terminated"),
     "SIGSTOP, with a timeout": (lambda: os.kill(os.getpid(), signal.SIGSTOP), r"timed out"),
     "an endless sleep, with a timeout": (lambda: time.sleep(1000), r"timed out"),
-    "a fork that exits": (_fork, r"."),
+    "a fork that exits": (_fork, NO_ERROR),
     "memory that is closed": (_closed_memory, r"ValueError"),
     "a lambda": (lambda: lambda: 1, r"function|lambda|pickle"),
     "a tensor of another shape": (lambda: "shape", r"shape|size|equal"),

@@ -13,8 +13,8 @@ from typing import Any
 class Fault:
     """A program with a fault.
 
-    `run` gets a `Library`. It raises what the library raises, or returns whether the library went on with right results.
-    `names` is a regular expression for the error: a text that names the fault."""
+    `run` gets the modules of a library. It raises what the library raises, or returns whether the library went on with
+    right results. `names` is a regular expression for the error: a text that names the fault."""
 
     group: str
     name: str
@@ -22,10 +22,12 @@ class Fault:
     names: str
 
 
+NO_ERROR = "(?!)"  # matches no text: the library has to go on with right results
+
 FAULTS: dict[str, Fault] = {}
 
 
-def fault(group: str, name: str, names: str = ".") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def fault(group: str, name: str, names: str = NO_ERROR) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add a program to the table."""
 
     def add(run: Callable[..., Any]) -> Callable[..., Any]:
