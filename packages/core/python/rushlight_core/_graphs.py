@@ -31,12 +31,13 @@ class Graph:
     Raises:
         NotImplementedError: the backend records no graphs, or has an allocator of its own.
 
-    Example:
-        >>> graph = Graph("cuda")  # doctest: +SKIP
-        >>> with Capture(graph):
-        ...     y = model(x)
-        >>> x.copy_(batch)
-        >>> graph.replay()
+    Example::
+
+        graph = Graph("cuda")
+        with Capture(graph):
+            y = model(x)
+        x.copy_(batch)
+        graph.replay()
     """
 
     def __init__(self, device: DeviceLike | None = None) -> None:

@@ -64,10 +64,9 @@ class stream:  # noqa: N801
     Raises:
         ValueError: `name` is another.
 
-    Example::
-
+    Example:
         >>> with torch.random.stream("torch"):
-        ...     torch.manual_seed(0)
+        ...     _ = torch.manual_seed(0)
         ...     torch.rand(2)
         tensor([0.4963, 0.7682])
     """

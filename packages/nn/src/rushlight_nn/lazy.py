@@ -13,10 +13,28 @@ if TYPE_CHECKING:
 class LazyModuleMixin:
     """A base, before Module, of layers that are made before the sizes of their inputs are known.
 
-    Such a layer registers `UninitializedParameter`s and defines `initialize_parameters`, which gets the
-    arguments of the first call and gives each of them its shape (`parameter.materialize(shape)`). The module
-    is then an instance of `cls_to_become`, where it names a class, and nothing is left of its being lazy.
-    Loading a state gives the parameters their shapes too.
+    Such a layer registers `UninitializedParameter`s and defines `initialize_parameters`, which gets the arguments of the
+    first call and gives each of them its shape with `parameter.materialize(shape)`. The module is then an instance of
+    `cls_to_become`, if that is a class. Loading a state gives the parameters their shapes, too.
+
+    Raises:
+        NotImplementedError: the layer does not define `initialize_parameters` (when called).
+        RuntimeError: `initialize_parameters` leaves a parameter without a shape (when called).
+
+    Example:
+        >>> class LazyScale(nn.modules.lazy.LazyModuleMixin, nn.Module):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.weight = nn.UninitializedParameter()
+        ...
+        ...     def initialize_parameters(self, input):
+        ...         self.weight.materialize(input.shape[-1:])
+        ...         nn.init.ones_(self.weight)
+        ...
+        ...     def forward(self, input):
+        ...         return input * self.weight
+        >>> LazyScale()(torch.tensor([[1.0, 2.0]])).detach()
+        tensor([[1., 2.]])
     """
 
     cls_to_become: type | None = None

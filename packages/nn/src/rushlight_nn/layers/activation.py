@@ -25,56 +25,153 @@ class _InPlace(Module):
 
 
 class ReLU(_InPlace):
-    """max(x, 0)."""
+    """The rectified linear unit, ``max(x, 0)``, of each element.
+
+    Args:
+        inplace: overwrite the input.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Example:
+        >>> nn.ReLU()(torch.tensor([-1.0, 0.0, 2.0]))
+        tensor([0., 0., 2.])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.relu(input, self.inplace)
 
 
 class ReLU6(_InPlace):
-    """min(max(x, 0), 6)."""
+    """The rectified linear unit with an upper limit, ``min(max(x, 0), 6)``, of each element.
+
+    Args:
+        inplace: overwrite the input.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Example:
+        >>> nn.ReLU6()(torch.tensor([-1.0, 4.0, 9.0]))
+        tensor([0., 4., 6.])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.relu6(input, self.inplace)
 
 
 class SELU(_InPlace):
-    """A scaled ELU that keeps activations normalised (Klambauer et al. 2017)."""
+    """The scaled exponential linear unit: ``scale · x`` where x > 0, else ``scale · alpha · (e^x - 1)``.
+
+    With scale = 1.0507 and alpha = 1.6733, activations keep mean 0 and variance 1 through many layers
+    (Klambauer et al. 2017). Drop elements with :class:`AlphaDropout`, which preserves both.
+
+    Args:
+        inplace: overwrite the input.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Example:
+        >>> nn.SELU()(torch.tensor([-1.0, 0.0, 1.0]))
+        tensor([-1.1113,  0.0000,  1.0507])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.selu(input, self.inplace)
 
 
 class SiLU(_InPlace):
-    """x · sigmoid(x) (Elfwing et al. 2017)."""
+    """The sigmoid linear unit, or swish, ``x · sigmoid(x)``, of each element (Elfwing et al. 2017).
+
+    Args:
+        inplace: overwrite the input.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Example:
+        >>> nn.SiLU()(torch.tensor([-1.0, 0.0, 1.0]))
+        tensor([-0.2689,  0.0000,  0.7311])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.silu(input, self.inplace)
 
 
 class Hardswish(_InPlace):
-    """x · relu6(x + 3) / 6 (Howard et al. 2019)."""
+    """A piecewise approximation of SiLU, ``x · relu6(x + 3) / 6``, of each element (Howard et al. 2019).
+
+    Args:
+        inplace: overwrite the input.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Example:
+        >>> nn.Hardswish()(torch.tensor([-4.0, 1.0, 4.0]))
+        tensor([-0.0000, 0.6667, 4.0000])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.hardswish(input, self.inplace)
 
 
 class Hardsigmoid(_InPlace):
-    """relu6(x + 3) / 6."""
+    """A piecewise linear approximation of the sigmoid, ``relu6(x + 3) / 6``, of each element.
+
+    Args:
+        inplace: overwrite the input.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Example:
+        >>> nn.Hardsigmoid()(torch.tensor([-4.0, 0.0, 4.0]))
+        tensor([0.0000, 0.5000, 1.0000])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.hardsigmoid(input, self.inplace)
 
 
 class Mish(_InPlace):
-    """x · tanh(softplus(x)) (Misra 2020)."""
+    """The activation ``x · tanh(softplus(x))`` of each element (Misra 2020).
+
+    Args:
+        inplace: overwrite the input.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Example:
+        >>> nn.Mish()(torch.tensor([-1.0, 0.0, 1.0]))
+        tensor([-0.3034,  0.0000,  0.8651])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.mish(input, self.inplace)
 
 
 class Hardtanh(Module):
-    """x limited to [min_val, max_val]. (`min_value` and `max_value` are deprecated names.)"""
+    """Each element limited to the range from `min_val` to `max_val`.
+
+    Args:
+        min_val: lower limit.
+        max_val: upper limit.
+        inplace: overwrite the input.
+        min_value, max_value: deprecated names of the limits.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Raises:
+        ValueError: `min_val` is not below `max_val`.
+
+    Example:
+        >>> nn.Hardtanh(-2, 2)(torch.tensor([-3.0, 0.5, 3.0]))
+        tensor([-2.0000,  0.5000,  2.0000])
+    """
 
     def __init__(
         self,
@@ -105,7 +202,19 @@ class Hardtanh(Module):
 
 
 class LeakyReLU(Module):
-    """x where x > 0, else negative_slope · x."""
+    """The leaky rectified linear unit: x where x > 0, else ``negative_slope · x``.
+
+    Args:
+        negative_slope: factor of negative elements.
+        inplace: overwrite the input.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Example:
+        >>> nn.LeakyReLU(0.1)(torch.tensor([-1.0, 2.0]))
+        tensor([-0.1000,  2.0000])
+    """
 
     def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None:
         super().__init__()
@@ -120,11 +229,23 @@ class LeakyReLU(Module):
 
 
 class PReLU(Module):
-    """x where x > 0, else a learned slope times x (He et al. 2015).
+    """The rectified linear unit with a learned factor of negative elements (He et al. 2015).
+
+    The result is x where x > 0, else ``weight · x``.
 
     Args:
-        num_parameters: one slope, or one per channel of (N, C, ...).
-        init: the slopes' starting value.
+        num_parameters: 1 for one factor, or the number of channels for one factor each.
+        init: the factors' starting value.
+        device: where the factors are.
+        dtype: dtype of the factors.
+
+    Shape:
+        - Input and output: (N, C, *), or any shape where `num_parameters` is 1.
+        - `weight`: (num_parameters).
+
+    Example:
+        >>> nn.PReLU()(torch.tensor([-1.0, 2.0])).tolist()
+        [-0.25, 2.0]
     """
 
     weight: Parameter
@@ -147,9 +268,22 @@ class PReLU(Module):
 
 
 class RReLU(Module):
-    """x where x > 0, else x times a slope drawn from [lower, upper] for each element (Xu et al. 2015).
+    """The rectified linear unit with a random factor of negative elements (Xu et al. 2015).
 
-    In evaluation the slope is their mean.
+    While training, each negative element is multiplied by a number drawn uniformly from `lower` to `upper`; in
+    evaluation, by the mean of the two.
+
+    Args:
+        lower: least factor.
+        upper: largest factor.
+        inplace: overwrite the input.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Example:
+        >>> nn.RReLU(0.1, 0.3).eval()(torch.tensor([-1.0, 2.0]))
+        tensor([-0.2000,  2.0000])
     """
 
     def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False) -> None:
@@ -166,7 +300,19 @@ class RReLU(Module):
 
 
 class ELU(Module):
-    """x where x > 0, else alpha (e^x - 1) (Clevert et al. 2016)."""
+    """The exponential linear unit: x where x > 0, else ``alpha · (e^x - 1)`` (Clevert et al. 2016).
+
+    Args:
+        alpha: the limit of negative outputs is -alpha.
+        inplace: overwrite the input.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Example:
+        >>> nn.ELU()(torch.tensor([-1.0, 0.0, 1.0]))
+        tensor([-0.6321,  0.0000,  1.0000])
+    """
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
@@ -181,7 +327,19 @@ class ELU(Module):
 
 
 class CELU(Module):
-    """x where x > 0, else alpha (e^(x / alpha) - 1) (Barron 2017)."""
+    """The continuously differentiable ELU: x where x > 0, else ``alpha · (e^(x / alpha) - 1)`` (Barron 2017).
+
+    Args:
+        alpha: the limit of negative outputs is -alpha.
+        inplace: overwrite the input.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Example:
+        >>> nn.CELU(alpha=0.5)(torch.tensor([-1.0, 0.0, 1.0]))
+        tensor([-0.4323,  0.0000,  1.0000])
+    """
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
@@ -196,7 +354,20 @@ class CELU(Module):
 
 
 class Threshold(Module):
-    """x where x > threshold, else value."""
+    """Each element that is above a threshold; the others are replaced by a constant.
+
+    Args:
+        threshold: the threshold.
+        value: what replaces elements that are not above it.
+        inplace: overwrite the input.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Example:
+        >>> nn.Threshold(0.5, 20.0)(torch.tensor([0.1, 0.5, 0.9]))
+        tensor([20.0000, 20.0000,  0.9000])
+    """
 
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         super().__init__()
@@ -212,9 +383,17 @@ class Threshold(Module):
 
 
 class GELU(Module):
-    """x · Φ(x), Φ the normal distribution function (Hendrycks and Gimpel 2016).
+    """The Gaussian error linear unit, ``x · Phi(x)``, with Phi the standard normal CDF (Hendrycks and Gimpel 2016).
 
-    `approximate="tanh"` is cheaper.
+    Args:
+        approximate: "none", or "tanh" for ``x / 2 · (1 + tanh(sqrt(2 / pi) · (x + 0.044715 · x³)))``.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Example:
+        >>> nn.GELU()(torch.tensor([-1.0, 0.0, 1.0]))
+        tensor([-0.1587,  0.0000,  0.8413])
     """
 
     def __init__(self, approximate: str = "none") -> None:
@@ -229,35 +408,75 @@ class GELU(Module):
 
 
 class Sigmoid(Module):
-    """1 / (1 + e^-x)."""
+    """The logistic sigmoid, ``1 / (1 + e^-x)``, of each element.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Example:
+        >>> nn.Sigmoid()(torch.tensor([-2.0, 0.0, 2.0]))
+        tensor([0.1192, 0.5000, 0.8808])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.sigmoid(input)
 
 
 class LogSigmoid(Module):
-    """log(sigmoid(x))."""
+    """The logarithm of the sigmoid, ``-log(1 + e^-x)``, of each element, computed without overflow.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Example:
+        >>> nn.LogSigmoid()(torch.tensor([-2.0, 0.0, 2.0]))
+        tensor([-2.1269, -0.6931, -0.1269])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.logsigmoid(input)
 
 
 class Tanh(Module):
-    """tanh(x)."""
+    """The hyperbolic tangent of each element.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Example:
+        >>> nn.Tanh()(torch.tensor([-1.0, 0.0, 1.0]))
+        tensor([-0.7616,  0.0000,  0.7616])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.tanh(input)
 
 
 class Softsign(Module):
-    """x / (1 + |x|)."""
+    """The activation ``x / (1 + |x|)`` of each element.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Example:
+        >>> nn.Softsign()(torch.tensor([-3.0, 0.0, 1.0]))
+        tensor([-0.7500,  0.0000,  0.5000])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softsign(input)
 
 
 class Tanhshrink(Module):
-    """x - tanh(x)."""
+    """The difference ``x - tanh(x)`` of each element.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Example:
+        >>> nn.Tanhshrink()(torch.tensor([-1.0, 0.0, 1.0]))
+        tensor([-0.2384,  0.0000,  0.2384])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.tanhshrink(input)
@@ -273,21 +492,55 @@ class _Shrink(Module):
 
 
 class Softshrink(_Shrink):
-    """x brought nearer to zero by `lambd`, zero within it."""
+    """Soft thresholding: each element moved towards zero by `lambd`, and zero where its magnitude is at most `lambd`.
+
+    Args:
+        lambd: the threshold, which must not be negative.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Example:
+        >>> nn.Softshrink()(torch.tensor([-1.0, 0.2, 2.0]))
+        tensor([-0.5000,  0.0000,  1.5000])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softshrink(input, self.lambd)
 
 
 class Hardshrink(_Shrink):
-    """x, but zero within `lambd` of zero."""
+    """Hard thresholding: each element, or zero where its magnitude is at most `lambd`.
+
+    Args:
+        lambd: the threshold.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Example:
+        >>> nn.Hardshrink()(torch.tensor([-1.0, 0.2, 2.0]))
+        tensor([-1.,  0.,  2.])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.hardshrink(input, self.lambd)
 
 
 class Softplus(Module):
-    """log(1 + e^(beta x)) / beta; the identity where beta x is above `threshold`."""
+    """A smooth approximation of ReLU, ``log(1 + e^(beta · x)) / beta``, of each element.
+
+    Args:
+        beta: a larger value is nearer to ReLU.
+        threshold: x itself is returned where ``beta · x`` is above this value, so that nothing overflows.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Example:
+        >>> nn.Softplus()(torch.tensor([-1.0, 0.0, 100.0]))
+        tensor([  0.3133,   0.6931, 100.0000])
+    """
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()
@@ -302,7 +555,19 @@ class Softplus(Module):
 
 
 class GLU(Module):
-    """a · sigmoid(b), a and b the halves of the input along `dim` (Dauphin et al. 2017)."""
+    """The gated linear unit, ``a · sigmoid(b)``, of the halves a and b of the input (Dauphin et al. 2017).
+
+    Args:
+        dim: the dimension to halve.
+
+    Shape:
+        - Input: (*, n, *) with an even n in dimension `dim`.
+        - Output: (*, n / 2, *).
+
+    Example:
+        >>> nn.GLU()(torch.tensor([[1.0, 2.0, 0.0, 0.0]]))
+        tensor([[0.5000, 1.0000]])
+    """
 
     def __init__(self, dim: int = -1) -> None:
         super().__init__()
@@ -325,28 +590,76 @@ class _AlongDim(Module):
 
 
 class Softmax(_AlongDim):
-    """e^x / sum(e^x) along `dim`."""
+    """The softmax, ``e^x / sum(e^x)``, along one dimension.
+
+    Args:
+        dim: the dimension along which the results add up to 1. Without it one is guessed, with a warning.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Example:
+        >>> nn.Softmax(dim=1)(torch.tensor([[0.0, 0.0], [0.0, 1.0]]))
+        tensor([[0.5000, 0.5000],
+                [0.2689, 0.7311]])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softmax(input, self.dim)
 
 
 class Softmin(_AlongDim):
-    """softmax of -x along `dim`."""
+    """The softmax of the negated input, along one dimension.
+
+    Args:
+        dim: the dimension along which the results add up to 1. Without it one is guessed, with a warning.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Example:
+        >>> nn.Softmin(dim=1)(torch.tensor([[0.0, 0.0], [0.0, 1.0]]))
+        tensor([[0.5000, 0.5000],
+                [0.7311, 0.2689]])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softmin(input, self.dim)
 
 
 class LogSoftmax(_AlongDim):
-    """log(softmax(x)) along `dim`."""
+    """The logarithm of the softmax along one dimension, computed without overflow.
+
+    Args:
+        dim: the dimension along which the probabilities add up to 1. Without it one is guessed, with a warning.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Example:
+        >>> nn.LogSoftmax(dim=1)(torch.tensor([[0.0, 0.0], [0.0, 1000.0]]))
+        tensor([[-6.9315e-01, -6.9315e-01],
+                [-1.0000e+03,  0.0000e+00]])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.log_softmax(input, self.dim)
 
 
 class Softmax2d(Module):
-    """e^x / sum(e^x) over the channels of (N, C, H, W) or (C, H, W)."""
+    """The softmax over the channels, at each position of images.
+
+    Shape:
+        - Input and output: (N, C, H, W) or (C, H, W).
+
+    Raises:
+        ValueError: the input has neither 3 nor 4 dimensions.
+
+    Example:
+        >>> nn.Softmax2d()(torch.randn(1, 5, 2, 3)).sum(1)
+        tensor([[[1.0000, 1.0000, 1.0000],
+                 [1.0000, 1.0000, 1.0000]]])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         if input.dim() not in (3, 4):

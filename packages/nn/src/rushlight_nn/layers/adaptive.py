@@ -41,6 +41,18 @@ class AdaptiveLogSoftmaxWithLoss(Module):
 
     Raises:
         ValueError: the cutoffs are not increasing whole numbers between 1 and n_classes - 1.
+
+    Shape:
+        - Input: (N, in_features) or (in_features).
+        - Target: (N) or (), int64.
+        - Output: a named tuple of `output`, the log-probabilities of the targets, (N) or (), and `loss`, ().
+
+    Example:
+        >>> layer = nn.AdaptiveLogSoftmaxWithLoss(16, n_classes=1000, cutoffs=[10, 100])
+        >>> input, target = torch.randn(32, 16), torch.randint(0, 1000, (32,))
+        >>> output, loss = layer(input, target)
+        >>> output.shape, layer.log_prob(input).shape
+        (torch.Size([32]), torch.Size([32, 1000]))
     """
 
     tail: ModuleList

@@ -14,17 +14,41 @@ from .linear import Linear
 
 
 class MultiheadAttention(Module):
-    """softmax(Q Kᵀ / sqrt(d)) V in `num_heads` heads, between linear maps (Vaswani et al. 2017).
+    """Multi-head attention: ``softmax(Q Kᵀ / sqrt(d)) V`` in several heads, between linear maps (Vaswani et al. 2017).
+
+    With `need_weights=False` in the call, attention weights are not returned, and the computation is fused and uses
+    less memory.
 
     Args:
-        embed_dim: width of queries and of the result, a multiple of `num_heads`.
-        num_heads: number of heads, of width d = embed_dim / num_heads.
+        embed_dim: E, the size of queries and of the result.
+        num_heads: number of heads, each of size d = embed_dim / num_heads.
         dropout: probability of dropping an attention weight while training.
-        bias: whether the linear maps have one.
+        bias: whether the linear maps have a bias.
         add_bias_kv: append a learned key and value to the sequence.
         add_zero_attn: append a zero key and value to the sequence.
-        kdim, vdim: widths of keys and values; `embed_dim` by default.
-        batch_first: sequences are (batch, length, width) instead of (length, batch, width).
+        kdim: size of keys; `embed_dim` by default.
+        vdim: size of values; `embed_dim` by default.
+        batch_first: the batch is the first dimension, not the second.
+        device: where the parameters are.
+        dtype: dtype of the parameters.
+
+    Shape:
+        - Query: (L, N, E), with `batch_first` (N, L, E), without a batch (L, E).
+        - Key and value: likewise with the length S and the sizes `kdim` and `vdim`.
+        - Output: the shape of the query; and weights (N, L, S), (N, num_heads, L, S) if they are not averaged, or None.
+
+    Raises:
+        ValueError: `embed_dim` or `num_heads` is not positive.
+        AssertionError: `num_heads` does not divide `embed_dim`.
+
+    Example:
+        >>> attention = nn.MultiheadAttention(embed_dim=16, num_heads=4, batch_first=True)
+        >>> x = torch.randn(2, 5, 16)
+        >>> output, weights = attention(x, x, x)
+        >>> output.shape, weights.shape
+        (torch.Size([2, 5, 16]), torch.Size([2, 5, 5]))
+        >>> mask = nn.Transformer.generate_square_subsequent_mask(5)
+        >>> causal, _ = attention(x, x, x, attn_mask=mask, is_causal=True, need_weights=False)
     """
 
     in_proj_weight: Parameter | None

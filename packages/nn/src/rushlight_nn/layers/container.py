@@ -95,10 +95,23 @@ class _Numbered(Module):
 
 
 class Sequential(_Numbered):
-    """Calls its modules one after the other, each with what the one before returned.
+    """A module that calls its modules one after the other, each with what the one before returned.
 
     Args:
         args: modules, or one OrderedDict from names to modules.
+
+    Shape:
+        - Input: that of the first module. Output: that of the last one.
+
+    Raises:
+        ValueError: it is multiplied by what is not a positive int.
+
+    Example:
+        >>> model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+        >>> model(torch.randn(3, 4)).shape
+        torch.Size([3, 2])
+        >>> model[0], len(model[1:])
+        (Linear(in_features=4, out_features=8, bias=True), 2)
     """
 
     def __init__(self, *args: Any) -> None:
@@ -144,7 +157,21 @@ class Sequential(_Numbered):
 
 
 class ModuleList(_Numbered):
-    """A list of modules, whose parameters are those of the module that holds it. It is not called itself."""
+    """A list of modules whose parameters are those of the module that holds it.
+
+    Modules in a plain list are not found by `parameters` and `to`; those in a ModuleList are. It has no `forward`.
+
+    Args:
+        modules: the modules.
+
+    Example:
+        >>> layers = nn.ModuleList([nn.Linear(10, 10) for _ in range(3)])
+        >>> layers.append(nn.Linear(10, 2))
+        ModuleList(
+          (0-2): 3 x Linear(in_features=10, out_features=10, bias=True)
+          (3): Linear(in_features=10, out_features=2, bias=True)
+        )
+    """
 
     def __init__(self, modules: Iterable[Module] | None = None) -> None:
         super().__init__()
@@ -181,9 +208,17 @@ class ModuleList(_Numbered):
 
 
 class ModuleDict(Module):
-    """A dictionary of modules, whose parameters are those of the module that holds it.
+    """A dictionary of modules whose parameters are those of the module that holds it.
 
-    It is not called itself.
+    It has no `forward`.
+
+    Args:
+        modules: a mapping from names to modules, or pairs of both.
+
+    Example:
+        >>> choices = nn.ModuleDict({"conv": nn.Conv2d(10, 10, 3), "pool": nn.MaxPool2d(3)})
+        >>> choices["pool"](torch.randn(1, 10, 6, 6)).shape
+        torch.Size([1, 10, 2, 2])
     """
 
     def __init__(self, modules: Any = None) -> None:

@@ -151,14 +151,37 @@ class _Convolution(Module):
 
 
 class Conv1d(_Convolution):
-    """Convolve (N, in_channels, L) or (in_channels, L) with filters of `kernel_size`.
+    """A convolution over sequences: each output channel is the cross-correlation of the input with a learned filter.
+
+    Weight and bias start uniform over ±1 / sqrt(in_channels / groups · kernel_size).
 
     Args:
-        in_channels, out_channels: numbers of channels before and after.
-        kernel_size, stride, padding, dilation: int, or a tuple with one; `padding` may be "same" or "valid".
-        groups: the channels are split into this many independent convolutions.
+        in_channels: number of channels of the input.
+        out_channels: number of channels of the output.
+        kernel_size: length of the filters, an int or a tuple with one.
+        stride: distance between the positions of the filters.
+        padding: number of elements added at both ends; "valid" adds none, "same" as many as keep the length.
+        dilation: distance between the elements that a filter multiplies.
+        groups: number of groups of channels that are convolved independently.
         bias: whether a number is added to every output channel.
-        padding_mode: "zeros", "reflect", "replicate" or "circular".
+        padding_mode: what is added: "zeros", "reflect", "replicate" or "circular".
+        device: where the parameters are.
+        dtype: dtype of the parameters.
+
+    Shape:
+        - Input: (N, in_channels, L) or (in_channels, L).
+        - Output: (N, out_channels, L_out) or (out_channels, L_out), where
+          L_out = floor((L + 2 · padding - dilation · (kernel_size - 1) - 1) / stride) + 1.
+        - `weight`: (out_channels, in_channels / groups, kernel_size); `bias`: (out_channels).
+
+    Raises:
+        ValueError: `groups` does not divide the channels; the padding mode is unknown; or `padding` is "same" and the
+            stride is not 1.
+
+    Example:
+        >>> layer = nn.Conv1d(16, 33, 3, stride=2)
+        >>> layer(torch.randn(20, 16, 50)).shape
+        torch.Size([20, 33, 24])
     """
 
     _dims = 1
@@ -166,15 +189,42 @@ class Conv1d(_Convolution):
 
 
 class Conv2d(_Convolution):
-    """Convolve (N, in_channels, H, W) or (in_channels, H, W) with filters of `kernel_size`.
+    """A convolution over images: each output channel is the cross-correlation of the input with a learned filter.
+
+    Weight and bias start uniform over ±1 / sqrt(in_channels / groups · elements of the kernel).
 
     Args:
-        in_channels, out_channels: numbers of channels before and after.
-        kernel_size, stride, padding, dilation: int, or a pair for height and width; `padding` may be "same"
-            or "valid".
-        groups: the channels are split into this many independent convolutions.
+        in_channels: number of channels of the input.
+        out_channels: number of channels of the output.
+        kernel_size: size of the filters, an int or a pair for height and width; likewise `stride`, `padding` and
+            `dilation`.
+        stride: distance between the positions of the filters.
+        padding: number of elements added at both ends; "valid" adds none, "same" as many as keep the size.
+        dilation: distance between the elements that a filter multiplies.
+        groups: number of groups of channels that are convolved independently; `in_channels` of them make a depthwise
+            convolution.
         bias: whether a number is added to every output channel.
-        padding_mode: "zeros", "reflect", "replicate" or "circular".
+        padding_mode: what is added: "zeros", "reflect", "replicate" or "circular".
+        device: where the parameters are.
+        dtype: dtype of the parameters.
+
+    Shape:
+        - Input: (N, in_channels, H, W) or (in_channels, H, W).
+        - Output: (N, out_channels, H_out, W_out) or (out_channels, H_out, W_out), where
+          H_out = floor((H + 2 · padding[0] - dilation[0] · (kernel_size[0] - 1) - 1) / stride[0]) + 1,
+          and W_out likewise with index 1.
+        - `weight`: (out_channels, in_channels / groups, kernel_size[0], kernel_size[1]); `bias`: (out_channels).
+
+    Raises:
+        ValueError: `groups` does not divide the channels; the padding mode is unknown; or `padding` is "same" and the
+            stride is not 1.
+
+    Example:
+        >>> layer = nn.Conv2d(16, 33, (3, 5), stride=(2, 1), padding=(4, 2))
+        >>> layer(torch.randn(2, 16, 50, 100)).shape
+        torch.Size([2, 33, 28, 100])
+        >>> nn.Conv2d(3, 8, 3, padding="same")(torch.randn(2, 3, 32, 32)).shape
+        torch.Size([2, 8, 32, 32])
     """
 
     _dims = 2
@@ -182,14 +232,39 @@ class Conv2d(_Convolution):
 
 
 class Conv3d(_Convolution):
-    """Convolve (N, in_channels, D, H, W) or (in_channels, D, H, W) with filters of `kernel_size`.
+    """A convolution over volumes: each output channel is the cross-correlation of the input with a learned filter.
+
+    Weight and bias start uniform over ±1 / sqrt(in_channels / groups · elements of the kernel).
 
     Args:
-        in_channels, out_channels: numbers of channels before and after.
-        kernel_size, stride, padding, dilation: int, or a triple; `padding` may be "same" or "valid".
-        groups: the channels are split into this many independent convolutions.
+        in_channels: number of channels of the input.
+        out_channels: number of channels of the output.
+        kernel_size: size of the filters, an int or a triple for depth, height and width; likewise `stride`, `padding`
+            and `dilation`.
+        stride: distance between the positions of the filters.
+        padding: number of elements added at both ends; "valid" adds none, "same" as many as keep the size.
+        dilation: distance between the elements that a filter multiplies.
+        groups: number of groups of channels that are convolved independently.
         bias: whether a number is added to every output channel.
-        padding_mode: "zeros", "reflect", "replicate" or "circular".
+        padding_mode: what is added: "zeros", "reflect", "replicate" or "circular".
+        device: where the parameters are.
+        dtype: dtype of the parameters.
+
+    Shape:
+        - Input: (N, in_channels, D, H, W) or (in_channels, D, H, W).
+        - Output: (N, out_channels, D_out, H_out, W_out), or without N, where
+          D_out = floor((D + 2 · padding[0] - dilation[0] · (kernel_size[0] - 1) - 1) / stride[0]) + 1,
+          and H_out and W_out likewise with indices 1 and 2.
+        - `weight`: (out_channels, in_channels / groups, *kernel_size); `bias`: (out_channels).
+
+    Raises:
+        ValueError: `groups` does not divide the channels; the padding mode is unknown; or `padding` is "same" and the
+            stride is not 1.
+
+    Example:
+        >>> layer = nn.Conv3d(4, 8, (3, 5, 2), stride=(2, 1, 1), padding=(4, 2, 0))
+        >>> layer(torch.randn(1, 4, 10, 12, 9)).shape
+        torch.Size([1, 8, 8, 12, 8])
     """
 
     _dims = 3

@@ -107,24 +107,83 @@ class _TransposedConvolution(_Convolution):
 
 
 class ConvTranspose1d(_TransposedConvolution):
-    """The transpose of :class:`Conv1d`; arguments as in :class:`ConvTranspose2d`."""
+    """A transposed convolution over sequences: the gradient of :class:`Conv1d` with respect to its input.
+
+    Args:
+        in_channels: number of channels of the input.
+        out_channels: number of channels of the output.
+        kernel_size: length of the filters.
+        stride: about by what factor the output is longer than the input.
+        padding: number of elements that are cut off at both ends of the output.
+        output_padding: number of elements that are added at the end of the output, fewer than `stride` or `dilation`.
+        groups: number of groups of channels that are convolved independently.
+        bias: whether a number is added to every output channel.
+        dilation: distance between the elements of the output that a filter adds to.
+        padding_mode: "zeros".
+        device: where the parameters are.
+        dtype: dtype of the parameters.
+
+    Shape:
+        - Input: (N, in_channels, L) or (in_channels, L).
+        - Output: (N, out_channels, L_out) or (out_channels, L_out), where
+          L_out = (L - 1) · stride - 2 · padding + dilation · (kernel_size - 1) + output_padding + 1.
+        - `weight`: (in_channels, out_channels / groups, kernel_size); `bias`: (out_channels).
+
+    Raises:
+        ValueError: `groups` does not divide the channels, or `padding_mode` is not "zeros".
+        TypeError: `padding` is a string.
+
+    Example:
+        >>> layer = nn.ConvTranspose1d(16, 8, 4, stride=2, padding=1)
+        >>> layer(torch.randn(20, 16, 50)).shape
+        torch.Size([20, 8, 100])
+    """
 
     _dims = 1
     _convolve = staticmethod(F.conv_transpose1d)
 
 
 class ConvTranspose2d(_TransposedConvolution):
-    """The transpose of :class:`Conv2d`: from (N, in_channels, H, W) to about `stride` times that size.
+    """A transposed convolution over images: the gradient of :class:`Conv2d` with respect to its input.
+
+    It is also known as a fractionally strided convolution or, less exactly, a deconvolution (Zeiler et al. 2010).
+    `forward` takes `output_size` as a second argument, which chooses among the sizes that `output_padding` makes
+    possible.
 
     Args:
-        in_channels, out_channels: numbers of channels before and after.
-        kernel_size, stride, dilation: int, or a pair for height and width.
-        padding: dilation · (kernel_size - 1) - padding zeros are added around the input.
-        output_padding: how much larger the output is at its end, of the sizes that the same convolution
-            would take to the input's.
-        groups: the channels are split into this many independent convolutions.
+        in_channels: number of channels of the input.
+        out_channels: number of channels of the output.
+        kernel_size: size of the filters, an int or a pair for height and width; likewise `stride`, `padding`,
+            `output_padding` and `dilation`.
+        stride: about by what factor the output is larger than the input.
+        padding: number of elements that are cut off at both ends of the output.
+        output_padding: number of elements that are added at the end of the output, fewer than `stride` or `dilation`.
+        groups: number of groups of channels that are convolved independently.
         bias: whether a number is added to every output channel.
+        dilation: distance between the elements of the output that a filter adds to.
         padding_mode: "zeros".
+        device: where the parameters are.
+        dtype: dtype of the parameters.
+
+    Shape:
+        - Input: (N, in_channels, H, W) or (in_channels, H, W).
+        - Output: (N, out_channels, H_out, W_out) or (out_channels, H_out, W_out), where
+          H_out = (H - 1) · stride[0] - 2 · padding[0] + dilation[0] · (kernel_size[0] - 1) + output_padding[0] + 1,
+          and W_out likewise with index 1.
+        - `weight`: (in_channels, out_channels / groups, kernel_size[0], kernel_size[1]); `bias`: (out_channels).
+
+    Raises:
+        ValueError: `groups` does not divide the channels, or `padding_mode` is not "zeros".
+        TypeError: `padding` is a string.
+
+    Example:
+        >>> down = nn.Conv2d(16, 16, 3, stride=2, padding=1)
+        >>> up = nn.ConvTranspose2d(16, 16, 3, stride=2, padding=1)
+        >>> input = torch.randn(1, 16, 12, 12)
+        >>> up(down(input)).shape
+        torch.Size([1, 16, 11, 11])
+        >>> up(down(input), output_size=input.shape).shape
+        torch.Size([1, 16, 12, 12])
     """
 
     _dims = 2
@@ -132,7 +191,39 @@ class ConvTranspose2d(_TransposedConvolution):
 
 
 class ConvTranspose3d(_TransposedConvolution):
-    """The transpose of :class:`Conv3d`; arguments as in :class:`ConvTranspose2d`."""
+    """A transposed convolution over volumes: the gradient of :class:`Conv3d` with respect to its input.
+
+    Args:
+        in_channels: number of channels of the input.
+        out_channels: number of channels of the output.
+        kernel_size: size of the filters, an int or a triple for depth, height and width; likewise `stride`, `padding`,
+            `output_padding` and `dilation`.
+        stride: about by what factor the output is larger than the input.
+        padding: number of elements that are cut off at both ends of the output.
+        output_padding: number of elements that are added at the end of the output, fewer than `stride` or `dilation`.
+        groups: number of groups of channels that are convolved independently.
+        bias: whether a number is added to every output channel.
+        dilation: distance between the elements of the output that a filter adds to.
+        padding_mode: "zeros".
+        device: where the parameters are.
+        dtype: dtype of the parameters.
+
+    Shape:
+        - Input: (N, in_channels, D, H, W) or (in_channels, D, H, W).
+        - Output: (N, out_channels, D_out, H_out, W_out), or without N, where
+          D_out = (D - 1) · stride[0] - 2 · padding[0] + dilation[0] · (kernel_size[0] - 1) + output_padding[0] + 1,
+          and H_out and W_out likewise with indices 1 and 2.
+        - `weight`: (in_channels, out_channels / groups, *kernel_size); `bias`: (out_channels).
+
+    Raises:
+        ValueError: `groups` does not divide the channels, or `padding_mode` is not "zeros".
+        TypeError: `padding` is a string.
+
+    Example:
+        >>> layer = nn.ConvTranspose3d(4, 2, (3, 5, 2), stride=(2, 1, 1), padding=(0, 4, 2))
+        >>> layer(torch.randn(1, 4, 3, 10, 9)).shape
+        torch.Size([1, 2, 7, 6, 6])
+    """
 
     _dims = 3
     _convolve = staticmethod(F.conv_transpose3d)

@@ -9,7 +9,20 @@ from ..module import Module
 
 
 class CosineSimilarity(Module):
-    """The cosine of the angle between two tensors along `dim`."""
+    """The cosine of the angle between two tensors along a dimension: ``x1 · x2 / (|x1| |x2|)``.
+
+    Args:
+        dim: the dimension that holds the vectors.
+        eps: lower limit of the norms, so that nothing is divided by zero.
+
+    Shape:
+        - Inputs: (*, D, *) with D in dimension `dim`; the two broadcast.
+        - Output: (*, *), without dimension `dim`.
+
+    Example:
+        >>> nn.CosineSimilarity()(torch.tensor([[1.0, 0.0], [1.0, 1.0]]), torch.tensor([[0.0, 2.0], [2.0, 2.0]]))
+        tensor([0.0000, 1.0000])
+    """
 
     def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
         super().__init__()
@@ -21,7 +34,21 @@ class CosineSimilarity(Module):
 
 
 class PairwiseDistance(Module):
-    """The p-norm of the difference of two tensors, plus `eps`, along the last dimension."""
+    """The p-norm of ``x1 - x2 + eps`` along the last dimension.
+
+    Args:
+        p: order of the norm.
+        eps: added to the difference, so that the gradient exists where the vectors are equal.
+        keepdim: keep the last dimension with size 1.
+
+    Shape:
+        - Inputs: (N, D) or (D); the two broadcast.
+        - Output: (N) or (); (N, 1) or (1) with `keepdim`.
+
+    Example:
+        >>> nn.PairwiseDistance()(torch.tensor([[0.0, 0.0]]), torch.tensor([[3.0, 4.0]]))
+        tensor([5.0000])
+    """
 
     def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
         super().__init__()

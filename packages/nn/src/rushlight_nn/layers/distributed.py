@@ -54,6 +54,17 @@ class DistributedDataParallel(Module):
         RuntimeError: there is no group, ranks have different parameters, or none of them requires a gradient.
         ValueError: devices were given.
         NotImplementedError: another argument is not supported.
+
+    Shape:
+        - Inputs and outputs: those of `module`.
+
+    Example::
+
+        dist.init_process_group("gloo", rank=rank, world_size=world_size)
+        model = nn.parallel.DistributedDataParallel(nn.Linear(4, 2))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        model(batch).sum().backward()  # gradients are the mean over all ranks
+        optimizer.step()
     """
 
     def __init__(

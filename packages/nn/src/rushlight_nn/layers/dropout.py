@@ -21,42 +21,154 @@ class _Dropout(Module):
 
 
 class Dropout(_Dropout):
-    """While training, zero each element with probability `p` and scale the others by 1 / (1 - p)."""
+    """Dropout: while training, zero each element with probability `p`, and scale the others by 1 / (1 - p).
+
+    In evaluation the input is returned unchanged (Srivastava et al. 2014).
+
+    Args:
+        p: probability of zeroing an element.
+        inplace: overwrite the input.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Raises:
+        ValueError: `p` is not between 0 and 1.
+
+    Example:
+        >>> layer = nn.Dropout(p=0.5)
+        >>> set(layer(torch.ones(100)).tolist()) == {0.0, 2.0}
+        True
+        >>> layer.eval()(torch.ones(3))
+        tensor([1., 1., 1.])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.dropout(input, self.p, self.training, self.inplace)
 
 
 class Dropout2d(_Dropout):
-    """While training, zero whole channels of (N, C, H, W) with probability `p`, and scale the others."""
+    """Dropout of whole channels of images with probability `p`; the others are scaled by 1 / (1 - p).
+
+    Neighbouring pixels are often correlated, so that dropping single elements would change little
+    (Tompson et al. 2015). In evaluation the input is returned unchanged.
+
+    Args:
+        p: probability of zeroing a channel.
+        inplace: overwrite the input.
+
+    Shape:
+        - Input and output: (N, C, H, W). Three dimensions are taken for (N, C, L), with a warning: use
+          :class:`Dropout1d` for them.
+
+    Raises:
+        ValueError: `p` is not between 0 and 1.
+
+    Example:
+        >>> dropped = nn.Dropout2d(0.5)(torch.ones(20, 16, 4, 4))
+        >>> bool((dropped == dropped[:, :, :1, :1]).all())  # a channel is dropped as a whole
+        True
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.dropout2d(input, self.p, self.training, self.inplace)
 
 
 class Dropout1d(_Dropout):
-    """While training, zero whole channels of (N, C, L) with probability `p`, and scale the others."""
+    """Dropout of whole channels of sequences with probability `p`; the others are scaled by 1 / (1 - p).
+
+    Neighbouring elements of a channel are often correlated, so that dropping single elements would change little
+    (Tompson et al. 2015). In evaluation the input is returned unchanged.
+
+    Args:
+        p: probability of zeroing a channel.
+        inplace: overwrite the input.
+
+    Shape:
+        - Input and output: (N, C, L) or (C, L).
+
+    Raises:
+        ValueError: `p` is not between 0 and 1.
+
+    Example:
+        >>> dropped = nn.Dropout1d(0.5)(torch.ones(20, 16, 4))
+        >>> bool((dropped == dropped[:, :, :1]).all())  # a channel is dropped as a whole
+        True
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.dropout1d(input, self.p, self.training, self.inplace)
 
 
 class Dropout3d(_Dropout):
-    """While training, zero whole channels of (N, C, D, H, W) with probability `p`, and scale the others."""
+    """Dropout of whole channels of volumes with probability `p`; the others are scaled by 1 / (1 - p).
+
+    In evaluation the input is returned unchanged (Tompson et al. 2015).
+
+    Args:
+        p: probability of zeroing a channel.
+        inplace: overwrite the input.
+
+    Shape:
+        - Input and output: (N, C, D, H, W) or (C, D, H, W).
+
+    Raises:
+        ValueError: `p` is not between 0 and 1.
+
+    Example:
+        >>> dropped = nn.Dropout3d(0.5)(torch.ones(20, 16, 2, 4, 4))
+        >>> bool((dropped == dropped[:, :, :1, :1, :1]).all())  # a channel is dropped as a whole
+        True
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.dropout3d(input, self.p, self.training, self.inplace)
 
 
 class AlphaDropout(_Dropout):
-    """While training, drop elements to SELU's lower limit; see :func:`rushlight_nn.functional.alpha_dropout`."""
+    """Dropout for :class:`SELU`: while training, set elements to its lower limit with probability `p`.
+
+    The result is scaled and shifted so that an input of mean 0 and variance 1 keeps both (Klambauer et al. 2017). In
+    evaluation the input is returned unchanged.
+
+    Args:
+        p: probability of dropping an element.
+        inplace: overwrite the input.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Raises:
+        ValueError: `p` is not between 0 and 1.
+
+    Example:
+        >>> dropped = nn.AlphaDropout(0.2)(torch.randn(100_000))
+        >>> abs(float(dropped.mean())) < 0.05, abs(float(dropped.std()) - 1) < 0.05
+        (True, True)
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.alpha_dropout(input, self.p, self.training, self.inplace)
 
 
 class FeatureAlphaDropout(_Dropout):
-    """:class:`AlphaDropout` of whole channels of (N, C, ...)."""
+    """Alpha dropout of whole channels: each is dropped with probability `p`, as elements are by :class:`AlphaDropout`.
+
+    Args:
+        p: probability of dropping a channel.
+        inplace: overwrite the input.
+
+    Shape:
+        - Input and output: (N, C, *).
+
+    Raises:
+        ValueError: `p` is not between 0 and 1.
+
+    Example:
+        >>> dropped = nn.FeatureAlphaDropout(0.5)(torch.ones(20, 16, 4))
+        >>> bool((dropped == dropped[:, :, :1]).all())  # a channel is dropped as a whole
+        True
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.feature_alpha_dropout(input, self.p, self.training, self.inplace)

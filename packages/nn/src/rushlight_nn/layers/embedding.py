@@ -13,16 +13,36 @@ from ..parameter import Parameter
 
 
 class Embedding(Module):
-    """A table of `num_embeddings` trainable rows, looked up by integers.
+    """A table of trainable vectors, which are looked up by integers.
 
-    Integers (*) give (*, embedding_dim). The rows start standard normal, `padding_idx` zero.
+    The vectors start standard normal, the one of `padding_idx` zero.
 
     Args:
-        num_embeddings, embedding_dim: the table's sizes.
-        padding_idx: a row that is not trained.
-        max_norm: shrink the rows used, in place, to at most this norm of order `norm_type`.
-        scale_grad_by_freq: divide each row's gradient by how often it was used in the call.
-        sparse: make the table's gradient a row-sparse value.
+        num_embeddings: number of vectors.
+        embedding_dim: size of each vector.
+        padding_idx: the index of a vector that gets no gradient.
+        max_norm: vectors that are looked up are scaled in place to at most this norm.
+        norm_type: order of that norm.
+        scale_grad_by_freq: divide the gradient of each vector by the number of times it was looked up in the call.
+        sparse: make the gradient of the table sparse.
+        device: where the table is.
+        dtype: dtype of the table.
+
+    Shape:
+        - Input: (*), int32 or int64, from 0 to num_embeddings - 1.
+        - Output: (*, embedding_dim).
+        - `weight`: (num_embeddings, embedding_dim).
+
+    Raises:
+        IndexError: `padding_idx` is out of range.
+        ValueError: `_weight` has another shape.
+
+    Example:
+        >>> table = nn.Embedding(10, 3, padding_idx=0)
+        >>> table(torch.tensor([[1, 2, 4, 5], [4, 3, 2, 9]])).shape
+        torch.Size([2, 4, 3])
+        >>> table(torch.tensor(0)).detach()
+        tensor([0., 0., 0.])
     """
 
     weight: Parameter
@@ -122,14 +142,33 @@ class Embedding(Module):
 
 
 class EmbeddingBag(Module):
-    """The sum, mean or maximum of a table's rows in each bag; see :func:`rushlight_nn.functional.embedding_bag`.
+    """A table of trainable vectors; each bag of indices gives the sum, mean or maximum of its vectors.
+
+    It computes what :class:`Embedding` and a reduction would, without storing the vectors in between.
 
     Args:
-        num_embeddings, embedding_dim: rows of the table and their width.
+        num_embeddings: number of vectors.
+        embedding_dim: size of each vector.
         max_norm, norm_type, scale_grad_by_freq, sparse: as of :class:`Embedding`.
         mode: "sum", "mean" or "max".
-        include_last_offset: offsets end with the total.
-        padding_idx: a row number that counts as absent.
+        include_last_offset: `offsets` has one number more, the length of the input.
+        padding_idx: the index of a vector that is left out of bags.
+        device: where the table is.
+        dtype: dtype of the table.
+
+    Shape:
+        - Input: (B, n), each row a bag, or (n) with offsets (B) at which bags begin; int32 or int64.
+        - Output: (B, embedding_dim).
+        - `weight`: (num_embeddings, embedding_dim).
+
+    Raises:
+        ValueError: `padding_idx` is out of range, or `_weight` has another shape.
+
+    Example:
+        >>> table = nn.EmbeddingBag.from_pretrained(torch.tensor([[0.0, 0.0], [1.0, 2.0], [3.0, 4.0]]), mode="sum")
+        >>> table(torch.tensor([1, 2, 2, 1]), torch.tensor([0, 2]))  # bags [1, 2] and [2, 1]
+        tensor([[4., 6.],
+                [4., 6.]])
     """
 
     weight: Parameter

@@ -54,10 +54,30 @@ class _FractionalMaxPool(Module):
 
 
 class FractionalMaxPool2d(_FractionalMaxPool):
-    """The largest value of windows at random places; see :func:`rushlight_nn.functional.fractional_max_pool2d`.
+    """Max pooling over images by a factor that need not be a whole number (Graham 2014).
+
+    The distances between windows are random, so that the windows cover the input more or less evenly.
+
+    Args:
+        kernel_size: size of the windows, an int or a pair for height and width.
+        output_size: size of the output, an int or a pair;
+        output_ratio: or its quotient by the input's size, between 0 and 1.
+        return_indices: also return the positions of the maxima in their H·W plane, int64.
+        _random_samples: (N, C, 2), numbers between 0 and 1 that replace the random ones.
+
+    Shape:
+        - Input: (N, C, H, W) or (C, H, W).
+        - Output: (N, C, H_out, W_out) or (C, H_out, W_out), where (H_out, W_out) is `output_size`, or
+          floor(output_ratio · (H, W)).
 
     Raises:
         ValueError: not exactly one of `output_size` and `output_ratio` is given, or a ratio is not between 0 and 1.
+
+    Example:
+        >>> nn.FractionalMaxPool2d(3, output_size=(13, 12))(torch.randn(20, 16, 50, 32)).shape
+        torch.Size([20, 16, 13, 12])
+        >>> nn.FractionalMaxPool2d(3, output_ratio=0.5)(torch.randn(20, 16, 50, 32)).shape
+        torch.Size([20, 16, 25, 16])
     """
 
     _dims = 2
@@ -65,10 +85,28 @@ class FractionalMaxPool2d(_FractionalMaxPool):
 
 
 class FractionalMaxPool3d(_FractionalMaxPool):
-    """The largest value of windows at random places; see :func:`rushlight_nn.functional.fractional_max_pool3d`.
+    """Max pooling over volumes by a factor that need not be a whole number (Graham 2014).
+
+    The distances between windows are random, so that the windows cover the input more or less evenly.
+
+    Args:
+        kernel_size: size of the windows, an int or a triple for depth, height and width.
+        output_size: size of the output, an int or a triple;
+        output_ratio: or its quotient by the input's size, between 0 and 1.
+        return_indices: also return the positions of the maxima in their D·H·W volume, int64.
+        _random_samples: (N, C, 3), numbers between 0 and 1 that replace the random ones.
+
+    Shape:
+        - Input: (N, C, D, H, W) or (C, D, H, W).
+        - Output: (N, C, D_out, H_out, W_out) or (C, D_out, H_out, W_out), where (D_out, H_out, W_out) is `output_size`,
+          or floor(output_ratio · (D, H, W)).
 
     Raises:
         ValueError: not exactly one of `output_size` and `output_ratio` is given, or a ratio is not between 0 and 1.
+
+    Example:
+        >>> nn.FractionalMaxPool3d(3, output_size=(13, 12, 11))(torch.randn(2, 4, 20, 20, 16)).shape
+        torch.Size([2, 4, 13, 12, 11])
     """
 
     _dims = 3

@@ -50,35 +50,98 @@ class _InstanceNorm(_NormBase):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """Normalise each channel of each sample of (N, C, L) or (C, L) (Ulyanov et al. 2016).
+    """Instance normalisation of sequences: normalise each channel of each sample by itself (Ulyanov et al. 2016).
 
     Args:
-        num_features: C.
+        num_features: C, the number of channels.
         eps: added to the variance.
-        momentum: how far the running statistics move towards each batch's.
-        affine: whether a weight and, with `bias`, a bias per channel follow.
-        track_running_stats: whether running statistics are kept, for evaluation.
+        momentum: the part of each new batch in the running averages.
+        affine: whether there is a weight and, with `bias`, a bias per channel.
+        track_running_stats: whether running averages are kept and used in evaluation. Without them each sample's own
+            statistics are used always.
+        device: where parameters and buffers are.
+        dtype: dtype of parameters and buffers.
+        bias: whether there is a bias beside the weight.
+
+    Shape:
+        - Input and output: (N, C, L) or (C, L).
+
+    Raises:
+        ValueError: the input has another number of dimensions, or other channels than the weight.
+
+    Example:
+        >>> nn.InstanceNorm1d(2)(torch.tensor([[[1.0, 3.0], [10.0, 30.0]]]))
+        tensor([[[-1.0000,  1.0000],
+                 [-1.0000,  1.0000]]])
     """
 
     _dims = (2, 3)
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Normalise each channel of each sample of (N, C, H, W) or (C, H, W); arguments as of
-    :class:`InstanceNorm1d`."""
+    """Instance normalisation of images: normalise each channel of each sample by itself (Ulyanov et al. 2016).
+
+    Args:
+        num_features: C, the number of channels.
+        eps, momentum, affine, track_running_stats, device, dtype, bias: as of :class:`InstanceNorm1d`.
+
+    Shape:
+        - Input and output: (N, C, H, W) or (C, H, W).
+
+    Raises:
+        ValueError: the input has another number of dimensions, or other channels than the weight.
+
+    Example:
+        >>> nn.InstanceNorm2d(100)(torch.randn(20, 100, 35, 45)).shape
+        torch.Size([20, 100, 35, 45])
+    """
 
     _dims = (3, 4)
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Normalise each channel of each sample of (N, C, D, H, W) or (C, D, H, W); arguments as of
-    :class:`InstanceNorm1d`."""
+    """Instance normalisation of volumes: normalise each channel of each sample by itself (Ulyanov et al. 2016).
+
+    Args:
+        num_features: C, the number of channels.
+        eps, momentum, affine, track_running_stats, device, dtype, bias: as of :class:`InstanceNorm1d`.
+
+    Shape:
+        - Input and output: (N, C, D, H, W) or (C, D, H, W).
+
+    Raises:
+        ValueError: the input has another number of dimensions, or other channels than the weight.
+
+    Example:
+        >>> nn.InstanceNorm3d(10)(torch.randn(2, 10, 5, 6, 7)).shape
+        torch.Size([2, 10, 5, 6, 7])
+    """
 
     _dims = (4, 5)
 
 
 class LocalResponseNorm(Module):
-    """Divide by a power of the channels around; see :func:`rushlight_nn.functional.local_response_norm`."""
+    """Local response normalisation: divide by a power of the mean of squares of neighbouring channels.
+
+    The result is ``x / (k + alpha · mean)^beta`` with the mean over `size` channels around each one
+    (Krizhevsky, Sutskever and Hinton 2012).
+
+    Args:
+        size: number of neighbouring channels.
+        alpha: factor of the mean.
+        beta: the exponent.
+        k: added to the mean.
+
+    Shape:
+        - Input and output: (N, C, *).
+
+    Raises:
+        ValueError: the input has fewer than 3 dimensions.
+
+    Example:
+        >>> nn.LocalResponseNorm(2)(torch.randn(32, 5, 24, 24)).shape
+        torch.Size([32, 5, 24, 24])
+    """
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         super().__init__()

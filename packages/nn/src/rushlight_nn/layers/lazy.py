@@ -29,8 +29,22 @@ class LazyLinear(LazyModuleMixin, Linear):
     """A :class:`Linear` whose `in_features` is the size of the first input's last dimension.
 
     Args:
-        out_features: size of the last dimension afterwards.
-        bias: whether there is a b.
+        out_features: size of the last dimension of the output.
+        bias: whether there is a bias.
+        device: where the parameters are.
+        dtype: dtype of the parameters.
+
+    Shape:
+        - Input: (*, in_features).
+        - Output: (*, out_features).
+
+    Example:
+        >>> layer = nn.LazyLinear(5)
+        >>> layer
+        LazyLinear(in_features=0, out_features=5, bias=True)
+        >>> _ = layer(torch.randn(2, 3))
+        >>> layer
+        Linear(in_features=3, out_features=5, bias=True)
     """
 
     cls_to_become: Any = Linear
@@ -130,19 +144,67 @@ class _LazyConvolution(_LazyParts, _Convolution):
 
 
 class LazyConv1d(_LazyConvolution, Conv1d):
-    """A :class:`Conv1d` whose `in_channels` is the first input's; the other arguments are the same."""
+    """A :class:`Conv1d` whose `in_channels` is the number of channels of the first input.
+
+    The other arguments are those of :class:`Conv1d`.
+
+    Shape:
+        - Input: (N, C, L) or (C, L), where C becomes `in_channels`.
+        - Output: that of :class:`Conv1d`.
+
+    Raises:
+        ValueError: the channels of the first input cannot be split into `groups` groups (when called).
+
+    Example:
+        >>> layer = nn.LazyConv1d(out_channels=6, kernel_size=3)
+        >>> _ = layer(torch.randn(8, 16, 50))
+        >>> layer
+        Conv1d(16, 6, kernel_size=(3,), stride=(1,))
+    """
 
     cls_to_become: Any = Conv1d
 
 
 class LazyConv2d(_LazyConvolution, Conv2d):
-    """A :class:`Conv2d` whose `in_channels` is the first input's; the other arguments are the same."""
+    """A :class:`Conv2d` whose `in_channels` is the number of channels of the first input.
+
+    The other arguments are those of :class:`Conv2d`.
+
+    Shape:
+        - Input: (N, C, H, W) or (C, H, W), where C becomes `in_channels`.
+        - Output: that of :class:`Conv2d`.
+
+    Raises:
+        ValueError: the channels of the first input cannot be split into `groups` groups (when called).
+
+    Example:
+        >>> layer = nn.LazyConv2d(out_channels=6, kernel_size=3)
+        >>> _ = layer(torch.randn(8, 16, 20, 20))
+        >>> layer
+        Conv2d(16, 6, kernel_size=(3, 3), stride=(1, 1))
+    """
 
     cls_to_become: Any = Conv2d
 
 
 class LazyConv3d(_LazyConvolution, Conv3d):
-    """A :class:`Conv3d` whose `in_channels` is the first input's; the other arguments are the same."""
+    """A :class:`Conv3d` whose `in_channels` is the number of channels of the first input.
+
+    The other arguments are those of :class:`Conv3d`.
+
+    Shape:
+        - Input: (N, C, D, H, W) or (C, D, H, W), where C becomes `in_channels`.
+        - Output: that of :class:`Conv3d`.
+
+    Raises:
+        ValueError: the channels of the first input cannot be split into `groups` groups (when called).
+
+    Example:
+        >>> layer = nn.LazyConv3d(out_channels=6, kernel_size=3)
+        >>> _ = layer(torch.randn(2, 4, 8, 8, 8))
+        >>> layer
+        Conv3d(4, 6, kernel_size=(3, 3, 3), stride=(1, 1, 1))
+    """
 
     cls_to_become: Any = Conv3d
 
@@ -180,19 +242,67 @@ class _LazyTransposedConvolution(_LazyParts, _TransposedConvolution):
 
 
 class LazyConvTranspose1d(_LazyTransposedConvolution, ConvTranspose1d):
-    """A :class:`ConvTranspose1d` whose `in_channels` is the first input's; the other arguments are the same."""
+    """A :class:`ConvTranspose1d` whose `in_channels` is the number of channels of the first input.
+
+    The other arguments are those of :class:`ConvTranspose1d`.
+
+    Shape:
+        - Input: (N, C, L) or (C, L), where C becomes `in_channels`.
+        - Output: that of :class:`ConvTranspose1d`.
+
+    Raises:
+        ValueError: the channels of the first input cannot be split into `groups` groups (when called).
+
+    Example:
+        >>> layer = nn.LazyConvTranspose1d(out_channels=6, kernel_size=3)
+        >>> _ = layer(torch.randn(8, 16, 50))
+        >>> layer
+        ConvTranspose1d(16, 6, kernel_size=(3,), stride=(1,))
+    """
 
     cls_to_become: Any = ConvTranspose1d
 
 
 class LazyConvTranspose2d(_LazyTransposedConvolution, ConvTranspose2d):
-    """A :class:`ConvTranspose2d` whose `in_channels` is the first input's; the other arguments are the same."""
+    """A :class:`ConvTranspose2d` whose `in_channels` is the number of channels of the first input.
+
+    The other arguments are those of :class:`ConvTranspose2d`.
+
+    Shape:
+        - Input: (N, C, H, W) or (C, H, W), where C becomes `in_channels`.
+        - Output: that of :class:`ConvTranspose2d`.
+
+    Raises:
+        ValueError: the channels of the first input cannot be split into `groups` groups (when called).
+
+    Example:
+        >>> layer = nn.LazyConvTranspose2d(out_channels=6, kernel_size=3)
+        >>> _ = layer(torch.randn(8, 16, 20, 20))
+        >>> layer
+        ConvTranspose2d(16, 6, kernel_size=(3, 3), stride=(1, 1))
+    """
 
     cls_to_become: Any = ConvTranspose2d
 
 
 class LazyConvTranspose3d(_LazyTransposedConvolution, ConvTranspose3d):
-    """A :class:`ConvTranspose3d` whose `in_channels` is the first input's; the other arguments are the same."""
+    """A :class:`ConvTranspose3d` whose `in_channels` is the number of channels of the first input.
+
+    The other arguments are those of :class:`ConvTranspose3d`.
+
+    Shape:
+        - Input: (N, C, D, H, W) or (C, D, H, W), where C becomes `in_channels`.
+        - Output: that of :class:`ConvTranspose3d`.
+
+    Raises:
+        ValueError: the channels of the first input cannot be split into `groups` groups (when called).
+
+    Example:
+        >>> layer = nn.LazyConvTranspose3d(out_channels=6, kernel_size=3)
+        >>> _ = layer(torch.randn(2, 4, 8, 8, 8))
+        >>> layer
+        ConvTranspose3d(4, 6, kernel_size=(3, 3, 3), stride=(1, 1, 1))
+    """
 
     cls_to_become: Any = ConvTranspose3d
 
@@ -243,39 +353,108 @@ class _LazyNorm(LazyModuleMixin, _NormBase):
 
 
 class LazyBatchNorm1d(_LazyNorm, BatchNorm1d):
-    """A :class:`BatchNorm1d` whose `num_features` is the first input's; the other arguments are the same."""
+    """A :class:`BatchNorm1d` whose `num_features` is the number of channels of the first input.
+
+    The other arguments are those of :class:`BatchNorm1d`.
+
+    Shape:
+        - Input and output: (N, C) or (N, C, L).
+
+    Example:
+        >>> layer = nn.LazyBatchNorm1d()
+        >>> _ = layer(torch.randn(8, 16, 50))
+        >>> layer
+        BatchNorm1d(16, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)
+    """
 
     cls_to_become: Any = BatchNorm1d
 
 
 class LazyBatchNorm2d(_LazyNorm, BatchNorm2d):
-    """A :class:`BatchNorm2d` whose `num_features` is the first input's; the other arguments are the same."""
+    """A :class:`BatchNorm2d` whose `num_features` is the number of channels of the first input.
+
+    The other arguments are those of :class:`BatchNorm2d`.
+
+    Shape:
+        - Input and output: (N, C, H, W).
+
+    Example:
+        >>> layer = nn.LazyBatchNorm2d()
+        >>> _ = layer(torch.randn(8, 16, 20, 20))
+        >>> layer
+        BatchNorm2d(16, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)
+    """
 
     cls_to_become: Any = BatchNorm2d
 
 
 class LazyBatchNorm3d(_LazyNorm, BatchNorm3d):
-    """A :class:`BatchNorm3d` whose `num_features` is the first input's; the other arguments are the same."""
+    """A :class:`BatchNorm3d` whose `num_features` is the number of channels of the first input.
+
+    The other arguments are those of :class:`BatchNorm3d`.
+
+    Shape:
+        - Input and output: (N, C, D, H, W).
+
+    Example:
+        >>> layer = nn.LazyBatchNorm3d()
+        >>> _ = layer(torch.randn(2, 4, 8, 8, 8))
+        >>> layer
+        BatchNorm3d(4, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)
+    """
 
     cls_to_become: Any = BatchNorm3d
 
 
 class LazyInstanceNorm1d(_LazyNorm, InstanceNorm1d):
-    """An :class:`InstanceNorm1d` whose `num_features` is the first input's.
+    """An :class:`InstanceNorm1d` whose `num_features` is the number of channels of the first input.
 
-    Unlike there, a weight and running statistics are kept unless told otherwise.
+    The other arguments are those of :class:`InstanceNorm1d`, but `affine` and `track_running_stats` are True by default.
+
+    Shape:
+        - Input and output: (N, C, L) or (C, L).
+
+    Example:
+        >>> layer = nn.LazyInstanceNorm1d()
+        >>> _ = layer(torch.randn(8, 16, 50))
+        >>> layer
+        InstanceNorm1d(16, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)
     """
 
     cls_to_become: Any = InstanceNorm1d
 
 
 class LazyInstanceNorm2d(_LazyNorm, InstanceNorm2d):
-    """An :class:`InstanceNorm2d` whose `num_features` is the first input's; see :class:`LazyInstanceNorm1d`."""
+    """An :class:`InstanceNorm2d` whose `num_features` is the number of channels of the first input.
+
+    The other arguments are those of :class:`InstanceNorm2d`, but `affine` and `track_running_stats` are True by default.
+
+    Shape:
+        - Input and output: (N, C, H, W) or (C, H, W).
+
+    Example:
+        >>> layer = nn.LazyInstanceNorm2d()
+        >>> _ = layer(torch.randn(8, 16, 20, 20))
+        >>> layer
+        InstanceNorm2d(16, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)
+    """
 
     cls_to_become: Any = InstanceNorm2d
 
 
 class LazyInstanceNorm3d(_LazyNorm, InstanceNorm3d):
-    """An :class:`InstanceNorm3d` whose `num_features` is the first input's; see :class:`LazyInstanceNorm1d`."""
+    """An :class:`InstanceNorm3d` whose `num_features` is the number of channels of the first input.
+
+    The other arguments are those of :class:`InstanceNorm3d`, but `affine` and `track_running_stats` are True by default.
+
+    Shape:
+        - Input and output: (N, C, D, H, W) or (C, D, H, W).
+
+    Example:
+        >>> layer = nn.LazyInstanceNorm3d()
+        >>> _ = layer(torch.randn(2, 4, 8, 8, 8))
+        >>> layer
+        InstanceNorm3d(4, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)
+    """
 
     cls_to_become: Any = InstanceNorm3d

@@ -15,7 +15,19 @@ from ..parameter import Parameter
 
 
 class Identity(Module):
-    """Returns its input, whatever the arguments it was made with."""
+    """A layer that returns its input unchanged.
+
+    It accepts and ignores any arguments, so that it can stand in the place of another layer.
+
+    Shape:
+        - Input: any shape.
+        - Output: the input itself.
+
+    Example:
+        >>> layer = nn.Identity(54, unused_argument=0.1)
+        >>> layer(torch.tensor([1.0, 2.0]))
+        tensor([1., 2.])
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
@@ -25,13 +37,26 @@ class Identity(Module):
 
 
 class Linear(Module):
-    """x Wᵀ + b for x (*, in_features); the result is (*, out_features).
+    """A fully connected layer: ``x Wᵀ + b`` on the last dimension.
 
-    Both start uniform over ±1 / sqrt(in_features).
+    Weight and bias start uniform over ±1 / sqrt(in_features).
 
     Args:
-        in_features, out_features: sizes of the last dimension before and after.
-        bias: whether there is a b.
+        in_features: size of the last dimension of the input.
+        out_features: size of the last dimension of the output.
+        bias: whether there is a bias b.
+        device: where the parameters are.
+        dtype: dtype of the parameters; the input must have the same one.
+
+    Shape:
+        - Input: (*, in_features).
+        - Output: (*, out_features).
+        - `weight`: (out_features, in_features); `bias`: (out_features).
+
+    Example:
+        >>> layer = nn.Linear(20, 30)
+        >>> layer(torch.randn(128, 20)).shape
+        torch.Size([128, 30])
     """
 
     in_features: int
@@ -69,12 +94,30 @@ class Linear(Module):
 
 
 class Bilinear(Module):
-    """x1ᵀ W_k x2 + b_k for every output k; both start uniform over ±1 / sqrt(in1_features).
+    """A layer that is linear in each of two inputs: output k is ``x1ᵀ W_k x2 + b_k``.
+
+    Weight and bias start uniform over ±1 / sqrt(in1_features).
 
     Args:
-        in1_features, in2_features: sizes of the last dimensions of the two inputs.
-        out_features: size of the result's last dimension.
-        bias: whether there is a b.
+        in1_features: size of the last dimension of the first input.
+        in2_features: size of the last dimension of the second input.
+        out_features: size of the last dimension of the output.
+        bias: whether there is a bias b.
+        device: where the parameters are.
+        dtype: dtype of the parameters.
+
+    Shape:
+        - Inputs: (*, in1_features) and (*, in2_features), with the same leading dimensions.
+        - Output: (*, out_features).
+        - `weight`: (out_features, in1_features, in2_features); `bias`: (out_features).
+
+    Raises:
+        ValueError: `in1_features` is not positive.
+
+    Example:
+        >>> layer = nn.Bilinear(20, 30, 40)
+        >>> layer(torch.randn(128, 20), torch.randn(128, 30)).shape
+        torch.Size([128, 40])
     """
 
     weight: Parameter

@@ -19,12 +19,24 @@ class LinearCrossEntropyLoss(Module):
     Args:
         in_features: size of the input's last dimension.
         num_classes: C.
-        out_features: sizes d1, ... of the places each of which has a loss.
+        out_features: sizes d1, ... of the positions at each of which there is a loss.
         bias: whether the linear layer has a bias.
+        device: where the parameters are.
+        dtype: dtype of the parameters.
         reduction, weight, ignore_index, label_smoothing, options: as of the function.
 
+    Shape:
+        - Input: (N, in_features) or (in_features).
+        - Target: classes (N, d1, ...), int64, or probabilities (N, C, d1, ...).
+        - Output: (), or the shape of class targets with `reduction` "none".
+
     Raises:
-        RuntimeError: `weight` is not (C), or `label_smoothing` not between 0 and 1.
+        RuntimeError: `weight` is not (C), or `label_smoothing` is not between 0 and 1.
+
+    Example:
+        >>> loss = nn.LinearCrossEntropyLoss(8, num_classes=1000)
+        >>> loss(torch.randn(32, 8), torch.randint(0, 1000, (32,))).shape
+        torch.Size([])
     """
 
     def __init__(

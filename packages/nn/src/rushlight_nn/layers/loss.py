@@ -42,21 +42,66 @@ class _WeightedLoss(_Loss):
 
 
 class MSELoss(_Loss):
-    """(input - target)²."""
+    """The mean squared error: the mean of ``(input - target)²``.
+
+    Args:
+        size_average, reduce: deprecated; use `reduction`.
+        reduction: "mean", "sum", or "none" for one value per element.
+
+    Shape:
+        - Input and target: (*), the same shape.
+        - Output: (), or (*) with `reduction` "none".
+
+    Example:
+        >>> nn.MSELoss()(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
+        tensor(2.)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.mse_loss(input, target, reduction=self.reduction)
 
 
 class L1Loss(_Loss):
-    """|input - target|."""
+    """The mean absolute error: the mean of ``|input - target|``.
+
+    Args:
+        size_average, reduce: deprecated; use `reduction`.
+        reduction: "mean", "sum", or "none" for one value per element.
+
+    Shape:
+        - Input and target: (*), the same shape.
+        - Output: (), or (*) with `reduction` "none".
+
+    Example:
+        >>> nn.L1Loss(reduction="sum")(torch.tensor([1.0, 2.0]), torch.tensor([0.0, 4.0]))
+        tensor(3.)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.l1_loss(input, target, reduction=self.reduction)
 
 
 class SmoothL1Loss(_Loss):
-    """Quadratic for errors below `beta`, linear above (Girshick 2015)."""
+    """A loss that is quadratic for small errors and linear for large ones (Girshick 2015).
+
+    With d = |input - target| it is ``d² / (2 · beta)`` where d < beta, else ``d - beta / 2``.
+
+    Args:
+        size_average, reduce: deprecated; use `reduction`.
+        reduction: "mean", "sum", or "none" for one value per element.
+        beta: where the loss becomes linear; 0 gives :class:`L1Loss`.
+
+    Shape:
+        - Input and target: (*), the same shape.
+        - Output: (), or (*) with `reduction` "none".
+
+    Raises:
+        ValueError: `beta` is negative.
+
+    Example:
+        >>> nn.SmoothL1Loss(reduction="none")(torch.tensor([0.5, 3.0]), torch.tensor([0.0, 0.0]))
+        tensor([0.1250, 2.5000])
+    """
 
     def __init__(
         self,
@@ -73,7 +118,22 @@ class SmoothL1Loss(_Loss):
 
 
 class HuberLoss(_Loss):
-    """Quadratic for errors below `delta`, linear above (Huber 1964)."""
+    """A loss that is quadratic for small errors and linear for large ones (Huber 1964).
+
+    With d = |input - target| it is ``d² / 2`` where d <= delta, else ``delta · (d - delta / 2)``.
+
+    Args:
+        reduction: "mean", "sum", or "none" for one value per element.
+        delta: where the loss becomes linear.
+
+    Shape:
+        - Input and target: (*), the same shape.
+        - Output: (), or (*) with `reduction` "none".
+
+    Example:
+        >>> nn.HuberLoss(reduction="none")(torch.tensor([0.5, 3.0]), torch.tensor([0.0, 0.0]))
+        tensor([0.1250, 2.5000])
+    """
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         super().__init__(reduction=reduction)
@@ -84,7 +144,24 @@ class HuberLoss(_Loss):
 
 
 class KLDivLoss(_Loss):
-    """t (log t - input) of log-probabilities and probabilities t; `reduction` may be "batchmean"."""
+    """The Kullback-Leibler divergence: ``target · (log(target) - input)``, where the input holds log-probabilities.
+
+    Use `reduction="batchmean"` for the mean divergence per sample; "mean" divides by the number of elements.
+
+    Args:
+        size_average, reduce: deprecated; use `reduction`.
+        reduction: "batchmean", "mean", "sum", or "none" for one value per element.
+        log_target: whether the target holds log-probabilities, too.
+
+    Shape:
+        - Input and target: (N, *), the same shape.
+        - Output: (), or (N, *) with `reduction` "none".
+
+    Example:
+        >>> p, q = torch.tensor([[0.5, 0.5]]), torch.tensor([[0.9, 0.1]])
+        >>> nn.KLDivLoss(reduction="batchmean")(q.log(), p)  # KL(p || q)
+        tensor(0.5108)
+    """
 
     def __init__(
         self,
@@ -101,12 +178,25 @@ class KLDivLoss(_Loss):
 
 
 class NLLLoss(_WeightedLoss):
-    """The negative of log-probabilities (N, C, ...) at the target classes.
+    """The negative log-likelihood of classes: minus the input at the target's class.
+
+    The input holds log-probabilities, such as :class:`LogSoftmax` computes. :class:`CrossEntropyLoss` is both in one.
 
     Args:
-        weight: (C) factors for the classes.
-        ignore_index: a class number that counts for nothing.
-        reduction: "mean", "sum" or "none".
+        weight: factors of the classes, (C). "mean" divides by the sum of the factors of the targets.
+        size_average, reduce: deprecated; use `reduction`.
+        ignore_index: a target that is left out of the loss.
+        reduction: "mean", "sum", or "none" for one value per target.
+
+    Shape:
+        - Input: (C), (N, C) or (N, C, d1, ...).
+        - Target: (), (N) or (N, d1, ...), int64, from 0 to C - 1.
+        - Output: (), or the target's shape with `reduction` "none".
+
+    Example:
+        >>> log_probs = torch.tensor([[0.2, 0.8], [0.5, 0.5]]).log()
+        >>> nn.NLLLoss(reduction="none")(log_probs, torch.tensor([1, 0]))
+        tensor([0.2231, 0.6931])
     """
 
     def __init__(
@@ -127,13 +217,30 @@ class NLLLoss(_WeightedLoss):
 
 
 class CrossEntropyLoss(_WeightedLoss):
-    """The negative log-likelihood of the target classes under softmax(input).
+    """The cross entropy between the softmax of the input and the targets.
+
+    The input holds scores (logits), which need not be normalised. Targets are classes or probabilities of the classes.
 
     Args:
-        weight: (C) factors for the classes.
-        ignore_index: a class number that counts for nothing.
-        reduction: "mean", "sum" or "none".
-        label_smoothing: how much of each target is spread evenly over all classes, from 0 to 1.
+        weight: factors of the classes, (C). With targets that are classes, "mean" divides by the sum of their factors.
+        size_average, reduce: deprecated; use `reduction`.
+        ignore_index: a target that is left out of the loss; not for probabilities.
+        reduction: "mean", "sum", or "none" for one value per target.
+        label_smoothing: the part of each target that is spread evenly over all classes, from 0 to 1
+            (Szegedy et al. 2016).
+
+    Shape:
+        - Input: (C), (N, C) or (N, C, d1, ...).
+        - Target: classes (), (N) or (N, d1, ...), int64, from 0 to C - 1; or probabilities of the shape and dtype of the
+          input.
+        - Output: (), or one value per target with `reduction` "none".
+
+    Example:
+        >>> logits = torch.tensor([[2.0, 0.0], [0.0, 0.0]])
+        >>> nn.CrossEntropyLoss(reduction="none")(logits, torch.tensor([0, 1]))
+        tensor([0.1269, 0.6931])
+        >>> nn.CrossEntropyLoss()(logits, torch.tensor([[1.0, 0.0], [0.5, 0.5]]))
+        tensor(0.4100)
     """
 
     def __init__(
@@ -161,16 +268,51 @@ class CrossEntropyLoss(_WeightedLoss):
 
 
 class BCELoss(_WeightedLoss):
-    """-(t log p + (1 - t) log(1 - p)) of probabilities p and t."""
+    """The binary cross entropy: ``-(t · log(p) + (1 - t) · log(1 - p))`` of probabilities p and targets t.
+
+    Logarithms are limited to at least -100, so that the loss is finite. :class:`BCEWithLogitsLoss` takes logits instead.
+
+    Args:
+        weight: factors of the elements, which broadcast to the input.
+        size_average, reduce: deprecated; use `reduction`.
+        reduction: "mean", "sum", or "none" for one value per element.
+
+    Shape:
+        - Input and target: (*), the same shape, from 0 to 1.
+        - Output: (), or (*) with `reduction` "none".
+
+    Raises:
+        ValueError: the shapes differ (when called).
+        RuntimeError: the input has an element outside of 0 to 1 (when called).
+
+    Example:
+        >>> nn.BCELoss(reduction="none")(torch.tensor([0.9, 0.5]), torch.tensor([1.0, 0.0]))
+        tensor([0.1054, 0.6931])
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.binary_cross_entropy(input, target, self.weight, reduction=self.reduction)
 
 
 class BCEWithLogitsLoss(_Loss):
-    """The :class:`BCELoss` of sigmoid(input), computed without overflow.
+    """The binary cross entropy of the sigmoid of the input, computed without overflow.
 
-    `pos_weight` multiplies the part of positive targets.
+    Args:
+        weight: factors of the elements, which broadcast to the input.
+        size_average, reduce: deprecated; use `reduction`.
+        reduction: "mean", "sum", or "none" for one value per element.
+        pos_weight: factors of the positive part of the loss, which broadcast to the input: above 1 for better recall.
+
+    Shape:
+        - Input and target: (*), the same shape; targets from 0 to 1.
+        - Output: (), or (*) with `reduction` "none".
+
+    Raises:
+        ValueError: the shapes differ (when called).
+
+    Example:
+        >>> nn.BCEWithLogitsLoss(reduction="none")(torch.tensor([0.0, 1000.0]), torch.tensor([1.0, 0.0]))
+        tensor([6.9315e-01, 1.0000e+03])
     """
 
     weight: Tensor | None
@@ -195,7 +337,29 @@ class BCEWithLogitsLoss(_Loss):
 
 
 class CTCLoss(_Loss):
-    """Connectionist temporal classification; see :func:`rushlight_nn.functional.ctc_loss`."""
+    """Connectionist temporal classification: a loss of label sequences whose alignment with the input is not known.
+
+    It is the negative logarithm of the sum of the probabilities of all alignments (Graves et al. 2006).
+
+    Args:
+        blank: the class that stands for no label.
+        reduction: "sum", "none", or "mean", which divides each loss by the length of its target first.
+        zero_infinity: count a target that is too long for its input as 0 instead of infinity.
+
+    Shape:
+        - Log-probabilities: (T, N, C), or (T, C) without a batch.
+        - Targets: (N, S), or (sum of the target lengths) with all targets joined.
+        - Input lengths and target lengths: (N), or () without a batch.
+        - Output: (), or (N) with `reduction` "none".
+
+    Example:
+        >>> log_probs = torch.randn(50, 16, 20).log_softmax(2)
+        >>> targets = torch.randint(1, 20, (16, 30))
+        >>> input_lengths = torch.full((16,), 50)
+        >>> target_lengths = torch.randint(10, 30, (16,))
+        >>> nn.CTCLoss()(log_probs, targets, input_lengths, target_lengths).shape
+        torch.Size([])
+    """
 
     def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
         super().__init__(reduction=reduction)

@@ -11,7 +11,21 @@ from .loss import _Loss, _WeightedLoss
 
 
 class HingeEmbeddingLoss(_Loss):
-    """The input where the target is 1, max(0, margin - input) where it is -1."""
+    """A loss of distances: the input where the target is 1, ``max(0, margin - input)`` where it is -1.
+
+    Args:
+        margin: the distance from which dissimilar pairs cost nothing.
+        size_average, reduce: deprecated; use `reduction`.
+        reduction: "mean", "sum", or "none" for one value per element.
+
+    Shape:
+        - Input and target: (*), the same shape; targets 1 and -1.
+        - Output: (), or (*) with `reduction` "none".
+
+    Example:
+        >>> nn.HingeEmbeddingLoss(reduction="none")(torch.tensor([0.3, 0.3]), torch.tensor([1.0, -1.0]))
+        tensor([0.3000, 0.7000])
+    """
 
     def __init__(
         self,
@@ -28,7 +42,27 @@ class HingeEmbeddingLoss(_Loss):
 
 
 class MarginRankingLoss(_Loss):
-    """max(0, margin - target (input1 - input2))."""
+    """A loss of order: ``max(0, margin - target · (input1 - input2))``.
+
+    `input1` should be the larger one where the target is 1, the smaller one where it is -1.
+
+    Args:
+        margin: by how much.
+        size_average, reduce: deprecated; use `reduction`.
+        reduction: "mean", "sum", or "none" for one value per element.
+
+    Shape:
+        - Inputs and target: (N) or (), the same number of dimensions.
+        - Output: (), or (N) with `reduction` "none".
+
+    Raises:
+        RuntimeError: the tensors have different numbers of dimensions (when called).
+
+    Example:
+        >>> loss = nn.MarginRankingLoss(reduction="none")
+        >>> loss(torch.tensor([1.0, 1.0]), torch.tensor([3.0, 3.0]), torch.tensor([1.0, -1.0]))
+        tensor([2., 0.])
+    """
 
     def __init__(
         self,
@@ -45,7 +79,23 @@ class MarginRankingLoss(_Loss):
 
 
 class CosineEmbeddingLoss(_Loss):
-    """1 - cos of the angle between rows where the target is 1, max(0, cos - margin) where it is -1."""
+    """A loss of angles: ``1 - cos`` where the target is 1, ``max(0, cos - margin)`` where it is -1.
+
+    Args:
+        margin: the cosine up to which dissimilar pairs cost nothing, from -1 to 1.
+        size_average, reduce: deprecated; use `reduction`.
+        reduction: "mean", "sum", or "none" for one value per pair.
+
+    Shape:
+        - Inputs: (N, D) or (D).
+        - Target: (N) or (), 1 and -1.
+        - Output: (), or (N) with `reduction` "none".
+
+    Example:
+        >>> x = torch.tensor([[1.0, 0.0], [1.0, 0.0]])
+        >>> nn.CosineEmbeddingLoss(reduction="none")(x, x, torch.tensor([1, -1]))
+        tensor([0., 1.])
+    """
 
     def __init__(
         self,
@@ -62,7 +112,30 @@ class CosineEmbeddingLoss(_Loss):
 
 
 class TripletMarginLoss(_Loss):
-    """max(0, margin + |anchor - positive| - |anchor - negative|) (Balntas et al. 2016)."""
+    """A loss of triplets: ``max(0, margin + d(anchor, positive) - d(anchor, negative))`` (Balntas et al. 2016).
+
+    The distance d(x, y) is the p-norm of x - y + eps over the last dimension.
+
+    Args:
+        margin: by how much farther from the anchor the negative should be.
+        p: order of the norm.
+        eps: added to differences.
+        swap: use the distance between positive and negative where it is smaller than that of anchor and negative.
+        size_average, reduce: deprecated; use `reduction`.
+        reduction: "mean", "sum", or "none" for one value per triplet.
+
+    Shape:
+        - Inputs: (N, D) or (D).
+        - Output: (), or (N) with `reduction` "none".
+
+    Raises:
+        ValueError: `margin` is not positive.
+
+    Example:
+        >>> anchor, positive, negative = (torch.tensor([[x]]) for x in (0.0, 1.0, 1.5))
+        >>> nn.TripletMarginLoss()(anchor, positive, negative)
+        tensor(0.5000)
+    """
 
     def __init__(
         self,
@@ -89,7 +162,27 @@ class TripletMarginLoss(_Loss):
 
 
 class TripletMarginWithDistanceLoss(_Loss):
-    """A :class:`TripletMarginLoss` with a custom distance function."""
+    """A :class:`TripletMarginLoss` with a distance function of the user's.
+
+    Args:
+        distance_function: a function of two tensors that returns their distances. Default: the norm of order 2.
+        margin: by how much farther from the anchor the negative should be.
+        swap: use the distance between positive and negative where it is smaller than that of anchor and negative.
+        reduction: "mean", "sum", or "none" for one value per triplet.
+
+    Shape:
+        - Inputs: (N, *), as the function takes them.
+        - Output: (), or (N) with `reduction` "none".
+
+    Raises:
+        ValueError: `margin` is not positive.
+
+    Example:
+        >>> loss = nn.TripletMarginWithDistanceLoss(distance_function=lambda x, y: 1 - F.cosine_similarity(x, y))
+        >>> anchor, positive, negative = (torch.tensor([x]) for x in ([1.0, 0.0], [1.0, 0.0], [0.0, 1.0]))
+        >>> loss(anchor, positive, negative)
+        tensor(0.)
+    """
 
     def __init__(
         self,
@@ -119,7 +212,24 @@ class TripletMarginWithDistanceLoss(_Loss):
 
 
 class PoissonNLLLoss(_Loss):
-    """The negative log-likelihood of counts under Poisson distributions."""
+    """The negative log-likelihood of counts under Poisson distributions.
+
+    Args:
+        log_input: the input is the logarithm of the mean; the loss is ``exp(input) - target · input``. Otherwise the
+            input is the mean; the loss is ``input - target · log(input + eps)``.
+        full: add Stirling's approximation of log(target!) where the target is above 1.
+        size_average, reduce: deprecated; use `reduction`.
+        eps: added to the mean in the logarithm.
+        reduction: "mean", "sum", or "none" for one value per element.
+
+    Shape:
+        - Input and target: (*), the same shape.
+        - Output: (), or (*) with `reduction` "none".
+
+    Example:
+        >>> nn.PoissonNLLLoss(log_input=False)(torch.tensor([2.0]), torch.tensor([3.0]))  # 2 - 3 log 2
+        tensor(-0.0794)
+    """
 
     def __init__(
         self,
@@ -142,7 +252,27 @@ class PoissonNLLLoss(_Loss):
 
 
 class GaussianNLLLoss(_Loss):
-    """The negative log-likelihood of targets under normal distributions (Nix and Weigend 1994)."""
+    """The negative log-likelihood of targets under normal distributions: ``(log(var) + (input - target)² / var) / 2``.
+
+    `forward` takes the means, the targets and the variances (Nix and Weigend 1994).
+
+    Args:
+        full: add the constant log(2 pi) / 2.
+        eps: lower limit of variances.
+        reduction: "mean", "sum", or "none" for one value per element.
+
+    Shape:
+        - Input and target: (N, *) or (*).
+        - Variances: the input's shape, with 1 as the last size or without the last dimension; or a number.
+        - Output: (), or the input's shape with `reduction` "none".
+
+    Raises:
+        ValueError: a variance is negative or the shapes do not fit (when called).
+
+    Example:
+        >>> nn.GaussianNLLLoss()(torch.tensor([1.0]), torch.tensor([3.0]), torch.tensor([2.0]))  # (log 2 + 4 / 2) / 2
+        tensor(1.3466)
+    """
 
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
         super().__init__(reduction=reduction)
@@ -154,14 +284,49 @@ class GaussianNLLLoss(_Loss):
 
 
 class SoftMarginLoss(_Loss):
-    """log(1 + exp(-target · input)) of targets 1 and -1."""
+    """The logistic loss of two classes: ``log(1 + exp(-target · input))`` of targets 1 and -1.
+
+    Args:
+        size_average, reduce: deprecated; use `reduction`.
+        reduction: "mean", "sum", or "none" for one value per element.
+
+    Shape:
+        - Input and target: (*), the same shape.
+        - Output: (), or (*) with `reduction` "none".
+
+    Example:
+        >>> nn.SoftMarginLoss(reduction="none")(torch.tensor([0.0, 2.0]), torch.tensor([1.0, -1.0]))
+        tensor([0.6931, 2.1269])
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.soft_margin_loss(input, target, reduction=self.reduction)
 
 
 class MultiMarginLoss(_WeightedLoss):
-    """The sum over wrong classes of max(0, margin - input[target] + input[class])^p, divided by their number."""
+    """The multi-class hinge loss: the mean over classes of ``max(0, margin - input[target] + input[class])^p``.
+
+    The sum is over the classes that are not the target, and is divided by C.
+
+    Args:
+        p: 1 or 2.
+        margin: by how much the target's score should be larger.
+        weight: factors of the target classes, (C).
+        size_average, reduce: deprecated; use `reduction`.
+        reduction: "mean", "sum", or "none" for one value per sample.
+
+    Shape:
+        - Input: (N, C) or (C).
+        - Target: (N) or (), int64, from 0 to C - 1.
+        - Output: (), or the target's shape with `reduction` "none".
+
+    Raises:
+        ValueError: `p` is neither 1 nor 2, or `weight` has not one dimension.
+
+    Example:
+        >>> nn.MultiMarginLoss()(torch.tensor([[0.1, 0.2, 0.4, 0.8]]), torch.tensor([3]))  # (0.3 + 0.4 + 0.6) / 4
+        tensor(0.3250)
+    """
 
     def __init__(
         self,
@@ -185,14 +350,45 @@ class MultiMarginLoss(_WeightedLoss):
 
 
 class MultiLabelMarginLoss(_Loss):
-    """The sum over target classes and others of max(0, 1 - input[target class] + input[other]), divided by C."""
+    """The hinge loss of several target classes: the sum of ``max(0, 1 - input[target] + input[other]) / C``.
+
+    The sum is over all pairs of a target class and a class that is none.
+
+    Args:
+        size_average, reduce: deprecated; use `reduction`.
+        reduction: "mean", "sum", or "none" for one value per sample.
+
+    Shape:
+        - Input: (N, C) or (C).
+        - Target: the input's shape, int64: the target classes of each row, followed by -1.
+        - Output: (), or (N) with `reduction` "none".
+
+    Example:
+        >>> scores = torch.tensor([[0.1, 0.2, 0.4, 0.8]])
+        >>> nn.MultiLabelMarginLoss()(scores, torch.tensor([[3, 0, -1, 1]]))  # targets 3 and 0
+        tensor(0.8500)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.multilabel_margin_loss(input, target, reduction=self.reduction)
 
 
 class MultiLabelSoftMarginLoss(_WeightedLoss):
-    """Binary cross-entropy of sigmoid(input), averaged over the classes."""
+    """The binary cross entropy of the sigmoid of the input, averaged over the classes.
+
+    Args:
+        weight: factors of the classes, (C).
+        size_average, reduce: deprecated; use `reduction`.
+        reduction: "mean", "sum", or "none" for one value per sample.
+
+    Shape:
+        - Input and target: (N, C), targets 0 and 1.
+        - Output: (), or (N) with `reduction` "none".
+
+    Example:
+        >>> nn.MultiLabelSoftMarginLoss()(torch.tensor([[0.0, 2.0]]), torch.tensor([[1.0, 0.0]]))
+        tensor(1.4100)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.multilabel_soft_margin_loss(input, target, self.weight, reduction=self.reduction)

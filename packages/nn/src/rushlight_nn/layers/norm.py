@@ -131,46 +131,117 @@ class _BatchNorm(_NormBase):
 
 
 class BatchNorm1d(_BatchNorm):
-    """Batch normalisation of (N, C) or (N, C, L) per channel (Ioffe and Szegedy 2015).
+    """Batch normalisation of features or sequences, per channel (Ioffe and Szegedy 2015).
+
+    The result is ``(x - mean) / sqrt(var + eps) · weight + bias``. While training, mean and (biased) variance are those
+    of the batch, and running averages of the mean and the unbiased variance are updated in place. In evaluation the
+    running averages are used.
 
     Args:
-        num_features: C.
+        num_features: C, the number of channels.
         eps: added to the variance.
-        momentum: how far the running statistics move towards each batch's; None averages all batches.
-        affine: whether a weight and, with `bias`, a bias per channel follow.
-        track_running_stats: whether running statistics are kept, for evaluation.
+        momentum: the part of each new batch in the running averages; None selects the plain average of all batches.
+        affine: whether there is a weight and, with `bias`, a bias per channel.
+        track_running_stats: whether running averages are kept. Without them the batch's statistics are used in
+            evaluation, too.
+        device: where parameters and buffers are.
+        dtype: dtype of parameters and buffers.
+        bias: whether there is a bias beside the weight.
+
+    Shape:
+        - Input and output: (N, C) or (N, C, L).
+        - `weight`, `bias`, `running_mean` and `running_var`: (C).
+
+    Raises:
+        ValueError: the input has another number of dimensions, or only one value per channel while training.
+
+    Example:
+        >>> layer = nn.BatchNorm1d(2)
+        >>> layer(torch.tensor([[1.0, 10.0], [3.0, 30.0]])).detach()
+        tensor([[-1.0000, -1.0000],
+                [ 1.0000,  1.0000]])
+        >>> layer.running_mean  # 0.9 · 0 + 0.1 · mean of the batch
+        tensor([0.2000, 2.0000])
     """
 
     _dims = (2, 3)
 
 
 class BatchNorm2d(_BatchNorm):
-    """Batch normalisation of (N, C, H, W) per channel (Ioffe and Szegedy 2015).
+    """Batch normalisation of images, per channel (Ioffe and Szegedy 2015).
+
+    The result is ``(x - mean) / sqrt(var + eps) · weight + bias``. While training, mean and (biased) variance are those
+    of the batch, and running averages of the mean and the unbiased variance are updated in place. In evaluation the
+    running averages are used.
 
     Args:
-        num_features: C.
+        num_features: C, the number of channels.
         eps: added to the variance.
-        momentum: how far the running statistics move towards each batch's; None averages all batches.
-        affine: whether a weight and, with `bias`, a bias per channel follow.
-        track_running_stats: whether running statistics are kept, for evaluation.
+        momentum: the part of each new batch in the running averages; None selects the plain average of all batches.
+        affine: whether there is a weight and, with `bias`, a bias per channel.
+        track_running_stats: whether running averages are kept. Without them the batch's statistics are used in
+            evaluation, too.
+        device: where parameters and buffers are.
+        dtype: dtype of parameters and buffers.
+        bias: whether there is a bias beside the weight.
+
+    Shape:
+        - Input and output: (N, C, H, W).
+        - `weight`, `bias`, `running_mean` and `running_var`: (C).
+
+    Raises:
+        ValueError: the input has not 4 dimensions, or only one value per channel while training.
+
+    Example:
+        >>> output = nn.BatchNorm2d(3)(torch.randn(20, 3, 8, 8) * 5 + 2)
+        >>> bool((output.mean((0, 2, 3)).abs() < 1e-5).all())  # every channel has mean 0
+        True
     """
 
     _dims = (4,)
 
 
 class BatchNorm3d(_BatchNorm):
-    """Batch normalisation of (N, C, D, H, W) per channel; arguments as in :class:`BatchNorm2d`."""
+    """Batch normalisation of volumes, per channel (Ioffe and Szegedy 2015).
+
+    The arguments and what is computed are those of :class:`BatchNorm2d`.
+
+    Shape:
+        - Input and output: (N, C, D, H, W).
+        - `weight`, `bias`, `running_mean` and `running_var`: (C).
+
+    Raises:
+        ValueError: the input has not 5 dimensions, or only one value per channel while training.
+
+    Example:
+        >>> nn.BatchNorm3d(3)(torch.randn(20, 3, 4, 5, 6)).shape
+        torch.Size([20, 3, 4, 5, 6])
+    """
 
     _dims = (5,)
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation over the batches of a group of processes; there are no such groups, so over its own.
+    """Batch normalisation with the statistics of this process's own batch.
 
-    Arguments as in :class:`BatchNorm2d`; inputs have at least two dimensions.
+    Statistics are not yet shared between the processes of a group. The class is there so that programs which convert
+    their models run in one process, where both are the same.
 
     Args:
-        process_group: accepted; None.
+        num_features: C, the number of channels.
+        eps, momentum, affine, track_running_stats, device, dtype, bias: as of :class:`BatchNorm2d`.
+        process_group: accepted and stored.
+
+    Shape:
+        - Input and output: (N, C, *).
+
+    Raises:
+        ValueError: the input has fewer than 2 dimensions, or only one value per channel while training.
+
+    Example:
+        >>> model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8))
+        >>> nn.SyncBatchNorm.convert_sync_batchnorm(model)[1]
+        SyncBatchNorm(8, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)
     """
 
     _dims = tuple(range(2, 65))
@@ -217,13 +288,28 @@ class SyncBatchNorm(_BatchNorm):
 
 
 class LayerNorm(Module):
-    """Normalise over the last dimensions, of sizes `normalized_shape` (Ba et al. 2016).
+    """Layer normalisation: normalise over the last dimensions of each sample (Ba et al. 2016).
+
+    The result is ``(x - mean) / sqrt(var + eps) · weight + bias`` with mean and biased variance over the dimensions of
+    `normalized_shape`.
 
     Args:
-        normalized_shape: an int or several.
+        normalized_shape: sizes of the last dimensions; an int stands for one dimension.
         eps: added to the variance.
-        elementwise_affine: whether a weight of that shape follows,
-        bias: and a bias.
+        elementwise_affine: whether there is a weight and, with `bias`, a bias, both of the shape `normalized_shape`.
+        bias: whether there is a bias beside the weight.
+        device: where the parameters are.
+        dtype: dtype of the parameters.
+
+    Shape:
+        - Input and output: (*, *normalized_shape).
+
+    Example:
+        >>> nn.LayerNorm(3)(torch.tensor([[1.0, 2.0, 3.0], [10.0, 20.0, 30.0]])).detach()
+        tensor([[-1.2247,  0.0000,  1.2247],
+                [-1.2247,  0.0000,  1.2247]])
+        >>> nn.LayerNorm([5, 10, 10])(torch.randn(20, 5, 10, 10)).shape
+        torch.Size([20, 5, 10, 10])
     """
 
     normalized_shape: tuple[int, ...]
@@ -264,12 +350,24 @@ class LayerNorm(Module):
 
 
 class RMSNorm(Module):
-    """Divide by the root mean square over the last dimensions (Zhang and Sennrich 2019).
+    """Root mean square normalisation over the last dimensions of each sample (Zhang and Sennrich 2019).
+
+    The result is ``x / sqrt(mean(x²) + eps) · weight``.
 
     Args:
-        normalized_shape: an int or several.
-        eps: added to the mean square; None is the machine epsilon of the input's dtype.
-        elementwise_affine: whether a weight of that shape follows.
+        normalized_shape: sizes of the last dimensions; an int stands for one dimension.
+        eps: added to the mean of squares; None is the machine epsilon of the input's dtype.
+        elementwise_affine: whether there is a weight of the shape `normalized_shape`.
+        device: where the weight is.
+        dtype: dtype of the weight.
+
+    Shape:
+        - Input and output: (*, *normalized_shape).
+
+    Example:
+        >>> nn.RMSNorm(2)(torch.tensor([[1.0, 7.0], [3.0, 4.0]])).detach()
+        tensor([[0.2000, 1.4000],
+                [0.8485, 1.1314]])
     """
 
     normalized_shape: tuple[int, ...]
@@ -305,13 +403,29 @@ class RMSNorm(Module):
 
 
 class GroupNorm(Module):
-    """Normalise (N, num_channels, ...) over groups of channels (Wu and He 2018).
+    """Group normalisation: normalise each sample over groups of channels (Wu and He 2018).
+
+    With one group all channels are normalised together, with as many groups as channels each channel by itself.
 
     Args:
-        num_groups: a divisor of `num_channels`.
-        num_channels: the input's channels.
+        num_groups: number of groups, a divisor of `num_channels`.
+        num_channels: C.
         eps: added to the variance.
-        affine: whether a weight and, with `bias`, a bias per channel follow.
+        affine: whether there is a weight and, with `bias`, a bias per channel.
+        device: where the parameters are.
+        dtype: dtype of the parameters.
+        bias: whether there is a bias beside the weight.
+
+    Shape:
+        - Input and output: (N, C, *).
+        - `weight` and `bias`: (C).
+
+    Raises:
+        ValueError: the channels cannot be split into so many groups.
+
+    Example:
+        >>> nn.GroupNorm(3, 6)(torch.randn(20, 6, 10, 10)).shape
+        torch.Size([20, 6, 10, 10])
     """
 
     weight: Parameter | None

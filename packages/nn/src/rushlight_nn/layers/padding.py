@@ -46,25 +46,100 @@ class _ConstantPad(_Padding):
 
 
 class ConstantPad1d(_ConstantPad):
-    """(N, C, L) or (C, L) with a `value` around."""
+    """Padding of sequences with a constant.
+
+    Args:
+        padding: number of elements to add at each side, one int or a pair (left, right).
+            Negative numbers cut off.
+        value: the constant.
+
+    Shape:
+        - Input: (N, C, W) or (C, W).
+        - Output: (N, C, W_out) or (C, W_out), where
+          W_out = W + left + right.
+
+    Raises:
+        ValueError: `padding` has not 2 numbers.
+
+    Example:
+        >>> nn.ConstantPad1d((2, 1), 3.5)(torch.arange(1.0, 5.0).reshape(1, 4))
+        tensor([[3.5000, 3.5000, 1.0000, 2.0000, 3.0000, 4.0000, 3.5000]])
+    """
 
     _dims = 1
 
 
 class ConstantPad2d(_ConstantPad):
-    """(N, C, H, W) or (C, H, W) with a `value` around."""
+    """Padding of images with a constant.
+
+    Args:
+        padding: number of elements to add at each side, one int or a tuple (left, right, top, bottom).
+            Negative numbers cut off.
+        value: the constant.
+
+    Shape:
+        - Input: (N, C, H, W) or (C, H, W).
+        - Output: (N, C, H_out, W_out) or (C, H_out, W_out), where
+          W_out = W + left + right and H_out = H + top + bottom.
+
+    Raises:
+        ValueError: `padding` has not 4 numbers.
+
+    Example:
+        >>> nn.ConstantPad2d((1, 1, 2, 0), 3.5)(torch.arange(1.0, 10.0).reshape(1, 3, 3))
+        tensor([[[3.5000, 3.5000, 3.5000, 3.5000, 3.5000],
+                 [3.5000, 3.5000, 3.5000, 3.5000, 3.5000],
+                 [3.5000, 1.0000, 2.0000, 3.0000, 3.5000],
+                 [3.5000, 4.0000, 5.0000, 6.0000, 3.5000],
+                 [3.5000, 7.0000, 8.0000, 9.0000, 3.5000]]])
+    """
 
     _dims = 2
 
 
 class ConstantPad3d(_ConstantPad):
-    """(N, C, D, H, W) or (C, D, H, W) with a `value` around."""
+    """Padding of volumes with a constant.
+
+    Args:
+        padding: number of elements to add at each side, one int or a tuple (left, right, top, bottom, front, back).
+            Negative numbers cut off.
+        value: the constant.
+
+    Shape:
+        - Input: (N, C, D, H, W) or (C, D, H, W).
+        - Output: (N, C, D_out, H_out, W_out) or without N, where
+          W_out = W + left + right, H_out = H + top + bottom and D_out = D + front + back.
+
+    Raises:
+        ValueError: `padding` has not 6 numbers.
+
+    Example:
+        >>> nn.ConstantPad3d((1, 2, 3, 3, 4, 0), 3.5)(torch.randn(1, 2, 6, 5, 4)).shape
+        torch.Size([1, 2, 10, 11, 7])
+    """
 
     _dims = 3
 
 
 class ZeroPad1d(ConstantPad1d):
-    """(N, C, L) or (C, L) with zeros around."""
+    """Padding of sequences with zeros.
+
+    Args:
+        padding: number of elements to add at each side, one int or a pair (left, right).
+            Negative numbers cut off.
+
+    Shape:
+        - Input: (N, C, W) or (C, W).
+        - Output: (N, C, W_out) or (C, W_out), where
+          W_out = W + left + right.
+
+    Raises:
+        ValueError: `padding` has not 2 numbers.
+
+    Example:
+        >>> nn.ZeroPad1d((2, 1))(torch.arange(1.0, 5.0).reshape(1, 4))
+        tensor([[0., 0., 1., 2., 3., 4., 0.]])
+    """
 
     def __init__(self, padding: Any) -> None:
         super().__init__(padding, 0.0)
@@ -74,7 +149,28 @@ class ZeroPad1d(ConstantPad1d):
 
 
 class ZeroPad2d(ConstantPad2d):
-    """(N, C, H, W) or (C, H, W) with zeros around."""
+    """Padding of images with zeros.
+
+    Args:
+        padding: number of elements to add at each side, one int or a tuple (left, right, top, bottom).
+            Negative numbers cut off.
+
+    Shape:
+        - Input: (N, C, H, W) or (C, H, W).
+        - Output: (N, C, H_out, W_out) or (C, H_out, W_out), where
+          W_out = W + left + right and H_out = H + top + bottom.
+
+    Raises:
+        ValueError: `padding` has not 4 numbers.
+
+    Example:
+        >>> nn.ZeroPad2d((1, 1, 2, 0))(torch.arange(1.0, 10.0).reshape(1, 3, 3))
+        tensor([[[0., 0., 0., 0., 0.],
+                 [0., 0., 0., 0., 0.],
+                 [0., 1., 2., 3., 0.],
+                 [0., 4., 5., 6., 0.],
+                 [0., 7., 8., 9., 0.]]])
+    """
 
     def __init__(self, padding: Any) -> None:
         super().__init__(padding, 0.0)
@@ -84,7 +180,24 @@ class ZeroPad2d(ConstantPad2d):
 
 
 class ZeroPad3d(ConstantPad3d):
-    """(N, C, D, H, W) or (C, D, H, W) with zeros around."""
+    """Padding of volumes with zeros.
+
+    Args:
+        padding: number of elements to add at each side, one int or a tuple (left, right, top, bottom, front, back).
+            Negative numbers cut off.
+
+    Shape:
+        - Input: (N, C, D, H, W) or (C, D, H, W).
+        - Output: (N, C, D_out, H_out, W_out) or without N, where
+          W_out = W + left + right, H_out = H + top + bottom and D_out = D + front + back.
+
+    Raises:
+        ValueError: `padding` has not 6 numbers.
+
+    Example:
+        >>> nn.ZeroPad3d((1, 2, 3, 3, 4, 0))(torch.randn(1, 2, 6, 5, 4)).shape
+        torch.Size([1, 2, 10, 11, 7])
+    """
 
     def __init__(self, padding: Any) -> None:
         super().__init__(padding, 0.0)
@@ -94,63 +207,225 @@ class ZeroPad3d(ConstantPad3d):
 
 
 class ReflectionPad1d(_Padding):
-    """(N, C, L) or (C, L), mirrored at its first and last elements."""
+    """Padding of sequences with their reflection at the border; the border element itself is not repeated.
+
+    Args:
+        padding: number of elements to add at each side,
+            one int or a pair (left, right); less than the size of the dimension.
+
+    Shape:
+        - Input: (N, C, W) or (C, W).
+        - Output: (N, C, W_out) or (C, W_out), where
+          W_out = W + left + right.
+
+    Raises:
+        ValueError: `padding` has not 2 numbers.
+
+    Example:
+        >>> nn.ReflectionPad1d((2, 1))(torch.arange(1.0, 5.0).reshape(1, 4))
+        tensor([[3., 2., 1., 2., 3., 4., 3.]])
+    """
 
     _dims = 1
     _mode = "reflect"
 
 
 class ReflectionPad2d(_Padding):
-    """(N, C, H, W) or (C, H, W), mirrored at its first and last elements."""
+    """Padding of images with their reflection at the border; the border element itself is not repeated.
+
+    Args:
+        padding: number of elements to add at each side,
+            one int or a tuple (left, right, top, bottom); less than the size of the dimension.
+
+    Shape:
+        - Input: (N, C, H, W) or (C, H, W).
+        - Output: (N, C, H_out, W_out) or (C, H_out, W_out), where
+          W_out = W + left + right and H_out = H + top + bottom.
+
+    Raises:
+        ValueError: `padding` has not 4 numbers.
+
+    Example:
+        >>> nn.ReflectionPad2d((1, 1, 2, 0))(torch.arange(1.0, 10.0).reshape(1, 3, 3))
+        tensor([[[8., 7., 8., 9., 8.],
+                 [5., 4., 5., 6., 5.],
+                 [2., 1., 2., 3., 2.],
+                 [5., 4., 5., 6., 5.],
+                 [8., 7., 8., 9., 8.]]])
+    """
 
     _dims = 2
     _mode = "reflect"
 
 
 class ReflectionPad3d(_Padding):
-    """(N, C, D, H, W) or (C, D, H, W), mirrored at its first and last elements."""
+    """Padding of volumes with their reflection at the border; the border element itself is not repeated.
+
+    Args:
+        padding: number of elements to add at each side,
+            one int or a tuple (left, right, top, bottom, front, back); less than the size of the dimension.
+
+    Shape:
+        - Input: (N, C, D, H, W) or (C, D, H, W).
+        - Output: (N, C, D_out, H_out, W_out) or without N, where
+          W_out = W + left + right, H_out = H + top + bottom and D_out = D + front + back.
+
+    Raises:
+        ValueError: `padding` has not 6 numbers.
+
+    Example:
+        >>> nn.ReflectionPad3d((1, 2, 3, 3, 4, 0))(torch.randn(1, 2, 6, 5, 4)).shape
+        torch.Size([1, 2, 10, 11, 7])
+    """
 
     _dims = 3
     _mode = "reflect"
 
 
 class ReplicationPad1d(_Padding):
-    """(N, C, L) or (C, L), its first and last elements repeated."""
+    """Padding of sequences with copies of the border element.
+
+    Args:
+        padding: number of elements to add at each side, one int or a pair (left, right).
+
+    Shape:
+        - Input: (N, C, W) or (C, W).
+        - Output: (N, C, W_out) or (C, W_out), where
+          W_out = W + left + right.
+
+    Raises:
+        ValueError: `padding` has not 2 numbers.
+
+    Example:
+        >>> nn.ReplicationPad1d((2, 1))(torch.arange(1.0, 5.0).reshape(1, 4))
+        tensor([[1., 1., 1., 2., 3., 4., 4.]])
+    """
 
     _dims = 1
     _mode = "replicate"
 
 
 class ReplicationPad2d(_Padding):
-    """(N, C, H, W) or (C, H, W), its first and last elements repeated."""
+    """Padding of images with copies of the border element.
+
+    Args:
+        padding: number of elements to add at each side, one int or a tuple (left, right, top, bottom).
+
+    Shape:
+        - Input: (N, C, H, W) or (C, H, W).
+        - Output: (N, C, H_out, W_out) or (C, H_out, W_out), where
+          W_out = W + left + right and H_out = H + top + bottom.
+
+    Raises:
+        ValueError: `padding` has not 4 numbers.
+
+    Example:
+        >>> nn.ReplicationPad2d((1, 1, 2, 0))(torch.arange(1.0, 10.0).reshape(1, 3, 3))
+        tensor([[[1., 1., 2., 3., 3.],
+                 [1., 1., 2., 3., 3.],
+                 [1., 1., 2., 3., 3.],
+                 [4., 4., 5., 6., 6.],
+                 [7., 7., 8., 9., 9.]]])
+    """
 
     _dims = 2
     _mode = "replicate"
 
 
 class ReplicationPad3d(_Padding):
-    """(N, C, D, H, W) or (C, D, H, W), its first and last elements repeated."""
+    """Padding of volumes with copies of the border element.
+
+    Args:
+        padding: number of elements to add at each side, one int or a tuple (left, right, top, bottom, front, back).
+
+    Shape:
+        - Input: (N, C, D, H, W) or (C, D, H, W).
+        - Output: (N, C, D_out, H_out, W_out) or without N, where
+          W_out = W + left + right, H_out = H + top + bottom and D_out = D + front + back.
+
+    Raises:
+        ValueError: `padding` has not 6 numbers.
+
+    Example:
+        >>> nn.ReplicationPad3d((1, 2, 3, 3, 4, 0))(torch.randn(1, 2, 6, 5, 4)).shape
+        torch.Size([1, 2, 10, 11, 7])
+    """
 
     _dims = 3
     _mode = "replicate"
 
 
 class CircularPad1d(_Padding):
-    """(N, C, L) or (C, L), continued with its other end."""
+    """Padding of sequences with the elements of the other end, as if the dimension were a ring.
+
+    Args:
+        padding: number of elements to add at each side,
+            one int or a pair (left, right); at most the size of the dimension.
+
+    Shape:
+        - Input: (N, C, W) or (C, W).
+        - Output: (N, C, W_out) or (C, W_out), where
+          W_out = W + left + right.
+
+    Raises:
+        ValueError: `padding` has not 2 numbers.
+
+    Example:
+        >>> nn.CircularPad1d((2, 1))(torch.arange(1.0, 5.0).reshape(1, 4))
+        tensor([[3., 4., 1., 2., 3., 4., 1.]])
+    """
 
     _dims = 1
     _mode = "circular"
 
 
 class CircularPad2d(_Padding):
-    """(N, C, H, W) or (C, H, W), continued with its other end."""
+    """Padding of images with the elements of the other end, as if the dimension were a ring.
+
+    Args:
+        padding: number of elements to add at each side,
+            one int or a tuple (left, right, top, bottom); at most the size of the dimension.
+
+    Shape:
+        - Input: (N, C, H, W) or (C, H, W).
+        - Output: (N, C, H_out, W_out) or (C, H_out, W_out), where
+          W_out = W + left + right and H_out = H + top + bottom.
+
+    Raises:
+        ValueError: `padding` has not 4 numbers.
+
+    Example:
+        >>> nn.CircularPad2d((1, 1, 2, 0))(torch.arange(1.0, 10.0).reshape(1, 3, 3))
+        tensor([[[6., 4., 5., 6., 4.],
+                 [9., 7., 8., 9., 7.],
+                 [3., 1., 2., 3., 1.],
+                 [6., 4., 5., 6., 4.],
+                 [9., 7., 8., 9., 7.]]])
+    """
 
     _dims = 2
     _mode = "circular"
 
 
 class CircularPad3d(_Padding):
-    """(N, C, D, H, W) or (C, D, H, W), continued with its other end."""
+    """Padding of volumes with the elements of the other end, as if the dimension were a ring.
+
+    Args:
+        padding: number of elements to add at each side,
+            one int or a tuple (left, right, top, bottom, front, back); at most the size of the dimension.
+
+    Shape:
+        - Input: (N, C, D, H, W) or (C, D, H, W).
+        - Output: (N, C, D_out, H_out, W_out) or without N, where
+          W_out = W + left + right, H_out = H + top + bottom and D_out = D + front + back.
+
+    Raises:
+        ValueError: `padding` has not 6 numbers.
+
+    Example:
+        >>> nn.CircularPad3d((1, 2, 3, 3, 4, 0))(torch.randn(1, 2, 6, 5, 4)).shape
+        torch.Size([1, 2, 10, 11, 7])
+    """
 
     _dims = 3
     _mode = "circular"

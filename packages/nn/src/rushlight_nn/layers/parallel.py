@@ -11,19 +11,23 @@ from ..module import Module
 
 
 class DataParallel(Module):
-    """`module`, called as it is: a batch is not split over several GPUs.
+    """A wrapper that calls `module` as it is: a batch is not split over several GPUs.
 
-    For programs that wrap their model whatever machine they run on; the names of parameters begin with `module.`, as
-    there.
+    It is for programs that wrap their model on every machine. Names of parameters begin with `module.`, as in PyTorch.
 
     Args:
         module: the model.
         device_ids: at most one GPU.
-        output_device: where results are; the module's device.
-        dim: the batch's dimension.
+        output_device: the device of results, which must be the module's.
+        dim: the dimension of the batch; has no effect on one device.
 
     Raises:
         NotImplementedError: there is more than one device, or the output is to be on another.
+
+    Example:
+        >>> model = nn.DataParallel(nn.Linear(4, 2))
+        >>> list(model.state_dict())
+        ['module.weight', 'module.bias']
     """
 
     device_ids: list[Any]

@@ -29,9 +29,20 @@ def _describe(name: str, value: Any) -> str:
 
 
 class ParameterList(Module):
-    """A list of parameters.
+    """A list of parameters, which are parameters of the module that holds it.
 
-    A tensor put into it becomes a parameter; other values are kept but not trained.
+    A tensor becomes a parameter when it is put into the list. Other values are kept, but are not parameters.
+
+    Args:
+        values: the values.
+
+    Raises:
+        TypeError: `values` is a tensor or cannot be iterated over.
+
+    Example:
+        >>> parameters = nn.ParameterList([torch.randn(10, 10) for _ in range(3)])
+        >>> len(parameters), type(parameters[0]).__name__, len(list(parameters.parameters()))
+        (3, 'Parameter', 3)
     """
 
     def __init__(self, values: Iterable[Any] | None = None) -> None:
@@ -84,9 +95,22 @@ class ParameterList(Module):
 
 
 class ParameterDict(Module):
-    """A dictionary of parameters.
+    """A dictionary of parameters, which are parameters of the module that holds it.
 
-    A tensor put into it becomes a parameter; other values are kept but not trained.
+    A tensor becomes a parameter when it is put into the dictionary. Other values are kept, but are not parameters.
+
+    Args:
+        parameters: a mapping from names to values, or pairs of both.
+
+    Raises:
+        TypeError: a key is not a string.
+        KeyError: a key is the name of another attribute of the dictionary.
+
+    Example:
+        >>> parameters = nn.ParameterDict({"left": torch.randn(5, 10)})
+        >>> parameters["right"] = torch.randn(5, 10)
+        >>> list(parameters.keys()), type(parameters["right"]).__name__
+        (['left', 'right'], 'Parameter')
     """
 
     def __init__(self, parameters: Any = None) -> None:

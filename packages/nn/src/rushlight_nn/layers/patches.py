@@ -10,7 +10,19 @@ from ..module import Module
 
 
 class PixelShuffle(Module):
-    """(..., C * r * r, H, W) to (..., C, H * r, W * r): channels become places."""
+    """A layer that moves channels into space: images become r times larger (Shi et al. 2016).
+
+    Args:
+        upscale_factor: r.
+
+    Shape:
+        - Input: (*, C · r², H, W).
+        - Output: (*, C, H · r, W · r).
+
+    Example:
+        >>> nn.PixelShuffle(3)(torch.randn(1, 9, 4, 4)).shape
+        torch.Size([1, 1, 12, 12])
+    """
 
     def __init__(self, upscale_factor: int) -> None:
         super().__init__()
@@ -24,7 +36,19 @@ class PixelShuffle(Module):
 
 
 class PixelUnshuffle(Module):
-    """(..., C, H * r, W * r) to (..., C * r * r, H, W): places become channels."""
+    """A layer that moves blocks of r × r pixels into channels: the inverse of :class:`PixelShuffle`.
+
+    Args:
+        downscale_factor: r, which must divide height and width.
+
+    Shape:
+        - Input: (*, C, H · r, W · r).
+        - Output: (*, C · r², H, W).
+
+    Example:
+        >>> nn.PixelUnshuffle(3)(torch.randn(1, 1, 12, 12)).shape
+        torch.Size([1, 9, 4, 4])
+    """
 
     def __init__(self, downscale_factor: int) -> None:
         super().__init__()
@@ -38,7 +62,18 @@ class PixelUnshuffle(Module):
 
 
 class ChannelShuffle(Module):
-    """Divides the channels into `groups` and takes one of each group in turn."""
+    """A layer that divides the channels into groups and takes one channel of each group in turn (Zhang et al. 2018).
+
+    Args:
+        groups: number of groups, which must divide the number of channels.
+
+    Shape:
+        - Input and output: (N, C, *).
+
+    Example:
+        >>> nn.ChannelShuffle(2)(torch.arange(4.0).reshape(1, 4, 1, 1)).flatten()
+        tensor([0., 2., 1., 3.])
+    """
 
     def __init__(self, groups: int) -> None:
         super().__init__()
@@ -52,7 +87,24 @@ class ChannelShuffle(Module):
 
 
 class Unfold(Module):
-    """The windows of images as columns; see :func:`rushlight_nn.functional.unfold`."""
+    """A layer that returns the sliding windows of images as columns.
+
+    Args:
+        kernel_size: size of the windows, an int or a pair for height and width; likewise the other arguments.
+        dilation: distance between the elements of a window.
+        padding: number of zeros added at both ends.
+        stride: distance between windows.
+
+    Shape:
+        - Input: (N, C, H, W) or (C, H, W).
+        - Output: (N, C · kernel_size[0] · kernel_size[1], L) or without N, where L is the number of windows:
+          floor((H + 2 · padding[0] - dilation[0] · (kernel_size[0] - 1) - 1) / stride[0]) + 1 of them along the
+          height, times as many along the width by the same formula.
+
+    Example:
+        >>> nn.Unfold(kernel_size=(2, 3))(torch.randn(2, 5, 3, 4)).shape  # 5 · 2 · 3 elements at 2 · 2 positions
+        torch.Size([2, 30, 4])
+    """
 
     def __init__(self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> None:
         super().__init__()
@@ -72,7 +124,31 @@ class Unfold(Module):
 
 
 class Fold(Module):
-    """Images to which columns are added; see :func:`rushlight_nn.functional.fold`."""
+    """A layer that adds columns to images at the positions of sliding windows: the transpose of :class:`Unfold`.
+
+    Where windows overlap, the image has the sum.
+
+    Args:
+        output_size: height and width of the images.
+        kernel_size: size of the windows, an int or a pair for height and width; likewise the arguments after it.
+        dilation: distance between the elements of a window.
+        padding: number of elements around the image that windows may cover.
+        stride: distance between windows.
+
+    Shape:
+        - Input: (N, C · kernel_size[0] · kernel_size[1], L) or without N, where L is the number of windows, as of
+          :class:`Unfold`.
+        - Output: (N, C, output_size[0], output_size[1]) or without N.
+
+    Example:
+        >>> nn.Fold(output_size=(4, 5), kernel_size=(2, 2))(torch.randn(1, 3 * 2 * 2, 12)).shape
+        torch.Size([1, 3, 4, 5])
+        >>> windows = nn.Unfold(2)(torch.ones(1, 1, 3, 3))
+        >>> nn.Fold(3, 2)(windows)[0, 0]  # in how many windows each pixel is
+        tensor([[1., 2., 1.],
+                [2., 4., 2.],
+                [1., 2., 1.]])
+    """
 
     def __init__(
         self, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1

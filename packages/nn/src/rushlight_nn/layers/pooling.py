@@ -51,25 +51,108 @@ class _MaxPool(Module):
 
 
 class MaxPool1d(_MaxPool):
-    """The largest value of each window; see :func:`rushlight_nn.functional.max_pool1d`."""
+    """Max pooling over sequences: the largest value of each window, per channel.
+
+    Padding counts as minus infinity.
+
+    Args:
+        kernel_size: length of the windows.
+        stride: distance between windows; `kernel_size` by default.
+        padding: number of elements added at both ends, at most half of `kernel_size`.
+        dilation: distance between the elements of a window.
+        return_indices: also return the positions of the maxima, int64, for :class:`MaxUnpool1d`.
+        ceil_mode: round the number of windows up, so that the last one may reach beyond the end.
+
+    Shape:
+        - Input: (N, C, L) or (C, L).
+        - Output: (N, C, L_out) or (C, L_out), where
+          L_out = floor((L + 2 · padding - dilation · (kernel_size - 1) - 1) / stride) + 1.
+
+    Example:
+        >>> nn.MaxPool1d(3, stride=2)(torch.tensor([[1.0, 5.0, 2.0, 3.0, 4.0]]))
+        tensor([[5., 4.]])
+    """
 
     _pool = staticmethod(F.max_pool1d)
 
 
 class MaxPool2d(_MaxPool):
-    """The largest value of each window; see :func:`rushlight_nn.functional.max_pool2d`."""
+    """Max pooling over images: the largest value of each window, per channel.
+
+    Padding counts as minus infinity.
+
+    Args:
+        kernel_size: size of the windows, an int or a pair for height and width; likewise `stride`, `padding` and
+            `dilation`.
+        stride: distance between windows; `kernel_size` by default.
+        padding: number of elements added at both ends, at most half of `kernel_size`.
+        dilation: distance between the elements of a window.
+        return_indices: also return the positions of the maxima in their H·W plane, int64, for :class:`MaxUnpool2d`.
+        ceil_mode: round the number of windows up, so that the last one may reach beyond the end.
+
+    Shape:
+        - Input: (N, C, H, W) or (C, H, W).
+        - Output: (N, C, H_out, W_out) or (C, H_out, W_out), where
+          H_out = floor((H + 2 · padding[0] - dilation[0] · (kernel_size[0] - 1) - 1) / stride[0]) + 1,
+          and W_out likewise with index 1.
+
+    Example:
+        >>> nn.MaxPool2d(2)(torch.arange(16.0).reshape(1, 4, 4))
+        tensor([[[ 5.,  7.],
+                 [13., 15.]]])
+        >>> nn.MaxPool2d((3, 2), stride=(2, 1))(torch.randn(20, 16, 50, 32)).shape
+        torch.Size([20, 16, 24, 31])
+    """
 
     _pool = staticmethod(F.max_pool2d)
 
 
 class MaxPool3d(_MaxPool):
-    """The largest value of each window; see :func:`rushlight_nn.functional.max_pool3d`."""
+    """Max pooling over volumes: the largest value of each window, per channel.
+
+    Padding counts as minus infinity.
+
+    Args:
+        kernel_size: size of the windows, an int or a triple for depth, height and width; likewise `stride`, `padding`
+            and `dilation`.
+        stride: distance between windows; `kernel_size` by default.
+        padding: number of elements added at both ends, at most half of `kernel_size`.
+        dilation: distance between the elements of a window.
+        return_indices: also return the positions of the maxima in their D·H·W volume, int64, for :class:`MaxUnpool3d`.
+        ceil_mode: round the number of windows up, so that the last one may reach beyond the end.
+
+    Shape:
+        - Input: (N, C, D, H, W) or (C, D, H, W).
+        - Output: (N, C, D_out, H_out, W_out) or (C, D_out, H_out, W_out), where
+          D_out = floor((D + 2 · padding[0] - dilation[0] · (kernel_size[0] - 1) - 1) / stride[0]) + 1,
+          and H_out and W_out likewise with indices 1 and 2.
+
+    Example:
+        >>> nn.MaxPool3d((3, 2, 2), stride=(2, 1, 2))(torch.randn(2, 16, 11, 8, 6)).shape
+        torch.Size([2, 16, 5, 7, 3])
+    """
 
     _pool = staticmethod(F.max_pool3d)
 
 
 class AvgPool1d(Module):
-    """The mean of each window; see :func:`rushlight_nn.functional.avg_pool1d`."""
+    """Average pooling over sequences: the mean of each window, per channel.
+
+    Args:
+        kernel_size: length of the windows.
+        stride: distance between windows; `kernel_size` by default.
+        padding: number of zeros added at both ends, at most half of `kernel_size`.
+        ceil_mode: round the number of windows up, so that the last one may reach beyond the end.
+        count_include_pad: whether padding counts in the number that is divided by.
+
+    Shape:
+        - Input: (N, C, L) or (C, L).
+        - Output: (N, C, L_out) or (C, L_out), where L_out = floor((L + 2 · padding - kernel_size) / stride) + 1.
+
+    Example:
+        >>> nn.AvgPool1d(3, stride=2)(torch.tensor([[1.0, 2.0, 3.0, 4.0, 5.0]]))
+        tensor([[2., 4.]])
+    """
 
     def __init__(
         self,
@@ -131,13 +214,52 @@ class _AvgPool(Module):
 
 
 class AvgPool2d(_AvgPool):
-    """The mean of each window; see :func:`rushlight_nn.functional.avg_pool2d`."""
+    """Average pooling over images: the mean of each window, per channel.
+
+    Args:
+        kernel_size: size of the windows, an int or a pair for height and width; likewise `stride` and `padding`.
+        stride: distance between windows; `kernel_size` by default.
+        padding: number of zeros added at both ends, at most half of `kernel_size`.
+        ceil_mode: round the number of windows up, so that the last one may reach beyond the end.
+        count_include_pad: whether padding counts in the number that is divided by.
+        divisor_override: divide by this number instead of the window's size.
+
+    Shape:
+        - Input: (N, C, H, W) or (C, H, W).
+        - Output: (N, C, H_out, W_out) or (C, H_out, W_out), where
+          H_out = floor((H + 2 · padding[0] - kernel_size[0]) / stride[0]) + 1, and W_out likewise with index 1.
+
+    Example:
+        >>> nn.AvgPool2d(2)(torch.arange(16.0).reshape(1, 4, 4))
+        tensor([[[ 2.5000,  4.5000],
+                 [10.5000, 12.5000]]])
+    """
 
     _pool = staticmethod(F.avg_pool2d)
 
 
 class AvgPool3d(_AvgPool):
-    """The mean of each window; see :func:`rushlight_nn.functional.avg_pool3d`."""
+    """Average pooling over volumes: the mean of each window, per channel.
+
+    Args:
+        kernel_size: size of the windows, an int or a triple for depth, height and width; likewise `stride` and
+            `padding`.
+        stride: distance between windows; `kernel_size` by default.
+        padding: number of zeros added at both ends, at most half of `kernel_size`.
+        ceil_mode: round the number of windows up, so that the last one may reach beyond the end.
+        count_include_pad: whether padding counts in the number that is divided by.
+        divisor_override: divide by this number instead of the window's size.
+
+    Shape:
+        - Input: (N, C, D, H, W) or (C, D, H, W).
+        - Output: (N, C, D_out, H_out, W_out) or (C, D_out, H_out, W_out), where
+          D_out = floor((D + 2 · padding[0] - kernel_size[0]) / stride[0]) + 1, and H_out and W_out likewise with
+          indices 1 and 2.
+
+    Example:
+        >>> nn.AvgPool3d((3, 2, 2), stride=(2, 1, 2))(torch.randn(2, 16, 11, 8, 6)).shape
+        torch.Size([2, 16, 5, 7, 3])
+    """
 
     _pool = staticmethod(F.avg_pool3d)
 
@@ -157,19 +279,63 @@ class _AdaptiveAvgPool(Module):
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPool):
-    """The means of `output_size` windows; see :func:`rushlight_nn.functional.adaptive_avg_pool1d`."""
+    """Average pooling to a fixed length: the means of `output_size` windows that cover the input evenly.
+
+    Window i goes from floor(i · L / output_size) to ceil((i + 1) · L / output_size).
+
+    Args:
+        output_size: length of the output.
+
+    Shape:
+        - Input: (N, C, L) or (C, L).
+        - Output: (N, C, output_size) or (C, output_size).
+
+    Example:
+        >>> nn.AdaptiveAvgPool1d(2)(torch.tensor([[1.0, 2.0, 3.0, 4.0, 5.0]]))
+        tensor([[2., 4.]])
+    """
 
     _pool = staticmethod(F.adaptive_avg_pool1d)
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPool):
-    """The means of `output_size` windows; see :func:`rushlight_nn.functional.adaptive_avg_pool2d`."""
+    """Average pooling to a fixed size: the means of windows that cover the input evenly.
+
+    Window i of n along a side of length H goes from floor(i · H / n) to ceil((i + 1) · H / n).
+
+    Args:
+        output_size: size of the output, an int or a pair for height and width; None keeps the input's.
+
+    Shape:
+        - Input: (N, C, H, W) or (C, H, W).
+        - Output: (N, C, output_size[0], output_size[1]) or (C, output_size[0], output_size[1]).
+
+    Example:
+        >>> nn.AdaptiveAvgPool2d((5, None))(torch.randn(1, 64, 10, 9)).shape
+        torch.Size([1, 64, 5, 9])
+        >>> nn.AdaptiveAvgPool2d(1)(torch.arange(6.0).reshape(1, 1, 2, 3)).item()  # the mean of each channel
+        2.5
+    """
 
     _pool = staticmethod(F.adaptive_avg_pool2d)
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPool):
-    """The means of `output_size` windows; see :func:`rushlight_nn.functional.adaptive_avg_pool3d`."""
+    """Average pooling to a fixed size: the means of windows that cover the input evenly.
+
+    Window i of n along a side of length D goes from floor(i · D / n) to ceil((i + 1) · D / n).
+
+    Args:
+        output_size: size of the output, an int or a triple for depth, height and width; None keeps the input's.
+
+    Shape:
+        - Input: (N, C, D, H, W) or (C, D, H, W).
+        - Output: (N, C, *output_size) or (C, *output_size).
+
+    Example:
+        >>> nn.AdaptiveAvgPool3d((7, None, 2))(torch.randn(1, 4, 10, 9, 8)).shape
+        torch.Size([1, 4, 7, 9, 2])
+    """
 
     _pool = staticmethod(F.adaptive_avg_pool3d)
 
@@ -190,21 +356,63 @@ class _AdaptiveMaxPool(Module):
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPool):
-    """The largest values of `output_size` windows; see
-    :func:`rushlight_nn.functional.adaptive_max_pool1d`."""
+    """Max pooling to a fixed length: the largest values of `output_size` windows that cover the input evenly.
+
+    The windows are those of :class:`AdaptiveAvgPool1d`.
+
+    Args:
+        output_size: length of the output.
+        return_indices: also return the positions of the maxima, int64.
+
+    Shape:
+        - Input: (N, C, L) or (C, L).
+        - Output: (N, C, output_size) or (C, output_size).
+
+    Example:
+        >>> nn.AdaptiveMaxPool1d(2)(torch.tensor([[1.0, 5.0, 2.0, 3.0, 4.0]]))
+        tensor([[5., 4.]])
+    """
 
     _pool = staticmethod(F.adaptive_max_pool1d)
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPool):
-    """The largest values of `output_size` windows; see
-    :func:`rushlight_nn.functional.adaptive_max_pool2d`."""
+    """Max pooling to a fixed size: the largest values of windows that cover the input evenly.
+
+    The windows are those of :class:`AdaptiveAvgPool2d`.
+
+    Args:
+        output_size: size of the output, an int or a pair for height and width; None keeps the input's.
+        return_indices: also return the positions of the maxima in their H·W plane, int64.
+
+    Shape:
+        - Input: (N, C, H, W) or (C, H, W).
+        - Output: (N, C, output_size[0], output_size[1]) or (C, output_size[0], output_size[1]).
+
+    Example:
+        >>> nn.AdaptiveMaxPool2d((5, None))(torch.randn(1, 64, 10, 9)).shape
+        torch.Size([1, 64, 5, 9])
+    """
 
     _pool = staticmethod(F.adaptive_max_pool2d)
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPool):
-    """The largest values of `output_size` windows; see
-    :func:`rushlight_nn.functional.adaptive_max_pool3d`."""
+    """Max pooling to a fixed size: the largest values of windows that cover the input evenly.
+
+    The windows are those of :class:`AdaptiveAvgPool3d`.
+
+    Args:
+        output_size: size of the output, an int or a triple for depth, height and width; None keeps the input's.
+        return_indices: also return the positions of the maxima in their D·H·W volume, int64.
+
+    Shape:
+        - Input: (N, C, D, H, W) or (C, D, H, W).
+        - Output: (N, C, *output_size) or (C, *output_size).
+
+    Example:
+        >>> nn.AdaptiveMaxPool3d((7, None, 2))(torch.randn(1, 4, 10, 9, 8)).shape
+        torch.Size([1, 4, 7, 9, 2])
+    """
 
     _pool = staticmethod(F.adaptive_max_pool3d)

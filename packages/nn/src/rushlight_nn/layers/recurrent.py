@@ -33,6 +33,17 @@ class RNNBase(Module):
     Parameters, for layer k (with `_reverse` for the second direction): `weight_ih_lk` (gates · hidden, in),
     `weight_hh_lk` (gates · hidden, out), `bias_ih_lk` and `bias_hh_lk` (gates · hidden), and of projected
     LSTMs `weight_hr_lk` (proj_size, hidden).
+
+    Shape:
+        - See :class:`RNN`, :class:`LSTM` and :class:`GRU`, which select the mode.
+
+    Raises:
+        ValueError: the mode, a size or `dropout` is not valid.
+        TypeError: `hidden_size` is not an int.
+
+    Example:
+        >>> isinstance(nn.GRU(10, 20), nn.RNNBase), list(nn.GRU(10, 20).state_dict())
+        (True, ['weight_ih_l0', 'weight_hh_l0', 'bias_ih_l0', 'bias_hh_l0'])
     """
 
     def __init__(
@@ -196,17 +207,37 @@ class RNNBase(Module):
 
 
 class RNN(RNNBase):
-    """Layers of h ← tanh(x W_ihᵀ + b_ih + h W_hhᵀ + b_hh) (Elman 1990).
+    """An Elman network: at every step ``h = tanh(x W_ihᵀ + b_ih + h W_hhᵀ + b_hh)`` (Elman 1990).
+
+    All parameters start uniform over ±1 / sqrt(hidden_size).
 
     Args:
-        input_size: features of the input.
-        hidden_size: features of the states.
-        num_layers: each further layer runs over the states of the one before.
+        input_size: number of features of the input.
+        hidden_size: number of features of the state.
+        num_layers: number of layers; each one after the first runs over the states of the layer before.
         nonlinearity: "tanh" or "relu".
-        bias: whether the maps have one.
-        batch_first: sequences are (N, T, features) instead of (T, N, features).
-        dropout: probability of dropping a feature between layers while training.
-        bidirectional: also run from the end; the features of both directions are joined.
+        bias: whether there are b_ih and b_hh.
+        batch_first: the batch is the first dimension of input and output, not the second. It changes no state.
+        dropout: probability of dropping an output of a layer other than the last, while training.
+        bidirectional: also run from the end to the beginning; the features of both directions are joined.
+        device: where the parameters are.
+        dtype: dtype of the parameters.
+
+    Shape:
+        - Input: (T, N, input_size), with `batch_first` (N, T, input_size), without a batch (T, input_size); or a
+          :class:`~rushlight_nn.utils.rnn.PackedSequence`.
+        - `hx`: (D · num_layers, N, hidden_size), where D is 2 if bidirectional, else 1; zeros by default.
+        - Output: the input's shape with D · hidden_size features; and the last states, of the shape of `hx`.
+
+    Raises:
+        ValueError: `nonlinearity`, a size or `dropout` is not valid, or the input has another dtype or other dimensions.
+        RuntimeError: the sizes of the input or of `hx` do not fit (when called).
+
+    Example:
+        >>> rnn = nn.RNN(input_size=10, hidden_size=20, num_layers=2)
+        >>> output, hn = rnn(torch.randn(5, 3, 10), torch.zeros(2, 3, 20))
+        >>> output.shape, hn.shape
+        (torch.Size([5, 3, 20]), torch.Size([2, 3, 20]))
     """
 
     def __init__(
@@ -234,10 +265,29 @@ class RNN(RNNBase):
 
 
 class LSTM(RNNBase):
-    """Layers of long short-term memory (Hochreiter and Schmidhuber 1997).
+    """A network of long short-term memory (Hochreiter and Schmidhuber 1997).
 
-    Rows of the weights belong to the input, forget, cell and output gates. Arguments as of :class:`RNN`;
-    with `proj_size` hidden states are mapped to that many features (Sak et al. 2014).
+    At every step, with gates i, f, o and the candidate g, ``c = f · c + i · g`` and ``h = o · tanh(c)``. Rows of the
+    weights belong to i, f, g and o, in this order.
+
+    Args:
+        input_size: number of features of the input.
+        hidden_size: number of features of the state.
+        num_layers, bias, batch_first, dropout, bidirectional, device, dtype: as of :class:`RNN`.
+        proj_size: number of features to which hidden states are mapped (Sak et al. 2014); 0 for no map.
+
+    Shape:
+        - Input: (T, N, input_size), with `batch_first` (N, T, input_size), without a batch (T, input_size); or a
+          :class:`~rushlight_nn.utils.rnn.PackedSequence`.
+        - `hx`: a pair of hidden states (D · num_layers, N, H) and cell states (D · num_layers, N, hidden_size), where H
+          is `proj_size` or else `hidden_size`, and D is 2 if bidirectional, else 1; zeros by default.
+        - Output: the input's shape with D · H features; and the pair of last states.
+
+    Example:
+        >>> lstm = nn.LSTM(input_size=10, hidden_size=20, batch_first=True, bidirectional=True)
+        >>> output, (hn, cn) = lstm(torch.randn(3, 5, 10))
+        >>> output.shape, hn.shape, cn.shape
+        (torch.Size([3, 5, 40]), torch.Size([2, 3, 20]), torch.Size([2, 3, 20]))
     """
 
     def __init__(
@@ -262,9 +312,27 @@ class LSTM(RNNBase):
 
 
 class GRU(RNNBase):
-    """Layers of gated recurrent units (Cho et al. 2014), the reset gate after the product with the state.
+    """A network of gated recurrent units (Cho et al. 2014).
 
-    Rows of the weights belong to the reset, update and new gates. Arguments as of :class:`RNN`.
+    At every step, with the reset gate r, the update gate z and the candidate n, ``h = (1 - z) · n + z · h``. The reset
+    gate is applied after the product with the state. Rows of the weights belong to r, z and n, in this order.
+
+    Args:
+        input_size: number of features of the input.
+        hidden_size: number of features of the state.
+        num_layers, bias, batch_first, dropout, bidirectional, device, dtype: as of :class:`RNN`.
+
+    Shape:
+        - Input: (T, N, input_size), with `batch_first` (N, T, input_size), without a batch (T, input_size); or a
+          :class:`~rushlight_nn.utils.rnn.PackedSequence`.
+        - `hx`: (D · num_layers, N, hidden_size), where D is 2 if bidirectional, else 1; zeros by default.
+        - Output: the input's shape with D · hidden_size features; and the last states, of the shape of `hx`.
+
+    Example:
+        >>> gru = nn.GRU(input_size=10, hidden_size=20)
+        >>> output, hn = gru(torch.randn(5, 3, 10))
+        >>> output.shape, hn.shape
+        (torch.Size([5, 3, 20]), torch.Size([1, 3, 20]))
     """
 
     def __init__(
@@ -288,7 +356,28 @@ class GRU(RNNBase):
 
 
 class RNNCellBase(Module):
-    """What single steps share: their parameters."""
+    """The base of layers that compute one step of a recurrent network: their parameters.
+
+    Args:
+        input_size: number of features of the input.
+        hidden_size: number of features of the state.
+        bias: whether the maps have a bias.
+        num_chunks: number of gates.
+        device: where the parameters are.
+        dtype: dtype of the parameters.
+
+    Shape:
+        - `weight_ih`: (num_chunks · hidden_size, input_size); `weight_hh`: (num_chunks · hidden_size, hidden_size).
+        - `bias_ih` and `bias_hh`: (num_chunks · hidden_size).
+
+    Raises:
+        ValueError: the input has neither 1 nor 2 dimensions (when called).
+        RuntimeError: the sizes of the input or the states do not fit (when called).
+
+    Example:
+        >>> nn.GRUCell(10, 20).weight_ih.shape, nn.LSTMCell(10, 20).weight_ih.shape
+        (torch.Size([60, 10]), torch.Size([80, 10]))
+    """
 
     weight_ih: Parameter
     weight_hh: Parameter
@@ -355,7 +444,31 @@ class RNNCellBase(Module):
 
 
 class RNNCell(RNNCellBase):
-    """One step of :class:`RNN`: the new state (N, hidden) of an input (N, in) and the old state."""
+    """One step of an Elman network: ``h = tanh(x W_ihᵀ + b_ih + h W_hhᵀ + b_hh)``.
+
+    Args:
+        input_size: number of features of the input.
+        hidden_size: number of features of the state.
+        bias: whether there are b_ih and b_hh.
+        nonlinearity: "tanh" or "relu".
+        device: where the parameters are.
+        dtype: dtype of the parameters.
+
+    Shape:
+        - Input: (N, input_size) or (input_size).
+        - `hx` and output: (N, hidden_size) or (hidden_size); `hx` is zero by default.
+
+    Raises:
+        RuntimeError: `nonlinearity` is neither "tanh" nor "relu" (when called).
+
+    Example:
+        >>> cell = nn.RNNCell(10, 20)
+        >>> h = torch.zeros(3, 20)
+        >>> for x in torch.randn(6, 3, 10):
+        ...     h = cell(x, h)
+        >>> h.shape
+        torch.Size([3, 20])
+    """
 
     _FUNCTIONS = {"tanh": operator("rnn_tanh_cell"), "relu": operator("rnn_relu_cell")}
 
@@ -384,7 +497,28 @@ class RNNCell(RNNCellBase):
 
 
 class LSTMCell(RNNCellBase):
-    """One step of :class:`LSTM`: the new hidden and cell states (N, hidden) of an input (N, in) and the old ones."""
+    """One step of a network of long short-term memory; see :class:`LSTM`.
+
+    Args:
+        input_size: number of features of the input.
+        hidden_size: number of features of the state.
+        bias: whether the maps have a bias.
+        device: where the parameters are.
+        dtype: dtype of the parameters.
+
+    Shape:
+        - Input: (N, input_size) or (input_size).
+        - `hx` and output: a pair of the hidden and the cell state, each (N, hidden_size) or (hidden_size); `hx` is zero
+          by default.
+
+    Example:
+        >>> cell = nn.LSTMCell(10, 20)
+        >>> h, c = torch.zeros(3, 20), torch.zeros(3, 20)
+        >>> for x in torch.randn(6, 3, 10):
+        ...     h, c = cell(x, (h, c))
+        >>> h.shape, c.shape
+        (torch.Size([3, 20]), torch.Size([3, 20]))
+    """
 
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
@@ -398,7 +532,27 @@ class LSTMCell(RNNCellBase):
 
 
 class GRUCell(RNNCellBase):
-    """One step of :class:`GRU`: the new state (N, hidden) of an input (N, in) and the old state."""
+    """One step of a network of gated recurrent units; see :class:`GRU`.
+
+    Args:
+        input_size: number of features of the input.
+        hidden_size: number of features of the state.
+        bias: whether the maps have a bias.
+        device: where the parameters are.
+        dtype: dtype of the parameters.
+
+    Shape:
+        - Input: (N, input_size) or (input_size).
+        - `hx` and output: (N, hidden_size) or (hidden_size); `hx` is zero by default.
+
+    Example:
+        >>> cell = nn.GRUCell(10, 20)
+        >>> h = torch.zeros(3, 20)
+        >>> for x in torch.randn(6, 3, 10):
+        ...     h = cell(x, h)
+        >>> h.shape
+        torch.Size([3, 20])
+    """
 
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None

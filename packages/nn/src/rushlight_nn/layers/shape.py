@@ -10,7 +10,22 @@ from ..module import Module
 
 
 class Flatten(Module):
-    """Merge the dimensions from `start_dim` to `end_dim` into one."""
+    """A layer that merges the dimensions from `start_dim` to `end_dim` into one.
+
+    Args:
+        start_dim: the first dimension to merge.
+        end_dim: the last dimension to merge.
+
+    Shape:
+        - Input: (*, S_start, ..., S_end, *).
+        - Output: (*, S_start · ... · S_end, *).
+
+    Example:
+        >>> nn.Flatten()(torch.randn(32, 1, 5, 5)).shape
+        torch.Size([32, 25])
+        >>> nn.Flatten(0, 2)(torch.randn(32, 1, 5, 5)).shape
+        torch.Size([160, 5])
+    """
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
@@ -25,7 +40,23 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """Split the dimension `dim` into dimensions of the sizes `unflattened_size`; one may be -1."""
+    """A layer that splits a dimension into several.
+
+    Args:
+        dim: the dimension to split.
+        unflattened_size: the sizes that replace it; one may be -1, which is then computed from the others.
+
+    Shape:
+        - Input: (*, S, *) with S in dimension `dim`.
+        - Output: (*, *unflattened_size, *).
+
+    Raises:
+        TypeError: `dim` or a size is not an int.
+
+    Example:
+        >>> nn.Unflatten(1, (2, 5, 5))(torch.randn(3, 50)).shape
+        torch.Size([3, 2, 5, 5])
+    """
 
     def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
         super().__init__()

@@ -32,15 +32,29 @@ class TransformerEncoderLayer(Module):
     """Self-attention and a two-layer network, each added to its input and normalised (Vaswani et al. 2017).
 
     Args:
-        d_model: width of the sequence.
+        d_model: E, the number of features.
         nhead: number of attention heads, a divisor of `d_model`.
-        dim_feedforward: width between the two linear layers.
-        dropout: probability of dropping, after attention, activation and the second layer.
+        dim_feedforward: number of features between the two linear layers.
+        dropout: probability of dropping an element, after attention, activation and the second layer.
         activation: "relu", "gelu" or a function of one tensor.
-        layer_norm_eps: added to the variance.
-        batch_first: sequences are (batch, length, width) instead of (length, batch, width).
+        layer_norm_eps: added to the variance in layer normalisation.
+        batch_first: the batch is the first dimension, not the second.
         norm_first: normalise before each part instead of after it.
-        bias: whether linear and normalisation layers have one.
+        bias: whether linear and normalisation layers have a bias.
+        device: where the parameters are.
+        dtype: dtype of the parameters.
+
+    Shape:
+        - Input and output: (S, N, E), with `batch_first` (N, S, E), without a batch (S, E).
+        - `src_mask`: (S, S) or (N · nhead, S, S); `src_key_padding_mask`: (N, S) or (S).
+
+    Raises:
+        RuntimeError: `activation` is another string.
+
+    Example:
+        >>> layer = nn.TransformerEncoderLayer(d_model=16, nhead=4, dim_feedforward=32, batch_first=True)
+        >>> layer(torch.randn(2, 10, 16)).shape
+        torch.Size([2, 10, 16])
     """
 
     def __init__(
@@ -94,9 +108,24 @@ class TransformerEncoderLayer(Module):
 
 
 class TransformerEncoder(Module):
-    """`num_layers` copies of `encoder_layer`, one after the other, and `norm` after the last.
+    """A stack of encoder layers.
 
-    The copies start with the same values, but share nothing.
+    The layers are copies of `encoder_layer`: they start with the same values, but share no parameters.
+
+    Args:
+        encoder_layer: the layer to copy.
+        num_layers: number of layers.
+        norm: a module that is applied to the result of the last layer.
+        enable_nested_tensor, mask_check: accepted and ignored: there is no faster path for them to select.
+
+    Shape:
+        - Input and output: those of the layer, (S, N, E), with `batch_first` (N, S, E), without a batch (S, E).
+
+    Example:
+        >>> layer = nn.TransformerEncoderLayer(d_model=16, nhead=4, dim_feedforward=32)
+        >>> encoder = nn.TransformerEncoder(layer, num_layers=2)
+        >>> encoder(torch.randn(10, 2, 16)).shape
+        torch.Size([10, 2, 16])
     """
 
     layers: ModuleList
@@ -128,8 +157,24 @@ class TransformerEncoder(Module):
 
 
 class TransformerDecoderLayer(Module):
-    """Self-attention, attention to an encoder's result and a two-layer network, each added to its input and
-    normalised (Vaswani et al. 2017). Arguments as of :class:`TransformerEncoderLayer`."""
+    """Self-attention, attention to an encoder's result and a two-layer network (Vaswani et al. 2017).
+
+    Each part is added to its input and normalised. Arguments are those of :class:`TransformerEncoderLayer`.
+
+    Shape:
+        - `tgt` and output: (T, N, E), with `batch_first` (N, T, E), without a batch (T, E).
+        - `memory`: likewise, with the length S of the encoder's sequence.
+        - `tgt_mask`: (T, T); `memory_mask`: (T, S); their key padding masks (N, T) and (N, S).
+
+    Raises:
+        RuntimeError: `activation` is another string than "relu" and "gelu".
+
+    Example:
+        >>> layer = nn.TransformerDecoderLayer(d_model=16, nhead=4, dim_feedforward=32)
+        >>> memory = torch.randn(10, 2, 16)
+        >>> layer(torch.randn(7, 2, 16), memory).shape
+        torch.Size([7, 2, 16])
+    """
 
     def __init__(
         self,
@@ -204,9 +249,23 @@ class TransformerDecoderLayer(Module):
 
 
 class TransformerDecoder(Module):
-    """`num_layers` copies of `decoder_layer`, one after the other, and `norm` after the last.
+    """A stack of decoder layers.
 
-    The copies start with the same values, but share nothing.
+    The layers are copies of `decoder_layer`: they start with the same values, but share no parameters.
+
+    Args:
+        decoder_layer: the layer to copy.
+        num_layers: number of layers.
+        norm: a module that is applied to the result of the last layer.
+
+    Shape:
+        - Inputs and output: those of the layer; see :class:`TransformerDecoderLayer`.
+
+    Example:
+        >>> layer = nn.TransformerDecoderLayer(d_model=16, nhead=4, dim_feedforward=32)
+        >>> decoder = nn.TransformerDecoder(layer, num_layers=2)
+        >>> decoder(torch.randn(7, 2, 16), torch.randn(10, 2, 16)).shape
+        torch.Size([7, 2, 16])
     """
 
     layers: ModuleList
@@ -247,12 +306,28 @@ class Transformer(Module):
     """An encoder of one sequence and a decoder of another that attends to it (Vaswani et al. 2017).
 
     Args:
-        d_model: width of the sequences.
+        d_model: E, the number of features.
         nhead: number of attention heads, a divisor of `d_model`.
-        num_encoder_layers, num_decoder_layers: how many layers each has.
-        dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias: as of
+        num_encoder_layers: number of layers of the encoder.
+        num_decoder_layers: number of layers of the decoder.
+        dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias, device, dtype: as of
             :class:`TransformerEncoderLayer`.
-        custom_encoder, custom_decoder: used instead.
+        custom_encoder: a module that replaces the encoder.
+        custom_decoder: a module that replaces the decoder.
+
+    Shape:
+        - `src`: (S, N, E), with `batch_first` (N, S, E), without a batch (S, E).
+        - `tgt` and output: likewise, with the length T.
+        - Masks: `src_mask` (S, S), `tgt_mask` (T, T), `memory_mask` (T, S); key padding masks (N, S) and (N, T).
+
+    Raises:
+        RuntimeError: `src` and `tgt` have different batches, or not `d_model` features (when called).
+
+    Example:
+        >>> model = nn.Transformer(d_model=16, nhead=4, num_encoder_layers=1, num_decoder_layers=1, dim_feedforward=32)
+        >>> src, tgt = torch.randn(10, 2, 16), torch.randn(7, 2, 16)
+        >>> model(src, tgt, tgt_mask=model.generate_square_subsequent_mask(7)).shape
+        torch.Size([7, 2, 16])
     """
 
     def __init__(

@@ -10,7 +10,33 @@ from ..module import Module
 
 
 class Upsample(Module):
-    """The input at another size; arguments as of :func:`rushlight_nn.functional.interpolate`."""
+    """A layer that resizes sequences, images or volumes; see :func:`rushlight_nn.functional.interpolate`.
+
+    Args:
+        size: size of the output, an int or one number per dimension;
+        scale_factor: or its quotient by the size of the input.
+        mode: "nearest", "linear" (sequences), "bilinear" and "bicubic" (images) or "trilinear" (volumes).
+        align_corners: whether the centres of the corner elements of input and output coincide, instead of their outer
+            edges. Not for "nearest".
+        recompute_scale_factor: compute the scale from the rounded output size again.
+
+    Shape:
+        - Input: (N, C, W), (N, C, H, W) or (N, C, D, H, W).
+        - Output: the same with other sizes after C: `size`, or floor(size of the input · scale_factor).
+
+    Example:
+        >>> input = torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])
+        >>> nn.Upsample(scale_factor=2)(input)[0, 0]
+        tensor([[1., 1., 2., 2.],
+                [1., 1., 2., 2.],
+                [3., 3., 4., 4.],
+                [3., 3., 4., 4.]])
+        >>> nn.Upsample(scale_factor=2, mode="bilinear")(input)[0, 0]
+        tensor([[1.0000, 1.2500, 1.7500, 2.0000],
+                [1.5000, 1.7500, 2.2500, 2.5000],
+                [2.5000, 2.7500, 3.2500, 3.5000],
+                [3.0000, 3.2500, 3.7500, 4.0000]])
+    """
 
     def __init__(
         self,
@@ -42,14 +68,46 @@ class Upsample(Module):
 
 
 class UpsamplingNearest2d(Upsample):
-    """(N, C, H, W) at another size, each place the nearest of the input's."""
+    """A layer that resizes images; each pixel of the output is the nearest one of the input.
+
+    Args:
+        size: size of the output, an int or a pair;
+        scale_factor: or its quotient by the size of the input.
+
+    Shape:
+        - Input: (N, C, H, W).
+        - Output: (N, C, H_out, W_out): `size`, or floor((H, W) · scale_factor).
+
+    Example:
+        >>> nn.UpsamplingNearest2d(scale_factor=2)(torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]]))[0, 0]
+        tensor([[1., 1., 2., 2.],
+                [1., 1., 2., 2.],
+                [3., 3., 4., 4.],
+                [3., 3., 4., 4.]])
+    """
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor, "nearest")
 
 
 class UpsamplingBilinear2d(Upsample):
-    """(N, C, H, W) at another size, interpolated with aligned corners."""
+    """A layer that resizes images by bilinear interpolation, with the centres of the corner pixels aligned.
+
+    Args:
+        size: size of the output, an int or a pair;
+        scale_factor: or its quotient by the size of the input.
+
+    Shape:
+        - Input: (N, C, H, W).
+        - Output: (N, C, H_out, W_out): `size`, or floor((H, W) · scale_factor).
+
+    Example:
+        >>> nn.UpsamplingBilinear2d(scale_factor=2)(torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]]))[0, 0]
+        tensor([[1.0000, 1.3333, 1.6667, 2.0000],
+                [1.6667, 2.0000, 2.3333, 2.6667],
+                [2.3333, 2.6667, 3.0000, 3.3333],
+                [3.0000, 3.3333, 3.6667, 4.0000]])
+    """
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor, "bilinear", True)

@@ -1,0 +1,95 @@
+"""Runs the examples of docstrings: what follows `>>>` is executed, and what it shows is compared with what it gives.
+
+An example finds `torch`, `nn` and `F`, as a program has them after `import rushlight as torch`, and the names of its module.
+"""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import importlib
+import re
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import rushlight
+
+PACKAGES = Path(__file__).resolve().parents[2] / "packages"
+# Packages that are installed beside rushlight, which the session `docs` installs.
+SOURCES = [
+    *(PACKAGES / name / "python" for name in ("core", "autograd", "profiler", "graph")),
+    *(PACKAGES / name / "src" for name in ("nn", "data", "multiprocessing", "rushlight")),
+]
+NUMBER = re.compile(r"(?<![\w.])-?\d+\.?\d*(?:e[+-]?\d+)?")
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL
+
+
+class Checker(doctest.OutputChecker):
+    """Compares text exactly, and numbers to the digits that processors agree on."""
+
+    def check_output(self, want: str, got: str, optionflags: int) -> bool:
+        if super().check_output(want, got, optionflags):
+            return True
+        if not NUMBER.search(want):
+            return False
+        texts = [re.sub(r"\s+", "", NUMBER.sub("#", text)) for text in (want, got)]
+        wanted, found = ([float(number) for number in NUMBER.findall(text)] for text in (want, got))
+        return texts[0] == texts[1] and found == pytest.approx(wanted, rel=1e-3, abs=1e-4)
+
+
+def documented(node: ast.AST, name: str) -> Iterator[tuple[str, str, int]]:
+    """Yield the name, docstring and line of `node`'s definitions that have an example."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            text = ast.get_docstring(child)
+            if text and ">>>" in text:
+                yield f"{name}.{child.name}", text, child.body[0].lineno
+            yield from documented(child, f"{name}.{child.name}")
+        elif isinstance(child, (ast.If, ast.Try)):
+            yield from documented(child, name)
+
+
+def examples() -> Iterator[tuple[str, str, str, str, int]]:
+    """Yield an example's name, module, docstring, file and line."""
+    for source in SOURCES:
+        for path in sorted(source.rglob("*.py")):
+            parts = path.relative_to(source).with_suffix("").parts
+            module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+            for name, text, line in documented(ast.parse(path.read_text()), module):
+                yield name, module, text, str(path), line
+
+
+EXAMPLES = list(examples())
+
+
+def run(text: str, names: dict[str, object], name: str, file: str = "", line: int = 0) -> str:
+    """Run the example in `text`, and return what doctest has to say of its failures."""
+    test = doctest.DocTestParser().get_doctest(text, dict(names), name, file, line)
+    said: list[str] = []
+    doctest.DocTestRunner(Checker(), verbose=False, optionflags=FLAGS).run(test, out=said.append)
+    return "".join(said)
+
+
+@pytest.mark.parametrize(("name", "module", "text", "file", "line"), EXAMPLES, ids=[e[0] for e in EXAMPLES])
+def test_example(
+    name: str, module: str, text: str, file: str, line: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # some write files
+    names = {**vars(importlib.import_module(module))}
+    names |= {"torch": rushlight, "nn": rushlight.nn, "F": rushlight.nn.functional}
+    rushlight.manual_seed(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        failures = run(text, names, name, file, line)
+    assert not failures, failures
+
+
+def test_a_wrong_result_fails() -> None:
+    assert not run(">>> [0.33333, 'a']\n[0.3333, 'a']\n", {}, "near")
+    assert run(">>> 0.34\n0.33\n", {}, "number")
+    assert run(">>> [0.3333, 'b']\n[0.3333, 'a']\n", {}, "text")
+    assert run(">>> 1 / 0\n", {}, "error")
+    assert run(">>> None\n1\n", {}, "nothing")
