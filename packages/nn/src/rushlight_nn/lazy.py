@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 class LazyModuleMixin:
     """A base, before Module, of layers that are made before the sizes of their inputs are known.
 
-    Such a layer registers `UninitializedParameter`s and defines `initialize_parameters`, which gets the arguments of the
-    first call and gives each of them its shape with `parameter.materialize(shape)`. The module is then an instance of
-    `cls_to_become`, if that is a class. Loading a state gives the parameters their shapes, too.
+    Such a layer registers `UninitializedParameter`s and defines `initialize_parameters`, which gets the arguments of
+    the first call and gives each of them its shape with `parameter.materialize(shape)`. The module is then an
+    instance of `cls_to_become`, if that is a class. Loading a state gives the parameters their shapes, too.
 
     Raises:
         NotImplementedError: the layer does not define `initialize_parameters` (when called).

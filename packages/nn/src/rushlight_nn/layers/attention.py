@@ -35,7 +35,8 @@ class MultiheadAttention(Module):
     Shape:
         - Query: (L, N, E), with `batch_first` (N, L, E), without a batch (L, E).
         - Key and value: likewise with the length S and the sizes `kdim` and `vdim`.
-        - Output: the shape of the query; and weights (N, L, S), (N, num_heads, L, S) if they are not averaged, or None.
+        - Output: the shape of the query; and weights (N, L, S), (N, num_heads, L, S) if they are not averaged, or
+          None.
 
     Raises:
         ValueError: `embed_dim` or `num_heads` is not positive.

@@ -196,8 +196,8 @@ class ConvTranspose3d(_TransposedConvolution):
     Args:
         in_channels: number of channels of the input.
         out_channels: number of channels of the output.
-        kernel_size: size of the filters, an int or a triple for depth, height and width; likewise `stride`, `padding`,
-            `output_padding` and `dilation`.
+        kernel_size: size of the filters, an int or a triple for depth, height and width; likewise `stride`,
+            `padding`, `output_padding` and `dilation`.
         stride: about by what factor the output is larger than the input.
         padding: number of elements that are cut off at both ends of the output.
         output_padding: number of elements that are added at the end of the output, fewer than `stride` or `dilation`.

@@ -23,25 +23,26 @@ _FIRST_BUCKET = _MB  # small, so that the first sum begins early
 class DistributedDataParallel(Module):
     """A module of which every process of a group trains a copy, on its own part of each batch.
 
-    After `backward` every rank's gradients are the mean of those of all ranks, so that equal optimizers keep the copies
-    equal. Gradients are summed while the backward pass runs: in buckets, in the order in which they came in the first
-    backward pass of rank 0, and by a thread that does not need the interpreter. Sums are made in place; there is no second
-    copy of the gradients. Parameters and buffers are those of rank 0 at first.
+    After `backward` every rank's gradients are the mean of those of all ranks, so that equal optimizers keep the
+    copies equal. Gradients are summed while the backward pass runs: in buckets, in the order in which they came in
+    the first backward pass of rank 0, and by a thread that does not need the interpreter. Sums are made in place;
+    there is no second copy of the gradients. Parameters and buffers are those of rank 0 at first.
 
-    Names of parameters begin with `module.`. Call `no_sync` around forward and backward passes whose gradients are only
-    to be added on this rank.
+    Names of parameters begin with `module.`. Call `no_sync` around forward and backward passes whose gradients are
+    only to be added on this rank.
 
     Args:
         module: the module, with the same parameters on all ranks.
         device_ids, output_device: must be None: the module is where its parameters are.
         dim: the batch's dimension; has no effect on one device.
-        broadcast_buffers, forward_sync_buffers: two names of one argument: whether each forward pass outside of `no_sync`
-            begins with the buffers of rank 0. None stands for True.
+        broadcast_buffers, forward_sync_buffers: two names of one argument: whether each forward pass outside of
+            `no_sync` begins with the buffers of rank 0. None stands for True.
         init_sync: whether to compare parameters with rank 0's and to take over their values.
         process_group: a group; None selects the group of all processes.
         bucket_cap_mb: the largest bucket in MiB; 25 unless said otherwise. The first one has at most 1 MiB.
-        find_unused_parameters: whether parameters may get no gradient in a backward pass. They then count as zero on this
-            rank, and keep their gradient if no rank had one. Without it such a pass raises RuntimeError on all ranks.
+        find_unused_parameters: whether parameters may get no gradient in a backward pass. They then count as zero on
+            this rank, and keep their gradient if no rank had one. Without it such a pass raises RuntimeError on all
+            ranks.
         check_reduction: has no effect, as in PyTorch.
         gradient_as_bucket_view: has no effect: gradients are summed in place in any case.
         static_graph: the same as `find_unused_parameters`.
@@ -242,9 +243,9 @@ def _compare(group: Any, parameters: Mapping[str, Tensor], buffers: Mapping[str,
 class _Reducer:
     """Sums gradients over the ranks as they come in the backward pass.
 
-    A bucket is a list of parameters, by number, of which the gradients are summed in one collective. Buckets begin in their
-    order, which is the same on all ranks, each when its last gradient and all buckets before are there. What is left waits
-    for the end of the pass, and so does the whole first pass, which has no order yet."""
+    A bucket is a list of parameters, by number, of which the gradients are summed in one collective. Buckets begin in
+    their order, which is the same on all ranks, each when its last gradient and all buckets before are there. What is
+    left waits for the end of the pass, and so does the whole first pass, which has no order yet."""
 
     def __init__(self, group: Any, parameters: Mapping[str, Tensor], cap: int, unused: bool) -> None:
         self.group = group

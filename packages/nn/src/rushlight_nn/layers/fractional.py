@@ -98,8 +98,8 @@ class FractionalMaxPool3d(_FractionalMaxPool):
 
     Shape:
         - Input: (N, C, D, H, W) or (C, D, H, W).
-        - Output: (N, C, D_out, H_out, W_out) or (C, D_out, H_out, W_out), where (D_out, H_out, W_out) is `output_size`,
-          or floor(output_ratio · (D, H, W)).
+        - Output: (N, C, D_out, H_out, W_out) or (C, D_out, H_out, W_out), where (D_out, H_out, W_out) is
+          `output_size`, or floor(output_ratio · (D, H, W)).
 
     Raises:
         ValueError: not exactly one of `output_size` and `output_ratio` is given, or a ratio is not between 0 and 1.

@@ -409,7 +409,8 @@ class LazyBatchNorm3d(_LazyNorm, BatchNorm3d):
 class LazyInstanceNorm1d(_LazyNorm, InstanceNorm1d):
     """An :class:`InstanceNorm1d` whose `num_features` is the number of channels of the first input.
 
-    The other arguments are those of :class:`InstanceNorm1d`, but `affine` and `track_running_stats` are True by default.
+    The other arguments are those of :class:`InstanceNorm1d`, but `affine` and `track_running_stats` are True by
+    default.
 
     Shape:
         - Input and output: (N, C, L) or (C, L).
@@ -427,7 +428,8 @@ class LazyInstanceNorm1d(_LazyNorm, InstanceNorm1d):
 class LazyInstanceNorm2d(_LazyNorm, InstanceNorm2d):
     """An :class:`InstanceNorm2d` whose `num_features` is the number of channels of the first input.
 
-    The other arguments are those of :class:`InstanceNorm2d`, but `affine` and `track_running_stats` are True by default.
+    The other arguments are those of :class:`InstanceNorm2d`, but `affine` and `track_running_stats` are True by
+    default.
 
     Shape:
         - Input and output: (N, C, H, W) or (C, H, W).
@@ -445,7 +447,8 @@ class LazyInstanceNorm2d(_LazyNorm, InstanceNorm2d):
 class LazyInstanceNorm3d(_LazyNorm, InstanceNorm3d):
     """An :class:`InstanceNorm3d` whose `num_features` is the number of channels of the first input.
 
-    The other arguments are those of :class:`InstanceNorm3d`, but `affine` and `track_running_stats` are True by default.
+    The other arguments are those of :class:`InstanceNorm3d`, but `affine` and `track_running_stats` are True by
+    default.
 
     Shape:
         - Input and output: (N, C, D, H, W) or (C, D, H, W).

@@ -219,10 +219,12 @@ class NLLLoss(_WeightedLoss):
 class CrossEntropyLoss(_WeightedLoss):
     """The cross entropy between the softmax of the input and the targets.
 
-    The input holds scores (logits), which need not be normalised. Targets are classes or probabilities of the classes.
+    The input holds scores (logits), which need not be normalised. Targets are classes or probabilities of the
+    classes.
 
     Args:
-        weight: factors of the classes, (C). With targets that are classes, "mean" divides by the sum of their factors.
+        weight: factors of the classes, (C). With targets that are classes, "mean" divides by the sum of their
+            factors.
         size_average, reduce: deprecated; use `reduction`.
         ignore_index: a target that is left out of the loss; not for probabilities.
         reduction: "mean", "sum", or "none" for one value per target.
@@ -231,8 +233,8 @@ class CrossEntropyLoss(_WeightedLoss):
 
     Shape:
         - Input: (C), (N, C) or (N, C, d1, ...).
-        - Target: classes (), (N) or (N, d1, ...), int64, from 0 to C - 1; or probabilities of the shape and dtype of the
-          input.
+        - Target: classes (), (N) or (N, d1, ...), int64, from 0 to C - 1; or probabilities of the shape and dtype of
+          the input.
         - Output: (), or one value per target with `reduction` "none".
 
     Example:
@@ -270,7 +272,8 @@ class CrossEntropyLoss(_WeightedLoss):
 class BCELoss(_WeightedLoss):
     """The binary cross entropy: ``-(t · log(p) + (1 - t) · log(1 - p))`` of probabilities p and targets t.
 
-    Logarithms are limited to at least -100, so that the loss is finite. :class:`BCEWithLogitsLoss` takes logits instead.
+    Logarithms are limited to at least -100, so that the loss is finite. :class:`BCEWithLogitsLoss` takes logits
+    instead.
 
     Args:
         weight: factors of the elements, which broadcast to the input.

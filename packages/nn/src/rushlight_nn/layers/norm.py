@@ -133,9 +133,9 @@ class _BatchNorm(_NormBase):
 class BatchNorm1d(_BatchNorm):
     """Batch normalisation of features or sequences, per channel (Ioffe and Szegedy 2015).
 
-    The result is ``(x - mean) / sqrt(var + eps) · weight + bias``. While training, mean and (biased) variance are those
-    of the batch, and running averages of the mean and the unbiased variance are updated in place. In evaluation the
-    running averages are used.
+    The result is ``(x - mean) / sqrt(var + eps) · weight + bias``. While training, mean and (biased) variance are
+    those of the batch, and running averages of the mean and the unbiased variance are updated in place. In evaluation
+    the running averages are used.
 
     Args:
         num_features: C, the number of channels.
@@ -170,9 +170,9 @@ class BatchNorm1d(_BatchNorm):
 class BatchNorm2d(_BatchNorm):
     """Batch normalisation of images, per channel (Ioffe and Szegedy 2015).
 
-    The result is ``(x - mean) / sqrt(var + eps) · weight + bias``. While training, mean and (biased) variance are those
-    of the batch, and running averages of the mean and the unbiased variance are updated in place. In evaluation the
-    running averages are used.
+    The result is ``(x - mean) / sqrt(var + eps) · weight + bias``. While training, mean and (biased) variance are
+    those of the batch, and running averages of the mean and the unbiased variance are updated in place. In evaluation
+    the running averages are used.
 
     Args:
         num_features: C, the number of channels.
@@ -290,8 +290,8 @@ class SyncBatchNorm(_BatchNorm):
 class LayerNorm(Module):
     """Layer normalisation: normalise over the last dimensions of each sample (Ba et al. 2016).
 
-    The result is ``(x - mean) / sqrt(var + eps) · weight + bias`` with mean and biased variance over the dimensions of
-    `normalized_shape`.
+    The result is ``(x - mean) / sqrt(var + eps) · weight + bias`` with mean and biased variance over the dimensions
+    of `normalized_shape`.
 
     Args:
         normalized_shape: sizes of the last dimensions; an int stands for one dimension.

@@ -13,7 +13,8 @@ from ..module import Module
 class DataParallel(Module):
     """A wrapper that calls `module` as it is: a batch is not split over several GPUs.
 
-    It is for programs that wrap their model on every machine. Names of parameters begin with `module.`, as in PyTorch.
+    It is for programs that wrap their model on every machine. Names of parameters begin with `module.`, as in
+    PyTorch.
 
     Args:
         module: the model.

@@ -118,7 +118,8 @@ class MaxPool3d(_MaxPool):
         stride: distance between windows; `kernel_size` by default.
         padding: number of elements added at both ends, at most half of `kernel_size`.
         dilation: distance between the elements of a window.
-        return_indices: also return the positions of the maxima in their D·H·W volume, int64, for :class:`MaxUnpool3d`.
+        return_indices: also return the positions of the maxima in their D·H·W volume, int64, for
+            :class:`MaxUnpool3d`.
         ceil_mode: round the number of windows up, so that the last one may reach beyond the end.
 
     Shape:

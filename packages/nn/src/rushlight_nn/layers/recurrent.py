@@ -230,7 +230,8 @@ class RNN(RNNBase):
         - Output: the input's shape with D · hidden_size features; and the last states, of the shape of `hx`.
 
     Raises:
-        ValueError: `nonlinearity`, a size or `dropout` is not valid, or the input has another dtype or other dimensions.
+        ValueError: `nonlinearity`, a size or `dropout` is not valid, or the input has another dtype or other
+            dimensions.
         RuntimeError: the sizes of the input or of `hx` do not fit (when called).
 
     Example:
@@ -279,8 +280,8 @@ class LSTM(RNNBase):
     Shape:
         - Input: (T, N, input_size), with `batch_first` (N, T, input_size), without a batch (T, input_size); or a
           :class:`~rushlight_nn.utils.rnn.PackedSequence`.
-        - `hx`: a pair of hidden states (D · num_layers, N, H) and cell states (D · num_layers, N, hidden_size), where H
-          is `proj_size` or else `hidden_size`, and D is 2 if bidirectional, else 1; zeros by default.
+        - `hx`: a pair of hidden states (D · num_layers, N, H) and cell states (D · num_layers, N, hidden_size), where
+          H is `proj_size` or else `hidden_size`, and D is 2 if bidirectional, else 1; zeros by default.
         - Output: the input's shape with D · H features; and the pair of last states.
 
     Example:
@@ -314,8 +315,8 @@ class LSTM(RNNBase):
 class GRU(RNNBase):
     """A network of gated recurrent units (Cho et al. 2014).
 
-    At every step, with the reset gate r, the update gate z and the candidate n, ``h = (1 - z) · n + z · h``. The reset
-    gate is applied after the product with the state. Rows of the weights belong to r, z and n, in this order.
+    At every step, with the reset gate r, the update gate z and the candidate n, ``h = (1 - z) · n + z · h``. The
+    reset gate is applied after the product with the state. Rows of the weights belong to r, z and n, in this order.
 
     Args:
         input_size: number of features of the input.
@@ -508,8 +509,8 @@ class LSTMCell(RNNCellBase):
 
     Shape:
         - Input: (N, input_size) or (input_size).
-        - `hx` and output: a pair of the hidden and the cell state, each (N, hidden_size) or (hidden_size); `hx` is zero
-          by default.
+        - `hx` and output: a pair of the hidden and the cell state, each (N, hidden_size) or (hidden_size); `hx` is
+          zero by default.
 
     Example:
         >>> cell = nn.LSTMCell(10, 20)

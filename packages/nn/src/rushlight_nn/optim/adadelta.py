@@ -13,22 +13,31 @@ from .optimizer import check_settings, refuse
 
 
 class Adadelta(EachParameter):
-    """p ← p - lr · gradient · sqrt(d + eps) / sqrt(v + eps) (Zeiler 2012).
+    """Adadelta: steps whose length follows from those of earlier steps (Zeiler 2012).
 
-    v is a running mean of the squared gradient, d one of the squared steps.
+    Each step is ``p = p - lr · gradient · sqrt(d + eps) / sqrt(v + eps)``, where v is a running mean of the squared
+    gradient and d one of the squared steps.
 
     Args:
         params: tensors or parameter groups.
         lr: factor of the step.
-        rho: how much of the running means is kept.
+        rho: the part of the running means that is kept.
         eps: added under the roots.
         weight_decay: this times the parameter is added to the gradient.
-        maximize: go up instead of down.
+        maximize: ascend instead of descending.
         foreach: accepted; parameters are updated one after the other.
         capturable, differentiable: not supported.
 
     Raises:
         ValueError: a setting is out of range.
+
+    Example:
+        >>> w = torch.tensor([1.0], requires_grad=True)
+        >>> optimizer = torch.optim.Adadelta([w], eps=1e-2)
+        >>> (w * w).sum().backward()
+        >>> optimizer.step()
+        >>> w.detach()  # 1 - 2 · sqrt(0.01) / sqrt(0.1 · 2² + 0.01)
+        tensor([0.6877])
     """
 
     _reads_count = False

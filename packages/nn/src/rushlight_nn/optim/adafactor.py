@@ -13,23 +13,33 @@ from .optimizer import check_settings
 
 
 class Adafactor(EachParameter):
-    """Adam's division by the root of the mean square, of which matrices keep only means of rows and columns.
+    """Adafactor: Adam's division by the root of the mean square, with less memory (Shazeer and Stern 2018).
 
-    Shazeer and Stern 2018. A step's length is relative to the size of the parameter.
+    Of matrices only the means of rows and columns of the squared gradient are kept. The length of a step is relative
+    to the size of the parameter.
 
     Args:
         params: tensors or parameter groups; real ones.
-        lr: the longest relative step; it falls as one over the root of their number once that is less.
-        beta2_decay: step t weighs t to this power in the mean squares.
+        lr: the longest relative step; the step number t limits it to 1 / sqrt(t).
+        beta2_decay: the squared gradient of step t has the weight t^beta2_decay in the mean squares.
         eps: the least root mean square of a gradient, by default the dtype's epsilon, and the least size of a
             parameter.
-        d: a step whose root mean square is larger is shortened to it.
-        weight_decay: part of the parameter taken off, times lr, apart from the gradient.
+        d: updates whose root mean square is larger are scaled down to it.
+        weight_decay: lr · weight_decay · parameter is subtracted from the parameter.
         foreach: accepted and ignored.
-        maximize: go up instead of down.
+        maximize: ascend instead of descending.
 
     Raises:
         ValueError: a setting is out of range.
+        RuntimeError: a parameter is complex.
+
+    Example:
+        >>> model = nn.Linear(1000, 500)
+        >>> optimizer = torch.optim.Adafactor(model.parameters())
+        >>> model(torch.randn(8, 1000)).square().mean().backward()
+        >>> optimizer.step()
+        >>> {key: tuple(value.shape) for key, value in optimizer.state[model.weight].items()}
+        {'step': (), 'row_var': (500, 1), 'col_var': (1, 1000)}
     """
 
     def __init__(

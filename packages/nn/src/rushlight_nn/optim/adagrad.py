@@ -17,21 +17,33 @@ _with_sparse_values = operator("_with_sparse_values")
 
 
 class Adagrad(EachParameter):
-    """p ← p - lr · gradient / (sqrt(sum of squared gradients) + eps) (Duchi et al. 2011).
+    """Adagrad: steps that are divided by the root of the sum of all squared gradients (Duchi et al. 2011).
+
+    Each step is ``p = p - lr · gradient / (sqrt(sum) + eps)``. Sparse gradients update only the elements that they
+    have.
 
     Args:
         params: tensors or parameter groups.
         lr: learning rate.
         lr_decay: step t has the rate lr / (1 + (t - 1) · lr_decay).
-        weight_decay: this times the parameter is added to the gradient.
-        initial_accumulator_value: what the sum starts with.
+        weight_decay: this times the parameter is added to the gradient; not with sparse gradients.
+        initial_accumulator_value: the sum's starting value.
         eps: added to the root.
-        maximize: go up instead of down.
+        maximize: ascend instead of descending.
         foreach, fused: accepted; parameters are updated one after the other.
         differentiable: not supported.
 
     Raises:
         ValueError: a setting is out of range.
+        RuntimeError: a gradient is sparse and there is weight decay (in a step).
+
+    Example:
+        >>> w = torch.tensor([1.0, 10.0], requires_grad=True)
+        >>> optimizer = torch.optim.Adagrad([w], lr=0.1)
+        >>> (w * w).sum().backward()
+        >>> optimizer.step()
+        >>> w.detach()  # the first step has the length lr for every element
+        tensor([0.9000, 9.9000])
     """
 
     def __init__(

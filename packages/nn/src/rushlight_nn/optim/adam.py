@@ -23,25 +23,40 @@ _fused_adamw_ = operator("_fused_adamw_")
 
 
 class Adam(Optimizer):
-    """p ← p - lr · m̂ / (sqrt(v̂) + eps) (Kingma and Ba 2015).
+    """Adam: steps along the mean of past gradients, scaled by the root of their mean square (Kingma and Ba 2015).
 
-    m̂ and v̂ are running means of the gradient and of its square, corrected for having started at zero.
+    Each step is ``p = p - lr · m̂ / (sqrt(v̂) + eps)``. The running means m̂ of the gradient and v̂ of its square are
+    corrected for having started at zero.
 
     Args:
         params: tensors or parameter groups.
         lr: learning rate.
-        betas: how much of the running mean of the gradient, and of its square, is kept.
+        betas: the parts of the two running means that are kept.
         eps: added to the root.
-        weight_decay: this times the parameter is added to the gradient, or with `decoupled_weight_decay` this
-            times the learning rate and the parameter is taken off the parameter.
-        amsgrad: divide by the largest v̂ so far (Reddi et al. 2018).
-        maximize: go up instead of down.
+        weight_decay: this times the parameter is added to the gradient; see `decoupled_weight_decay`.
+        amsgrad: divide by the root of the largest v̂ so far (Reddi et al. 2018).
+        maximize: ascend instead of descending.
         foreach, fused: accepted and not needed: a step is always one fused operator for all parameters.
         capturable: accepted and not needed: steps are counted beside the parameters, and can be recorded in a graph.
         differentiable: not supported.
+        decoupled_weight_decay: subtract lr · weight_decay · parameter instead, as :class:`AdamW` does.
 
     Raises:
         ValueError: a setting is out of range.
+
+    Example:
+        >>> model = nn.Linear(3, 1)
+        >>> optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+        >>> x, y = torch.randn(64, 3), torch.zeros(64, 1)
+        >>> losses = []
+        >>> for step in range(30):
+        ...     loss = F.mse_loss(model(x), y)
+        ...     optimizer.zero_grad()
+        ...     loss.backward()
+        ...     optimizer.step()
+        ...     losses.append(loss.item())
+        >>> losses[-1] < losses[0]
+        True
     """
 
     _step_count: int = 0
@@ -165,8 +180,8 @@ class Adam(Optimizer):
     def state_dict(self) -> dict[str, Any]:
         """Return the state and the groups' settings, with parameters replaced by their numbers.
 
-        Tensors are the optimizer's own, not copies, but for shared counters: every parameter has one of its own here, since
-        PyTorch, which may read the state, adds to each.
+        Tensors are the optimizer's own, not copies, but for shared counters: every parameter has one of its own here,
+        since PyTorch, which may read the state, adds to each.
         """
         result = super().state_dict()
         seen: set[int] = set()
@@ -199,19 +214,31 @@ class Adam(Optimizer):
 
 
 class AdamW(Adam):
-    """Adam with decoupled weight decay: first p ← (1 - lr · weight_decay) p (Loshchilov and Hutter 2019).
+    """Adam with decoupled weight decay: first ``p = (1 - lr · weight_decay) · p`` (Loshchilov and Hutter 2019).
 
     Args:
         params: tensors or parameter groups.
         lr: learning rate.
-        betas: how much of the running mean of the gradient, and of its square, is kept.
+        betas: the parts that are kept of the running means of the gradient and of its square.
         eps: added to the root.
         weight_decay: how fast parameters decay.
-        amsgrad: divide by the largest mean square so far (Reddi et al. 2018).
-        maximize: go up instead of down.
+        amsgrad: divide by the root of the largest mean square so far (Reddi et al. 2018).
+        maximize: ascend instead of descending.
         foreach, fused: accepted and not needed: a step is always one fused operator for all parameters.
         capturable: accepted and not needed: steps are counted beside the parameters, and can be recorded in a graph.
         differentiable: not supported.
+
+    Raises:
+        ValueError: a setting is out of range.
+
+    Example:
+        >>> model = nn.Sequential(nn.Linear(4, 8), nn.LayerNorm(8))
+        >>> decayed = [p for p in model.parameters() if p.dim() > 1]
+        >>> others = [p for p in model.parameters() if p.dim() <= 1]
+        >>> groups = [{"params": decayed, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0}]
+        >>> optimizer = torch.optim.AdamW(groups, lr=1e-3)
+        >>> [group["weight_decay"] for group in optimizer.param_groups]
+        [0.1, 0.0]
     """
 
     def __init__(

@@ -13,20 +13,28 @@ from .optimizer import check_settings, refuse
 
 
 class Adamax(EachParameter):
-    """Adam with the largest gradient, which decays, in the place of the mean square (Kingma and Ba 2015).
+    """Adamax: Adam with a decaying maximum of the gradient instead of the mean square (Kingma and Ba 2015).
 
     Args:
         params: tensors or parameter groups.
         lr: learning rate.
-        betas: how much of the running mean of the gradient, and of its largest magnitude, is kept.
+        betas: the parts that are kept of the running mean of the gradient and of its largest magnitude.
         eps: added to that magnitude.
         weight_decay: this times the parameter is added to the gradient.
-        maximize: go up instead of down.
+        maximize: ascend instead of descending.
         foreach: accepted; parameters are updated one after the other.
         capturable, differentiable: not supported.
 
     Raises:
         ValueError: a setting is out of range.
+
+    Example:
+        >>> w = torch.tensor([1.0, 10.0], requires_grad=True)
+        >>> optimizer = torch.optim.Adamax([w], lr=0.1)
+        >>> (w * w).sum().backward()
+        >>> optimizer.step()
+        >>> w.detach()
+        tensor([0.9000, 9.9000])
     """
 
     def __init__(

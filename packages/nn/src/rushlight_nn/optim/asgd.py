@@ -13,21 +13,33 @@ from .optimizer import check_settings, refuse
 
 
 class ASGD(EachParameter):
-    """Gradient descent whose iterates are averaged, in `state[parameter]["ax"]` (Polyak and Juditsky 1992).
+    """Averaged stochastic gradient descent (Polyak and Juditsky 1992).
+
+    The average of the iterates is in `optimizer.state[parameter]["ax"]`; the parameters themselves are not averaged.
 
     Args:
         params: tensors or parameter groups.
         lr: learning rate.
-        lambd: how fast parameters decay, and the rate with them.
-        alpha: power of the rate's decay.
+        lambd: rate of decay of the parameters, and of the learning rate.
+        alpha: power of the decay of the learning rate.
         t0: the step at which averaging starts.
         weight_decay: this times the parameter is added to the gradient.
-        maximize: go up instead of down.
+        maximize: ascend instead of descending.
         foreach: accepted; parameters are updated one after the other.
         capturable, differentiable: not supported.
 
     Raises:
         ValueError: a setting is out of range.
+
+    Example:
+        >>> w = torch.tensor([1.0], requires_grad=True)
+        >>> optimizer = torch.optim.ASGD([w], lr=0.1, t0=0)
+        >>> for _ in range(3):
+        ...     optimizer.zero_grad()
+        ...     (w * w).sum().backward()
+        ...     optimizer.step()
+        >>> w.item(), optimizer.state[w]["ax"].item()
+        (0.5119836330413818, 0.5759844183921814)
     """
 
     def __init__(

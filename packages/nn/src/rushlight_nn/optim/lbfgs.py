@@ -14,23 +14,37 @@ from .optimizer import Optimizer, check_settings
 
 
 class LBFGS(Optimizer):
-    """Newton's method with a curvature estimated from the last steps (Liu and Nocedal 1989).
+    """L-BFGS: Newton's method with a curvature that is estimated from the last steps (Liu and Nocedal 1989).
 
-    A step evaluates the loss several times, and has one group of parameters, which all take part; complex ones as pairs
-    of real numbers.
+    A step evaluates the loss several times, by the closure that it is given. There is one parameter group, and all of
+    its parameters take part; complex ones as pairs of real numbers.
 
     Args:
         params: tensors, or one parameter group.
         lr: length of a step, in units of the Newton step.
         max_iter: iterations in a step.
         max_eval: evaluations in a step; 1.25 · max_iter by default.
-        tolerance_grad: a largest gradient at which it is done.
-        tolerance_change: a change of the loss or the parameters at which it is done.
-        history_size: how many past steps the curvature is estimated from.
+        tolerance_grad: stop when no element of the gradient is larger.
+        tolerance_change: stop when neither the loss nor a parameter changes by more.
+        history_size: number of past steps from which the curvature is estimated.
         line_search_fn: "strong_wolfe" searches along the direction; None takes the whole step.
 
     Raises:
-        ValueError: there is more than one parameter group.
+        ValueError: there is more than one parameter group, or `lr` is negative.
+        RuntimeError: `line_search_fn` is another string.
+        TypeError: a step is taken without a closure.
+
+    Example:
+        >>> x = torch.tensor([-1.2, 1.0], requires_grad=True)  # minimise Rosenbrock's function
+        >>> optimizer = torch.optim.LBFGS([x], max_iter=100, line_search_fn="strong_wolfe")
+        >>> def closure():
+        ...     optimizer.zero_grad()
+        ...     loss = (1 - x[0]) ** 2 + 100 * (x[1] - x[0] ** 2) ** 2
+        ...     loss.backward()
+        ...     return loss
+        >>> _ = optimizer.step(closure)
+        >>> bool((x - 1).abs().max() < 1e-2)
+        True
     """
 
     _step_count: int = 0

@@ -16,24 +16,35 @@ _ADJUSTMENTS = (None, "original", "match_rms_adamw")
 
 
 class Muon(EachParameter):
-    """Steps along the momentum made about orthogonal: all its singular values become about one (Jordan et al. 2024).
+    """Muon: steps along the momentum, whose singular values are all made about one (Jordan et al. 2024).
 
-    For the matrices of hidden layers; other parameters, embeddings and the last layer want another optimizer.
+    It is made for the matrices of hidden layers; use another optimizer for other parameters, embeddings and the last
+    layer.
 
     Args:
         params: matrices, or parameter groups of them.
         lr: length of a step.
-        weight_decay: part of the parameter taken off, times lr, apart from the gradient.
-        momentum: how much of the mean of past gradients stays.
-        nesterov: step along what the mean is going to be.
-        ns_coefficients: of x, x³ and x⁵ in the polynomial that is iterated on the singular values.
-        eps: the least norm by which is divided.
-        ns_steps: how often it is iterated, fewer than 100 times.
-        adjust_lr_fn: how the length depends on a matrix's shape: "original" (None), by the root of rows over columns
-            if that is more than one; "match_rms_adamw", so that steps are as large as AdamW's.
+        weight_decay: lr · weight_decay · parameter is subtracted from the parameter.
+        momentum: the part of the running mean of the gradient that is kept.
+        nesterov: step along the mean after a further update with the same gradient.
+        ns_coefficients: factors of x, x³ and x⁵ in the polynomial that is iterated on the singular values.
+        eps: least norm by which is divided.
+        ns_steps: number of iterations, below 100.
+        adjust_lr_fn: how the length depends on a matrix's shape: "original" (None) multiplies by sqrt(rows / columns)
+            where that is above one, "match_rms_adamw" by 0.2 · sqrt(max(rows, columns)), so that steps are as large
+            as AdamW's.
+
+    Shape:
+        - Parameters: (rows, columns).
 
     Raises:
         ValueError: a setting is out of range, or a parameter is no matrix.
+
+    Example:
+        >>> layer = nn.Linear(8, 4, bias=False)
+        >>> optimizer = torch.optim.Muon(layer.parameters(), lr=0.02)
+        >>> layer(torch.randn(16, 8)).square().mean().backward()
+        >>> optimizer.step()
     """
 
     def __init__(

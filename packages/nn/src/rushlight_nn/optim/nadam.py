@@ -13,22 +13,30 @@ from .optimizer import check_settings, refuse
 
 
 class NAdam(EachParameter):
-    """Adam with Nesterov's momentum (Dozat 2016).
+    """NAdam: Adam with Nesterov's momentum (Dozat 2016).
 
     Args:
         params: tensors or parameter groups.
         lr: learning rate.
-        betas: how much of the running mean of the gradient, and of its square, is kept.
+        betas: the parts that are kept of the running means of the gradient and of its square.
         eps: added to the root.
-        weight_decay: this times the parameter is added to the gradient, or with `decoupled_weight_decay` this
-            times the learning rate and the parameter is taken off the parameter.
+        weight_decay: this times the parameter is added to the gradient; see `decoupled_weight_decay`.
         momentum_decay: how fast the momentum grows to the first of `betas`.
-        maximize: go up instead of down.
+        decoupled_weight_decay: subtract lr · weight_decay · parameter instead, as :class:`AdamW` does.
+        maximize: ascend instead of descending.
         foreach: accepted; parameters are updated one after the other.
         capturable, differentiable: not supported.
 
     Raises:
         ValueError: a setting is out of range.
+
+    Example:
+        >>> w = torch.tensor([1.0, 10.0], requires_grad=True)
+        >>> optimizer = torch.optim.NAdam([w], lr=0.1)
+        >>> (w * w).sum().backward()
+        >>> optimizer.step()
+        >>> w.detach()
+        tensor([0.8944, 9.8944])
     """
 
     def __init__(

@@ -28,12 +28,41 @@ def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandl
     """Call `hook(optimizer, args, kwargs)` before every step of every optimizer, before the optimizer's own hooks.
 
     It may return another pair of arguments.
+
+    Args:
+        hook: the function.
+
+    Returns:
+        a handle whose `remove()` removes the hook.
+
+    Example:
+        >>> from rushlight.optim.optimizer import register_optimizer_step_pre_hook
+        >>> handle = register_optimizer_step_pre_hook(lambda optimizer, args, kwargs: print(type(optimizer).__name__))
+        >>> w = torch.zeros(1, requires_grad=True)
+        >>> torch.optim.SGD([w]).step()
+        SGD
+        >>> handle.remove()
     """
     return _add_global_hook(_global_step_pre_hooks, hook)
 
 
 def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(optimizer, args, kwargs)` after every step of every optimizer, after the optimizer's own hooks."""
+    """Call `hook(optimizer, args, kwargs)` after every step of every optimizer, after the optimizer's own hooks.
+
+    Args:
+        hook: the function.
+
+    Returns:
+        a handle whose `remove()` removes the hook.
+
+    Example:
+        >>> from rushlight.optim.optimizer import register_optimizer_step_post_hook
+        >>> handle = register_optimizer_step_post_hook(lambda optimizer, args, kwargs: print("stepped"))
+        >>> w = torch.zeros(1, requires_grad=True)
+        >>> torch.optim.SGD([w]).step()
+        stepped
+        >>> handle.remove()
+    """
     return _add_global_hook(_global_step_post_hooks, hook)
 
 
@@ -44,19 +73,35 @@ def _add_global_hook(table: HookTable, hook: Any) -> RemovableHandle:
 
 
 class Optimizer:
-    """Base of optimizers.
+    """The base of optimizers.
 
-    A subclass defines `step(closure=None)`, which updates the parameters of `param_groups` from their
-    gradients and keeps what it needs to remember of a parameter in `state[parameter]`, a dictionary.
+    A subclass defines `step(closure=None)`, which updates the parameters of `param_groups` from their gradients. It
+    keeps what it needs to remember of a parameter in the dictionary `state[parameter]`.
 
     Args:
-        params: tensors, pairs of name and tensor, or dictionaries with an entry "params" and settings of
-            their own.
+        params: tensors, pairs of name and tensor, or dictionaries with an entry "params" and settings of their own.
         defaults: settings of the groups that do not give them.
 
     Raises:
         TypeError: `params` is a tensor or contains something else than tensors.
         ValueError: there is no parameter, one appears twice, or one was computed from other tensors.
+        NotImplementedError: the subclass does not define `step` (when it is called).
+
+    Example:
+        >>> class SignDescent(torch.optim.Optimizer):
+        ...     def __init__(self, params, lr):
+        ...         super().__init__(params, {"lr": lr})
+        ...
+        ...     @torch.no_grad()
+        ...     def step(self, closure=None):
+        ...         for group in self.param_groups:
+        ...             for p in group["params"]:
+        ...                 p.sub_(p.grad.sign(), alpha=group["lr"])
+        >>> w = torch.tensor([1.0, -3.0], requires_grad=True)
+        >>> (w * w).sum().backward()
+        >>> SignDescent([w], lr=0.5).step()
+        >>> w.detach()
+        tensor([ 0.5000, -2.5000])
     """
 
     state: defaultdict[Tensor, dict[str, Any]]

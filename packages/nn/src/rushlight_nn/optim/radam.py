@@ -13,21 +13,29 @@ from .optimizer import check_settings, refuse
 
 
 class RAdam(EachParameter):
-    """Adam that takes plain steps until its mean square can be trusted (Liu et al. 2020).
+    """RAdam: Adam that takes plain momentum steps until its mean square is reliable (Liu et al. 2020).
 
     Args:
         params: tensors or parameter groups.
         lr: learning rate.
-        betas: how much of the running mean of the gradient, and of its square, is kept.
+        betas: the parts that are kept of the running means of the gradient and of its square.
         eps: added to the root.
-        weight_decay: this times the parameter is added to the gradient, or with `decoupled_weight_decay` this
-            times the learning rate and the parameter is taken off the parameter.
-        maximize: go up instead of down.
+        weight_decay: this times the parameter is added to the gradient; see `decoupled_weight_decay`.
+        decoupled_weight_decay: subtract lr · weight_decay · parameter instead, as :class:`AdamW` does.
+        maximize: ascend instead of descending.
         foreach: accepted; parameters are updated one after the other.
         capturable, differentiable: not supported.
 
     Raises:
         ValueError: a setting is out of range.
+
+    Example:
+        >>> w = torch.tensor([1.0, 10.0], requires_grad=True)
+        >>> optimizer = torch.optim.RAdam([w], lr=0.1)
+        >>> (w * w).sum().backward()
+        >>> optimizer.step()
+        >>> w.detach()  # the first step is p - lr · gradient
+        tensor([0.8000, 8.0000])
     """
 
     def __init__(

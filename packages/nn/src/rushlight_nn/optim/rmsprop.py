@@ -13,24 +13,33 @@ from .optimizer import check_settings, refuse
 
 
 class RMSprop(EachParameter):
-    """p ← p - lr · gradient / (sqrt(v) + eps), where v is a running mean of the squared gradient.
+    """RMSprop: steps that are divided by the root of the running mean of the squared gradient.
 
-    Tieleman and Hinton, lecture 6.5, 2012; centred after Graves 2013.
+    Each step is ``p = p - lr · gradient / (sqrt(v) + eps)``, where v is the running mean (Tieleman and Hinton,
+    lecture 6.5, 2012; centred after Graves 2013).
 
     Args:
         params: tensors or parameter groups.
         lr: learning rate.
-        alpha: how much of the running mean is kept.
+        alpha: the part of the running mean that is kept.
         eps: added to the root.
         weight_decay: this times the parameter is added to the gradient.
-        momentum: how much of the previous direction is kept.
-        centered: take the squared mean of the gradient off the mean square.
-        maximize: go up instead of down.
+        momentum: factor of the previous direction.
+        centered: subtract the square of the running mean of the gradient from v.
+        maximize: ascend instead of descending.
         foreach: accepted; parameters are updated one after the other.
         capturable, differentiable: not supported.
 
     Raises:
         ValueError: a setting is out of range.
+
+    Example:
+        >>> w = torch.tensor([2.0, 10.0], requires_grad=True)
+        >>> optimizer = torch.optim.RMSprop([w], lr=0.1)
+        >>> (w * w).sum().backward()
+        >>> optimizer.step()
+        >>> w.detach()  # the first step has the length lr / sqrt(1 - alpha)
+        tensor([1.0000, 9.0000])
     """
 
     _reads_count = False

@@ -13,21 +13,31 @@ from .optimizer import check_settings, refuse
 
 
 class Rprop(EachParameter):
-    """Steps along the gradient's sign, longer while it stays and shorter where it changes.
+    """Rprop: steps along the sign of the gradient, longer where it stays and shorter where it changes.
 
-    Riedmiller and Braun 1993.
+    Only the sign of the gradient counts, so that it is made for gradients of all samples (Riedmiller and Braun 1993).
 
     Args:
         params: tensors or parameter groups.
         lr: length of the first step.
         etas: factors of the length where the sign changed, and where it did not.
         step_sizes: the shortest and the longest step.
-        maximize: go up instead of down.
+        maximize: ascend instead of descending.
         foreach: accepted; parameters are updated one after the other.
         capturable, differentiable: not supported.
 
     Raises:
-        ValueError: a setting is out of range.
+        ValueError: `lr` is negative or `etas` are out of range.
+
+    Example:
+        >>> w = torch.tensor([1.0, 10.0], requires_grad=True)
+        >>> optimizer = torch.optim.Rprop([w], lr=0.1)
+        >>> for _ in range(2):
+        ...     optimizer.zero_grad()
+        ...     (w * w).sum().backward()
+        ...     optimizer.step()
+        >>> w.detach()  # steps of 0.1 and 0.12
+        tensor([0.7800, 9.7800])
     """
 
     _reads_count = False

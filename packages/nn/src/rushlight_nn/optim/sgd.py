@@ -15,22 +15,33 @@ _fused_sgd_ = operator("_fused_sgd_")
 
 
 class SGD(Optimizer):
-    """p ← p - lr · b, where b is the gradient, or with momentum b ← momentum · b + (1 - dampening) ·
-    gradient.
+    """Stochastic gradient descent, optionally with momentum.
+
+    Each step is ``p = p - lr · b``, where b is the gradient, or with momentum
+    ``b = momentum · b + (1 - dampening) · gradient``, which begins as the first gradient.
 
     Args:
         params: tensors or parameter groups.
         lr: learning rate.
-        momentum: how much of the previous direction is kept.
-        dampening: how much of the gradient is left out of the direction.
+        momentum: factor of the previous direction b.
+        dampening: the part of the gradient that is left out of the direction.
         weight_decay: this times the parameter is added to the gradient.
         nesterov: step along gradient + momentum · b instead of b (Sutskever et al. 2013).
-        maximize: go up instead of down.
+        maximize: ascend instead of descending.
         foreach, fused: accepted and not needed: a step is always one fused operator for all parameters.
         differentiable: not supported.
 
     Raises:
         ValueError: a setting is negative, or `nesterov` is asked for without momentum or with dampening.
+
+    Example:
+        >>> w = torch.tensor([1.0, 2.0], requires_grad=True)
+        >>> optimizer = torch.optim.SGD([w], lr=0.1, momentum=0.9)
+        >>> (w * w).sum().backward()  # the gradient is 2 w
+        >>> optimizer.step()
+        >>> w.detach()
+        tensor([0.8000, 1.6000])
+        >>> optimizer.zero_grad()
     """
 
     _step_count: int = 0

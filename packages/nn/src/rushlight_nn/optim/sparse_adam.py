@@ -18,17 +18,29 @@ _with_sparse_values = operator("_with_sparse_values")
 
 
 class SparseAdam(Optimizer):
-    """Adam that updates the moments and the parameter only where the gradient, which must be sparse, has values.
+    """Adam for sparse gradients, such as those of `nn.Embedding(sparse=True)`.
+
+    It updates the running means and the parameter only where the gradient has values.
 
     Args:
-        params: dense tensors or parameter groups.
+        params: dense tensors or parameter groups, whose gradients are sparse.
         lr: learning rate.
-        betas: decay rates of the averages of gradients and of their squares.
+        betas: the parts that are kept of the running means of the gradient and of its square.
         eps: added to the root.
-        maximize: go up instead of down.
+        maximize: ascend instead of descending.
 
     Raises:
         ValueError: a setting is out of range, or a parameter is sparse.
+        RuntimeError: a gradient is dense (in a step).
+
+    Example:
+        >>> table = nn.Embedding(1000, 4, sparse=True)
+        >>> optimizer = torch.optim.SparseAdam(table.parameters(), lr=0.1)
+        >>> before = table.weight.detach().clone()
+        >>> table(torch.tensor([3, 7])).sum().backward()
+        >>> optimizer.step()
+        >>> (table.weight != before).any(1).nonzero().flatten()  # the rows that changed
+        tensor([3, 7])
     """
 
     def __init__(

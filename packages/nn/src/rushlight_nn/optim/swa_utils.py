@@ -20,7 +20,15 @@ if TYPE_CHECKING:
 
 
 def get_swa_avg_fn() -> Callable[[Tensor, Tensor, Any], Tensor]:
-    """The plain mean, as a function of the mean so far, the new value and how many it holds (Izmailov et al. 2018)."""
+    """Return a function that computes the plain mean of weights (Izmailov et al. 2018).
+
+    Its arguments are the mean so far, the new value, and the number of values in the mean. All have the same shape.
+
+    Example:
+        >>> average = torch.optim.swa_utils.get_swa_avg_fn()
+        >>> average(torch.tensor([1.0]), torch.tensor([4.0]), 2)  # (1 + 1 + 4) / 3
+        tensor([2.])
+    """
 
     def average(averaged: Tensor, new: Tensor, count: Any) -> Tensor:
         return averaged + (new - averaged) / (count + 1)
@@ -29,7 +37,21 @@ def get_swa_avg_fn() -> Callable[[Tensor, Tensor, Any], Tensor]:
 
 
 def get_ema_avg_fn(decay: float = 0.999) -> Callable[[Tensor, Tensor, Any], Tensor]:
-    """A running mean that keeps `decay` of itself."""
+    """Return a function that computes an exponential moving average, ``decay · average + (1 - decay) · new``.
+
+    Its arguments are the average so far, the new value, and a number that is ignored. All have the same shape.
+
+    Args:
+        decay: the part of the average that is kept, from 0 to 1.
+
+    Raises:
+        ValueError: `decay` is out of range.
+
+    Example:
+        >>> average = torch.optim.swa_utils.get_ema_avg_fn(0.9)
+        >>> average(torch.tensor([1.0]), torch.tensor([2.0]), 0)
+        tensor([1.1000])
+    """
     _check_decay("get_ema_avg_fn", decay)
 
     def average(averaged: Tensor, new: Tensor, count: Any) -> Tensor:
@@ -39,7 +61,14 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable[[Tensor, Tensor, Any], Tens
 
 
 def get_swa_multi_avg_fn() -> Callable[[Any, Any, Any], None]:
-    """:func:`get_swa_avg_fn` of lists, in place."""
+    """Return a function that updates lists of plain means in place; see :func:`get_swa_avg_fn`.
+
+    Example:
+        >>> averages, new = [torch.tensor([1.0])], [torch.tensor([4.0])]
+        >>> torch.optim.swa_utils.get_swa_multi_avg_fn()(averages, new, 2)
+        >>> averages
+        [tensor([2.])]
+    """
 
     def average(averaged: Any, new: Any, count: Any) -> None:
         with core.no_grad():
@@ -53,7 +82,20 @@ def get_swa_multi_avg_fn() -> Callable[[Any, Any, Any], None]:
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[[Any, Any, Any], None]:
-    """:func:`get_ema_avg_fn` of lists, in place."""
+    """Return a function that updates lists of exponential moving averages in place; see :func:`get_ema_avg_fn`.
+
+    Args:
+        decay: the part of the averages that is kept, from 0 to 1.
+
+    Raises:
+        ValueError: `decay` is out of range.
+
+    Example:
+        >>> averages, new = [torch.tensor([1.0])], [torch.tensor([2.0])]
+        >>> torch.optim.swa_utils.get_ema_multi_avg_fn(0.9)(averages, new, 0)
+        >>> averages
+        [tensor([1.1000])]
+    """
     _check_decay("get_ema_multi_avg_fn", decay)
 
     def average(averaged: Any, new: Any, count: Any) -> None:
@@ -73,15 +115,28 @@ def _check_decay(function: str, decay: float) -> None:
 
 
 class AveragedModel(Module):
-    """A copy of `model` whose parameters are averages of its; calling it calls the copy.
+    """A copy of a model whose parameters are averages of the model's; calling it calls the copy.
 
     Args:
         model: the model to average.
         device: where the averages are kept.
-        avg_fn: the new average of a tensor, from the old one, the model's and how many it holds; by default
-            the plain mean.
-        multi_avg_fn: the same of lists, in place.
-        use_buffers: average buffers too; otherwise they are copied from the model.
+        avg_fn: a function of the average of a tensor, the model's tensor of the same shape and the number of updates
+            that returns the new average. Default: the plain mean.
+        multi_avg_fn: a function that updates a list of averages in place.
+        use_buffers: average buffers, too; otherwise they are copied from the model.
+
+    Raises:
+        AssertionError: both `avg_fn` and `multi_avg_fn` are given.
+
+    Example:
+        >>> from rushlight.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+        >>> model = nn.Linear(1, 1, bias=False)
+        >>> averaged = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.9))
+        >>> for value in (1.0, 2.0):
+        ...     _ = nn.init.constant_(model.weight, value)
+        ...     averaged.update_parameters(model)
+        >>> averaged.module.weight.item()
+        1.100000023841858
     """
 
     module: Module
@@ -135,9 +190,18 @@ class AveragedModel(Module):
 
 
 def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
-    """Recompute the running statistics of the batch normalization layers of `model` as means over `loader`.
+    """Recompute the running statistics of the batch normalisation layers of `model` as means over `loader`.
 
-    If a batch is a list or tuple, its first element is the input.
+    Args:
+        loader: batches; of a list or tuple the first element is the input.
+        model: the model, which is called with every batch.
+        device: where batches are moved first.
+
+    Example:
+        >>> model = nn.BatchNorm1d(1)
+        >>> torch.optim.swa_utils.update_bn([torch.tensor([[1.0], [3.0]]), torch.tensor([[3.0], [5.0]])], model)
+        >>> model.running_mean
+        tensor([3.])
     """
     from ..layers.norm import _BatchNorm
 
@@ -160,14 +224,28 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
 
 
 class SWALR(LRScheduler):
-    """Anneal every group's rate to `swa_lr` within `anneal_epochs`, then hold it (Izmailov et al. 2018).
+    """A schedule that anneals the learning rate to `swa_lr` and holds it, for averaging weights (Izmailov et al. 2018).
 
     Args:
-        optimizer: whose rates are set.
-        swa_lr: the rate in the end, or one for each group.
-        anneal_epochs: how long it takes.
+        optimizer: the optimizer whose rates are set.
+        swa_lr: the final rate, or one for each group.
+        anneal_epochs: number of epochs of annealing.
         anneal_strategy: "cos" or "linear".
-        last_epoch: the number of the last epoch done, when going on.
+        last_epoch: the number of the last epoch done, to continue a schedule; -1 starts one.
+
+    Raises:
+        ValueError: a setting is out of range.
+
+    Example:
+        >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.5)
+        >>> scheduler = torch.optim.swa_utils.SWALR(optimizer, swa_lr=0.1, anneal_epochs=2, anneal_strategy="linear")
+        >>> for epoch in range(3):
+        ...     optimizer.step()
+        ...     scheduler.step()
+        ...     print(scheduler.get_last_lr())
+        [0.3]
+        [0.1]
+        [0.1]
     """
 
     def __init__(

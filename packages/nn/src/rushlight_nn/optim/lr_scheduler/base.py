@@ -26,12 +26,30 @@ def per_group(scheduler: str, name: str, value: Any, count: int) -> list[Any]:
 
 
 class LRScheduler:
-    """Base of schedulers. A subclass defines `get_lr`, which returns the rate of each group at `last_epoch`.
+    """The base of learning-rate schedules: a subclass defines `get_lr`.
+
+    `get_lr` returns the rate of each group at `last_epoch`. `step` is called after the optimizer's step, usually once
+    an epoch. The initial rate of each group is stored in its "initial_lr".
 
     Args:
-        optimizer: whose groups' "lr" is set.
-        last_epoch: the number of the last epoch done, when going on; -1 starts, and stores each group's rate
-            in its "initial_lr".
+        optimizer: the optimizer whose rates are set.
+        last_epoch: the number of the last epoch done, to continue a schedule; -1 starts one.
+
+    Raises:
+        TypeError: `optimizer` is not an optimizer.
+        KeyError: `last_epoch` is given and a group has no "initial_lr".
+        NotImplementedError: the subclass does not define `get_lr`.
+
+    Example:
+        >>> class Halving(torch.optim.lr_scheduler.LRScheduler):
+        ...     def get_lr(self):
+        ...         return [base * 0.5**self.last_epoch for base in self.base_lrs]
+        >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = Halving(optimizer)
+        >>> optimizer.step()
+        >>> scheduler.step()
+        >>> scheduler.get_last_lr()
+        [0.5]
     """
 
     # Attributes that are no state.

@@ -30,9 +30,31 @@ class _Combined(LRScheduler):
 
 
 class SequentialLR(_Combined):
-    """One scheduler after the other.
+    """A schedule that runs schedulers one after the other.
 
-    Number i takes over at epoch milestones[i - 1] and starts from its own epoch 0.
+    Scheduler i takes over at epoch ``milestones[i - 1]`` and starts from its own epoch 0.
+
+    Args:
+        optimizer: the optimizer whose rates are set.
+        schedulers: the schedulers, all of this optimizer.
+        milestones: the epochs of the changes, one less than there are schedulers.
+        last_epoch: the number of the last epoch done, to continue a schedule; -1 starts one.
+
+    Raises:
+        ValueError: the numbers of schedulers and milestones do not fit, or a scheduler belongs to another optimizer.
+
+    Example:
+        >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+        >>> warmup = torch.optim.lr_scheduler.ConstantLR(optimizer, factor=0.1, total_iters=10)
+        >>> decay = torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+        >>> scheduler = torch.optim.lr_scheduler.SequentialLR(optimizer, [warmup, decay], milestones=[2])
+        >>> rates = []
+        >>> for epoch in range(5):
+        ...     rates += scheduler.get_last_lr()
+        ...     optimizer.step()
+        ...     scheduler.step()
+        >>> rates
+        [0.1, 0.1, 1.0, 0.5, 0.25]
     """
 
     def __init__(
@@ -73,7 +95,28 @@ class SequentialLR(_Combined):
 
 
 class ChainedScheduler(_Combined):
-    """Several schedulers at once: their factors multiply."""
+    """A schedule that runs several schedulers at once, so that their factors multiply.
+
+    Args:
+        schedulers: the schedulers, all of one optimizer.
+        optimizer: their optimizer; that of the first one by default.
+
+    Raises:
+        ValueError: there is no scheduler, or one belongs to another optimizer.
+
+    Example:
+        >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+        >>> constant = torch.optim.lr_scheduler.ConstantLR(optimizer, factor=0.1, total_iters=2)
+        >>> decay = torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+        >>> scheduler = torch.optim.lr_scheduler.ChainedScheduler([constant, decay])
+        >>> rates = []
+        >>> for epoch in range(4):
+        ...     rates += scheduler.get_last_lr()
+        ...     optimizer.step()
+        ...     scheduler.step()
+        >>> rates
+        [0.1, 0.05, 0.25, 0.125]
+    """
 
     def __init__(self, schedulers: Sequence[Any], optimizer: Optimizer | None = None) -> None:
         if not schedulers:

@@ -17,16 +17,37 @@ _MODES = ("triangular", "triangular2", "exp_range")
 
 
 class CyclicLR(LRScheduler):
-    """Up from `base_lr` to `max_lr` and down again, over and over (Smith 2017). Step after every batch.
+    """A schedule that goes up from `base_lr` to `max_lr` and down again, in cycles (Smith 2017).
+
+    `step` is called after every batch.
 
     Args:
-        optimizer: whose groups have "lr", and with `cycle_momentum` "momentum" or "betas".
-        base_lr, max_lr: the ends of the cycle, or one of each for each group.
-        step_size_up, step_size_down: steps up, and down; as many as up by default.
-        mode: "triangular" keeps the height, "triangular2" halves it every cycle, "exp_range" scales it by `gamma` to the
-            power of the step.
-        scale_fn: a height for each cycle, in the place of `mode`; for each step if `scale_mode` is "iterations".
-        cycle_momentum: whether the momentum is set too, against the rate, between `base_momentum` and `max_momentum`.
+        optimizer: the optimizer whose rates are set; with `cycle_momentum` its groups have "momentum" or "betas".
+        base_lr, max_lr: the ends of the cycle, one for all groups or one for each.
+        step_size_up: number of steps up.
+        step_size_down: number of steps down; as many as up by default.
+        mode: "triangular" keeps the height, "triangular2" halves it every cycle, "exp_range" multiplies it by
+            gamma^step.
+        gamma: base of "exp_range".
+        scale_fn: a function that returns the height, instead of `mode`.
+        scale_mode: whether its argument is the number of the "cycle" or the "iterations".
+        cycle_momentum: also change the momentum, from `max_momentum` at the lowest rate to `base_momentum`.
+        base_momentum, max_momentum: the ends of the momentum, one for all groups or one for each.
+        last_epoch: the number of the last epoch done, to continue a schedule; -1 starts one.
+
+    Raises:
+        ValueError: a setting is out of range, or there is no momentum to change.
+
+    Example:
+        >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1, momentum=0.9)
+        >>> scheduler = torch.optim.lr_scheduler.CyclicLR(optimizer, base_lr=0.0, max_lr=1.0, step_size_up=2)
+        >>> rates = []
+        >>> for step in range(6):
+        ...     rates += scheduler.get_last_lr()
+        ...     optimizer.step()
+        ...     scheduler.step()
+        >>> rates
+        [0.0, 0.5, 1.0, 0.5, 0.0, 0.5]
     """
 
     mode: str

@@ -13,7 +13,27 @@ from .base import LRScheduler, per_group, set_rate
 
 
 class LambdaLR(LRScheduler):
-    """initial rate · lr_lambda(epoch); `lr_lambda` is a function, or a list with one per group."""
+    """A schedule by a function: the rate is ``initial rate · lr_lambda(epoch)``.
+
+    Args:
+        optimizer: the optimizer whose rates are set.
+        lr_lambda: the function, or a list with one for each group.
+        last_epoch: the number of the last epoch done, to continue a schedule; -1 starts one.
+
+    Raises:
+        ValueError: the list has another length than the groups.
+
+    Example:
+        >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 0.5**epoch)
+        >>> rates = []
+        >>> for epoch in range(4):
+        ...     rates += scheduler.get_last_lr()
+        ...     optimizer.step()
+        ...     scheduler.step()
+        >>> rates
+        [1.0, 0.5, 0.25, 0.125]
+    """
 
     _unsaved = ("optimizer", "lr_lambdas")
 
@@ -42,7 +62,27 @@ class LambdaLR(LRScheduler):
 
 
 class MultiplicativeLR(LambdaLR):
-    """The rate times lr_lambda(epoch), every epoch."""
+    """A schedule by a function: in every epoch the rate is multiplied by ``lr_lambda(epoch)``.
+
+    Args:
+        optimizer: the optimizer whose rates are set.
+        lr_lambda: the function, or a list with one for each group.
+        last_epoch: the number of the last epoch done, to continue a schedule; -1 starts one.
+
+    Raises:
+        ValueError: the list has another length than the groups.
+
+    Example:
+        >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = torch.optim.lr_scheduler.MultiplicativeLR(optimizer, lambda epoch: 0.5)
+        >>> rates = []
+        >>> for epoch in range(4):
+        ...     rates += scheduler.get_last_lr()
+        ...     optimizer.step()
+        ...     scheduler.step()
+        >>> rates
+        [1.0, 0.5, 0.25, 0.125]
+    """
 
     def get_lr(self) -> list[float]:
         if self._is_initial:
@@ -51,7 +91,25 @@ class MultiplicativeLR(LambdaLR):
 
 
 class StepLR(LRScheduler):
-    """The rate times `gamma` every `step_size` epochs."""
+    """A schedule of steps: the rate is multiplied by `gamma` every `step_size` epochs.
+
+    Args:
+        optimizer: the optimizer whose rates are set.
+        step_size: number of epochs between two steps.
+        gamma: the factor.
+        last_epoch: the number of the last epoch done, to continue a schedule; -1 starts one.
+
+    Example:
+        >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.5)
+        >>> rates = []
+        >>> for epoch in range(5):
+        ...     rates += scheduler.get_last_lr()
+        ...     optimizer.step()
+        ...     scheduler.step()
+        >>> rates
+        [1.0, 1.0, 0.5, 0.5, 0.25]
+    """
 
     def __init__(
         self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1
@@ -69,7 +127,25 @@ class StepLR(LRScheduler):
 
 
 class MultiStepLR(LRScheduler):
-    """The rate times `gamma` at each of the epochs `milestones`; one given twice counts twice."""
+    """A schedule of steps: the rate is multiplied by `gamma` at each milestone.
+
+    Args:
+        optimizer: the optimizer whose rates are set.
+        milestones: epochs; one that is listed twice counts twice.
+        gamma: the factor.
+        last_epoch: the number of the last epoch done, to continue a schedule; -1 starts one.
+
+    Example:
+        >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = torch.optim.lr_scheduler.MultiStepLR(optimizer, milestones=[1, 3], gamma=0.5)
+        >>> rates = []
+        >>> for epoch in range(5):
+        ...     rates += scheduler.get_last_lr()
+        ...     optimizer.step()
+        ...     scheduler.step()
+        >>> rates
+        [1.0, 0.5, 0.5, 0.25, 0.25]
+    """
 
     def __init__(
         self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1
@@ -96,7 +172,28 @@ class MultiStepLR(LRScheduler):
 
 
 class ConstantLR(LRScheduler):
-    """The rate times `factor` until epoch `total_iters`, then the full rate."""
+    """A schedule that multiplies the rate by `factor` until epoch `total_iters`, and then leaves it.
+
+    Args:
+        optimizer: the optimizer whose rates are set.
+        factor: the factor, from 0 to 1.
+        total_iters: the epoch from which the rate is the optimizer's own.
+        last_epoch: the number of the last epoch done, to continue a schedule; -1 starts one.
+
+    Raises:
+        ValueError: `factor` is out of range.
+
+    Example:
+        >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = torch.optim.lr_scheduler.ConstantLR(optimizer, factor=0.5, total_iters=2)
+        >>> rates = []
+        >>> for epoch in range(4):
+        ...     rates += scheduler.get_last_lr()
+        ...     optimizer.step()
+        ...     scheduler.step()
+        >>> rates
+        [0.5, 0.5, 1.0, 1.0]
+    """
 
     def __init__(
         self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1
@@ -122,8 +219,29 @@ class ConstantLR(LRScheduler):
 
 
 class LinearLR(LRScheduler):
-    """The rate times a factor that goes straight from `start_factor` to `end_factor` in `total_iters`
-    epochs."""
+    """A schedule whose factor changes linearly from `start_factor` to `end_factor`, such as a warm-up.
+
+    Args:
+        optimizer: the optimizer whose rates are set.
+        start_factor: factor of the first epoch, above 0 and at most 1.
+        end_factor: factor from epoch `total_iters` on, from 0 to 1.
+        total_iters: number of epochs of the change.
+        last_epoch: the number of the last epoch done, to continue a schedule; -1 starts one.
+
+    Raises:
+        ValueError: a factor is out of range.
+
+    Example:
+        >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = torch.optim.lr_scheduler.LinearLR(optimizer, start_factor=0.25, total_iters=3)
+        >>> rates = []
+        >>> for epoch in range(5):
+        ...     rates += scheduler.get_last_lr()
+        ...     optimizer.step()
+        ...     scheduler.step()
+        >>> rates
+        [0.25, 0.5, 0.75, 1.0, 1.0]
+    """
 
     def __init__(
         self,
@@ -159,7 +277,24 @@ class LinearLR(LRScheduler):
 
 
 class ExponentialLR(LRScheduler):
-    """The rate times `gamma` every epoch."""
+    """A schedule that multiplies the rate by `gamma` every epoch.
+
+    Args:
+        optimizer: the optimizer whose rates are set.
+        gamma: the factor.
+        last_epoch: the number of the last epoch done, to continue a schedule; -1 starts one.
+
+    Example:
+        >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+        >>> rates = []
+        >>> for epoch in range(4):
+        ...     rates += scheduler.get_last_lr()
+        ...     optimizer.step()
+        ...     scheduler.step()
+        >>> rates
+        [1.0, 0.5, 0.25, 0.125]
+    """
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
@@ -174,7 +309,25 @@ class ExponentialLR(LRScheduler):
 
 
 class PolynomialLR(LRScheduler):
-    """initial rate · (1 - epoch / total_iters)^power, zero from epoch `total_iters` on."""
+    """A schedule ``initial rate · (1 - epoch / total_iters)^power``, which is zero from epoch `total_iters` on.
+
+    Args:
+        optimizer: the optimizer whose rates are set.
+        total_iters: the epoch from which the rate is zero.
+        power: the power.
+        last_epoch: the number of the last epoch done, to continue a schedule; -1 starts one.
+
+    Example:
+        >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = torch.optim.lr_scheduler.PolynomialLR(optimizer, total_iters=4, power=2.0)
+        >>> rates = []
+        >>> for epoch in range(5):
+        ...     rates += scheduler.get_last_lr()
+        ...     optimizer.step()
+        ...     scheduler.step()
+        >>> rates
+        [1.0, 0.5625, 0.25, 0.0625, 0.0]
+    """
 
     def __init__(
         self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1
@@ -195,9 +348,26 @@ class PolynomialLR(LRScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """Half a cosine from the initial rate down to `eta_min` in `T_max` epochs, and back up.
+    """A schedule along half a cosine, from the initial rate down to `eta_min` in `T_max` epochs, and back.
 
-    Loshchilov and Hutter 2017, without their restarts.
+    It is that of Loshchilov and Hutter 2017 without their restarts.
+
+    Args:
+        optimizer: the optimizer whose rates are set.
+        T_max: number of epochs down.
+        eta_min: the lowest rate.
+        last_epoch: the number of the last epoch done, to continue a schedule; -1 starts one.
+
+    Example:
+        >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=4)
+        >>> rates = []
+        >>> for epoch in range(5):
+        ...     rates += scheduler.get_last_lr()
+        ...     optimizer.step()
+        ...     scheduler.step()
+        >>> rates
+        [1.0, 0.8535533905932737, 0.5, 0.14644660940672627, 0.0]
     """
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
@@ -221,10 +391,30 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Half a cosine from the initial rate to `eta_min`, over and over (Loshchilov and Hutter 2017).
+    """A schedule along half a cosine that starts again from the initial rate (Loshchilov and Hutter 2017).
 
-    The first takes `T_0` epochs, each other one `T_mult` times as long as the one before. `step(epoch)` takes
-    fractions of epochs.
+    `step(epoch)` takes fractions of epochs, to be called after every batch.
+
+    Args:
+        optimizer: the optimizer whose rates are set.
+        T_0: number of epochs of the first period.
+        T_mult: by what each period is longer than the one before.
+        eta_min: the lowest rate.
+        last_epoch: the number of the last epoch done, to continue a schedule; -1 starts one.
+
+    Raises:
+        ValueError: `T_0` is not a positive int, or `T_mult` not an int of at least 1.
+
+    Example:
+        >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, T_0=2)
+        >>> rates = []
+        >>> for epoch in range(5):
+        ...     rates += scheduler.get_last_lr()
+        ...     optimizer.step()
+        ...     scheduler.step()
+        >>> rates
+        [1.0, 0.5, 1.0, 0.5, 1.0]
     """
 
     T_i: int

@@ -10,19 +10,42 @@ from .base import LRScheduler, per_group
 
 
 class OneCycleLR(LRScheduler):
-    """Up to `max_lr` and down again, once (Smith and Topin 2019). Step after every batch.
+    """A schedule that goes up to `max_lr` and down again, once (Smith and Topin 2019). Step after every batch.
 
-    The rate starts at `max_lr` / `div_factor` and ends at a `final_div_factor`-th of that; the momentum runs
-    the other way.
+    The rate starts at max_lr / div_factor and ends at max_lr / (div_factor · final_div_factor); the momentum goes the
+    other way.
 
     Args:
-        optimizer: whose groups have "lr", and with `cycle_momentum` "momentum" or "betas".
-        max_lr: the highest rate, or one for each group.
-        total_steps: number of steps, or give `epochs` and `steps_per_epoch`.
-        pct_start: the part of the steps spent going up.
+        optimizer: the optimizer whose rates are set; with `cycle_momentum` its groups have "momentum" or "betas".
+        max_lr: the highest rate, one for all groups or one for each.
+        total_steps: number of steps; or give `epochs` and `steps_per_epoch`.
+        epochs: number of epochs.
+        steps_per_epoch: number of steps in an epoch.
+        pct_start: the part of the steps in which the rate goes up.
         anneal_strategy: "cos" or "linear".
-        cycle_momentum: whether the momentum is set too, between `base_momentum` and `max_momentum`.
-        three_phase: go down as fast as up, and to the final rate in a third phase.
+        cycle_momentum: also change the momentum, between `max_momentum` at the start and `base_momentum`.
+        base_momentum, max_momentum: the ends of the momentum, one for all groups or one for each.
+        div_factor: the quotient of the highest and the first rate.
+        final_div_factor: the quotient of the first and the last rate.
+        three_phase: go down as fast as up, and to the last rate in a third phase.
+        last_epoch: the number of the last epoch done, to continue a schedule; -1 starts one.
+
+    Raises:
+        ValueError: a setting is out of range, there is no momentum to change, or more than `total_steps` steps are
+            taken.
+
+    Example:
+        >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1, momentum=0.9)
+        >>> scheduler = torch.optim.lr_scheduler.OneCycleLR(
+        ...     optimizer, max_lr=1.0, total_steps=5, pct_start=0.6, anneal_strategy="linear"
+        ... )
+        >>> rates = scheduler.get_last_lr()
+        >>> for step in range(4):
+        ...     optimizer.step()
+        ...     scheduler.step()
+        ...     rates = rates + scheduler.get_last_lr()
+        >>> [round(rate, 3) for rate in rates]
+        [0.04, 0.52, 1.0, 0.5, 0.0]
     """
 
     def __init__(

@@ -10,20 +10,31 @@ from .base import LRScheduler, per_group, set_rate
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """The rate times `factor` when the number given to `step` has not improved for more than `patience`
-    epochs.
+    """A schedule that multiplies the rate by `factor` when a metric has not improved for more than `patience` epochs.
+
+    `step(metric)` is called once an epoch, usually with the loss of a validation set.
 
     Args:
-        optimizer: whose groups' "lr" is set.
+        optimizer: the optimizer whose rates are set.
         mode: whether "min" or "max" is better.
-        factor: below 1.
-        patience: epochs without improvement that are tolerated.
-        threshold: how much better counts as improvement, as a part of the best ("rel") or a difference
-            ("abs").
-        threshold_mode: "rel" or "abs".
-        cooldown: epochs after a reduction that do not count.
-        min_lr: the lowest rate, or one for each group.
+        factor: the factor, below 1.
+        patience: number of epochs without improvement that are tolerated.
+        threshold: by how much a metric must be better than the best one.
+        threshold_mode: "rel" for a part of the best one, or "abs" for a difference.
+        cooldown: number of epochs after a reduction that are not counted.
+        min_lr: the lowest rate, one for all groups or one for each.
         eps: smaller changes are not made.
+
+    Raises:
+        ValueError: a setting is out of range.
+
+    Example:
+        >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=1)
+        >>> for metric in (5.0, 4.0, 4.0, 4.0):
+        ...     scheduler.step(metric)
+        >>> scheduler.get_last_lr()
+        [0.1]
     """
 
     def __init__(
