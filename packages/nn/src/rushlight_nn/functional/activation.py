@@ -71,25 +71,80 @@ _log_softmax = operator("log_softmax")
 
 @overridable
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
-    """max(x, 0), elementwise."""
+    """Return the rectified linear unit, ``max(x, 0)``, of each element.
+
+    Args:
+        input: the tensor.
+        inplace: overwrite the input.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Example:
+        >>> F.relu(torch.tensor([-1.0, 0.0, 2.0]))
+        tensor([0., 0., 2.])
+    """
     return relu_(input) if inplace else _relu(input)
 
 
 @overridable
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
-    """min(max(x, 0), 6), elementwise."""
+    """Return ``min(max(x, 0), 6)`` of each element.
+
+    Args:
+        input: the tensor.
+        inplace: overwrite the input.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Example:
+        >>> F.relu6(torch.tensor([-1.0, 4.0, 9.0]))
+        tensor([0., 4., 6.])
+    """
     return _relu6_(input) if inplace else _relu6(input)
 
 
 @overridable
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
-    """x where x > threshold, else value."""
+    """Return each element that is above `threshold`, and `value` for the others.
+
+    Args:
+        input: the tensor.
+        threshold: the threshold.
+        value: what replaces elements that are not above it.
+        inplace: overwrite the input.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Example:
+        >>> F.threshold(torch.tensor([0.1, 0.5, 0.9]), 0.5, 20.0)
+        tensor([20.0000, 20.0000,  0.9000])
+    """
     return threshold_(input, threshold, value) if inplace else _threshold(input, threshold, value)
 
 
 @overridable
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
-    """x limited to [min_val, max_val], elementwise."""
+    """Return each element limited to the range from `min_val` to `max_val`.
+
+    Args:
+        input: the tensor.
+        min_val: lower limit.
+        max_val: upper limit.
+        inplace: overwrite the input.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Raises:
+        ValueError: `min_val` is above `max_val`.
+
+    Example:
+        >>> F.hardtanh(torch.tensor([-3.0, 0.5, 3.0]))
+        tensor([-1.0000,  0.5000,  1.0000])
+    """
     if min_val > max_val:
         raise ValueError(f"hardtanh(min_val, max_val): got {min_val} and {max_val}, needs min_val <= max_val")
     return hardtanh_(input, min_val, max_val) if inplace else _hardtanh(input, min_val, max_val)
@@ -97,49 +152,150 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
 
 @overridable
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
-    """x where x > 0, else negative_slope · x."""
+    """Return x where x > 0, else ``negative_slope · x``.
+
+    Args:
+        input: the tensor.
+        negative_slope: factor of negative elements.
+        inplace: overwrite the input.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Example:
+        >>> F.leaky_relu(torch.tensor([-1.0, 2.0]), 0.1)
+        tensor([-0.1000,  2.0000])
+    """
     return leaky_relu_(input, negative_slope) if inplace else _leaky_relu(input, negative_slope)
 
 
 @overridable
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """x where x > 0, else alpha (e^x - 1) (Clevert et al. 2016)."""
+    """Return x where x > 0, else ``alpha · (e^x - 1)`` (Clevert et al. 2016).
+
+    Args:
+        input: the tensor.
+        alpha: the limit of negative results is -alpha.
+        inplace: overwrite the input.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Example:
+        >>> F.elu(torch.tensor([-1.0, 0.0, 1.0]))
+        tensor([-0.6321,  0.0000,  1.0000])
+    """
     return elu_(input, alpha) if inplace else _elu(input, alpha)
 
 
 @overridable
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
-    """A scaled ELU that keeps activations normalised (Klambauer et al. 2017)."""
+    """Return the scaled exponential linear unit, which keeps activations normalised (Klambauer et al. 2017).
+
+    It is ``scale · x`` where x > 0, else ``scale · alpha · (e^x - 1)``, with scale = 1.0507 and alpha = 1.6733.
+
+    Args:
+        input: the tensor.
+        inplace: overwrite the input.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Example:
+        >>> F.selu(torch.tensor([-1.0, 0.0, 1.0]))
+        tensor([-1.1113,  0.0000,  1.0507])
+    """
     return selu_(input) if inplace else _selu(input)
 
 
 @overridable
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """x where x > 0, else alpha (e^(x / alpha) - 1) (Barron 2017)."""
+    """Return x where x > 0, else ``alpha · (e^(x / alpha) - 1)`` (Barron 2017).
+
+    Args:
+        input: the tensor.
+        alpha: the limit of negative results is -alpha.
+        inplace: overwrite the input.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Example:
+        >>> F.celu(torch.tensor([-1.0, 0.0, 1.0]), alpha=0.5)
+        tensor([-0.4323,  0.0000,  1.0000])
+    """
     return celu_(input, alpha) if inplace else _celu(input, alpha)
 
 
 @overridable
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
-    """x · sigmoid(x), also known as swish (Elfwing et al. 2017)."""
+    """Return ``x · sigmoid(x)``, the sigmoid linear unit or swish, of each element (Elfwing et al. 2017).
+
+    Args:
+        input: the tensor.
+        inplace: overwrite the input.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Example:
+        >>> F.silu(torch.tensor([-1.0, 0.0, 1.0]))
+        tensor([-0.2689,  0.0000,  0.7311])
+    """
     return _silu_(input) if inplace else _silu(input)
 
 
 @overridable
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
-    """x · tanh(softplus(x)) (Misra 2020)."""
+    """Return ``x · tanh(softplus(x))`` of each element (Misra 2020).
+
+    Args:
+        input: the tensor.
+        inplace: overwrite the input.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Example:
+        >>> F.mish(torch.tensor([-1.0, 0.0, 1.0]))
+        tensor([-0.3034,  0.0000,  0.8651])
+    """
     return _mish_(input) if inplace else _mish(input)
 
 
 @overridable
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
-    """x · relu6(x + 3) / 6 (Howard et al. 2019)."""
+    """Return ``x · relu6(x + 3) / 6`` of each element, an approximation of SiLU (Howard et al. 2019).
+
+    Args:
+        input: the tensor.
+        inplace: overwrite the input.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Example:
+        >>> F.hardswish(torch.tensor([-4.0, 1.0, 4.0]))
+        tensor([-0.0000, 0.6667, 4.0000])
+    """
     return _hardswish_(input) if inplace else _hardswish(input)
 
 
 @overridable
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
-    """relu6(x + 3) / 6, elementwise."""
+    """Return ``relu6(x + 3) / 6`` of each element, an approximation of the sigmoid.
+
+    Args:
+        input: the tensor.
+        inplace: overwrite the input.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Example:
+        >>> F.hardsigmoid(torch.tensor([-4.0, 0.0, 4.0]))
+        tensor([0.0000, 0.5000, 1.0000])
+    """
     return _hardsigmoid_(input) if inplace else _hardsigmoid(input)
 
 
@@ -151,9 +307,21 @@ def rrelu(
     training: bool = False,
     inplace: bool = False,
 ) -> Tensor:
-    """x where x > 0, else x times a slope drawn from [lower, upper] (Xu et al. 2015).
+    """Return x where x > 0, else x times a factor drawn uniformly from `lower` to `upper` (Xu et al. 2015).
 
-    Without `training` the slope is their mean.
+    Args:
+        input: the tensor.
+        lower: least factor.
+        upper: largest factor.
+        training: draw a factor for each element; otherwise use the mean of `lower` and `upper`.
+        inplace: overwrite the input.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Example:
+        >>> F.rrelu(torch.tensor([-1.0, 2.0]), 0.1, 0.3)
+        tensor([-0.2000,  2.0000])
     """
     return rrelu_(input, lower, upper, training) if inplace else _rrelu(input, lower, upper, training)
 
@@ -165,7 +333,21 @@ def _implicit_dim(function: str, ndim: int) -> int:
 
 @overridable
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
-    """e^x / sum(e^x) along `dim`; with `dtype` the input is converted first."""
+    """Return ``e^x / sum(e^x)`` along a dimension, computed without overflow.
+
+    Args:
+        input: the tensor.
+        dim: the dimension along which the results add up to 1. Without it one is guessed, with a warning.
+        _stacklevel: ignored.
+        dtype: dtype to which the input is converted first, such as float32 for a float16 input.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Example:
+        >>> F.softmax(torch.tensor([0.0, 1.0, 1000.0]), dim=0)
+        tensor([0., 0., 1.])
+    """
     if dim is None:
         dim = _implicit_dim("softmax", input.dim())
     return _softmax(input, dim) if dtype is None else _softmax(input, dim, dtype=dtype)
@@ -173,7 +355,21 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 
 @overridable
 def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
-    """softmax of -x."""
+    """Return the softmax of -x along a dimension.
+
+    Args:
+        input: the tensor.
+        dim: the dimension along which the results add up to 1. Without it one is guessed, with a warning.
+        _stacklevel: ignored.
+        dtype: dtype to which the input is converted first, such as float32 for a float16 input.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Example:
+        >>> F.softmin(torch.tensor([0.0, 1.0]), dim=0)
+        tensor([0.7311, 0.2689])
+    """
     if dim is None:
         dim = _implicit_dim("softmin", input.dim())
     return softmax(-input, dim, dtype=dtype)
@@ -181,7 +377,21 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 
 @overridable
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
-    """log(softmax(x)) along `dim`, computed without overflow; with `dtype` the input is converted first."""
+    """Return the logarithm of the softmax along a dimension, computed without overflow.
+
+    Args:
+        input: the tensor.
+        dim: the dimension along which the probabilities add up to 1. Without it one is guessed, with a warning.
+        _stacklevel: ignored.
+        dtype: dtype to which the input is converted first, such as float32 for a float16 input.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Example:
+        >>> F.log_softmax(torch.tensor([0.0, 1000.0]), dim=0)
+        tensor([-1000.,     0.])
+    """
     if dim is None:
         dim = _implicit_dim("log_softmax", input.dim())
     return _log_softmax(input, dim) if dtype is None else _log_softmax(input, dim, dtype=dtype)
@@ -191,10 +401,22 @@ def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dty
 def gumbel_softmax(
     logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
 ) -> Tensor:
-    """Return a sample of the relaxed categorical distribution with log-probabilities `logits` (Jang et al. 2017).
+    """Draw from the relaxed categorical distribution with log-probabilities `logits` (Jang et al. 2017).
 
-    They need not be normalised. With `hard` the sample is one-hot, with the gradient of the relaxed one.
-    `eps` is accepted and ignored.
+    Args:
+        logits: log-probabilities, which need not be normalised.
+        tau: temperature: the smaller, the nearer the samples are to one-hot vectors.
+        hard: return one-hot vectors, whose gradient is that of the relaxed samples.
+        eps: accepted and ignored.
+        dim: the dimension of the classes.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Example:
+        >>> samples = F.gumbel_softmax(torch.randn(5, 3), hard=True)
+        >>> samples.sum(1)  # one class is chosen in each row
+        tensor([1., 1., 1., 1., 1.])
     """
     exponential = core.empty_like(logits).exponential_()
     gumbel = -exponential.clamp_(min=core.finfo(logits.dtype).tiny).log()

@@ -52,26 +52,51 @@ def multi_head_attention_forward(
 ) -> tuple[Tensor, Tensor | None]:
     """Attention in several heads, between linear maps (Vaswani et al. 2017).
 
+    :class:`rushlight_nn.MultiheadAttention` holds the parameters and calls it.
+
     Args:
-        query: (L, N, E), or (L, E) without a batch; key and value likewise, with length S.
+        query: the queries.
+        key: the keys.
+        value: the values.
         embed_dim_to_check: E.
-        num_heads: a divisor of E.
-        in_proj_weight: (3E, E), the maps to queries, keys and values; with `use_separate_proj_weight`
-            `q_proj_weight` (E, E), `k_proj_weight` (E, width of key) and `v_proj_weight` are used instead.
-        in_proj_bias: (3E).
-        bias_k, bias_v: (1, 1, E), appended to keys and values.
+        num_heads: number of heads, a divisor of E.
+        in_proj_weight: weight of the maps to queries, keys and values; with `use_separate_proj_weight`
+            `q_proj_weight`, `k_proj_weight` and `v_proj_weight` are used instead.
+        in_proj_bias: their bias.
+        bias_k, bias_v: appended to keys and values.
         add_zero_attn: append zeros to keys and values.
         dropout_p: probability of dropping an attention weight, if `training`.
-        out_proj_weight, out_proj_bias: (E, E) and (E), the last map.
-        key_padding_mask: (N, S), or (S): true, or -inf added, where a key is to be ignored.
+        out_proj_weight, out_proj_bias: the last linear map.
+        training: whether to drop attention weights.
+        key_padding_mask: true, or -inf added, where a key is to be ignored.
         need_weights: also return the attention weights. Without them the computation is fused.
-        attn_mask: (L, S) or (N · heads, L, S): true where attention is forbidden, or numbers to add.
-        static_k, static_v: (N · heads, S, E / heads), used in the place of the mapped keys and values.
+        attn_mask: true where attention is forbidden, or numbers that are added to the scores.
+        use_separate_proj_weight: see `in_proj_weight`.
+        static_k, static_v: used instead of the mapped keys and values.
         average_attn_weights: average the returned weights over the heads.
         is_causal: `attn_mask` is the causal mask; it is applied without being read.
 
-    Returns:
-        the result, shaped like the query; and the weights (N, L, S) or (N, heads, L, S), or None.
+    Shape:
+        - Query: (L, N, E), or (L, E) without a batch; key and value likewise, with the length S.
+        - `in_proj_weight`: (3 · E, E); `in_proj_bias`: (3 · E); `out_proj_weight`: (E, E); `out_proj_bias`: (E).
+        - `q_proj_weight`: (E, E); `k_proj_weight` and `v_proj_weight`: (E, size of keys) and (E, size of values).
+        - `bias_k` and `bias_v`: (1, 1, E); `static_k` and `static_v`: (N · num_heads, S, E / num_heads).
+        - `key_padding_mask`: (N, S) or (S); `attn_mask`: (L, S) or (N · num_heads, L, S).
+        - Output: the query's shape; and the weights (N, L, S), (N, num_heads, L, S) if they are not averaged, or
+          None.
+
+    Raises:
+        ValueError: the shapes of query, key and value do not fit.
+        AssertionError: `num_heads` does not divide E.
+        RuntimeError: a mask has another shape or dtype, or `is_causal` comes without a mask.
+
+    Example:
+        >>> x, weight = torch.randn(5, 2, 8), torch.randn(24, 8)
+        >>> output, weights = F.multi_head_attention_forward(
+        ...     x, x, x, 8, 2, weight, None, None, None, False, 0.0, torch.eye(8), None
+        ... )
+        >>> output.shape, weights.shape
+        (torch.Size([5, 2, 8]), torch.Size([2, 5, 5]))
     """
     if use_separate_proj_weight:
         weights: Any = (q_proj_weight, k_proj_weight, v_proj_weight)

@@ -8,15 +8,25 @@ from rushlight_core.overrides import overridable
 
 @overridable
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """x1ᵀ W_k x2 + b_k for every k.
+    """Return ``x1ᵀ W_k x2 + b_k`` for every output k.
 
     Args:
-        input1, input2: (..., in1) and (..., in2), with equal sizes before.
-        weight: (out, in1, in2).
-        bias: (out).
+        input1: the first input x1.
+        input2: the second input x2.
+        weight: the matrices W_k.
+        bias: the numbers b_k.
 
-    Returns:
-        (..., out).
+    Shape:
+        - Inputs: (*, in1) and (*, in2), with the same leading dimensions.
+        - `weight`: (out, in1, in2); `bias`: (out).
+        - Output: (*, out).
+
+    Raises:
+        RuntimeError: the shapes do not fit.
+
+    Example:
+        >>> F.bilinear(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]), torch.eye(2).unsqueeze(0))  # the dot product
+        tensor([11.])
     """
     if weight.dim() != 3 or (input1.shape[-1], input2.shape[-1]) != tuple(weight.shape[1:]):
         raise RuntimeError(

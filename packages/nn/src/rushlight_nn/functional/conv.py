@@ -26,19 +26,25 @@ else:
 
 @overridable
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
-    """A convolution along time of sequences whose first dimension is time.
+    """Convolve sequences whose first dimension is time.
 
     Args:
-        input: (T, N, in_channels).
-        weight: (kernel, in_channels, out_channels).
-        bias: (out_channels).
-        pad: zeros before and after.
+        input: the sequences.
+        weight: the filters.
+        bias: a number for each output channel.
+        pad: number of zeros added before and after.
 
-    Returns:
-        (T + 2 pad - kernel + 1, N, out_channels).
+    Shape:
+        - Input: (T, N, in_channels).
+        - `weight`: (kernel, in_channels, out_channels); `bias`: (out_channels).
+        - Output: (T + 2 · pad - kernel + 1, N, out_channels).
 
     Raises:
         RuntimeError: the shapes do not fit.
+
+    Example:
+        >>> F.conv_tbc(torch.randn(10, 2, 4), torch.randn(3, 4, 8), torch.zeros(8), pad=1).shape
+        torch.Size([10, 2, 8])
     """
     if input.dim() != 3 or weight.dim() != 3 or bias.dim() != 1:
         raise RuntimeError(

@@ -16,7 +16,24 @@ _dropout_ = operator("dropout_")
 
 @overridable
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Zero each element with probability `p` and scale the others by 1 / (1 - p) (Srivastava et al. 2014)."""
+    """Zero each element with probability `p` and scale the others by 1 / (1 - p) (Srivastava et al. 2014).
+
+    Args:
+        input: the tensor.
+        p: probability of zeroing an element.
+        training: return the input unchanged if False.
+        inplace: overwrite the input.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Raises:
+        ValueError: `p` is not between 0 and 1.
+
+    Example:
+        >>> set(F.dropout(torch.ones(100), p=0.5).tolist()) == {0.0, 2.0}
+        True
+    """
     check_probability("dropout", p)
     if inplace:  # what changes nothing writes nothing: the tensor may have been saved for a gradient
         return _dropout_(input, p, training) if training and p > 0.0 else input
@@ -46,10 +63,25 @@ def _warn_of_dimensions(function: str, input: Tensor, needed: str) -> None:
 
 @overridable
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Zero whole channels of `input` (N, C, L) or (C, L) with probability `p` (Tompson et al. 2015).
+    """Zero whole channels of sequences with probability `p` and scale the others by 1 / (1 - p) (Tompson et al. 2015).
+
+    Args:
+        input: the sequences.
+        p: probability of zeroing a channel.
+        training: return the input unchanged if False.
+        inplace: overwrite the input.
+
+    Shape:
+        - Input and output: (N, C, L) or (C, L).
 
     Raises:
-        RuntimeError: `input` has another number of dimensions.
+        ValueError: `p` is not between 0 and 1.
+        RuntimeError: the input has another number of dimensions.
+
+    Example:
+        >>> dropped = F.dropout1d(torch.ones(20, 16, 4))
+        >>> bool((dropped == dropped[:, :, :1]).all())  # a channel is dropped as a whole
+        True
     """
     check_probability("dropout1d", p)
     if input.dim() not in (2, 3):
@@ -59,12 +91,26 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 @overridable
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Zero whole channels of `input` (N, C, H, W) with probability `p` (Tompson et al. 2015).
+    """Zero whole channels of images with probability `p` and scale the others by 1 / (1 - p) (Tompson et al. 2015).
 
-    As in PyTorch, three dimensions are taken for (N, C, L), with a warning, and two for (N, C).
+    Args:
+        input: the images.
+        p: probability of zeroing a channel.
+        training: return the input unchanged if False.
+        inplace: overwrite the input.
+
+    Shape:
+        - Input and output: (N, C, H, W). Other inputs of at least two dimensions are taken for (N, C, *), with a
+          warning.
 
     Raises:
-        RuntimeError: training, and `input` has fewer than two dimensions.
+        ValueError: `p` is not between 0 and 1.
+        RuntimeError: training, and the input has fewer than two dimensions.
+
+    Example:
+        >>> dropped = F.dropout2d(torch.ones(20, 16, 4, 4))
+        >>> bool((dropped == dropped[:, :, :1, :1]).all())  # a channel is dropped as a whole
+        True
     """
     check_probability("dropout2d", p)
     if input.dim() != 4:
@@ -74,12 +120,25 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 @overridable
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Zero whole channels of `input` (N, C, D, H, W) or (C, D, H, W) with probability `p`.
+    """Zero whole channels of volumes with probability `p` and scale the others by 1 / (1 - p) (Tompson et al. 2015).
 
-    Another number of dimensions warns, and the first one counts channels.
+    Args:
+        input: the volumes.
+        p: probability of zeroing a channel.
+        training: return the input unchanged if False.
+        inplace: overwrite the input.
+
+    Shape:
+        - Input and output: (N, C, D, H, W) or (C, D, H, W). Other inputs are taken for (C, *), with a warning.
 
     Raises:
-        RuntimeError: training, and `input` has no dimensions.
+        ValueError: `p` is not between 0 and 1.
+        RuntimeError: training, and the input has no dimensions.
+
+    Example:
+        >>> dropped = F.dropout3d(torch.ones(20, 16, 2, 4, 4))
+        >>> bool((dropped == dropped[:, :, :1, :1, :1]).all())  # a channel is dropped as a whole
+        True
     """
     check_probability("dropout3d", p)
     if input.dim() not in (4, 5):
@@ -103,9 +162,26 @@ def _alpha_dropped(shape: tuple[int, ...], input: Tensor, p: float, inplace: boo
 
 @overridable
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """Set elements, with probability `p`, to the lower limit of SELU, and keep mean and variance.
+    """Set elements, with probability `p`, to the lower limit of SELU, and keep mean 0 and variance 1.
 
-    Klambauer et al. 2017.
+    The method is that of Klambauer et al. 2017.
+
+    Args:
+        input: the tensor.
+        p: probability of dropping an element.
+        training: return the input unchanged if False.
+        inplace: overwrite the input.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Raises:
+        ValueError: `p` is not between 0 and 1.
+
+    Example:
+        >>> dropped = F.alpha_dropout(torch.randn(100_000), p=0.2, training=True)
+        >>> abs(float(dropped.mean())) < 0.05, abs(float(dropped.std()) - 1) < 0.05
+        (True, True)
     """
     check_probability("alpha_dropout", p)
     return _alpha_dropped(tuple(input.shape), input, p, inplace) if training and p > 0.0 else input
@@ -115,7 +191,26 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
 def feature_alpha_dropout(
     input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
 ) -> Tensor:
-    """:func:`alpha_dropout` of whole channels of `input` (N, C, ...)."""
+    """Drop whole channels, as :func:`alpha_dropout` drops elements.
+
+    Args:
+        input: the tensor.
+        p: probability of dropping a channel.
+        training: return the input unchanged if False.
+        inplace: overwrite the input.
+
+    Shape:
+        - Input and output: (N, C, *).
+
+    Raises:
+        ValueError: `p` is not between 0 and 1.
+        RuntimeError: training, and the input has fewer than two dimensions.
+
+    Example:
+        >>> dropped = F.feature_alpha_dropout(torch.ones(20, 16, 4), training=True)
+        >>> bool((dropped == dropped[:, :, :1]).all())  # a channel is dropped as a whole
+        True
+    """
     check_probability("feature_alpha_dropout", p)
     if not training or p == 0.0:
         return input

@@ -21,18 +21,29 @@ def embedding(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Tensor:
-    """Return the rows of `weight` (rows, width) at the integer `input` (*), as (*, width).
+    """Return the rows of a table at integer positions.
 
     Args:
-        input: int32 or int64 row numbers.
+        input: the numbers of the rows, int32 or int64.
         weight: the table.
-        padding_idx: a row that gets no gradient.
-        max_norm: shrink the rows used, in place, to at most this norm of order `norm_type`.
-        scale_grad_by_freq: divide each row's gradient by how often it was used.
-        sparse: make the gradient of the table a row-sparse value.
+        padding_idx: the number of a row that gets no gradient.
+        max_norm: rows that are looked up are scaled in place to at most this norm.
+        norm_type: order of that norm.
+        scale_grad_by_freq: divide the gradient of each row by the number of times it was looked up in the call.
+        sparse: make the gradient of the table sparse.
+
+    Shape:
+        - Input: (*).
+        - `weight`: (rows, width).
+        - Output: (*, width).
 
     Raises:
-        IndexError: a row number or `padding_idx` is out of range.
+        IndexError: a number of a row or `padding_idx` is out of range.
+
+    Example:
+        >>> F.embedding(torch.tensor([2, 0]), torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]))
+        tensor([[5., 6.],
+                [1., 2.]])
     """
     row = _checked(input, weight, padding_idx, max_norm, norm_type)
     return _embedding(weight, input, row, scale_grad_by_freq, sparse)
@@ -67,9 +78,24 @@ def _limit_rows(weight: Tensor, indices: Tensor, max_norm: float, norm_type: flo
 
 @overridable
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
-    """int64 (*, num_classes): one at the class each element of the int64 `tensor` (*) names, zero elsewhere.
+    """Return vectors that are one at the class that an element names, and zero elsewhere.
 
-    `num_classes` of -1 means one more than the largest element, which waits for the device.
+    Args:
+        tensor: classes, int64.
+        num_classes: number of classes; -1 stands for one more than the largest element.
+
+    Shape:
+        - Input: (*).
+        - Output: (*, num_classes), int64.
+
+    Raises:
+        RuntimeError: the dtype is not int64, a class is out of range, or an empty tensor comes without `num_classes`.
+
+    Example:
+        >>> F.one_hot(torch.tensor([0, 2, 1]))
+        tensor([[1, 0, 0],
+                [0, 0, 1],
+                [0, 1, 0]])
     """
     if tensor.dtype != core.int64:
         raise RuntimeError(f"one_hot(tensor): got {tensor.dtype}, needs int64 class numbers")
@@ -104,21 +130,34 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> Tensor:
-    """Return the sum, mean or maximum of the rows of `weight` (rows, width) in each bag, as (bags, width).
+    """Return the sum, mean or maximum of the rows of a table in each bag.
 
     Args:
-        input: int32 or int64 row numbers: (bags, length), or all bags joined (total).
+        input: the numbers of the rows, int32 or int64: one bag in each row, or all bags joined.
         weight: the table.
-        offsets: (bags) where each of the joined bags begins; the first is 0. Empty bags give zeros.
+        offsets: where each of the joined bags begins; the first is 0. Empty bags give zeros.
         max_norm, norm_type, scale_grad_by_freq, sparse: as of :func:`embedding`.
         mode: "sum", "mean" or "max".
-        per_sample_weights: factors for the rows, of the input's shape; "sum" only.
-        include_last_offset: `offsets` ends with the total, which begins no bag.
-        padding_idx: a row number that counts as absent.
+        per_sample_weights: factors of the rows; "sum" only.
+        include_last_offset: `offsets` has one number more, the length of the input.
+        padding_idx: the number of a row that is left out of bags.
+
+    Shape:
+        - Input: (B, n), or (n) with `offsets` (B); `per_sample_weights` has the input's shape.
+        - `weight`: (rows, width).
+        - Output: (B, width).
 
     Raises:
         ValueError: the arguments do not fit each other.
-        IndexError: a row number is out of range.
+        RuntimeError: the offsets are out of range.
+        NotImplementedError: `per_sample_weights` are given for another mode than "sum".
+        IndexError: a number of a row is out of range.
+
+    Example:
+        >>> table = torch.tensor([[0.0, 0.0], [1.0, 2.0], [3.0, 4.0]])
+        >>> F.embedding_bag(torch.tensor([[1, 2], [2, 2]]), table, mode="mean")
+        tensor([[2., 3.],
+                [3., 4.]])
     """
     name = "embedding_bag"
     if mode not in ("sum", "mean", "max"):

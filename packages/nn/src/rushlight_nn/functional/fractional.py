@@ -96,7 +96,19 @@ def fractional_max_pool2d_with_indices(
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """As :func:`fractional_max_pool2d`, with the place of every maximum in its H·W plane, as int64."""
+    """Return the result of :func:`fractional_max_pool2d` and the positions of the maxima in their H·W plane.
+
+    The arguments are those of :func:`fractional_max_pool2d`.
+
+    Shape:
+        - Input: (N, C, H, W) or (C, H, W).
+        - Output and indices (int64): (N, C, H_out, W_out) or (C, H_out, W_out).
+
+    Example:
+        >>> output, indices = F.fractional_max_pool2d_with_indices(torch.randn(1, 2, 8, 8), 2, output_size=5)
+        >>> output.shape == indices.shape == (1, 2, 5, 5)
+        True
+    """
     return _fractional_max_pool(2, input, kernel_size, output_size, output_ratio, _random_samples)
 
 
@@ -109,7 +121,19 @@ def fractional_max_pool3d_with_indices(
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """As :func:`fractional_max_pool3d`, with the place of every maximum in its D·H·W volume, as int64."""
+    """Return the result of :func:`fractional_max_pool3d` and the positions of the maxima in their D·H·W volume.
+
+    The arguments are those of :func:`fractional_max_pool3d`.
+
+    Shape:
+        - Input: (N, C, D, H, W) or (C, D, H, W).
+        - Output and indices (int64): (N, C, D_out, H_out, W_out) or (C, D_out, H_out, W_out).
+
+    Example:
+        >>> output, indices = F.fractional_max_pool3d_with_indices(torch.randn(1, 2, 8, 8, 8), 2, output_size=5)
+        >>> output.shape == indices.shape == (1, 2, 5, 5, 5)
+        True
+    """
     return _fractional_max_pool(3, input, kernel_size, output_size, output_ratio, _random_samples)
 
 
@@ -122,19 +146,28 @@ def fractional_max_pool2d(
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> Any:
-    """Return the largest value of windows of `input` (N, C, H, W) or (C, H, W) whose distances are random.
+    """Return the largest value of each of `output_size` windows of images, whose distances are random (Graham 2014).
 
     Args:
-        input: floating point.
-        kernel_size: int, or a pair for height and width.
-        output_size: how many windows there are, an int or a pair;
-        output_ratio: or their number divided by the input's size, between 0 and 1.
-        return_indices: also return, as int64, where in its H·W plane each maximum is.
-        _random_samples: numbers between 0 and 1, (N, C, 2), to use instead of random ones.
+        input: the images, floating point.
+        kernel_size: size of the windows, an int or a pair for height and width.
+        output_size: number of windows, an int or a pair;
+        output_ratio: or its quotient by the input's size, between 0 and 1.
+        return_indices: also return the positions of the maxima in their H·W plane, int64.
+        _random_samples: (N, C, 2), numbers between 0 and 1 that replace the random ones.
+
+    Shape:
+        - Input: (N, C, H, W) or (C, H, W).
+        - Output: (N, C, H_out, W_out) or (C, H_out, W_out), where (H_out, W_out) is `output_size`, or
+          floor(output_ratio · (H, W)).
 
     Raises:
         ValueError: neither `output_size` nor `output_ratio` is given.
         RuntimeError: so many windows of that size do not fit.
+
+    Example:
+        >>> F.fractional_max_pool2d(torch.randn(20, 16, 50, 32), 3, output_size=(13, 12)).shape
+        torch.Size([20, 16, 13, 12])
     """
     result = _fractional_max_pool(2, input, kernel_size, output_size, output_ratio, _random_samples)
     return result if return_indices else result[0]
@@ -149,7 +182,28 @@ def fractional_max_pool3d(
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> Any:
-    """Return the largest value of windows of `input` (N, C, D, H, W) or (C, D, H, W); arguments as in
-    :func:`fractional_max_pool2d`."""
+    """Return the largest value of each of `output_size` windows of volumes, whose distances are random (Graham 2014).
+
+    Args:
+        input: the volumes, floating point.
+        kernel_size: size of the windows, an int or a triple for depth, height and width.
+        output_size: number of windows, an int or a triple;
+        output_ratio: or its quotient by the input's size, between 0 and 1.
+        return_indices: also return the positions of the maxima in their D·H·W volume, int64.
+        _random_samples: (N, C, 3), numbers between 0 and 1 that replace the random ones.
+
+    Shape:
+        - Input: (N, C, D, H, W) or (C, D, H, W).
+        - Output: (N, C, D_out, H_out, W_out) or (C, D_out, H_out, W_out), where (D_out, H_out, W_out) is
+          `output_size`, or floor(output_ratio · (D, H, W)).
+
+    Raises:
+        ValueError: neither `output_size` nor `output_ratio` is given.
+        RuntimeError: so many windows of that size do not fit.
+
+    Example:
+        >>> F.fractional_max_pool3d(torch.randn(2, 4, 20, 20, 16), 3, output_ratio=0.5).shape
+        torch.Size([2, 4, 10, 10, 8])
+    """
     result = _fractional_max_pool(3, input, kernel_size, output_size, output_ratio, _random_samples)
     return result if return_indices else result[0]

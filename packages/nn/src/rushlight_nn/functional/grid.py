@@ -28,17 +28,30 @@ def grid_sample(
     padding_mode: str = "zeros",
     align_corners: bool | None = None,
 ) -> Tensor:
-    """`input` (N, C, H, W) or (N, C, D, H, W) at the places `grid` (N, ..., 2) or (N, ..., 3) (Jaderberg et al. 2015).
+    """Return the values of images or volumes at the positions of a grid (Jaderberg et al. 2015).
 
     Args:
-        input: floating point.
-        grid: of each place of the result x, y (and z), from -1 to 1 over the input; the last size first.
-        mode: "bilinear" (of volumes too), "nearest", or "bicubic" of images.
-        padding_mode: what is outside: "zeros", the nearest edge ("border"), or the input mirrored ("reflection").
-        align_corners: whether -1 and 1 are the centres of the first and last elements, or their outer edges.
+        input: the images or volumes, floating point.
+        grid: for each element of the result the position x, y (and z), from -1 to 1 over the input; x is along the
+            width.
+        mode: "bilinear" (of volumes trilinear), "nearest", or "bicubic" for images.
+        padding_mode: what is outside of the input: "zeros", its nearest edge ("border") or its mirror image
+            ("reflection").
+        align_corners: whether -1 and 1 are the centres of the corner elements, instead of their outer edges.
 
-    Returns:
-        (N, C, ...), with the places of the grid.
+    Shape:
+        - Input: (N, C, H, W) or (N, C, D, H, W).
+        - Grid: (N, H_out, W_out, 2) or (N, D_out, H_out, W_out, 3).
+        - Output: (N, C, H_out, W_out) or (N, C, D_out, H_out, W_out).
+
+    Raises:
+        ValueError: `mode` or `padding_mode` is unknown.
+
+    Example:
+        >>> image = torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])
+        >>> grid = torch.tensor([[[[0.0, 0.0], [-1.0, 1.0]]]])  # the centre, and the corner at the left bottom
+        >>> F.grid_sample(image, grid, align_corners=True)
+        tensor([[[[2.5000, 3.0000]]]])
     """
     if mode not in _MODES:
         raise ValueError(f"grid_sample(mode): got {mode!r}, needs one of {', '.join(_MODES)}")
@@ -54,15 +67,27 @@ def grid_sample(
 
 @overridable
 def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> Tensor:
-    """The places that a linear map and a shift take those of an image to: a grid for :func:`grid_sample`.
+    """Return the positions to which an affine map takes those of an image: a grid for :func:`grid_sample`.
 
     Args:
-        theta: (N, 2, 3) for images, (N, 3, 4) for volumes: the map, and the shift in its last column.
-        size: (N, C, H, W) or (N, C, D, H, W) of the result of :func:`grid_sample`.
+        theta: the maps: a matrix, and a shift in the last column.
+        size: the size of the result of :func:`grid_sample`.
         align_corners: as of :func:`grid_sample`.
 
-    Returns:
-        (N, H, W, 2) or (N, D, H, W, 3).
+    Shape:
+        - `theta`: (N, 2, 3) for the size (N, C, H, W), or (N, 3, 4) for (N, C, D, H, W).
+        - Output: (N, H, W, 2) or (N, D, H, W, 3).
+
+    Raises:
+        ValueError: `theta` has an integer dtype or does not fit `size`, or a size is not positive.
+        NotImplementedError: `size` has neither 4 nor 5 numbers.
+
+    Example:
+        >>> mirror = torch.tensor([[[-1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]])
+        >>> grid = F.affine_grid(mirror, (1, 1, 2, 2), align_corners=False)
+        >>> F.grid_sample(torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]]), grid, align_corners=False)
+        tensor([[[[2., 1.],
+                  [4., 3.]]]])
     """
     if not theta.is_floating_point():
         raise ValueError(f"affine_grid(theta): got {theta.dtype}, needs a floating dtype")

@@ -16,9 +16,9 @@ _linear = operator("linear")
 
 
 class LinearCrossEntropyOptions:
-    """That :func:`linear_cross_entropy` goes through the batch in chunks, and how large they are.
+    """The size of the chunks in which :func:`linear_cross_entropy` processes the batch.
 
-    The scores of one chunk exist at a time; backward computes them again.
+    Only the scores of one chunk exist at a time; backward computes them again.
 
     Args:
         allow_retain_graph: accepted; backward can always be called again.
@@ -30,6 +30,11 @@ class LinearCrossEntropyOptions:
 
     Raises:
         ValueError: there is no such method or policy, or the size is not positive.
+
+    Example:
+        >>> options = nn.LinearCrossEntropyOptions(batch_chunk_size=4)
+        >>> x, weight, target = torch.randn(32, 8), torch.randn(1000, 8), torch.randint(0, 1000, (32,))
+        >>> loss = F.linear_cross_entropy(x, weight, target, options=options)
     """
 
     __slots__ = ("acc_dtype", "acc_policy", "allow_retain_graph", "batch_chunk_size", "chunking_method")
@@ -95,22 +100,34 @@ def linear_cross_entropy(
     label_smoothing: float = 0.0,
     options: LinearCrossEntropyOptions | None = None,
 ) -> Tensor:
-    """`cross_entropy(linear(input, linear_weight, linear_bias), target)`.
+    """Return ``cross_entropy(linear(input, linear_weight, linear_bias), target)``, with less memory if `options` say so.
 
     Args:
-        input: (N, in_features) or (in_features).
-        linear_weight: (C, in_features), or (C, d1, ..., in_features) for a loss at each of d1 × ... places.
-        target: classes (N) or (N, d1, ...), or probabilities (N, C, d1, ...); without N where the input has none.
-        linear_bias: (C), or (C, d1, ...).
+        input: the features.
+        linear_weight: weight of the linear layer; d1, ... are positions each of which has a loss.
+        target: classes, int64, or probabilities.
+        linear_bias: bias of the linear layer.
         weight: a factor for each class, (C).
         reduction: "mean", "sum" or "none".
-        ignore_index: targets that do not count, -100 by default.
-        label_smoothing: how much of each target is spread evenly over all classes.
-        options: go through the batch in chunks, so that all scores never exist together. For class targets of a
-            weight of two dimensions; in other cases it makes no difference.
+        ignore_index: a target that is left out, -100 by default.
+        label_smoothing: the part of each target that is spread evenly over all classes.
+        options: process the batch in chunks, so that all scores never exist together. For targets that are classes
+            and a weight of two dimensions; in other cases it makes no difference.
+
+    Shape:
+        - Input: (N, in_features) or (in_features).
+        - `linear_weight`: (C, in_features) or (C, d1, ..., in_features); `linear_bias`: (C) or (C, d1, ...).
+        - Target: classes (N) or (N, d1, ...), or probabilities (N, C, d1, ...); without N where the input has none.
+        - Output: (), or the shape of class targets with `reduction` "none".
 
     Raises:
         RuntimeError: the shapes do not fit; or `ignore_index` is given though targets are probabilities.
+
+    Example:
+        >>> x, weight, target = torch.randn(32, 8), torch.randn(1000, 8), torch.randint(0, 1000, (32,))
+        >>> loss = F.linear_cross_entropy(x, weight, target)
+        >>> torch.allclose(loss, F.cross_entropy(x @ weight.T, target), atol=1e-4)
+        True
     """
     name = "linear_cross_entropy"
     if input.dim() not in (1, 2):

@@ -37,15 +37,31 @@ def cross_entropy(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor:
-    """Return the negative log-likelihood of `target` under softmax(`input`).
+    """Return the cross entropy between the softmax of the input and the targets.
 
     Args:
-        input: unnormalised log-probabilities (C), (N, C) or (N, C, d1, ...).
-        target: int64 class numbers (), (N) or (N, d1, ...); or probabilities of the input's shape and dtype.
-        weight: (C) factors for the classes. "mean" divides by the sum of the factors used.
-        ignore_index: a class number that counts for nothing.
-        reduction: "mean", "sum" or "none".
-        label_smoothing: how much of each target is spread evenly over all classes, from 0 to 1.
+        input: scores (logits), which need not be normalised.
+        target: classes, int64, or probabilities of the input's dtype.
+        weight: factors of the classes. With targets that are classes, "mean" divides by the sum of their factors.
+        size_average, reduce: deprecated; use `reduction`.
+        ignore_index: a target that is left out of the loss; not for probabilities.
+        reduction: "mean", "sum", or "none" for one value per target.
+        label_smoothing: the part of each target that is spread evenly over all classes, from 0 to 1.
+
+    Shape:
+        - Input: (C), (N, C) or (N, C, d1, ...).
+        - Target: classes (), (N) or (N, d1, ...), from 0 to C - 1; or probabilities of the input's shape.
+        - `weight`: (C).
+        - Output: (), or one value per target with `reduction` "none".
+
+    Raises:
+        ValueError: `reduction` is unknown.
+        IndexError: a class is out of range.
+
+    Example:
+        >>> logits = torch.tensor([[2.0, 0.0], [0.0, 0.0]])
+        >>> F.cross_entropy(logits, torch.tensor([0, 1]), reduction="none")
+        tensor([0.1269, 0.6931])
     """
     code = reduction_code("cross_entropy", reduction, size_average, reduce)
     return _cross_entropy_loss(input, target, weight, code, ignore_index, label_smoothing)
@@ -61,9 +77,30 @@ def nll_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """The negative of `input`, log-probabilities (N, C) or (N, C, d1, ...), at the classes `target`, int64 or uint8.
+    """Return minus the log-probability of each target class.
 
-    `weight` and `ignore_index` are as in :func:`cross_entropy`.
+    Args:
+        input: log-probabilities.
+        target: classes, int64 or uint8.
+        weight: factors of the classes. "mean" divides by the sum of the targets' factors.
+        size_average, reduce: deprecated; use `reduction`.
+        ignore_index: a target that is left out of the loss.
+        reduction: "mean", "sum", or "none" for one value per target.
+
+    Shape:
+        - Input: (C), (N, C) or (N, C, d1, ...).
+        - Target: (), (N) or (N, d1, ...), from 0 to C - 1.
+        - `weight`: (C).
+        - Output: (), or the target's shape with `reduction` "none".
+
+    Raises:
+        ValueError: `reduction` is unknown.
+        IndexError: a class is out of range.
+
+    Example:
+        >>> log_probs = torch.tensor([[0.2, 0.8], [0.5, 0.5]]).log()
+        >>> F.nll_loss(log_probs, torch.tensor([1, 0]), reduction="none")
+        tensor([0.2231, 0.6931])
     """
     code = reduction_code("nll_loss", reduction, size_average, reduce)
     if target.dtype == core.uint8:
@@ -101,7 +138,28 @@ def mse_loss(
     reduction: str = "mean",
     weight: Tensor | None = None,
 ) -> Tensor:
-    """(input - target)², optionally times a `weight` of the same shape."""
+    """Return the mean of ``(input - target)²``.
+
+    Shapes that differ broadcast, with a warning.
+
+    Args:
+        input: the predictions.
+        target: the targets.
+        size_average, reduce: deprecated; use `reduction`.
+        reduction: "mean", "sum", or "none" for one value per element.
+        weight: factors of the elements, of their shape; "mean" divides by their sum.
+
+    Shape:
+        - Input and target: (*), the same shape.
+        - Output: (), or (*) with `reduction` "none".
+
+    Raises:
+        ValueError: `reduction` is unknown, or `weight` has another shape.
+
+    Example:
+        >>> F.mse_loss(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
+        tensor(2.)
+    """
     _warn_of_sizes("mse_loss", input, target)
     code = reduction_code("mse_loss", reduction, size_average, reduce)
     if weight is not None:
@@ -118,7 +176,28 @@ def l1_loss(
     reduction: str = "mean",
     weight: Tensor | None = None,
 ) -> Tensor:
-    """|input - target|, optionally times a `weight` of the same shape."""
+    """Return the mean of ``|input - target|``.
+
+    Shapes that differ broadcast, with a warning.
+
+    Args:
+        input: the predictions.
+        target: the targets.
+        size_average, reduce: deprecated; use `reduction`.
+        reduction: "mean", "sum", or "none" for one value per element.
+        weight: factors of the elements, of their shape; "mean" divides by their sum.
+
+    Shape:
+        - Input and target: (*), the same shape.
+        - Output: (), or (*) with `reduction` "none".
+
+    Raises:
+        ValueError: `reduction` is unknown, or `weight` has another shape.
+
+    Example:
+        >>> F.l1_loss(torch.tensor([1.0, 2.0]), torch.tensor([0.0, 4.0]), reduction="sum")
+        tensor(3.)
+    """
     _warn_of_sizes("l1_loss", input, target)
     code = reduction_code("l1_loss", reduction, size_average, reduce)
     if weight is not None:
@@ -135,7 +214,28 @@ def smooth_l1_loss(
     reduction: str = "mean",
     beta: float = 1.0,
 ) -> Tensor:
-    """d² / (2 beta) where d = |input - target| is below `beta`, else d - beta / 2 (Girshick 2015)."""
+    """Return a loss that is quadratic for small errors and linear for large ones (Girshick 2015).
+
+    With d = |input - target| it is ``d² / (2 · beta)`` where d < beta, else ``d - beta / 2``.
+
+    Args:
+        input: the predictions.
+        target: the targets.
+        size_average, reduce: deprecated; use `reduction`.
+        reduction: "mean", "sum", or "none" for one value per element.
+        beta: where the loss becomes linear; 0 gives :func:`l1_loss`.
+
+    Shape:
+        - Input and target: (*), the same shape.
+        - Output: (), or (*) with `reduction` "none".
+
+    Raises:
+        ValueError: `beta` is negative, or `reduction` is unknown.
+
+    Example:
+        >>> F.smooth_l1_loss(torch.tensor([0.5, 3.0]), torch.zeros(2), reduction="none")
+        tensor([0.1250, 2.5000])
+    """
     _warn_of_sizes("smooth_l1_loss", input, target)
     if beta < 0:
         raise ValueError(f"smooth_l1_loss(beta): got {beta}, needs a number of at least 0")
@@ -152,9 +252,27 @@ def huber_loss(
     delta: float = 1.0,
     weight: Tensor | None = None,
 ) -> Tensor:
-    """d² / 2 where d = |input - target| is below `delta`, else delta (d - delta / 2) (Huber 1964).
+    """Return a loss that is quadratic for small errors and linear for large ones (Huber 1964).
 
-    Optionally times a `weight` of the same shape; the mean is then over the elements.
+    With d = |input - target| it is ``d² / 2`` where d <= delta, else ``delta · (d - delta / 2)``.
+
+    Args:
+        input: the predictions.
+        target: the targets.
+        reduction: "mean", "sum", or "none" for one value per element.
+        delta: where the loss becomes linear.
+        weight: factors of the elements, of their shape; "mean" divides by the number of elements.
+
+    Shape:
+        - Input and target: (*), the same shape.
+        - Output: (), or (*) with `reduction` "none".
+
+    Raises:
+        ValueError: `reduction` is unknown, or `weight` has another shape.
+
+    Example:
+        >>> F.huber_loss(torch.tensor([0.5, 3.0]), torch.zeros(2), reduction="none")
+        tensor([0.1250, 2.5000])
     """
     _warn_of_sizes("huber_loss", input, target)
     code = reduction_code("huber_loss", reduction)
@@ -173,11 +291,28 @@ def binary_cross_entropy(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """-(t log p + (1 - t) log(1 - p)) of probabilities p = `input` and t = `target`; logarithms stop at -100.
+    """Return ``-(t · log(p) + (1 - t) · log(1 - p))`` of probabilities p and targets t.
+
+    Logarithms are limited to at least -100, so that the loss is finite.
+
+    Args:
+        input: the probabilities p.
+        target: the targets t, from 0 to 1.
+        weight: factors of the elements, which broadcast to the input.
+        size_average, reduce: deprecated; use `reduction`.
+        reduction: "mean", "sum", or "none" for one value per element.
+
+    Shape:
+        - Input and target: (*), the same shape.
+        - Output: (), or (*) with `reduction` "none".
 
     Raises:
-        ValueError: the shapes differ.
-        RuntimeError: `input` holds, on the CPU, anything but probabilities.
+        ValueError: the shapes differ, or `reduction` is unknown.
+        RuntimeError: the input has, on the CPU, an element outside of 0 to 1.
+
+    Example:
+        >>> F.binary_cross_entropy(torch.tensor([0.9, 0.5]), torch.tensor([1.0, 0.0]), reduction="none")
+        tensor([0.1054, 0.6931])
     """
     code = reduction_code("binary_cross_entropy", reduction, size_average, reduce)
     _same_shape("binary_cross_entropy", input, target)
@@ -194,12 +329,26 @@ def binary_cross_entropy_with_logits(
     reduction: str = "mean",
     pos_weight: Tensor | None = None,
 ) -> Tensor:
-    """:func:`binary_cross_entropy` of sigmoid(`input`), computed without overflow.
+    """Return the :func:`binary_cross_entropy` of sigmoid(input), computed without overflow.
 
-    `pos_weight` multiplies the part of positive targets.
+    Args:
+        input: the logits.
+        target: the targets, from 0 to 1.
+        weight: factors of the elements, which broadcast to the input.
+        size_average, reduce: deprecated; use `reduction`.
+        reduction: "mean", "sum", or "none" for one value per element.
+        pos_weight: factors of the positive part of the loss, which broadcast to the input.
+
+    Shape:
+        - Input and target: (*), the same shape.
+        - Output: (), or (*) with `reduction` "none".
 
     Raises:
-        ValueError: the shapes differ.
+        ValueError: the shapes differ, or `reduction` is unknown.
+
+    Example:
+        >>> F.binary_cross_entropy_with_logits(torch.tensor([0.0, 2.0]), torch.tensor([1.0, 1.0]), reduction="none")
+        tensor([0.6931, 0.1269])
     """
     code = reduction_code("binary_cross_entropy_with_logits", reduction, size_average, reduce)
     _same_shape("binary_cross_entropy_with_logits", input, target)
@@ -223,10 +372,26 @@ def kl_div(
     reduction: str = "mean",
     log_target: bool = False,
 ) -> Tensor:
-    """t (log t - input) of log-probabilities `input` and probabilities t = `target`, or with `log_target`
-    their logs.
+    """Return ``target · (log(target) - input)``, the Kullback-Leibler divergence, of log-probabilities `input`.
 
-    `reduction` may also be "batchmean", the sum divided by the batch size: the divergence itself.
+    Args:
+        input: log-probabilities.
+        target: probabilities, or log-probabilities with `log_target`.
+        size_average, reduce: deprecated; use `reduction`.
+        reduction: "batchmean" divides the sum by the batch size; "mean", "sum", or "none" for one value per element.
+        log_target: whether the target holds log-probabilities, too.
+
+    Shape:
+        - Input and target: (N, *), the same shape.
+        - Output: (), or (N, *) with `reduction` "none".
+
+    Raises:
+        ValueError: `reduction` is unknown.
+
+    Example:
+        >>> p, q = torch.tensor([[0.5, 0.5]]), torch.tensor([[0.9, 0.1]])
+        >>> F.kl_div(q.log(), p, reduction="batchmean")  # KL(p || q)
+        tensor(0.5108)
     """
     if reduction == "batchmean" and size_average is None and reduce is None:
         total = _kl_div(input, target, 2, log_target=log_target)
@@ -246,17 +411,32 @@ def ctc_loss(
     reduction: str = "mean",
     zero_infinity: bool = False,
 ) -> Tensor:
-    """Return the negative log-likelihood of label sequences whose alignment with `log_probs` is not known.
+    """Return the negative log-likelihood of label sequences whose alignment with the input is not known.
 
-    Connectionist temporal classification (Graves et al. 2006). "mean" divides each loss by its target's
-    length.
+    The method is connectionist temporal classification (Graves et al. 2006).
 
     Args:
-        log_probs: log-probabilities (T, N, C), or (T, C).
-        targets: integers (N, S), or all targets joined.
-        input_lengths, target_lengths: (N), integers; tensors or sequences.
+        log_probs: log-probabilities of the classes at each step.
+        targets: classes, in rows or all joined.
+        input_lengths: lengths of the inputs, a tensor or a sequence.
+        target_lengths: lengths of the targets, a tensor or a sequence.
         blank: the class that stands for no label.
-        zero_infinity: whether a target that is too long for its input counts zero instead of infinity.
+        reduction: "sum", "none", or "mean", which divides each loss by the length of its target first.
+        zero_infinity: count a target that is too long for its input as 0 instead of infinity.
+
+    Shape:
+        - Log-probabilities: (T, N, C), or (T, C) without a batch.
+        - Targets: (N, S), or (sum of the target lengths).
+        - Lengths: (N), or () without a batch.
+        - Output: (), or (N) with `reduction` "none".
+
+    Raises:
+        ValueError: `reduction` is unknown.
+
+    Example:
+        >>> log_probs = torch.full((3, 1, 2), 0.5).log()  # three steps, two classes of which 0 is the blank
+        >>> F.ctc_loss(log_probs, torch.tensor([[1]]), [3], [1]).exp()  # one over the probability of "1", 6 / 8
+        tensor(1.3333)
     """
     code = reduction_code("ctc_loss", reduction)
     lengths = _as_lengths(input_lengths), _as_lengths(target_lengths)

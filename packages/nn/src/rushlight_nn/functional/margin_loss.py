@@ -39,7 +39,26 @@ def hinge_embedding_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """`input` where `target` is 1, max(0, margin - input) where it is -1."""
+    """Return the input where the target is 1, and ``max(0, margin - input)`` where it is -1.
+
+    Args:
+        input: distances.
+        target: 1 and -1.
+        margin: the distance from which dissimilar pairs cost nothing.
+        size_average, reduce: deprecated; use `reduction`.
+        reduction: "mean", "sum", or "none" for one value per element.
+
+    Shape:
+        - Input and target: (*), the same shape.
+        - Output: (), or (*) with `reduction` "none".
+
+    Raises:
+        ValueError: `reduction` is unknown.
+
+    Example:
+        >>> F.hinge_embedding_loss(torch.tensor([0.3, 0.3]), torch.tensor([1.0, -1.0]), reduction="none")
+        tensor([0.3000, 0.7000])
+    """
     code = reduction_code("hinge_embedding_loss", reduction, size_average, reduce)
     return _hinge_embedding_loss(input, target, margin, code)
 
@@ -54,10 +73,28 @@ def margin_ranking_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """max(0, margin - target (input1 - input2)): `input1` should be larger (target 1) or smaller (-1).
+    """Return ``max(0, margin - target · (input1 - input2))``.
+
+    Args:
+        input1: should be larger where the target is 1, and smaller where it is -1.
+        input2: what it is compared with.
+        target: 1 and -1.
+        margin: by how much.
+        size_average, reduce: deprecated; use `reduction`.
+        reduction: "mean", "sum", or "none" for one value per element.
+
+    Shape:
+        - Inputs and target: (N) or (), the same number of dimensions.
+        - Output: (), or (N) with `reduction` "none".
 
     Raises:
-        RuntimeError: the three tensors have different numbers of dimensions.
+        RuntimeError: the tensors have different numbers of dimensions.
+        ValueError: `reduction` is unknown.
+
+    Example:
+        >>> a, b = torch.tensor([1.0, 1.0]), torch.tensor([3.0, 3.0])
+        >>> F.margin_ranking_loss(a, b, torch.tensor([1.0, -1.0]), reduction="none")
+        tensor([2., 0.])
     """
     if not input1.dim() == input2.dim() == target.dim():
         raise RuntimeError(
@@ -78,7 +115,28 @@ def cosine_embedding_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """1 - cos of the angle between rows of (N, D) where `target` (N) is 1, max(0, cos - margin) where it is -1."""
+    """Return ``1 - cos`` where the target is 1, and ``max(0, cos - margin)`` where it is -1.
+
+    Args:
+        input1, input2: the vectors whose angle is meant.
+        target: 1 and -1.
+        margin: the cosine up to which dissimilar pairs cost nothing.
+        size_average, reduce: deprecated; use `reduction`.
+        reduction: "mean", "sum", or "none" for one value per pair.
+
+    Shape:
+        - Inputs: (N, D) or (D).
+        - Target: (N) or ().
+        - Output: (), or (N) with `reduction` "none".
+
+    Raises:
+        ValueError: `reduction` is unknown.
+
+    Example:
+        >>> x = torch.tensor([[1.0, 0.0], [1.0, 0.0]])
+        >>> F.cosine_embedding_loss(x, x, torch.tensor([1, -1]), reduction="none")
+        tensor([0., 1.])
+    """
     code = reduction_code("cosine_embedding_loss", reduction, size_average, reduce)
     return _cosine_embedding_loss(input1, input2, target, margin, code)
 
@@ -96,10 +154,30 @@ def triplet_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """max(0, margin + |anchor - positive| - |anchor - negative|), p-norms over the last dimension.
+    """Return ``max(0, margin + d(anchor, positive) - d(anchor, negative))`` (Balntas et al. 2016).
 
-    `eps` is added to the differences. With `swap` the distance of positive and negative counts where it is
-    smaller (Balntas et al. 2016).
+    The distance d(x, y) is the p-norm of x - y + eps over the last dimension.
+
+    Args:
+        anchor, positive, negative: the vectors.
+        margin: by how much farther from the anchor the negative should be.
+        p: order of the norm.
+        eps: added to differences.
+        swap: use the distance between positive and negative where it is smaller than that of anchor and negative.
+        size_average, reduce: deprecated; use `reduction`.
+        reduction: "mean", "sum", or "none" for one value per triplet.
+
+    Shape:
+        - Inputs: (N, D) or (D).
+        - Output: (), or (N) with `reduction` "none".
+
+    Raises:
+        ValueError: `reduction` is unknown.
+
+    Example:
+        >>> anchor, positive, negative = (torch.tensor([[x]]) for x in (0.0, 1.0, 1.5))
+        >>> F.triplet_margin_loss(anchor, positive, negative)
+        tensor(0.5000)
     """
     code = reduction_code("triplet_margin_loss", reduction, size_average, reduce)
     return _triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, code)
@@ -116,7 +194,29 @@ def triplet_margin_with_distance_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:
-    """Compute :func:`triplet_margin_loss` with a custom distance function. Default: the norm of order 2."""
+    """Return :func:`triplet_margin_loss` with a distance function of the caller's.
+
+    Args:
+        anchor, positive, negative: the samples.
+        distance_function: a function of two tensors that returns their distances. Default: the norm of order 2.
+        margin: by how much farther from the anchor the negative should be.
+        swap: use the distance between positive and negative where it is smaller than that of anchor and negative.
+        reduction: "mean", "sum", or "none" for one value per triplet.
+
+    Shape:
+        - Inputs: (N, *), as the function takes them.
+        - Output: (), or (N) with `reduction` "none".
+
+    Raises:
+        ValueError: `margin` is not positive, or `reduction` is unknown.
+        RuntimeError: the tensors have different numbers of dimensions.
+
+    Example:
+        >>> anchor, positive, negative = (torch.tensor([x]) for x in ([1.0, 0.0], [1.0, 0.0], [0.0, 1.0]))
+        >>> far = lambda x, y: 1 - F.cosine_similarity(x, y)
+        >>> F.triplet_margin_with_distance_loss(anchor, positive, negative, distance_function=far)
+        tensor(0.)
+    """
     name = "triplet_margin_with_distance_loss"
     code = reduction_code(name, reduction)
     if margin <= 0:
@@ -148,10 +248,27 @@ def poisson_nll_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Return the negative log-likelihood of counts `target` under Poisson distributions.
+    """Return the negative log-likelihood of counts under Poisson distributions.
 
-    Their means are exp(input), or `input` without `log_input`, to whose logarithm `eps` is added. `full` adds
-    Stirling's approximation of the part that depends on the target alone.
+    Args:
+        input: the logarithms of the means, or the means without `log_input`.
+        target: the counts.
+        log_input: whether the loss is ``exp(input) - target · input``, or ``input - target · log(input + eps)``.
+        full: add Stirling's approximation of log(target!) where the target is above 1.
+        size_average, reduce: deprecated; use `reduction`.
+        eps: added to the mean in the logarithm.
+        reduction: "mean", "sum", or "none" for one value per element.
+
+    Shape:
+        - Input and target: (*), the same shape.
+        - Output: (), or (*) with `reduction` "none".
+
+    Raises:
+        ValueError: `reduction` is unknown.
+
+    Example:
+        >>> F.poisson_nll_loss(torch.tensor([2.0]), torch.tensor([3.0]), log_input=False)  # 2 - 3 log 2
+        tensor(-0.0794)
     """
     code = reduction_code("poisson_nll_loss", reduction, size_average, reduce)
     return _poisson_nll_loss(input, target, log_input, full, eps, code)
@@ -166,13 +283,29 @@ def gaussian_nll_loss(
     eps: float = 1e-6,
     reduction: str = "mean",
 ) -> Tensor:
-    """Return the negative log-likelihood of `target` under normal distributions of mean `input` and variance `var`.
+    """Return the negative log-likelihood of targets under normal distributions (Nix and Weigend 1994).
 
-    `var` is a number, of the input's shape, or lacks its last dimension or has 1 there; it counts as at least
-    `eps`. `full` adds the constant log(2 pi) / 2. (Nix and Weigend 1994)
+    The loss is ``(log(var) + (input - target)² / var) / 2``.
+
+    Args:
+        input: the means.
+        target: the targets.
+        var: the variances.
+        full: add the constant log(2 pi) / 2.
+        eps: lower limit of variances; the gradient ignores it.
+        reduction: "mean", "sum", or "none" for one value per element.
+
+    Shape:
+        - Input and target: (N, *) or (*).
+        - `var`: the input's shape, with 1 as one of the sizes or without the last dimension; or a number.
+        - Output: (), or the input's shape with `reduction` "none".
 
     Raises:
-        ValueError: a variance is negative, or the shapes do not fit.
+        ValueError: a variance is negative, the shapes do not fit, or `reduction` is unknown.
+
+    Example:
+        >>> F.gaussian_nll_loss(torch.tensor([1.0]), torch.tensor([3.0]), 2.0)  # (log 2 + 4 / 2) / 2
+        tensor(1.3466)
     """
     name = "gaussian_nll_loss"
     if isinstance(var, (int, float)):
@@ -211,7 +344,25 @@ def soft_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """log(1 + exp(-target · input)) of targets 1 and -1."""
+    """Return ``log(1 + exp(-target · input))`` of targets 1 and -1.
+
+    Args:
+        input: the scores.
+        target: 1 and -1.
+        size_average, reduce: deprecated; use `reduction`.
+        reduction: "mean", "sum", or "none" for one value per element.
+
+    Shape:
+        - Input and target: (*), the same shape.
+        - Output: (), or (*) with `reduction` "none".
+
+    Raises:
+        ValueError: `reduction` is unknown.
+
+    Example:
+        >>> F.soft_margin_loss(torch.tensor([0.0, 2.0]), torch.tensor([1.0, -1.0]), reduction="none")
+        tensor([0.6931, 2.1269])
+    """
     code = reduction_code("soft_margin_loss", reduction, size_average, reduce)
     return _soft_margin_loss(input, target, code)
 
@@ -227,13 +378,29 @@ def multi_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """The sum over the wrong classes of max(0, margin - input[target] + input[class])^p, divided by their number C.
+    """Return the sum over wrong classes of ``max(0, margin - input[target] + input[class])^p``, divided by C.
 
     Args:
-        input: (N, C) or (C).
-        target: int64 (N) or ().
+        input: the scores.
+        target: the classes, int64.
         p: 1 or 2.
-        weight: (C) factors for the target classes.
+        margin: by how much the target's score should be larger.
+        weight: factors of the target classes.
+        size_average, reduce: deprecated; use `reduction`.
+        reduction: "mean", "sum", or "none" for one value per sample.
+
+    Shape:
+        - Input: (N, C) or (C).
+        - Target: (N) or ().
+        - `weight`: (C).
+        - Output: (), or the target's shape with `reduction` "none".
+
+    Raises:
+        ValueError: `p` is neither 1 nor 2, `weight` has not one dimension, or `reduction` is unknown.
+
+    Example:
+        >>> F.multi_margin_loss(torch.tensor([[0.1, 0.2, 0.4, 0.8]]), torch.tensor([3]))  # (0.3 + 0.4 + 0.6) / 4
+        tensor(0.3250)
     """
     code = reduction_code("multi_margin_loss", reduction, size_average, reduce)
     if p not in (1, 2):
@@ -251,11 +418,24 @@ def multilabel_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Return the sum over target classes and others of max(0, 1 - input[target class] + input[other]), divided by C.
+    """Return the sum of ``max(0, 1 - input[target] + input[other]) / C`` over target classes and other classes.
 
     Args:
-        input: (N, C) or (C).
-        target: int64, of the input's shape: the target classes of each row, ended by -1.
+        input: the scores.
+        target: the target classes of each row, int64, followed by -1.
+        size_average, reduce: deprecated; use `reduction`.
+        reduction: "mean", "sum", or "none" for one value per sample.
+
+    Shape:
+        - Input and target: (N, C) or (C).
+        - Output: (), or (N) with `reduction` "none".
+
+    Raises:
+        ValueError: `reduction` is unknown.
+
+    Example:
+        >>> F.multilabel_margin_loss(torch.tensor([[0.1, 0.2, 0.4, 0.8]]), torch.tensor([[3, 0, -1, 1]]))  # classes 3 and 0
+        tensor(0.8500)
     """
     code = reduction_code("multilabel_margin_loss", reduction, size_average, reduce)
     return _multilabel_margin_loss(input, target, code)
@@ -270,7 +450,27 @@ def multilabel_soft_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Binary cross-entropy of sigmoid(input) (..., C), times `weight` (C), averaged over the classes."""
+    """Return the binary cross entropy of sigmoid(input), averaged over the classes.
+
+    Args:
+        input: the scores.
+        target: 0 and 1.
+        weight: factors of the classes.
+        size_average, reduce: deprecated; use `reduction`.
+        reduction: "mean", "sum", or "none" for one value per sample.
+
+    Shape:
+        - Input and target: (*, C).
+        - `weight`: (C).
+        - Output: (), or (*) with `reduction` "none".
+
+    Raises:
+        ValueError: `reduction` is unknown.
+
+    Example:
+        >>> F.multilabel_soft_margin_loss(torch.tensor([[0.0, 2.0]]), torch.tensor([[1.0, 0.0]]))
+        tensor(1.4100)
+    """
     code = reduction_code("multilabel_soft_margin_loss", reduction, size_average, reduce)
     losses: Any = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
     if weight is not None:

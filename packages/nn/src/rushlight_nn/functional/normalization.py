@@ -29,13 +29,29 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Normalise `input` (N, C, ...) per channel (Ioffe and Szegedy 2015). A vector without elements has no channels.
+    """Normalise each channel over the batch: ``(x - mean) / sqrt(var + eps) · weight + bias`` (Ioffe and Szegedy 2015).
 
-    With `training` the batch's statistics are used, and the running ones, if given, moved towards them by
-    `momentum` in place; otherwise the running ones are used.
+    Args:
+        input: the tensor.
+        running_mean: running mean of each channel; updated in place while training.
+        running_var: running variance of each channel; updated in place while training.
+        weight: a factor for each channel.
+        bias: a number that is added to each channel.
+        training: use the statistics of the batch instead of the running ones.
+        momentum: the part of the batch in the updated running statistics.
+        eps: added to the variance.
+
+    Shape:
+        - Input and output: (N, C, *).
+        - `running_mean`, `running_var`, `weight` and `bias`: (C).
 
     Raises:
         ValueError: training, and a channel has a single value.
+
+    Example:
+        >>> F.batch_norm(torch.tensor([[1.0, 10.0], [3.0, 30.0]]), None, None, training=True)
+        tensor([[-1.0000, -1.0000],
+                [ 1.0000,  1.0000]])
     """
     if input.dim() == 1 and input.numel() == 0:
         none = input.reshape(0, 0)
@@ -57,7 +73,23 @@ def layer_norm(
     bias: Tensor | None = None,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Normalise over the last dimensions, which have the sizes `normalized_shape` (Ba et al. 2016)."""
+    """Normalise over the last dimensions: ``(x - mean) / sqrt(var + eps) · weight + bias`` (Ba et al. 2016).
+
+    Args:
+        input: the tensor.
+        normalized_shape: the sizes of the last dimensions.
+        weight: factors, of the shape `normalized_shape`.
+        bias: numbers that are added, of the shape `normalized_shape`.
+        eps: added to the variance.
+
+    Shape:
+        - Input and output: (*, *normalized_shape).
+
+    Example:
+        >>> F.layer_norm(torch.tensor([[1.0, 2.0, 3.0], [10.0, 20.0, 30.0]]), [3])
+        tensor([[-1.2247,  0.0000,  1.2247],
+                [-1.2247,  0.0000,  1.2247]])
+    """
     return _layer_norm(input, normalized_shape, weight, bias, eps)
 
 
@@ -69,10 +101,25 @@ def group_norm(
     bias: Tensor | None = None,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Normalise `input` (N, C, ...) over groups of C / num_groups channels (Wu and He 2018).
+    """Normalise each sample over groups of channels (Wu and He 2018).
+
+    Args:
+        input: the tensor.
+        num_groups: number of groups, a divisor of C.
+        weight: a factor for each channel.
+        bias: a number that is added to each channel.
+        eps: added to the variance.
+
+    Shape:
+        - Input and output: (N, C, *).
+        - `weight` and `bias`: (C).
 
     Raises:
-        ValueError: a group of the only sample has a single value.
+        ValueError: there is one sample, and a group has a single value.
+
+    Example:
+        >>> F.group_norm(torch.tensor([[[1.0], [3.0], [10.0], [30.0]]]), num_groups=2).flatten()
+        tensor([-1.0000,  1.0000, -1.0000,  1.0000])
     """
     if input.numel() == num_groups and input.dim() > 1:
         raise ValueError(
@@ -85,9 +132,23 @@ def group_norm(
 def rms_norm(
     input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
 ) -> Tensor:
-    """Divide by the root mean square over the last dimensions (Zhang and Sennrich 2019).
+    """Divide by the root mean square over the last dimensions: ``x / sqrt(mean(x²) + eps) · weight``.
 
-    `eps` defaults to the machine epsilon of the input's dtype.
+    The method is that of Zhang and Sennrich 2019.
+
+    Args:
+        input: the tensor.
+        normalized_shape: the sizes of the last dimensions.
+        weight: factors, of the shape `normalized_shape`.
+        eps: added to the mean of squares; None is the machine epsilon of the input's dtype.
+
+    Shape:
+        - Input and output: (*, *normalized_shape).
+
+    Example:
+        >>> F.rms_norm(torch.tensor([[1.0, 7.0], [3.0, 4.0]]), [2])
+        tensor([[0.2000, 1.4000],
+                [0.8485, 1.1314]])
     """
     return _rms_norm(input, normalized_shape, weight, eps)
 
@@ -96,7 +157,23 @@ def rms_norm(
 def normalize(
     input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None
 ) -> Tensor:
-    """`input` divided by its p-norm along `dim`, or by `eps` where the norm is smaller; into `out` if it is given."""
+    """Divide by the p-norm along a dimension: ``x / max(|x|, eps)``.
+
+    Args:
+        input: the tensor.
+        p: order of the norm.
+        dim: the dimension of the vectors.
+        eps: lower limit of the norm.
+        out: the tensor to write into.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Example:
+        >>> F.normalize(torch.tensor([[3.0, 4.0], [0.0, 2.0]]))
+        tensor([[0.6000, 0.8000],
+                [0.0000, 1.0000]])
+    """
     norm = input.norm(p, dim, keepdim=True).clamp(min=eps)
     return input / norm if out is None else input.div(norm, out=out)
 
@@ -112,13 +189,29 @@ def instance_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Normalise each channel of each sample of `input` (N, C, ...) (Ulyanov et al. 2016).
+    """Normalise each channel of each sample by itself (Ulyanov et al. 2016).
 
-    With `use_input_stats` the sample's own statistics are used, and the running ones, if given, moved towards
-    their mean over the batch by `momentum` in place; otherwise the running ones are used.
+    Args:
+        input: the tensor.
+        running_mean: running mean of each channel; updated in place with `use_input_stats`.
+        running_var: running variance of each channel; updated in place with `use_input_stats`.
+        weight: a factor for each channel.
+        bias: a number that is added to each channel.
+        use_input_stats: use each sample's statistics instead of the running ones.
+        momentum: the part of the mean over the batch in the updated running statistics.
+        eps: added to the variance.
+
+    Shape:
+        - Input and output: (N, C, *).
+        - `running_mean`, `running_var`, `weight` and `bias`: (C).
 
     Raises:
         ValueError: a channel of a sample has a single value, and its statistics are to be used.
+
+    Example:
+        >>> F.instance_norm(torch.tensor([[[1.0, 3.0], [10.0, 30.0]]]))
+        tensor([[[-1.0000,  1.0000],
+                 [-1.0000,  1.0000]]])
     """
     if not use_input_stats:
         return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
@@ -149,9 +242,26 @@ def instance_norm(
 def local_response_norm(
     input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ) -> Tensor:
-    """`input` (N, C, ...) divided by (k + alpha · mean of squares over `size` channels around)^beta.
+    """Divide by a power of the mean of squares of neighbouring channels: ``x / (k + alpha · mean)^beta``.
 
-    Krizhevsky, Sutskever and Hinton 2012.
+    The method is that of Krizhevsky, Sutskever and Hinton 2012.
+
+    Args:
+        input: the tensor.
+        size: number of neighbouring channels.
+        alpha: factor of the mean.
+        beta: the exponent.
+        k: added to the mean.
+
+    Shape:
+        - Input and output: (N, C, *).
+
+    Raises:
+        ValueError: the input has fewer than 3 dimensions.
+
+    Example:
+        >>> F.local_response_norm(torch.randn(32, 5, 24, 24), size=2).shape
+        torch.Size([32, 5, 24, 24])
     """
     if input.dim() < 3:
         raise ValueError(f"local_response_norm(input): got {input.dim()} dimensions, needs 3 or more")

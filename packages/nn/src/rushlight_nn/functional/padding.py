@@ -15,15 +15,30 @@ _pad = operator("_pad")
 
 @overridable
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
-    """Extend `input` at its edges.
+    """Extend the last dimensions of a tensor at their ends.
 
     Args:
         input: the tensor.
-        pad: how much before and after in the last dimension, then in the one before it, and so on; negative
-            amounts cut off: with "circular" before the other end is looked at, else after the edges were extended.
-        mode: "constant" fills with `value`, "reflect" mirrors at the edge element, "replicate" repeats it and
-            "circular" takes from the other end.
-        value: what "constant" fills with, 0 by default.
+        pad: number of elements to add before and after in the last dimension, then in the one before it, and so on.
+            Negative numbers cut off: in mode "circular" before elements are added, in the other modes after it.
+        mode: "constant" adds `value`, "reflect" the mirror image at the border element, "replicate" copies of the
+            border element and "circular" elements of the other end.
+        value: what "constant" adds, 0 by default.
+
+    Shape:
+        - Input: (*, n).
+        - Output: (*, pad[0] + n + pad[1]), and likewise for the dimensions before.
+
+    Raises:
+        RuntimeError: `pad` has an odd number of numbers, or more than the input has dimensions for.
+        NotImplementedError: the mode is unknown.
+        ValueError: a value is given to another mode than "constant".
+
+    Example:
+        >>> F.pad(torch.tensor([1.0, 2.0, 3.0]), (2, 1))
+        tensor([0., 0., 1., 2., 3., 0.])
+        >>> F.pad(torch.tensor([[1.0, 2.0, 3.0]]), (2, 1), mode="reflect")
+        tensor([[3., 2., 1., 2., 3., 2.]])
     """
     amounts = [int(amount) for amount in pad]
     if len(amounts) % 2 or len(amounts) > 2 * input.dim():

@@ -27,17 +27,29 @@ _col2im = operator("_col2im")
 
 @overridable
 def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
-    """Return the windows of images as columns.
+    """Return the sliding windows of images as columns.
 
     Args:
-        input: (N, C, H, W) or (C, H, W).
-        kernel_size, dilation, padding, stride: int, or a pair for height and width.
+        input: the images.
+        kernel_size: size of the windows, an int or a pair for height and width; likewise the other arguments.
+        dilation: distance between the elements of a window.
+        padding: number of zeros added at both ends.
+        stride: distance between windows.
 
-    Returns:
-        (N, C * kernel elements, number of windows), without N alike.
+    Shape:
+        - Input: (N, C, H, W) or (C, H, W).
+        - Output: (N, C · kernel_size[0] · kernel_size[1], L) or without N, where L is the number of windows; see
+          :class:`rushlight_nn.Unfold`.
 
     Raises:
         RuntimeError: a window is larger than the padded image, or a number is out of range.
+
+    Example:
+        >>> F.unfold(torch.arange(9.0).reshape(1, 1, 3, 3), kernel_size=2)
+        tensor([[[0., 1., 3., 4.],
+                 [1., 2., 4., 5.],
+                 [3., 4., 6., 7.],
+                 [4., 5., 7., 8.]]])
     """
     return _im2col(input, kernel_size, dilation, padding, stride)
 
@@ -46,17 +58,29 @@ def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
 def fold(
     input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
 ) -> Tensor:
-    """Images to which columns are added where :func:`unfold` takes them: where windows overlap, their sum.
+    """Add columns to images at the positions of sliding windows: the transpose of :func:`unfold`.
+
+    Where windows overlap, the image has the sum.
 
     Args:
-        input: (N, C * kernel elements, number of windows), or without N.
+        input: the columns.
         output_size: height and width of the images.
-        kernel_size, dilation, padding, stride: int, or a pair for height and width.
+        kernel_size: size of the windows, an int or a pair for height and width; likewise the arguments after it.
+        dilation: distance between the elements of a window.
+        padding: number of elements around the image that windows may cover.
+        stride: distance between windows.
 
-    Returns:
-        (N, C, H, W), without N alike.
+    Shape:
+        - Input: (N, C · kernel_size[0] · kernel_size[1], L) or without N, where L is the number of windows.
+        - Output: (N, C, output_size[0], output_size[1]) or without N.
 
     Raises:
         RuntimeError: the input's sizes do not fit the windows of such an image, or a number is out of range.
+
+    Example:
+        >>> F.fold(F.unfold(torch.ones(1, 1, 3, 3), 2), 3, 2)[0, 0]  # in how many windows each pixel is
+        tensor([[1., 2., 1.],
+                [2., 4., 2.],
+                [1., 2., 1.]])
     """
     return _col2im(input, output_size, kernel_size, dilation, padding, stride)

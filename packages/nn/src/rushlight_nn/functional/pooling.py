@@ -46,7 +46,25 @@ def max_pool1d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """Return the largest value of each window of `input` (N, C, L) or (C, L); arguments as in :func:`max_pool2d`."""
+    """Return the largest value of each window of sequences, per channel; padding counts as minus infinity.
+
+    Args:
+        input: the sequences, floating point.
+        kernel_size: length of the windows.
+        stride: distance between windows; `kernel_size` by default.
+        padding: number of elements added at both ends, at most half of `kernel_size`.
+        dilation: distance between the elements of a window.
+        ceil_mode: round the number of windows up, so that the last one may reach beyond the end.
+        return_indices: also return the positions of the maxima, int64.
+
+    Shape:
+        - Input: (N, C, L) or (C, L).
+        - Output: (N, C, L_out) or (C, L_out), with the sizes of :class:`rushlight_nn.MaxPool1d`.
+
+    Example:
+        >>> F.max_pool1d(torch.tensor([[1.0, 5.0, 2.0, 3.0]]), 2)
+        tensor([[5., 3.]])
+    """
     return _max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
@@ -60,14 +78,26 @@ def max_pool2d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """Return the largest value of each window of `input` (N, C, H, W) or (C, H, W).
+    """Return the largest value of each window of images, per channel; padding counts as minus infinity.
 
     Args:
-        input: floating point.
-        kernel_size, stride, padding, dilation: int, or a pair for height and width; stride defaults to the
-            kernel's size.
-        ceil_mode: keep windows that hang over the end.
-        return_indices: also return, as int64, where in its H·W plane each maximum is.
+        input: the images, floating point.
+        kernel_size: size of the windows, an int or a pair for height and width;
+            likewise `stride`, `padding` and `dilation`.
+        stride: distance between windows; `kernel_size` by default.
+        padding: number of elements added at both ends, at most half of `kernel_size`.
+        dilation: distance between the elements of a window.
+        ceil_mode: round the number of windows up, so that the last one may reach beyond the end.
+        return_indices: also return the positions of the maxima in their H·W plane, int64.
+
+    Shape:
+        - Input: (N, C, H, W) or (C, H, W).
+        - Output: (N, C, H_out, W_out) or (C, H_out, W_out), with the sizes of :class:`rushlight_nn.MaxPool2d`.
+
+    Example:
+        >>> F.max_pool2d(torch.arange(16.0).reshape(1, 4, 4), 2)
+        tensor([[[ 5.,  7.],
+                 [13., 15.]]])
     """
     return _max_pool(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
@@ -82,8 +112,30 @@ def max_pool3d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """Return the largest value of each window of `input` (N, C, D, H, W) or (C, D, H, W); arguments as in
-    :func:`max_pool2d`."""
+    """Return the largest value of each window of volumes, per channel; padding counts as minus infinity.
+
+    Args:
+        input: the volumes, floating point.
+        kernel_size: size of the windows, an int or a triple for depth, height and width;
+            likewise `stride`, `padding` and `dilation`.
+        stride: distance between windows; `kernel_size` by default.
+        padding: number of elements added at both ends, at most half of `kernel_size`.
+        dilation: distance between the elements of a window.
+        ceil_mode: round the number of windows up, so that the last one may reach beyond the end.
+        return_indices: also return the positions of the maxima in their D·H·W volume, int64.
+
+    Shape:
+        - Input: (N, C, D, H, W) or (C, D, H, W).
+        - Output: (N, C, D_out, H_out, W_out) or without N, with the sizes of :class:`rushlight_nn.MaxPool3d`.
+
+    Example:
+        >>> F.max_pool3d(torch.arange(64.0).reshape(1, 4, 4, 4), 2)
+        tensor([[[[21., 23.],
+                  [29., 31.]],
+        <BLANKLINE>
+                 [[53., 55.],
+                  [61., 63.]]]])
+    """
     return _max_pool(3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
@@ -96,7 +148,24 @@ def avg_pool1d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
 ) -> Tensor:
-    """Return the mean of each window of `input` (N, C, L) or (C, L); arguments as in :func:`avg_pool2d`."""
+    """Return the mean of each window of sequences, per channel.
+
+    Args:
+        input: the sequences, floating point.
+        kernel_size: length of the windows.
+        stride: distance between windows; `kernel_size` by default.
+        padding: number of zeros added at both ends, at most half of `kernel_size`.
+        ceil_mode: round the number of windows up, so that the last one may reach beyond the end.
+        count_include_pad: whether padding counts in the number that is divided by.
+
+    Shape:
+        - Input: (N, C, L) or (C, L).
+        - Output: (N, C, L_out) or (C, L_out), with the sizes of :class:`rushlight_nn.AvgPool1d`.
+
+    Example:
+        >>> F.avg_pool1d(torch.tensor([[1.0, 5.0, 2.0, 3.0]]), 2)
+        tensor([[3.0000, 2.5000]])
+    """
     stride = kernel_size if stride is None else stride
     return _avg_pools[1](input, kernel_size, stride, padding, ceil_mode, count_include_pad)
 
@@ -111,15 +180,25 @@ def avg_pool2d(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Tensor:
-    """Return the mean of each window of `input` (N, C, H, W) or (C, H, W).
+    """Return the mean of each window of images, per channel.
 
     Args:
-        input: floating point.
-        kernel_size, stride, padding: int, or a pair for height and width; stride defaults to the kernel's
-            size.
-        ceil_mode: keep windows that hang over the end.
-        count_include_pad: whether padding counts in the divisor.
-        divisor_override: divide by this number instead.
+        input: the images, floating point.
+        kernel_size: size of the windows, an int or a pair for height and width; likewise `stride` and `padding`.
+        stride: distance between windows; `kernel_size` by default.
+        padding: number of zeros added at both ends, at most half of `kernel_size`.
+        ceil_mode: round the number of windows up, so that the last one may reach beyond the end.
+        count_include_pad: whether padding counts in the number that is divided by.
+        divisor_override: divide by this number instead of the window's size.
+
+    Shape:
+        - Input: (N, C, H, W) or (C, H, W).
+        - Output: (N, C, H_out, W_out) or (C, H_out, W_out), with the sizes of :class:`rushlight_nn.AvgPool2d`.
+
+    Example:
+        >>> F.avg_pool2d(torch.arange(16.0).reshape(1, 4, 4), 2)
+        tensor([[[ 2.5000,  4.5000],
+                 [10.5000, 12.5000]]])
     """
     stride = kernel_size if stride is None else stride
     return _avg_pools[2](input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
@@ -135,8 +214,30 @@ def avg_pool3d(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Tensor:
-    """Return the mean of each window of `input` (N, C, D, H, W) or (C, D, H, W); arguments as in
-    :func:`avg_pool2d`."""
+    """Return the mean of each window of volumes, per channel.
+
+    Args:
+        input: the volumes, floating point.
+        kernel_size: size of the windows, an int or a triple for depth, height and width; likewise `stride` and
+            `padding`.
+        stride: distance between windows; `kernel_size` by default.
+        padding: number of zeros added at both ends, at most half of `kernel_size`.
+        ceil_mode: round the number of windows up, so that the last one may reach beyond the end.
+        count_include_pad: whether padding counts in the number that is divided by.
+        divisor_override: divide by this number instead of the window's size.
+
+    Shape:
+        - Input: (N, C, D, H, W) or (C, D, H, W).
+        - Output: (N, C, D_out, H_out, W_out) or without N, with the sizes of :class:`rushlight_nn.AvgPool3d`.
+
+    Example:
+        >>> F.avg_pool3d(torch.arange(64.0).reshape(1, 4, 4, 4), 2)
+        tensor([[[[10.5000, 12.5000],
+                  [18.5000, 20.5000]],
+        <BLANKLINE>
+                 [[42.5000, 44.5000],
+                  [50.5000, 52.5000]]]])
+    """
     stride = kernel_size if stride is None else stride
     return _avg_pools[3](input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
@@ -162,22 +263,71 @@ def _output_sizes(dims: int, input: Tensor, output_size: Any) -> Any:
 
 @overridable
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
-    """Return the means of `output_size` windows that cover `input` (N, C, L) or (C, L) evenly."""
+    """Return the means of `output_size` windows that cover sequences evenly.
+
+    Window i of n along a side of length L goes from floor(i · L / n) to ceil((i + 1) · L / n).
+
+    Args:
+        input: the sequences, floating point.
+        output_size: length of the output.
+
+    Shape:
+        - Input: (N, C, L) or (C, L).
+        - Output: (N, C, output_size) or (C, output_size).
+
+    Example:
+        >>> F.adaptive_avg_pool1d(torch.tensor([[1.0, 5.0, 2.0, 3.0]]), 2)
+        tensor([[3.0000, 2.5000]])
+    """
     return _adaptive_avg_pools[1](input, _output_sizes(1, input, output_size))
 
 
 @overridable
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
-    """Return the means of `output_size` windows that cover `input` (N, C, H, W) or (C, H, W) evenly.
+    """Return the means of `output_size` windows that cover images evenly.
 
-    `output_size` is an int or a pair for height and width, where None keeps the input's.
+    Window i of n along a side of length L goes from floor(i · L / n) to ceil((i + 1) · L / n).
+
+    Args:
+        input: the images, floating point.
+        output_size: size of the output, an int or a pair; None keeps the input's.
+
+    Shape:
+        - Input: (N, C, H, W) or (C, H, W).
+        - Output: (N, C, *output_size) or (C, *output_size).
+
+    Raises:
+        ValueError: the input has too few dimensions.
+
+    Example:
+        >>> F.adaptive_avg_pool2d(torch.arange(16.0).reshape(1, 4, 4), 2)
+        tensor([[[ 2.5000,  4.5000],
+                 [10.5000, 12.5000]]])
     """
     return _adaptive_avg_pools[2](input, _output_sizes(2, input, output_size))
 
 
 @overridable
 def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
-    """Return the means of `output_size` windows that cover `input` (N, C, D, H, W) or (C, D, H, W) evenly."""
+    """Return the means of `output_size` windows that cover volumes evenly.
+
+    Window i of n along a side of length L goes from floor(i · L / n) to ceil((i + 1) · L / n).
+
+    Args:
+        input: the volumes, floating point.
+        output_size: size of the output, an int or a triple; None keeps the input's.
+
+    Shape:
+        - Input: (N, C, D, H, W) or (C, D, H, W).
+        - Output: (N, C, *output_size) or (C, *output_size).
+
+    Raises:
+        ValueError: the input has too few dimensions.
+
+    Example:
+        >>> F.adaptive_avg_pool3d(torch.arange(64.0).reshape(1, 4, 4, 4), 1)
+        tensor([[[[31.5000]]]])
+    """
     return _adaptive_avg_pools[3](input, _output_sizes(3, input, output_size))
 
 
@@ -188,26 +338,68 @@ def _adaptive_max_pool(dims: int, input: Tensor, output_size: Any, return_indice
 
 @overridable
 def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """Return the largest values of `output_size` windows that cover `input` (N, C, L) or (C, L) evenly."""
+    """Return the largest values of `output_size` windows that cover sequences evenly.
+
+    The windows are those of :func:`adaptive_avg_pool1d`.
+
+    Args:
+        input: the sequences, floating point.
+        output_size: length of the output.
+        return_indices: also return the positions of the maxima, int64.
+
+    Shape:
+        - Input: (N, C, L) or (C, L).
+        - Output: (N, C, output_size) or (C, output_size).
+
+    Example:
+        >>> F.adaptive_max_pool1d(torch.tensor([[1.0, 5.0, 2.0, 3.0]]), 2)
+        tensor([[5., 3.]])
+    """
     return _adaptive_max_pool(1, input, output_size, return_indices)
 
 
 @overridable
 def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """Return the largest values of `output_size` windows that cover `input` (N, C, H, W) or (C, H, W) evenly.
+    """Return the largest values of `output_size` windows that cover images evenly.
+
+    The windows are those of :func:`adaptive_avg_pool2d`.
 
     Args:
-        input: floating point.
-        output_size: an int or a pair for height and width, where None keeps the input's.
-        return_indices: also return, as int64, where in its H·W plane each maximum is.
+        input: the images, floating point.
+        output_size: size of the output, an int or a pair; None keeps the input's.
+        return_indices: also return the positions of the maxima in their H·W plane, int64.
+
+    Shape:
+        - Input: (N, C, H, W) or (C, H, W).
+        - Output: (N, C, *output_size) or (C, *output_size).
+
+    Example:
+        >>> F.adaptive_max_pool2d(torch.arange(16.0).reshape(1, 4, 4), 2)
+        tensor([[[ 5.,  7.],
+                 [13., 15.]]])
     """
     return _adaptive_max_pool(2, input, output_size, return_indices)
 
 
 @overridable
 def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """Return the largest values of `output_size` windows that cover `input` (N, C, D, H, W) or (C, D, H, W)
-    evenly."""
+    """Return the largest values of `output_size` windows that cover volumes evenly.
+
+    The windows are those of :func:`adaptive_avg_pool3d`.
+
+    Args:
+        input: the volumes, floating point.
+        output_size: size of the output, an int or a triple; None keeps the input's.
+        return_indices: also return the positions of the maxima in their D·H·W volume, int64.
+
+    Shape:
+        - Input: (N, C, D, H, W) or (C, D, H, W).
+        - Output: (N, C, *output_size) or (C, *output_size).
+
+    Example:
+        >>> F.adaptive_max_pool3d(torch.arange(64.0).reshape(1, 4, 4, 4), 1)
+        tensor([[[[63.]]]])
+    """
     return _adaptive_max_pool(3, input, output_size, return_indices)
 
 
@@ -221,7 +413,18 @@ def max_pool1d_with_indices(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """:func:`max_pool1d` with `return_indices=True`."""
+    """Return the result of :func:`max_pool1d` and the positions of the maxima.
+
+    The arguments are those of :func:`max_pool1d`.
+
+    Shape:
+        - Input: (N, C, L) or (C, L).
+        - Output and indices (int64): (N, C, L_out) or (C, L_out).
+
+    Example:
+        >>> F.max_pool1d_with_indices(torch.tensor([[1.0, 5.0, 2.0, 3.0]]), 2)
+        (tensor([[5., 3.]]), tensor([[1, 3]]))
+    """
     pooled: tuple[Tensor, Tensor] = _max_pool(
         1, input, kernel_size, stride, padding, dilation, ceil_mode, True
     )
@@ -232,7 +435,18 @@ def max_pool1d_with_indices(
 def adaptive_max_pool1d_with_indices(
     input: Tensor, output_size: Any, return_indices: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """:func:`adaptive_max_pool1d` with `return_indices=True`."""
+    """Return the result of :func:`adaptive_max_pool1d` and the positions of the maxima.
+
+    The arguments are those of :func:`adaptive_max_pool1d`.
+
+    Shape:
+        - Input: (N, C, L) or (C, L).
+        - Output and indices (int64): (N, C, output_size) or (C, output_size).
+
+    Example:
+        >>> F.adaptive_max_pool1d_with_indices(torch.tensor([[1.0, 5.0, 2.0, 3.0]]), 2)
+        (tensor([[5., 3.]]), tensor([[1, 3]]))
+    """
     pooled: tuple[Tensor, Tensor] = _adaptive_max_pool(1, input, output_size, True)
     return pooled
 
@@ -247,7 +461,20 @@ def max_pool2d_with_indices(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """:func:`max_pool2d` with `return_indices=True`."""
+    """Return the result of :func:`max_pool2d` and the positions of the maxima in their H·W plane.
+
+    The arguments are those of :func:`max_pool2d`.
+
+    Shape:
+        - Input: (N, C, H, W) or (C, H, W).
+        - Output and indices (int64): (N, C, H_out, W_out) or (C, H_out, W_out).
+
+    Example:
+        >>> F.max_pool2d_with_indices(torch.arange(16.0).reshape(1, 4, 4), 2)
+        (tensor([[[ 5.,  7.],
+                 [13., 15.]]]), tensor([[[ 5,  7],
+                 [13, 15]]]))
+    """
     pooled: tuple[Tensor, Tensor] = _max_pool(
         2, input, kernel_size, stride, padding, dilation, ceil_mode, True
     )
@@ -258,7 +485,20 @@ def max_pool2d_with_indices(
 def adaptive_max_pool2d_with_indices(
     input: Tensor, output_size: Any, return_indices: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """:func:`adaptive_max_pool2d` with `return_indices=True`."""
+    """Return the result of :func:`adaptive_max_pool2d` and the positions of the maxima in their H·W plane.
+
+    The arguments are those of :func:`adaptive_max_pool2d`.
+
+    Shape:
+        - Input: (N, C, H, W) or (C, H, W).
+        - Output and indices (int64): (N, C, *output_size) or (C, *output_size).
+
+    Example:
+        >>> F.adaptive_max_pool2d_with_indices(torch.arange(16.0).reshape(1, 4, 4), 2)
+        (tensor([[[ 5.,  7.],
+                 [13., 15.]]]), tensor([[[ 5,  7],
+                 [13, 15]]]))
+    """
     pooled: tuple[Tensor, Tensor] = _adaptive_max_pool(2, input, output_size, True)
     return pooled
 
@@ -273,7 +513,18 @@ def max_pool3d_with_indices(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """:func:`max_pool3d` with `return_indices=True`."""
+    """Return the result of :func:`max_pool3d` and the positions of the maxima in their D·H·W volume.
+
+    The arguments are those of :func:`max_pool3d`.
+
+    Shape:
+        - Input: (N, C, D, H, W) or (C, D, H, W).
+        - Output and indices (int64): (N, C, D_out, H_out, W_out) or without N.
+
+    Example:
+        >>> F.max_pool3d_with_indices(torch.arange(64.0).reshape(1, 4, 4, 4), 4)
+        (tensor([[[[63.]]]]), tensor([[[[63]]]]))
+    """
     pooled: tuple[Tensor, Tensor] = _max_pool(
         3, input, kernel_size, stride, padding, dilation, ceil_mode, True
     )
@@ -284,6 +535,17 @@ def max_pool3d_with_indices(
 def adaptive_max_pool3d_with_indices(
     input: Tensor, output_size: Any, return_indices: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """:func:`adaptive_max_pool3d` with `return_indices=True`."""
+    """Return the result of :func:`adaptive_max_pool3d` and the positions of the maxima in their D·H·W volume.
+
+    The arguments are those of :func:`adaptive_max_pool3d`.
+
+    Shape:
+        - Input: (N, C, D, H, W) or (C, D, H, W).
+        - Output and indices (int64): (N, C, *output_size) or (C, *output_size).
+
+    Example:
+        >>> F.adaptive_max_pool3d_with_indices(torch.arange(64.0).reshape(1, 4, 4, 4), 1)
+        (tensor([[[[63.]]]]), tensor([[[[63]]]]))
+    """
     pooled: tuple[Tensor, Tensor] = _adaptive_max_pool(3, input, output_size, True)
     return pooled

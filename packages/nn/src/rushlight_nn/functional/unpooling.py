@@ -55,9 +55,26 @@ def max_unpool1d(
     padding: Any = 0,
     output_size: Any = None,
 ) -> Tensor:
-    """Put maxima (N, C, L) or (C, L) back where `max_pool1d` says it found them, among zeros.
+    """Put maxima back to their positions, among zeros: the partial inverse of :func:`max_pool1d`.
 
-    Arguments as of :func:`max_unpool2d`.
+    Args:
+        input: the maxima.
+        indices: their positions, int64, as ``max_pool1d(..., return_indices=True)`` returns them.
+        kernel_size, stride, padding: those of the pooling.
+        output_size: the size before the pooling, where several sizes give the same number of windows.
+
+    Shape:
+        - Input and indices: (N, C, L) or (C, L).
+        - Output: (N, C, L_out) or (C, L_out), with the sizes of :class:`rushlight_nn.MaxUnpool1d`, or `output_size`.
+
+    Raises:
+        ValueError: `output_size` is not a possible size.
+        RuntimeError: the indices do not go with the input, or are out of range.
+
+    Example:
+        >>> maxima, indices = F.max_pool1d(torch.tensor([[1.0, 5.0, 2.0, 3.0]]), 2, return_indices=True)
+        >>> F.max_unpool1d(maxima, indices, 2)
+        tensor([[0., 5., 0., 3.]])
     """
     return _unpool(1, input, indices, kernel_size, stride, padding, output_size)
 
@@ -71,17 +88,30 @@ def max_unpool2d(
     padding: Any = 0,
     output_size: Any = None,
 ) -> Tensor:
-    """Put maxima (N, C, H, W) or (C, H, W) back where `max_pool2d` says it found them, among zeros.
+    """Put maxima back to their positions, among zeros: the partial inverse of :func:`max_pool2d`.
 
     Args:
         input: the maxima.
-        indices: int64, their places, as `max_pool2d(..., return_indices=True)` returns them.
-        kernel_size, stride, padding: those of the pool.
-        output_size: the size before the pool, where several give the same number of windows.
+        indices: their positions, int64, as ``max_pool2d(..., return_indices=True)`` returns them.
+        kernel_size, stride, padding: those of the pooling.
+        output_size: the size before the pooling, where several sizes give the same number of windows.
+
+    Shape:
+        - Input and indices: (N, C, H, W) or (C, H, W).
+        - Output: (N, C, H_out, W_out) or (C, H_out, W_out), with the sizes of :class:`rushlight_nn.MaxUnpool2d`, or
+          `output_size`.
 
     Raises:
-        ValueError: `output_size` is not one of these.
+        ValueError: `output_size` is not a possible size.
         RuntimeError: the indices do not go with the input, or are out of range.
+
+    Example:
+        >>> maxima, indices = F.max_pool2d(torch.arange(16.0).reshape(1, 4, 4), 2, return_indices=True)
+        >>> F.max_unpool2d(maxima, indices, 2)
+        tensor([[[ 0.,  0.,  0.,  0.],
+                 [ 0.,  5.,  0.,  7.],
+                 [ 0.,  0.,  0.,  0.],
+                 [ 0., 13.,  0., 15.]]])
     """
     return _unpool(2, input, indices, kernel_size, stride, padding, output_size)
 
@@ -95,9 +125,27 @@ def max_unpool3d(
     padding: Any = 0,
     output_size: Any = None,
 ) -> Tensor:
-    """Put maxima (N, C, D, H, W) or (C, D, H, W) back where `max_pool3d` says it found them, among zeros.
+    """Put maxima back to their positions, among zeros: the partial inverse of :func:`max_pool3d`.
 
-    Arguments as of :func:`max_unpool2d`.
+    Args:
+        input: the maxima.
+        indices: their positions, int64, as ``max_pool3d(..., return_indices=True)`` returns them.
+        kernel_size, stride, padding: those of the pooling.
+        output_size: the size before the pooling, where several sizes give the same number of windows.
+
+    Shape:
+        - Input and indices: (N, C, D, H, W) or (C, D, H, W).
+        - Output: (N, C, D_out, H_out, W_out) or without N, with the sizes of :class:`rushlight_nn.MaxUnpool3d`, or
+          `output_size`.
+
+    Raises:
+        ValueError: `output_size` is not a possible size.
+        RuntimeError: the indices do not go with the input, or are out of range.
+
+    Example:
+        >>> maxima, indices = F.max_pool3d(torch.arange(64.0).reshape(1, 4, 4, 4), 4, return_indices=True)
+        >>> F.max_unpool3d(maxima, indices, 4).nonzero()
+        tensor([[0, 3, 3, 3]])
     """
     return _unpool(3, input, indices, kernel_size, stride, padding, output_size)
 
@@ -124,9 +172,22 @@ def _lp_pool(
 def lp_pool1d(
     input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
 ) -> Tensor:
-    """Return the root of order `norm_type` of the sum of powers in each window of (N, C, L) or (C, L).
+    """Return the p-norm of each window of sequences, ``(sum of x^p)^(1/p)``, per channel.
 
-    With infinity, and minus infinity, it is the largest, and the smallest, magnitude.
+    Args:
+        input: the sequences, floating point.
+        norm_type: the order p. Infinity gives the largest magnitude, minus infinity the smallest.
+        kernel_size: length of the windows.
+        stride: distance between windows; `kernel_size` by default.
+        ceil_mode: round the number of windows up, so that the last one may reach beyond the end.
+
+    Shape:
+        - Input: (N, C, L) or (C, L).
+        - Output: (N, C, L_out) or (C, L_out), with the sizes of :class:`rushlight_nn.LPPool1d`.
+
+    Example:
+        >>> F.lp_pool1d(torch.tensor([[1.0, 5.0, 2.0, 3.0]]), 2, 2)
+        tensor([[5.0990, 3.6056]])
     """
     return _lp_pool(1, input, norm_type, kernel_size, stride, ceil_mode)
 
@@ -135,9 +196,23 @@ def lp_pool1d(
 def lp_pool2d(
     input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
 ) -> Tensor:
-    """Return the root of order `norm_type` of the sum of powers in each window of (N, C, H, W) or (C, H, W).
+    """Return the p-norm of each window of images, ``(sum of x^p)^(1/p)``, per channel.
 
-    Infinite orders are those of :func:`lp_pool1d`.
+    Args:
+        input: the images, floating point.
+        norm_type: the order p. Infinity gives the largest magnitude, minus infinity the smallest.
+        kernel_size: size of the windows, an int or a pair for height and width; likewise `stride`.
+        stride: distance between windows; `kernel_size` by default.
+        ceil_mode: round the number of windows up, so that the last one may reach beyond the end.
+
+    Shape:
+        - Input: (N, C, H, W) or (C, H, W).
+        - Output: (N, C, H_out, W_out) or (C, H_out, W_out), with the sizes of :class:`rushlight_nn.LPPool2d`.
+
+    Example:
+        >>> F.lp_pool2d(torch.arange(16.0).reshape(1, 4, 4), 2, 2)
+        tensor([[[ 6.4807,  9.8995],
+                 [21.4009, 25.3377]]])
     """
     return _lp_pool(2, input, norm_type, kernel_size, stride, ceil_mode)
 
@@ -146,8 +221,21 @@ def lp_pool2d(
 def lp_pool3d(
     input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
 ) -> Tensor:
-    """Return the root of order `norm_type` of the sum of powers in each window of (N, C, D, H, W) or (C, D, H, W).
+    """Return the p-norm of each window of volumes, ``(sum of x^p)^(1/p)``, per channel.
 
-    Infinite orders are those of :func:`lp_pool1d`.
+    Args:
+        input: the volumes, floating point.
+        norm_type: the order p. Infinity gives the largest magnitude, minus infinity the smallest.
+        kernel_size: size of the windows, an int or a triple for depth, height and width; likewise `stride`.
+        stride: distance between windows; `kernel_size` by default.
+        ceil_mode: round the number of windows up, so that the last one may reach beyond the end.
+
+    Shape:
+        - Input: (N, C, D, H, W) or (C, D, H, W).
+        - Output: (N, C, D_out, H_out, W_out) or without N, with the sizes of :class:`rushlight_nn.LPPool3d`.
+
+    Example:
+        >>> F.lp_pool3d(torch.arange(64.0).reshape(1, 4, 4, 4), 2, 4)
+        tensor([[[[292.1370]]]])
     """
     return _lp_pool(3, input, norm_type, kernel_size, stride, ceil_mode)

@@ -40,23 +40,34 @@ def interpolate(
     recompute_scale_factor: bool | None = None,
     antialias: bool = False,
 ) -> Tensor:
-    """`input` (N, C, L), (N, C, H, W) or (N, C, D, H, W) at another size.
+    """Resize sequences, images or volumes.
 
     Args:
         input: floating point, or uint8 with the modes "nearest", "nearest-exact", "bilinear" and "bicubic".
-        size: of the result; an int, or one number a dimension.
-        scale_factor: the quotient of the sizes, instead of `size`.
-        mode: "nearest" rounds down, "nearest-exact" takes the nearest; "linear" of one dimension, "bilinear"
-            and "bicubic" (Keys 1981) of two, "trilinear" of three; "area" averages.
-        align_corners: whether the centres of the first and last elements coincide; else, and by default, their
-            outer edges do. Only of the linear and cubic modes.
-        recompute_scale_factor: use the quotient of the sizes in the place of `scale_factor`, which may not give
-            whole ones.
-        antialias: widen the filter where the result is smaller; "bilinear" and "bicubic" only.
+        size: size of the output, an int or one number per dimension;
+        scale_factor: or its quotient by the size of the input.
+        mode: "nearest" rounds positions down and "nearest-exact" to the nearest; "linear" (sequences), "bilinear" and
+            "bicubic" (images; Keys 1981) and "trilinear" (volumes) interpolate; "area" averages.
+        align_corners: whether the centres of the corner elements of input and output coincide, instead of their outer
+            edges. Only for the modes that interpolate.
+        recompute_scale_factor: compute the scale from the sizes, instead of using `scale_factor`, after rounding.
+        antialias: widen the filter where the output is smaller; "bilinear" and "bicubic" only.
+
+    Shape:
+        - Input: (N, C, W), (N, C, H, W) or (N, C, D, H, W).
+        - Output: the same with other sizes after C: `size`, or floor(size of the input · scale_factor).
 
     Raises:
         ValueError: the arguments contradict each other.
         NotImplementedError: the mode does not go with the number of dimensions.
+
+    Example:
+        >>> image = torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])
+        >>> F.interpolate(image, size=(2, 4))[0, 0]
+        tensor([[1., 1., 2., 2.],
+                [3., 3., 4., 4.]])
+        >>> F.interpolate(image, scale_factor=2, mode="bilinear", align_corners=True)[0, 0, 0]
+        tensor([1.0000, 1.3333, 1.6667, 2.0000])
     """
     dims = input.dim() - 2
     if mode not in _PLAIN and mode not in _SMOOTH:
@@ -145,20 +156,45 @@ def upsample(
     mode: str = "nearest",
     align_corners: bool | None = None,
 ) -> Tensor:
-    """The old name of :func:`interpolate`."""
+    """Deprecated alias of :func:`interpolate`.
+
+    Shape:
+        - Input and output: those of :func:`interpolate`.
+
+    Example:
+        >>> F.upsample(torch.tensor([[[1.0, 2.0]]]), scale_factor=2)
+        tensor([[[1., 1., 2., 2.]]])
+    """
     warnings.warn("upsample: deprecated, write interpolate", stacklevel=2)
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 @overridable
 def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """:func:`interpolate` with mode "nearest"."""
+    """Deprecated: :func:`interpolate` with mode "nearest".
+
+    Shape:
+        - Input and output: those of :func:`interpolate`.
+
+    Example:
+        >>> F.upsample_nearest(torch.tensor([[[1.0, 2.0]]]), scale_factor=2)
+        tensor([[[1., 1., 2., 2.]]])
+    """
     warnings.warn("upsample_nearest: deprecated, write interpolate", stacklevel=2)
     return interpolate(input, size, scale_factor)
 
 
 @overridable
 def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """:func:`interpolate` with mode "bilinear" and aligned corners."""
+    """Deprecated: :func:`interpolate` with mode "bilinear" and `align_corners=True`.
+
+    Shape:
+        - Input and output: (N, C, H, W), with other H and W.
+
+    Example:
+        >>> F.upsample_bilinear(torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]]), size=(2, 3))[0, 0]
+        tensor([[1.0000, 1.5000, 2.0000],
+                [3.0000, 3.5000, 4.0000]])
+    """
     warnings.warn("upsample_bilinear: deprecated, write interpolate", stacklevel=2)
     return interpolate(input, size, scale_factor, "bilinear", True)
