@@ -14,7 +14,17 @@ from ._typing import Any
 
 
 class RemovableHandle:
-    """What registering a hook returns: `remove()` takes the hook away, leaving a `with` block does too."""
+    """A handle of a registered hook, by which the hook is removed.
+
+    `remove()` removes the hook, and so does leaving a `with` block of the handle.
+
+    Example:
+        >>> layer = nn.ReLU()
+        >>> with layer.register_forward_hook(lambda module, args, output: print("called")):
+        ...     _ = layer(torch.zeros(1))
+        called
+        >>> _ = layer(torch.zeros(1))
+    """
 
     _ids = itertools.count()
 
@@ -120,7 +130,19 @@ _GLOBAL_TABLES = (
 def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(module, args)` before every forward of every module, before the module's own hooks.
 
-    What it returns, unless None, replaces the positional arguments.
+    Args:
+        hook: the function; what it returns, unless None, replaces the positional arguments.
+
+    Returns:
+        a handle whose `remove()` removes the hook.
+
+    Example:
+        >>> from rushlight.nn.modules.module import register_module_forward_pre_hook
+        >>> with register_module_forward_pre_hook(lambda module, args: print(type(module).__name__)):
+        ...     _ = nn.Sequential(nn.ReLU(), nn.Tanh())(torch.zeros(1))
+        Sequential
+        ReLU
+        Tanh
     """
     return _global_forward_pre_hooks.add(hook)
 
@@ -130,7 +152,21 @@ def register_module_forward_hook(
 ) -> RemovableHandle:
     """Call `hook(module, args, output)` after every forward of every module, before the module's own hooks.
 
-    Arguments and results are those of :meth:`Module.register_forward_hook`.
+    Args:
+        hook: the function; what it returns, unless None, replaces the output.
+        with_kwargs: call ``hook(module, args, kwargs, output)``.
+        always_call: call the hook also if forward or an earlier hook raised.
+
+    Returns:
+        a handle whose `remove()` removes the hook.
+
+    Example:
+        >>> from rushlight.nn.modules.module import register_module_forward_hook
+        >>> with register_module_forward_hook(lambda module, args, output: print(type(module).__name__, output.shape)):
+        ...     _ = nn.Sequential(nn.Linear(2, 4), nn.ReLU())(torch.zeros(1, 2))
+        Linear torch.Size([1, 4])
+        ReLU torch.Size([1, 4])
+        Sequential torch.Size([1, 4])
     """
     marked = [
         table
@@ -144,20 +180,55 @@ def register_module_forward_hook(
 
 
 def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(module, grad_output)` of every module; see :meth:`Module.register_full_backward_pre_hook`."""
+    """Call `hook(module, grad_output)` of every module; see :meth:`Module.register_full_backward_pre_hook`.
+
+    Args:
+        hook: the function; what it returns, unless None, replaces the gradients.
+
+    Returns:
+        a handle whose `remove()` removes the hook.
+
+    Example:
+        >>> from rushlight.nn.modules.module import register_module_full_backward_pre_hook
+        >>> with register_module_full_backward_pre_hook(lambda module, grad_output: print(grad_output)):
+        ...     nn.ReLU()(torch.ones(2, requires_grad=True)).sum().backward()
+        (tensor([1., 1.]),)
+    """
     return _global_backward_pre_hooks.add(hook)
 
 
 def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(module, grad_input, grad_output)` of every module; see :meth:`Module.register_full_backward_hook`.
 
-    Raises RuntimeError after :func:`register_module_backward_hook`.
+    Args:
+        hook: the function; what it returns, unless None, replaces `grad_input`.
+
+    Returns:
+        a handle whose `remove()` removes the hook.
+
+    Raises:
+        RuntimeError: there is a hook of :func:`register_module_backward_hook`.
+
+    Example:
+        >>> from rushlight.nn.modules.module import register_module_full_backward_hook
+        >>> with register_module_full_backward_hook(lambda module, grad_input, grad_output: print(grad_input)):
+        ...     nn.ReLU()(torch.tensor([-1.0, 1.0], requires_grad=True)).sum().backward()
+        (tensor([0., 1.]),)
     """
     return _global_backward_hooks.add_kind(hook, full=True)
 
 
 def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """The older name of :func:`register_module_full_backward_hook`. Raises RuntimeError after that."""
+    """The older name of :func:`register_module_full_backward_hook`.
+
+    Raises:
+        RuntimeError: there is a hook of :func:`register_module_full_backward_hook`.
+
+    Example:
+        >>> from rushlight.nn.modules.module import register_module_backward_hook
+        >>> handle = register_module_backward_hook(lambda module, grad_input, grad_output: None)
+        >>> handle.remove()
+    """
     return _global_backward_hooks.add_kind(hook, full=False)
 
 
@@ -177,17 +248,59 @@ _global_module_registration_hooks = HookTable()
 
 
 def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(module, name, parameter)` when a parameter becomes a module's; what it returns, unless None, is taken."""
+    """Call `hook(module, name, parameter)` when a parameter is registered in a module.
+
+    Args:
+        hook: the function; what it returns, unless None, is registered instead.
+
+    Returns:
+        a handle whose `remove()` removes the hook.
+
+    Example:
+        >>> from rushlight.nn.modules.module import register_module_parameter_registration_hook
+        >>> with register_module_parameter_registration_hook(lambda module, name, parameter: print(name)):
+        ...     _ = nn.Linear(2, 3)
+        weight
+        bias
+    """
     return _global_parameter_registration_hooks.add(hook)
 
 
 def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(module, name, buffer)` when a buffer becomes a module's; what it returns, unless None, is taken."""
+    """Call `hook(module, name, buffer)` when a buffer is registered in a module.
+
+    Args:
+        hook: the function; what it returns, unless None, is registered instead.
+
+    Returns:
+        a handle whose `remove()` removes the hook.
+
+    Example:
+        >>> from rushlight.nn.modules.module import register_module_buffer_registration_hook
+        >>> with register_module_buffer_registration_hook(lambda module, name, buffer: print(name)):
+        ...     _ = nn.BatchNorm1d(2)
+        running_mean
+        running_var
+        num_batches_tracked
+    """
     return _global_buffer_registration_hooks.add(hook)
 
 
 def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(module, name, child)` when a module becomes another's; what it returns, unless None, is taken."""
+    """Call `hook(module, name, child)` when a module is registered in another one.
+
+    Args:
+        hook: the function; what it returns, unless None, is registered instead.
+
+    Returns:
+        a handle whose `remove()` removes the hook.
+
+    Example:
+        >>> from rushlight.nn.modules.module import register_module_module_registration_hook
+        >>> with register_module_module_registration_hook(lambda module, name, child: print(name, child)):
+        ...     _ = nn.Sequential(nn.ReLU())
+        0 ReLU()
+    """
     return _global_module_registration_hooks.add(hook)
 
 

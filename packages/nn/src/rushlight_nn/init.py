@@ -32,9 +32,18 @@ _GAINS = {
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """Return the factor by which weights in front of `nonlinearity` are scaled to keep the variance of its output.
+    """Return the factor by which weights are scaled to keep the variance of activations through a nonlinearity.
 
-    `param` is the negative slope of "leaky_relu", 0.01 by default.
+    Args:
+        nonlinearity: "linear", "conv1d" and the like, "sigmoid", "tanh", "relu", "leaky_relu" or "selu".
+        param: the negative slope of "leaky_relu", 0.01 by default.
+
+    Raises:
+        ValueError: the nonlinearity is unknown, or `param` is no number.
+
+    Example:
+        >>> nn.init.calculate_gain("leaky_relu", 0.2)  # sqrt(2 / (1 + 0.2²))
+        1.3867504905630728
     """
     if nonlinearity == "leaky_relu":
         if param is None:
@@ -107,13 +116,43 @@ def _is_empty(function: str, tensor: Tensor) -> bool:
 
 @_outside_autograd
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
-    """Uniform over [a, b)."""
+    """Fill a tensor with numbers drawn uniformly from [a, b).
+
+    Args:
+        tensor: the tensor, which is returned.
+        a: lower limit.
+        b: upper limit.
+        generator: the generator to draw from; the global one by default.
+
+    Shape:
+        - Tensor: (*), any shape; floating point.
+
+    Example:
+        >>> w = nn.init.uniform_(torch.empty(3, 5), a=-1.0, b=1.0)
+        >>> bool(((w >= -1) & (w < 1)).all())
+        True
+    """
     return tensor.uniform_(a, b, generator=generator)
 
 
 @_outside_autograd
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
-    """Normal with this mean and standard deviation."""
+    """Fill a tensor with normally distributed numbers.
+
+    Args:
+        tensor: the tensor, which is returned.
+        mean: their mean.
+        std: their standard deviation.
+        generator: the generator to draw from; the global one by default.
+
+    Shape:
+        - Tensor: (*), any shape; floating point.
+
+    Example:
+        >>> w = nn.init.normal_(torch.empty(100, 100), std=0.02)
+        >>> abs(float(w.std()) - 0.02) < 0.001
+        True
+    """
     return tensor.normal_(mean, std, generator=generator)
 
 
@@ -126,13 +165,30 @@ def trunc_normal_(
     b: float = 2.0,
     generator: Any = None,
 ) -> Tensor:
-    """Fill `tensor` with normal numbers of `mean` and `std`, conditioned on lying in [a, b].
+    """Fill a tensor with normally distributed numbers that lie in [a, b].
 
-    Numbers are rejected until all lie there: those of the whole normal distribution where more than 0.3 of it do, and
-    else uniform ones, each kept with the ratio of the density to its largest value in [a, b].
+    Numbers are drawn and rejected until all lie there: normal ones where more than 0.3 of the distribution does, and
+        else
+    uniform ones, each kept with the ratio of the density to its largest value in [a, b].
+
+    Args:
+        tensor: the tensor, which is returned.
+        mean: mean of the whole normal distribution.
+        std: its standard deviation.
+        a: least number.
+        b: largest number.
+        generator: the generator to draw from; the global one by default.
+
+    Shape:
+        - Tensor: (*), any shape; floating point.
 
     Raises:
         ValueError: `a` is not below `b`, or `std` is not positive.
+
+    Example:
+        >>> w = nn.init.trunc_normal_(torch.empty(3, 5), std=0.02, a=-0.04, b=0.04)
+        >>> bool((w.abs() <= 0.04).all())
+        True
     """
     if a >= b or std <= 0:
         raise ValueError(f"trunc_normal_(a, b, std): got {a}, {b} and {std}, needs a < b and std > 0")
@@ -178,25 +234,74 @@ def _reject_uniform(tensor: Tensor, mean: float, std: float, a: float, b: float,
 
 @_outside_autograd
 def constant_(tensor: Tensor, val: float) -> Tensor:
-    """`val` everywhere."""
+    """Fill a tensor with one value.
+
+    Args:
+        tensor: the tensor, which is returned.
+        val: the value.
+
+    Shape:
+        - Tensor: (*), any shape.
+
+    Example:
+        >>> nn.init.constant_(torch.empty(2), 0.3)
+        tensor([0.3000, 0.3000])
+    """
     return tensor.fill_(val)
 
 
 @_outside_autograd
 def ones_(tensor: Tensor) -> Tensor:
-    """One everywhere."""
+    """Fill a tensor with ones.
+
+    Args:
+        tensor: the tensor, which is returned.
+
+    Shape:
+        - Tensor: (*), any shape.
+
+    Example:
+        >>> nn.init.ones_(torch.empty(2))
+        tensor([1., 1.])
+    """
     return tensor.fill_(1.0)
 
 
 @_outside_autograd
 def zeros_(tensor: Tensor) -> Tensor:
-    """Zero everywhere."""
+    """Fill a tensor with zeros.
+
+    Args:
+        tensor: the tensor, which is returned.
+
+    Shape:
+        - Tensor: (*), any shape.
+
+    Example:
+        >>> nn.init.zeros_(torch.empty(2))
+        tensor([0., 0.])
+    """
     return tensor.zero_()
 
 
 @_outside_autograd
 def eye_(tensor: Tensor) -> Tensor:
-    """The identity matrix, as far as the 2-d `tensor` reaches."""
+    """Fill a matrix with the identity: ones on the diagonal, zeros elsewhere.
+
+    Args:
+        tensor: the matrix, which is returned.
+
+    Shape:
+        - Tensor: (rows, columns).
+
+    Raises:
+        ValueError: the tensor has not two dimensions.
+
+    Example:
+        >>> nn.init.eye_(torch.empty(2, 3))
+        tensor([[1., 0., 0.],
+                [0., 1., 0.]])
+    """
     if tensor.dim() != 2:
         raise ValueError(f"eye_(tensor): got {tensor.dim()} dimensions, needs 2")
     return tensor.copy_(core.eye(*tensor.shape, dtype=tensor.dtype, device=tensor.device))
@@ -204,7 +309,24 @@ def eye_(tensor: Tensor) -> Tensor:
 
 @_outside_autograd
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """A convolution weight (out, in, *kernel) that passes its input on, in each of `groups`."""
+    """Fill the weight of a convolution so that it passes on as many input channels as possible.
+
+    Args:
+        tensor: the weight, which is returned.
+        groups: the groups of the convolution; each passes on its own channels.
+
+    Shape:
+        - Tensor: (out, in, *kernel) with one, two or three dimensions of the kernel.
+
+    Raises:
+        ValueError: the tensor has not 3, 4 or 5 dimensions, or the outputs cannot be split into groups.
+
+    Example:
+        >>> w = nn.init.dirac_(torch.empty(2, 2, 3))
+        >>> x = torch.randn(1, 2, 5)
+        >>> torch.equal(F.conv1d(x, w, padding=1), x)
+        True
+    """
     if tensor.dim() not in (3, 4, 5):
         raise ValueError(f"dirac_(tensor): got {tensor.dim()} dimensions, needs 3, 4 or 5 (out, in, *kernel)")
     outputs, inputs = tensor.shape[0], tensor.shape[1]
@@ -221,7 +343,26 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 
 @_outside_autograd
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
-    """Uniform with variance 2 gain² / (fan_in + fan_out) (Glorot and Bengio 2010)."""
+    """Fill a weight with uniform numbers of variance 2 · gain² / (fan_in + fan_out) (Glorot and Bengio 2010).
+
+    They lie within ±gain · sqrt(6 / (fan_in + fan_out)).
+
+    Args:
+        tensor: the weight, which is returned.
+        gain: a factor; see :func:`calculate_gain`.
+        generator: the generator to draw from; the global one by default.
+
+    Shape:
+        - Tensor: (out, in, *kernel); fan_in and fan_out are in and out times the elements of the kernel.
+
+    Raises:
+        ValueError: the tensor has fewer than two dimensions.
+
+    Example:
+        >>> w = nn.init.xavier_uniform_(torch.empty(3, 3))
+        >>> bool((w.abs() <= 1).all())  # sqrt(6 / (3 + 3)) is 1
+        True
+    """
     fan_in, fan_out = _fans("xavier_uniform_", tensor)
     bound = gain * math.sqrt(6.0 / (fan_in + fan_out)) if tensor.numel() else 0.0
     return tensor.uniform_(-bound, bound, generator=generator)
@@ -229,7 +370,24 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) ->
 
 @_outside_autograd
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
-    """Normal with variance 2 gain² / (fan_in + fan_out) (Glorot and Bengio 2010)."""
+    """Fill a weight with normal numbers of variance 2 · gain² / (fan_in + fan_out) (Glorot and Bengio 2010).
+
+    Args:
+        tensor: the weight, which is returned.
+        gain: a factor; see :func:`calculate_gain`.
+        generator: the generator to draw from; the global one by default.
+
+    Shape:
+        - Tensor: (out, in, *kernel); fan_in and fan_out are in and out times the elements of the kernel.
+
+    Raises:
+        ValueError: the tensor has fewer than two dimensions.
+
+    Example:
+        >>> w = nn.init.xavier_normal_(torch.empty(100, 300))
+        >>> abs(float(w.std()) - (2 / 400) ** 0.5) < 0.005
+        True
+    """
     fan_in, fan_out = _fans("xavier_normal_", tensor)
     std = gain * math.sqrt(2.0 / (fan_in + fan_out)) if tensor.numel() else 1.0
     return tensor.normal_(0.0, std, generator=generator)
@@ -251,10 +409,25 @@ def kaiming_uniform_(
     nonlinearity: str = "leaky_relu",
     generator: Any = None,
 ) -> Tensor:
-    """Uniform with variance gain² / fan (He et al. 2015).
+    """Fill a weight with uniform numbers of variance gain² / fan (He et al. 2015).
 
-    This keeps the variance of activations (mode "fan_in") or of gradients ("fan_out") through layers of
-    `nonlinearity`; `a` is the negative slope of "leaky_relu".
+    Args:
+        tensor: the weight, which is returned.
+        a: the negative slope of "leaky_relu".
+        mode: "fan_in" keeps the variance of activations, "fan_out" that of gradients.
+        nonlinearity: what follows the weight; see :func:`calculate_gain`.
+        generator: the generator to draw from; the global one by default.
+
+    Shape:
+        - Tensor: (out, in, *kernel); fan_in and fan_out are in and out times the elements of the kernel.
+
+    Raises:
+        ValueError: the tensor has fewer than two dimensions, or `mode` or `nonlinearity` is unknown.
+
+    Example:
+        >>> w = nn.init.kaiming_uniform_(torch.empty(3, 6), nonlinearity="relu")
+        >>> bool((w.abs() <= 1).all())  # sqrt(3) · sqrt(2) / sqrt(6) is 1
+        True
     """
     if _is_empty("kaiming_uniform_", tensor):
         return tensor
@@ -270,7 +443,26 @@ def kaiming_normal_(
     nonlinearity: str = "leaky_relu",
     generator: Any = None,
 ) -> Tensor:
-    """The normal form of :func:`kaiming_uniform_`."""
+    """Fill a weight with normal numbers of variance gain² / fan (He et al. 2015).
+
+    Args:
+        tensor: the weight, which is returned.
+        a: the negative slope of "leaky_relu".
+        mode: "fan_in" keeps the variance of activations, "fan_out" that of gradients.
+        nonlinearity: what follows the weight; see :func:`calculate_gain`.
+        generator: the generator to draw from; the global one by default.
+
+    Shape:
+        - Tensor: (out, in, *kernel); fan_in and fan_out are in and out times the elements of the kernel.
+
+    Raises:
+        ValueError: the tensor has fewer than two dimensions, or `mode` or `nonlinearity` is unknown.
+
+    Example:
+        >>> w = nn.init.kaiming_normal_(torch.empty(300, 100), mode="fan_out", nonlinearity="relu")
+        >>> abs(float(w.std()) - (2 / 300) ** 0.5) < 0.005
+        True
+    """
     if _is_empty("kaiming_normal_", tensor):
         return tensor
     std = _kaiming_std("kaiming_normal_", tensor, a, mode, nonlinearity)
@@ -279,8 +471,25 @@ def kaiming_normal_(
 
 @_outside_autograd
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
-    """`gain` times a uniformly random (semi-)orthogonal matrix, dimensions after the first taken as one
-    (Saxe et al. 2014).
+    """Fill a weight with a random orthogonal matrix, times `gain` (Saxe et al. 2014).
+
+    A matrix with fewer rows than columns gets orthonormal rows, another one orthonormal columns.
+
+    Args:
+        tensor: the weight, which is returned.
+        gain: a factor.
+        generator: the generator to draw from; the global one by default.
+
+    Shape:
+        - Tensor: (rows, *); the dimensions after the first are the columns.
+
+    Raises:
+        ValueError: the tensor has fewer than two dimensions.
+
+    Example:
+        >>> w = nn.init.orthogonal_(torch.empty(3, 5))
+        >>> torch.allclose(w @ w.T, torch.eye(3), atol=1e-5)
+        True
     """
     if tensor.dim() < 2:
         raise ValueError(f"orthogonal_(tensor): got {tensor.dim()} dimensions, needs at least 2")
@@ -310,7 +519,25 @@ def _make_rows_orthonormal(matrix: Tensor) -> None:
 
 @_outside_autograd
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
-    """Normal, with the fraction `sparsity` of every column of the 2-d `tensor` set to zero (Martens 2010)."""
+    """Fill a matrix with normal numbers of which each column has a fraction set to zero (Martens 2010).
+
+    Args:
+        tensor: the matrix, which is returned.
+        sparsity: the fraction of zeros.
+        std: standard deviation of the other numbers.
+        generator: the generator to draw from; the global one by default.
+
+    Shape:
+        - Tensor: (rows, columns).
+
+    Raises:
+        ValueError: the tensor has not two dimensions.
+
+    Example:
+        >>> w = nn.init.sparse_(torch.empty(10, 4), sparsity=0.3)
+        >>> (w == 0).sum(0)
+        tensor([3, 3, 3, 3])
+    """
     if tensor.dim() != 2:
         raise ValueError(f"sparse_(tensor): got {tensor.dim()} dimensions, needs 2")
     rows, columns = tensor.shape

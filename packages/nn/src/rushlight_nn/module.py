@@ -61,21 +61,27 @@ class _GetattrFromTables:
 
 
 class Module(Traversal, Hooks, State):
-    """Base of layers and models.
+    """The base of layers and models.
 
     A subclass calls `super().__init__()`, assigns parameters and other modules to attributes, and defines
-    `forward`. Calling the module calls `forward`, with the hooks registered on it::
-
-        class Net(Module):
-            def __init__(self):
-                super().__init__()
-                self.hidden = Linear(4, 16)
-                self.output = Linear(16, 2)
-
-            def forward(self, x):
-                return self.output(relu(self.hidden(x)))
+    `forward`. Calling the module calls `forward`, with the hooks registered on it.
 
     An exception that leaves `forward` gets a note with the path of the module it came from.
+
+    Example:
+        >>> class Net(nn.Module):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.hidden = nn.Linear(4, 16)
+        ...         self.output = nn.Linear(16, 2)
+        ...
+        ...     def forward(self, x):
+        ...         return self.output(self.hidden(x).relu())
+        >>> net = Net()
+        >>> net(torch.randn(3, 4)).shape
+        torch.Size([3, 2])
+        >>> sum(p.numel() for p in net.parameters())
+        114
     """
 
     training: bool = True

@@ -26,6 +26,19 @@ class Parameter(Tensor):
 
     Raises:
         TypeError: `data` is not a tensor.
+
+    Shape:
+        - `data`: (*), any shape.
+
+    Example:
+        >>> weight = nn.Parameter(torch.zeros(2))
+        >>> weight
+        Parameter containing:
+        tensor([0., 0.], requires_grad=True)
+        >>> layer = nn.Module()
+        >>> layer.weight = weight
+        >>> list(layer.parameters())[0] is weight
+        True
     """
 
     if _plain_results is not None:
@@ -69,6 +82,18 @@ class Buffer(Tensor):
     Args:
         data: the values; shared, not copied. Default: an empty tensor.
         persistent: whether the module's `state_dict` holds it.
+
+    Shape:
+        - `data`: (*), any shape.
+
+    Raises:
+        TypeError: `data` is not a tensor.
+
+    Example:
+        >>> layer = nn.Module()
+        >>> layer.mean = nn.Buffer(torch.zeros(2))
+        >>> list(layer.state_dict()), list(layer.parameters())
+        (['mean'], [])
     """
 
     persistent: bool
@@ -202,19 +227,34 @@ class UninitializedTensorMixin:
 
 
 def is_lazy(param: Any) -> bool:
-    """Return whether `param` is a parameter or buffer without a shape."""
+    """Return whether `param` is a parameter or buffer whose shape is not known yet.
+
+    Example:
+        >>> is_lazy(nn.LazyLinear(3).weight), is_lazy(nn.Linear(2, 3).weight)
+        (True, False)
+    """
     return isinstance(param, UninitializedTensorMixin)
 
 
 class UninitializedParameter(UninitializedTensorMixin, Parameter):
-    """A parameter whose shape is not known yet.
+    """A parameter whose shape is not known yet, as lazy layers have.
 
-    Optimizers take it, and it can be moved and converted; all else raises until `materialize` gave it a shape,
-    which keeps it the same object.
+    Optimizers take it, and it can be moved and converted. Everything else raises until `materialize` gives it a
+    shape, after which it is an ordinary parameter and still the same object.
 
     Args:
-        requires_grad: whether gradients are going to be recorded.
-        device, dtype: what it is going to be made of.
+        requires_grad: whether gradients are recorded.
+        device: where its values will be.
+        dtype: their dtype.
+
+    Raises:
+        ValueError: it is used before it has a shape. (`shape` itself raises RuntimeError.)
+
+    Example:
+        >>> weight = nn.UninitializedParameter()
+        >>> weight.materialize((2, 3))
+        >>> type(weight).__name__, weight.shape
+        ('Parameter', torch.Size([2, 3]))
     """
 
     cls_to_become = Parameter
@@ -238,8 +278,15 @@ class UninitializedBuffer(UninitializedTensorMixin, Buffer):
 
     Args:
         requires_grad: whether it requires grad; buffers rarely do.
-        device, dtype: what it is going to be made of.
+        device: where its values will be.
+        dtype: their dtype.
         persistent: whether the module's `state_dict` holds it.
+
+    Example:
+        >>> mean = nn.UninitializedBuffer()
+        >>> mean.materialize((3,))
+        >>> type(mean).__name__, mean.shape
+        ('Buffer', torch.Size([3]))
     """
 
     cls_to_become = Buffer
@@ -275,12 +322,19 @@ class UninitializedBuffer(UninitializedTensorMixin, Buffer):
 
 
 def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
-    """Return the arguments among `kwargs` that functions such as `empty` take, for layers that hand theirs on.
+    """Return the arguments among `kwargs` that functions such as `empty` take, for layers that pass theirs on.
 
     They are `device`, `dtype` and `memory_format`; a dictionary `factory_kwargs` among them may hold them instead.
 
+    Args:
+        kwargs: keyword arguments.
+
     Raises:
         TypeError: there are others, or one is given twice.
+
+    Example:
+        >>> nn.factory_kwargs({"factory_kwargs": {"dtype": torch.float64}, "device": "cpu"})
+        {'dtype': torch.float64, 'device': 'cpu'}
     """
     own = {name: value for name, value in (kwargs or {}).items() if name != "factory_kwargs"}
     given = (kwargs or {}).get("factory_kwargs", {})

@@ -40,10 +40,12 @@ def save(
     file or the new one. Tensors that share memory share it again after loading.
 
     Args:
-        obj: tensors, numbers, strings, bytes, dtypes, devices, NumPy's arrays and numbers, dates, paths, and lists, tuples,
-            sets, dictionaries and namespaces of these, such as the state dicts of modules, optimizers and schedulers.
+        obj: tensors, numbers, strings, bytes, dtypes, devices, NumPy's arrays and numbers, dates, paths, and lists,
+            tuples, sets, dictionaries and namespaces of these, such as the state dicts of modules, optimizers and
+            schedulers.
         f: a path, or an open binary file, which is written to as it is.
-        pickle_module, pickle_protocol: accepted for compatibility; the pickle in PyTorch's files always has protocol 2.
+        pickle_module, pickle_protocol: accepted for compatibility; the pickle in PyTorch's files always has protocol
+            2.
         _use_new_zipfile_serialization: False for the layout that PyTorch wrote before 1.6.
         _disable_byteorder_record: whether PyTorch's archive is to say nothing of the byte order.
         format: "pytorch" or "safetensors". By default PyTorch's for paths that end in .pt, .pth, .ckpt or .bin, and
@@ -55,6 +57,13 @@ def save(
         TypeError: something in `obj` is of another type; the message says where, and what to do.
         ValueError: `format` is another, or does not go with other arguments.
         OSError: the file cannot be written.
+
+    Example:
+        >>> model = nn.Linear(2, 3)
+        >>> torch.save({"model": model.state_dict(), "epoch": 5}, "model.pt")
+        >>> checkpoint = torch.load("model.pt")
+        >>> checkpoint["epoch"], list(checkpoint["model"])
+        (5, ['weight', 'bias'])
     """
     is_stream = hasattr(f, "write")
     kind = format
@@ -110,10 +119,10 @@ def load(
         pickle_module: accepted for compatibility; no pickle is run.
         weights_only: accepted for compatibility: a file that asks for more than data is refused in any case. See
             :func:`add_safe_globals`.
-        mmap: True for tensors over the file itself, which is read when they are used: processes that load it share its
-            memory. Writing to them changes a copy of this process; with "r" it raises. See Note [Mapped files].
-        verify: whether the checksums of tensors are compared with their bytes. By default they are where the bytes are
-            read, and with `mmap` are not. That of the structure always is.
+        mmap: True for tensors over the file itself, which is read when they are used: processes that load it share
+            its memory. Writing to them changes a copy of this process; with "r" it raises. See Note [Mapped files].
+        verify: whether the checksums of tensors are compared with their bytes. By default they are where the bytes
+            are read, and with `mmap` are not. That of the structure always is.
         pickle_load_args: `encoding`, which PyTorch takes for files of Python 2, is accepted.
 
     Raises:
@@ -121,6 +130,11 @@ def load(
         TypeError: an argument is not known.
         ValueError: an open file is to be mapped.
         OSError: it cannot be opened or read.
+
+    Example:
+        >>> torch.save({"weight": torch.arange(3)}, "weights.safetensors")
+        >>> torch.load("weights.safetensors", map_location="cpu")
+        {'weight': tensor([0, 1, 2])}
     """
     unknown = sorted(set(pickle_load_args) - {"encoding"})
     if unknown:
@@ -142,6 +156,11 @@ def get_unsafe_globals_in_checkpoint(f: str | os.PathLike[str] | BinaryIO) -> li
 
     Raises:
         CheckpointError: the file is damaged, or none of PyTorch's.
+
+    Example:
+        >>> torch.save({"weight": torch.arange(3)}, "weights.pt")
+        >>> torch.serialization.get_unsafe_globals_in_checkpoint("weights.pt")
+        []
     """
     with Source(f) as source:
         try:

@@ -10,7 +10,17 @@ class FormatError(Exception):
 
 
 class CheckpointError(RuntimeError, UnpicklingError):
-    """A file is no checkpoint, is truncated, was altered, or asks for more than data. `path` names it."""
+    """The error of a file that is no checkpoint, is truncated, was altered, or asks for more than data.
+
+    Its attribute `path` names the file.
+
+    Example:
+        >>> _ = open("broken.pt", "w").write("nonsense")
+        >>> torch.load("broken.pt")
+        Traceback (most recent call last):
+            ...
+        rushlight_nn.serialization.errors.CheckpointError: ...
+    """
 
     def __init__(self, path: str, what: str) -> None:
         super().__init__(f"load({path!r}): {what}")

@@ -40,22 +40,57 @@ def add_safe_globals(safe_globals: Sequence[Any]) -> None:
 
     Raises:
         TypeError: one of them is neither.
+
+    Example:
+        >>> class Settings:
+        ...     def __init__(self, rate):
+        ...         self.rate = rate
+        >>> torch.serialization.add_safe_globals([Settings])
+        >>> torch.save(Settings(0.1), "settings.pt")
+        >>> torch.load("settings.pt").rate
+        0.1
+        >>> torch.serialization.clear_safe_globals()
     """
     _allowed.update(_named(safe_globals))
 
 
 def get_safe_globals() -> list[Any]:
-    """What was allowed, as it was given."""
+    """Return the classes and functions that :func:`add_safe_globals` allowed, as they were given.
+
+    Example:
+        >>> torch.serialization.get_safe_globals()
+        []
+    """
     return [entry for _, entry in _allowed.values()]
 
 
 def clear_safe_globals() -> None:
-    """Allow nothing any more."""
+    """Remove all classes and functions that :func:`add_safe_globals` allowed.
+
+    Example:
+        >>> torch.serialization.clear_safe_globals()
+        >>> torch.serialization.get_safe_globals()
+        []
+    """
     _allowed.clear()
 
 
 class safe_globals:  # noqa: N801
-    """A block within which these objects are allowed, as by :func:`add_safe_globals`."""
+    """A context manager that allows classes and functions within its block, as :func:`add_safe_globals` does.
+
+    Args:
+        safe_globals: classes and functions; or pairs of one and the name, with its module, that files have for it.
+
+    Raises:
+        TypeError: one of them is neither.
+
+    Example:
+        >>> class Settings:
+        ...     pass
+        >>> with torch.serialization.safe_globals([Settings]):
+        ...     len(torch.serialization.get_safe_globals())
+        1
+    """
 
     def __init__(self, safe_globals: Sequence[Any]) -> None:
         self._added = _named(safe_globals)

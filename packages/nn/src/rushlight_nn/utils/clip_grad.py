@@ -21,10 +21,24 @@ def get_total_norm(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """Return the norm, of order `norm_type`, of all elements of `tensors` taken together, as a 0-d tensor.
+    """Return the norm of all elements of several tensors taken together.
+
+    Args:
+        tensors: a tensor or several.
+        norm_type: order of the norm, possibly infinite.
+        error_if_nonfinite: raise an error if the norm is infinite or NaN; this waits for the device.
+        foreach: accepted and ignored.
+
+    Shape:
+        - Tensors: (*), any shapes.
+        - Output: ().
 
     Raises:
-        RuntimeError: it is infinite or NaN, and `error_if_nonfinite`. (Finding out waits for the device.)
+        RuntimeError: the norm is infinite or NaN, and `error_if_nonfinite` is set.
+
+    Example:
+        >>> nn.utils.get_total_norm([torch.tensor([3.0]), torch.tensor([4.0])])
+        tensor(5.)
     """
     tensors = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     if not tensors:
@@ -43,7 +57,24 @@ def get_total_norm(
 def clip_grads_with_norm_(
     parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Tensor, foreach: bool | None = None
 ) -> None:
-    """Scale the gradients of `parameters` in place by max_norm / total_norm, where that is below one."""
+    """Scale gradients in place by ``max_norm / total_norm``, where that is below one.
+
+    Args:
+        parameters: a tensor or several, whose gradients are scaled.
+        max_norm: the largest norm.
+        total_norm: the norm of the gradients, which :func:`get_total_norm` computes.
+        foreach: accepted and ignored.
+
+    Shape:
+        - Parameters: (*), any shapes; `total_norm`: ().
+
+    Example:
+        >>> w = torch.zeros(2, requires_grad=True)
+        >>> w.grad = torch.tensor([3.0, 4.0])
+        >>> nn.utils.clip_grads_with_norm_(w, max_norm=1.0, total_norm=nn.utils.get_total_norm(w.grad))
+        >>> w.grad
+        tensor([0.6000, 0.8000])
+    """
     with core.no_grad():
         # Always multiplied, also by one: asking whether it is needed would wait for the device.
         factor = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
@@ -58,17 +89,29 @@ def clip_grad_norm_(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """Scale the gradients of `parameters` in place so that their norm, taken together, is at most `max_norm`.
+    """Scale gradients in place so that their norm, all taken together, is at most `max_norm`.
 
     Args:
         parameters: a tensor or several; those without a gradient are left out.
-        max_norm: the largest norm that stays.
-        norm_type: the order of the norm, possibly infinite.
-        error_if_nonfinite: raise RuntimeError if the norm is infinite or NaN, instead of going on.
+        max_norm: the largest norm.
+        norm_type: order of the norm, possibly infinite.
+        error_if_nonfinite: raise an error if the norm is infinite or NaN; this waits for the device.
         foreach: accepted and ignored.
 
-    Returns:
-        the norm before, a 0-d tensor.
+    Shape:
+        - Parameters: (*), any shapes.
+        - Output: (), the norm before.
+
+    Raises:
+        RuntimeError: the norm is infinite or NaN, and `error_if_nonfinite` is set.
+
+    Example:
+        >>> w = torch.zeros(2, requires_grad=True)
+        >>> w.grad = torch.tensor([3.0, 4.0])
+        >>> nn.utils.clip_grad_norm_([w], max_norm=1.0)
+        tensor(5.)
+        >>> w.grad
+        tensor([0.6000, 0.8000])
     """
     chosen = _with_grad(parameters)
     total = get_total_norm([p.grad for p in chosen], norm_type, error_if_nonfinite)
@@ -83,14 +126,41 @@ def clip_grad_norm(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """The name that :func:`clip_grad_norm_` once had."""
+    """Deprecated alias of :func:`clip_grad_norm_`.
+
+    Shape:
+        - Parameters: (*), any shapes.
+        - Output: (), the norm before.
+
+    Example:
+        >>> w = torch.zeros(2, requires_grad=True)
+        >>> w.grad = torch.tensor([3.0, 4.0])
+        >>> nn.utils.clip_grad_norm(w, 10.0)
+        tensor(5.)
+    """
     return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
 
 
 def clip_grad_value_(
     parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None
 ) -> None:
-    """Limit every element of the gradients of `parameters`, in place, to ±`clip_value`."""
+    """Limit every element of gradients in place to ±`clip_value`.
+
+    Args:
+        parameters: a tensor or several; those without a gradient are left out.
+        clip_value: the largest magnitude.
+        foreach: accepted and ignored.
+
+    Shape:
+        - Parameters: (*), any shapes.
+
+    Example:
+        >>> w = torch.zeros(2, requires_grad=True)
+        >>> w.grad = torch.tensor([-3.0, 0.5])
+        >>> nn.utils.clip_grad_value_(w, 1.0)
+        >>> w.grad
+        tensor([-1.0000,  0.5000])
+    """
     limit = float(clip_value)
     with core.no_grad():
         for parameter in _with_grad(parameters):

@@ -14,16 +14,20 @@ if TYPE_CHECKING:
 
 
 def skip_init(module_cls: Callable[..., M], *args: Any, **kwargs: Any) -> M:
-    """`module_cls(*args, **kwargs)` with arbitrary values, for a module whose state is going to be loaded.
+    """Return ``module_cls(*args, **kwargs)`` with arbitrary values, for a module whose state is going to be loaded.
 
-    It is made on the `meta` device, where starting values cost nothing, and then given memory.
+    The module is made on the `meta` device, where starting values cost nothing, and then gets memory.
 
     Args:
-        module_cls: a class of modules that takes `device`, and uses it for all it makes.
+        module_cls: a class of modules that takes `device` and uses it for everything that it makes.
         args, kwargs: its arguments; `device` is where the module is wanted.
 
     Raises:
         RuntimeError: it is no Module, or does not take `device`.
+
+    Example:
+        >>> layer = nn.utils.skip_init(nn.Linear, 2, 3)
+        >>> _ = layer.load_state_dict(nn.Linear(2, 3).state_dict())
     """
     if not (isinstance(module_cls, type) and issubclass(module_cls, Module)):
         raise RuntimeError(f"skip_init(module_cls): got {module_cls!r}, needs a class of modules")

@@ -9,10 +9,21 @@ from rushlight_core import Tensor
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
-    """Return the elements of `parameters`, one tensor after the other, as a 1-d tensor (gradients flow through it).
+    """Return the elements of all parameters as one vector, through which gradients flow.
+
+    Args:
+        parameters: the tensors.
+
+    Shape:
+        - Parameters: (*), any shapes.
+        - Output: (total number of elements).
 
     Raises:
-        TypeError: they are not all on one device.
+        TypeError: the parameters are not all on one device.
+
+    Example:
+        >>> nn.utils.parameters_to_vector([torch.zeros(2, 2), torch.ones(1)])
+        tensor([0., 0., 0., 0., 1.])
     """
     flat = [p.reshape(-1) for p in parameters]
     devices = {str(p.device) for p in flat}
@@ -24,11 +35,25 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
 
 
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
-    """Copy consecutive parts of the 1-d tensor `vec` into `parameters`.
+    """Copy consecutive parts of a vector into parameters.
+
+    Args:
+        vec: the vector.
+        parameters: the tensors to copy to.
+
+    Shape:
+        - `vec`: (total number of elements).
+        - Parameters: (*), any shapes.
 
     Raises:
         TypeError: `vec` is no tensor.
-        RuntimeError: it does not have as many elements as the parameters together; nothing has been copied.
+        RuntimeError: `vec` has another number of elements; nothing has been copied.
+
+    Example:
+        >>> layer = nn.Linear(2, 1)
+        >>> nn.utils.vector_to_parameters(torch.tensor([1.0, 2.0, 3.0]), layer.parameters())
+        >>> layer.weight.tolist(), layer.bias.tolist()
+        ([[1.0, 2.0]], [3.0])
     """
     if not isinstance(vec, Tensor):
         raise TypeError(f"vector_to_parameters(vec): got {type(vec).__name__}, needs a tensor")

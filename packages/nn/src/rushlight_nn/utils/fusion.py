@@ -36,12 +36,28 @@ def fuse_conv_bn_weights(
     conv_w: Tensor, conv_b: Tensor | None, bn_rm: Tensor, bn_rv: Tensor, bn_eps: float, bn_w: Tensor | None,
     bn_b: Tensor | None, transpose: bool = False,
 ) -> tuple[Parameter, Parameter]:  # fmt: skip
-    """Weight and bias of one convolution that does what a convolution and a batch normalisation behind it do.
+    """Return weight and bias of one convolution that computes a convolution and a batch normalisation after it.
 
     Args:
-        conv_w, conv_b: of the convolution, the bias may be None.
-        bn_rm, bn_rv, bn_eps, bn_w, bn_b: running mean and variance, eps, factor and shift, the last two may be None.
-        transpose: whether the convolution is transposed: its outputs are the second dimension.
+        conv_w: weight of the convolution.
+        conv_b: its bias, or None.
+        bn_rm: running mean of the normalisation.
+        bn_rv: its running variance.
+        bn_eps: its eps.
+        bn_w: its weight, or None.
+        bn_b: its bias, or None.
+        transpose: whether the convolution is transposed, so that its outputs are the second dimension.
+
+    Shape:
+        - `conv_w`: (out, in, *kernel), transposed (in, out, *kernel); the others: (out).
+        - Output: the shapes of `conv_w` and of the bias, (out).
+
+    Example:
+        >>> weight, bias = nn.utils.fuse_conv_bn_weights(
+        ...     torch.ones(1, 1, 1), None, torch.tensor([2.0]), torch.tensor([4.0]), 0.0, None, None
+        ... )
+        >>> weight.item(), bias.item()  # (x - 2) / 2
+        (0.5, -1.0)
     """
     shape = [1] * conv_w.dim()
     shape[1 if transpose else 0] = -1
@@ -52,15 +68,41 @@ def fuse_linear_bn_weights(
     linear_w: Tensor, linear_b: Tensor | None, bn_rm: Tensor, bn_rv: Tensor, bn_eps: float, bn_w: Tensor | None,
     bn_b: Tensor | None,
 ) -> tuple[Parameter, Parameter]:  # fmt: skip
-    """The same for a linear layer."""
+    """Return weight and bias of one linear layer that computes a linear layer and a batch normalisation after it.
+
+    The arguments are those of :func:`fuse_conv_bn_weights`.
+
+    Shape:
+        - `linear_w`: (out, in); the others: (out).
+        - Output: (out, in) and (out).
+
+    Example:
+        >>> weight, bias = nn.utils.fuse_linear_bn_weights(
+        ...     torch.ones(1, 1), None, torch.tensor([2.0]), torch.tensor([4.0]), 0.0, None, None
+        ... )
+        >>> weight.item(), bias.item()  # (x - 2) / 2
+        (0.5, -1.0)
+    """
     return _fused(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, [-1, 1])
 
 
 def fuse_conv_bn_eval(conv: Layer, bn: Module, transpose: bool = False) -> Layer:
-    """Return a copy of `conv` that does what `conv` and then `bn` do, both in evaluation mode.
+    """Return a copy of `conv` that computes `conv` and then `bn`, both in evaluation mode.
+
+    Args:
+        conv: a convolution.
+        bn: a batch normalisation with running statistics.
+        transpose: whether the convolution is transposed.
 
     Raises:
         RuntimeError: one of both is in training mode, or `bn` has no running statistics.
+
+    Example:
+        >>> conv, bn = nn.Conv2d(3, 8, 3).eval(), nn.BatchNorm2d(8).eval()
+        >>> fused = nn.utils.fuse_conv_bn_eval(conv, bn)
+        >>> x = torch.randn(1, 3, 6, 6)
+        >>> torch.allclose(fused(x), bn(conv(x)), atol=1e-5)
+        True
     """
     return _joined(
         "fuse_conv_bn_eval", conv, bn, [-1 if d == int(transpose) else 1 for d in range(conv.weight.dim())]
@@ -68,10 +110,22 @@ def fuse_conv_bn_eval(conv: Layer, bn: Module, transpose: bool = False) -> Layer
 
 
 def fuse_linear_bn_eval(linear: Layer, bn: Module) -> Layer:
-    """Return a copy of `linear` that does what `linear` and then `bn` do, both in evaluation mode.
+    """Return a copy of `linear` that computes `linear` and then `bn`, both in evaluation mode.
+
+    Args:
+        linear: a linear layer.
+        bn: a batch normalisation with running statistics.
 
     Raises:
-        RuntimeError: one of both is in training mode, `bn` has no running statistics, or not as many features.
+        RuntimeError: one of both is in training mode, or `bn` has no running statistics or another number of
+            features.
+
+    Example:
+        >>> linear, bn = nn.Linear(3, 8).eval(), nn.BatchNorm1d(8).eval()
+        >>> fused = nn.utils.fuse_linear_bn_eval(linear, bn)
+        >>> x = torch.randn(5, 3)
+        >>> torch.allclose(fused(x), bn(linear(x)), atol=1e-5)
+        True
     """
     if linear.out_features != bn.num_features and bn.num_features != 1:
         raise RuntimeError(

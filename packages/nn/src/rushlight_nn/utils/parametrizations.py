@@ -118,21 +118,29 @@ def orthogonal(
     *,
     use_trivialization: bool = True,
 ) -> Module:
-    """Parametrize a matrix, or a batch of them, so that it stays orthogonal (unitary, if it is complex).
+    """Parametrize a matrix, or a batch of them, so that it stays orthogonal, or unitary if it is complex.
 
-    A tall matrix gets orthonormal columns, a wide one orthonormal rows (Lezcano-Casado 2019).
+    A matrix with more rows than columns gets orthonormal columns, another one orthonormal rows (Lezcano-Casado 2019).
 
     Args:
-        module: whose tensor it is.
-        name: the tensor's name; it has at least two dimensions.
-        orthogonal_map: "matrix_exp" or "cayley" of a skew matrix, or "householder", a product of reflections; the
-            first for square and complex matrices, the last for others by default.
-        use_trivialization: start from the tensor's own orthogonal factor, and allow assigning to it; takes a buffer as
-            large as a square matrix.
+        module: the module, which is returned.
+        name: the name of its parameter or buffer.
+        orthogonal_map: "matrix_exp" or "cayley" of a skew-symmetric matrix, or "householder", a product of
+            reflections. By default "matrix_exp" for square and complex matrices, and "householder" for others.
+        use_trivialization: start from the orthogonal factor of the tensor, and allow assigning to it; this takes a
+            buffer as large as a square matrix.
+
+    Shape:
+        - Tensor: (*, rows, columns).
 
     Raises:
         ValueError: there is no such tensor or map, it has fewer than two dimensions, or "householder" is asked for a
             complex one.
+
+    Example:
+        >>> layer = nn.utils.parametrizations.orthogonal(nn.Linear(5, 3))
+        >>> torch.allclose(layer.weight @ layer.weight.T, torch.eye(3), atol=1e-4)
+        True
     """
     weight = getattr(module, name, None)
     if not isinstance(weight, Tensor):
@@ -165,15 +173,23 @@ class _WeightNorm(Module):
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
-    """Parametrize a weight by its norm and its direction, w = g v / |v| (Salimans and Kingma 2016).
+    """Parametrize a weight by its norm and its direction: ``w = g · v / |v|`` (Salimans and Kingma 2016).
 
-    The state has `parametrizations.weight.original0`, g, and `original1`, v; one that the older
-    `nn.utils.weight_norm` wrote, with `weight_g` and `weight_v`, is understood too.
+    The state has `parametrizations.weight.original0`, g, and `original1`, v. A state that the older
+    `nn.utils.weight_norm` wrote, with `weight_g` and `weight_v`, can be loaded, too.
 
     Args:
-        module: whose tensor it is.
-        name: the tensor's name.
-        dim: the dimension along which there is a norm for each index; None has one norm of the whole.
+        module: the module, which is returned.
+        name: the name of its parameter or buffer.
+        dim: the dimension along which there is a norm for each index; None has one norm of the whole tensor.
+
+    Shape:
+        - Tensor: (*); g has the same number of dimensions, of size 1 but for `dim`.
+
+    Example:
+        >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(20, 40))
+        >>> [(name, tuple(value.shape)) for name, value in layer.state_dict().items() if "original" in name]
+        [('parametrizations.weight.original0', (40, 1)), ('parametrizations.weight.original1', (40, 20))]
     """
     register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
     module._register_load_state_dict_pre_hook(_RenameOlder(name))
@@ -241,19 +257,28 @@ def spectral_norm(
     eps: float = 1e-12,
     dim: int | None = None,
 ) -> Module:
-    """Parametrize a weight so that the largest singular value of its matrix is one (Miyato et al. 2018).
+    """Parametrize a weight so that its largest singular value is one (Miyato et al. 2018).
 
-    That value is estimated by power iteration, one or more in every forward while training.
+    That value is estimated by power iteration, which is continued in every forward while training.
 
     Args:
-        module: whose tensor it is.
-        name: the tensor's name.
-        n_power_iterations: how many iterations each time.
-        eps: the least norm by which is divided.
-        dim: the dimension that is the matrix's rows, the others being columns; 0, but 1 of transposed convolutions.
+        module: the module, which is returned.
+        name: the name of its parameter or buffer.
+        n_power_iterations: number of iterations each time.
+        eps: least norm by which is divided.
+        dim: the dimension that is the matrix's rows, the others being columns; 0, but 1 for transposed convolutions.
+
+    Shape:
+        - Tensor: (*), any shape.
 
     Raises:
         ValueError: there is no such tensor, or no iteration.
+        IndexError: `dim` is out of range.
+
+    Example:
+        >>> layer = nn.utils.parametrizations.spectral_norm(nn.Linear(20, 40))
+        >>> round(torch.linalg.matrix_norm(layer.weight, 2).item(), 1)
+        1.0
     """
     weight = getattr(module, name, None)
     if not isinstance(weight, Tensor):

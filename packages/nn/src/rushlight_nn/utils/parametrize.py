@@ -27,9 +27,16 @@ _cache: dict[tuple[int, str], tuple[Module, Any]] = {}
 
 @contextmanager
 def cached() -> Iterator[None]:
-    """Within the block every parametrized tensor is computed once, when it is first read, and kept.
+    """Return a context manager within which every parametrized tensor is computed once.
 
-    For models that read a tensor often, such as a recurrent cell's weight. Parameters must not change within it.
+    It is for models that read a tensor often, such as a recurrent cell's weight. Parameters must not change within
+    it.
+
+    Example:
+        >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(2, 3))
+        >>> with nn.utils.parametrize.cached():
+        ...     layer.weight is layer.weight
+        True
     """
     global _caching
     _caching += 1
@@ -54,6 +61,15 @@ class ParametrizationList(ModuleList):
 
     Raises:
         ValueError: shape or dtype change.
+
+    Shape:
+        - `original`: (*), any shape.
+
+    Example:
+        >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(2, 3))
+        >>> steps = layer.parametrizations.weight
+        >>> len(steps), torch.equal(steps(), layer.weight)
+        (1, True)
     """
 
     original: Any
@@ -224,12 +240,31 @@ def _property(name: str) -> property:
 
 
 def type_before_parametrizations(module: Module) -> type:
-    """Return the class that `module` had before it was parametrized; its class, if it is not."""
+    """Return the class that a module had before it was parametrized; its class, if it is not.
+
+    Args:
+        module: the module.
+
+    Example:
+        >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(2, 3))
+        >>> type(layer).__name__, nn.utils.parametrize.type_before_parametrizations(layer).__name__
+        ('ParametrizedLinear', 'Linear')
+    """
     return module._unparametrized if isinstance(module, _Parametrized) else type(module)
 
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
-    """Return whether any tensor of `module` (its children not counted) is parametrized, or the one of this name."""
+    """Return whether any tensor of a module is parametrized, or the one of a name.
+
+    Args:
+        module: the module; its children are not looked at.
+        tensor_name: the name of a tensor.
+
+    Example:
+        >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(2, 3))
+        >>> nn.utils.parametrize.is_parametrized(layer), nn.utils.parametrize.is_parametrized(layer, "bias")
+        (True, False)
+    """
     if not isinstance(module, _Parametrized):
         return False
     return tensor_name is None or tensor_name in module._parametrized
@@ -241,24 +276,33 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
 def register_parametrization(
     module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False
 ) -> Module:
-    """From now on `module.tensor_name` is `parametrization(original)`, computed whenever it is read.
+    """Compute a tensor of a module from a parameter: `module.tensor_name` becomes ``parametrization(original)``.
 
-    The parameter or buffer that was there becomes `module.parametrizations.tensor_name.original`; several
-    parametrizations of one tensor are applied one after the other. A method `right_inverse` of the parametrization
-    makes assignments to the tensor possible, and says what the first `original` is; it may return several tensors,
-    which are then all given to the parametrization.
+    It is computed whenever it is read. The parameter or buffer that was there becomes
+    `module.parametrizations.tensor_name.original`; several parametrizations of one tensor are applied one after the
+    other. A method `right_inverse` of the parametrization makes assignments to the tensor possible, and computes the
+    first `original`; it may return several tensors, which are then all passed to the parametrization.
 
     Args:
-        module: whose tensor it is; its class changes to one derived from it.
+        module: the module, which is returned; its class changes to one derived from it.
         tensor_name: the name of a parameter or buffer.
-        parametrization: a module that makes a tensor of a tensor.
-        unsafe: do not check that shape and dtype remain what they were.
+        parametrization: a module that computes a tensor from a tensor.
+        unsafe: do not check that shape and dtype remain the same.
 
-    Returns:
-        `module`.
+    Shape:
+        - Tensor: (*), any shape; the parametrization keeps it, unless `unsafe`.
 
     Raises:
         ValueError: there is no such parameter or buffer, or shape or dtype change.
+
+    Example:
+        >>> class Symmetric(nn.Module):
+        ...     def forward(self, x):
+        ...         return x.triu() + x.triu(1).T
+        >>> layer = nn.Linear(3, 3)
+        >>> _ = nn.utils.parametrize.register_parametrization(layer, "weight", Symmetric())
+        >>> torch.equal(layer.weight, layer.weight.T)
+        True
     """
     parametrization.train(module.training)
     target: Any = module
@@ -316,17 +360,21 @@ def _check_further(before: Tensor, parametrization: Any) -> None:
 
 
 def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized: bool = True) -> Module:
-    """Make the tensor an ordinary parameter or buffer again.
+    """Make a parametrized tensor an ordinary parameter or buffer again.
 
     Args:
-        module, tensor_name: as they were given to :func:`register_parametrization`.
-        leave_parametrized: keep the value it has now; otherwise that of `original`, which must be one tensor.
-
-    Returns:
-        `module`; without any parametrizations left it has its old class again.
+        module: the module, which is returned; without any parametrizations left it has its old class again.
+        tensor_name: the name of the tensor.
+        leave_parametrized: keep the value that the tensor has now; otherwise that of `original`, which must be one
+            tensor.
 
     Raises:
-        ValueError: the tensor is not parametrized, or there are several originals to go back to.
+        ValueError: the tensor is not parametrized, or there are several originals to return to.
+
+    Example:
+        >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(2, 3))
+        >>> nn.utils.parametrize.remove_parametrizations(layer, "weight")
+        Linear(in_features=2, out_features=3, bias=True)
     """
     if not is_parametrized(module, tensor_name):
         raise ValueError(
@@ -364,12 +412,23 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
 def transfer_parametrizations_and_params(
     from_module: Module, to_module: Module, tensor_name: str | None = None
 ) -> Module:
-    """Parametrize `to_module` as `from_module` is, all its tensors or one, and take over what they are computed from.
+    """Parametrize one module like another, and copy the tensors from which the results are computed.
 
-    The parametrizations are shared. Returns `to_module`.
+    The parametrizations are shared.
+
+    Args:
+        from_module: the module that is parametrized.
+        to_module: the module to parametrize, which is returned.
+        tensor_name: the name of one tensor; None stands for all that are parametrized.
 
     Raises:
         ValueError: `from_module` is not parametrized so, or `to_module` has no such tensor.
+
+    Example:
+        >>> source, target = nn.utils.parametrizations.weight_norm(nn.Linear(2, 3)), nn.Linear(2, 3)
+        >>> _ = nn.utils.parametrize.transfer_parametrizations_and_params(source, target)
+        >>> torch.equal(source.weight, target.weight)
+        True
     """
     if not is_parametrized(from_module, tensor_name):
         raise ValueError(

@@ -23,11 +23,26 @@ if TYPE_CHECKING:
 
 
 class BasePruningMethod(ABC):
-    """Base of ways of pruning, each of which is also the hook that multiplies by the mask.
+    """The base of pruning methods, each of which is also the hook that multiplies by the mask.
 
-    A subclass defines `compute_mask(t, default_mask)`, and says in `PRUNING_TYPE` of what the mask is computed: of the
-    elements that are left ("unstructured"), of the channels along `dim` that are left ("structured"), or of all
-    ("global").
+    A subclass defines `compute_mask(t, default_mask)`. Its `PRUNING_TYPE` says for which elements the mask is
+    computed: for those that are left ("unstructured"), for the channels along `dim` that are left ("structured"), or
+        for all ("global").
+
+    Shape:
+        - Parameter and mask: (*), the same shape.
+
+    Raises:
+        ValueError: there is no such parameter, or importance scores have another shape (when it is applied).
+
+    Example:
+        >>> class PruneNegative(nn.utils.prune.BasePruningMethod):
+        ...     def compute_mask(self, t, default_mask):
+        ...         return default_mask * (t >= 0)
+        >>> layer = nn.Linear(4, 2)
+        >>> _ = PruneNegative.apply(layer, "weight")
+        >>> bool((layer.weight >= 0).all())
+        True
     """
 
     _tensor_name: str
@@ -116,7 +131,24 @@ def _method_of(module: Module, name: str) -> tuple[int | None, BasePruningMethod
 
 
 class PruningContainer(BasePruningMethod):
-    """Several methods, one after the other: each prunes of what those before have left."""
+    """A sequence of pruning methods, each of which prunes what those before have left.
+
+    Args:
+        args: methods for one parameter, or an iterable of them.
+
+    Shape:
+        - Parameter and mask: (*), the same shape.
+
+    Raises:
+        TypeError: an argument is no pruning method.
+        ValueError: a method is for another parameter, or its `PRUNING_TYPE` is unknown.
+
+    Example:
+        >>> layer = nn.utils.prune.random_unstructured(nn.Linear(4, 2), "weight", amount=2)
+        >>> layer = nn.utils.prune.l1_unstructured(layer, "weight", amount=2)
+        >>> int(layer.weight_mask.sum())
+        4
+    """
 
     def __init__(self, *args: BasePruningMethod | Iterable[BasePruningMethod]) -> None:
         self._pruning_methods: list[BasePruningMethod] = []
@@ -182,7 +214,17 @@ class PruningContainer(BasePruningMethod):
 
 
 class Identity(BasePruningMethod):
-    """Prunes nothing: it makes the parts that pruning has, with a mask of ones."""
+    """A pruning method that prunes nothing: it adds a mask of ones.
+
+    Shape:
+        - Parameter and mask: (*), the same shape.
+
+    Example:
+        >>> layer = nn.Linear(4, 2)
+        >>> _ = nn.utils.prune.Identity.apply(layer, "weight")
+        >>> int(layer.weight_mask.sum())  # elements that are left
+        8
+    """
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         return default_mask
@@ -194,10 +236,22 @@ class Identity(BasePruningMethod):
 
 
 class RandomUnstructured(BasePruningMethod):
-    """Prunes elements at random.
+    """A pruning method that prunes elements at random.
 
     Args:
-        amount: how many; or what part, a float between 0 and 1.
+        amount: number of elements to prune, or the fraction of them, a float between 0 and 1.
+
+    Shape:
+        - Parameter and mask: (*), the same shape.
+
+    Raises:
+        ValueError: `amount` is out of range.
+
+    Example:
+        >>> layer = nn.Linear(4, 2)
+        >>> _ = nn.utils.prune.RandomUnstructured.apply(layer, "weight", amount=0.5)
+        >>> int(layer.weight_mask.sum())  # elements that are left
+        4
     """
 
     def __init__(self, amount: int | float) -> None:
@@ -219,10 +273,22 @@ class RandomUnstructured(BasePruningMethod):
 
 
 class L1Unstructured(BasePruningMethod):
-    """Prunes the elements of least absolute value.
+    """A pruning method that prunes the elements of least magnitude.
 
     Args:
-        amount: how many; or what part, a float between 0 and 1.
+        amount: number of elements to prune, or the fraction of them, a float between 0 and 1.
+
+    Shape:
+        - Parameter and mask: (*), the same shape.
+
+    Raises:
+        ValueError: `amount` is out of range.
+
+    Example:
+        >>> layer = nn.Linear(4, 2)
+        >>> _ = nn.utils.prune.L1Unstructured.apply(layer, "weight", amount=4)
+        >>> int(layer.weight_mask.sum())  # elements that are left
+        4
     """
 
     def __init__(self, amount: int | float) -> None:
@@ -245,11 +311,23 @@ class L1Unstructured(BasePruningMethod):
 
 
 class RandomStructured(BasePruningMethod):
-    """Prunes channels along `dim` at random.
+    """A pruning method that prunes channels at random.
 
     Args:
-        amount: how many; or what part, a float between 0 and 1.
-        dim: whose indices are the channels.
+        amount: number of channels to prune, or the fraction of them, a float between 0 and 1.
+        dim: the dimension of the channels.
+
+    Shape:
+        - Parameter and mask: (*), the same shape.
+
+    Raises:
+        ValueError: `amount` is out of range.
+
+    Example:
+        >>> layer = nn.Linear(4, 2)
+        >>> _ = nn.utils.prune.RandomStructured.apply(layer, "weight", amount=1, dim=0)
+        >>> int(layer.weight_mask.sum())  # elements that are left
+        4
     """
 
     PRUNING_TYPE = "structured"
@@ -272,12 +350,24 @@ class RandomStructured(BasePruningMethod):
 
 
 class LnStructured(BasePruningMethod):
-    """Prunes the channels along `dim` of least norm.
+    """A pruning method that prunes the channels of least norm.
 
     Args:
-        amount: how many; or what part, a float between 0 and 1.
-        n: the norm's order.
-        dim: whose indices are the channels.
+        amount: number of channels to prune, or the fraction of them, a float between 0 and 1.
+        n: order of the norm.
+        dim: the dimension of the channels.
+
+    Shape:
+        - Parameter and mask: (*), the same shape.
+
+    Raises:
+        ValueError: `amount` is out of range.
+
+    Example:
+        >>> layer = nn.Linear(4, 2)
+        >>> _ = nn.utils.prune.LnStructured.apply(layer, "weight", amount=1, n=2, dim=0)
+        >>> int(layer.weight_mask.sum())  # elements that are left
+        4
     """
 
     PRUNING_TYPE = "structured"
@@ -308,7 +398,23 @@ class LnStructured(BasePruningMethod):
 
 
 class CustomFromMask(BasePruningMethod):
-    """Prunes where a given mask is zero."""
+    """A pruning method that prunes where a mask is zero.
+
+    Args:
+        mask: zeros and ones, of the parameter's shape.
+
+    Shape:
+        - Parameter and mask: (*), the same shape.
+
+    Raises:
+        ValueError: the shape of the mask is not the parameter's.
+
+    Example:
+        >>> layer = nn.Linear(2, 2)
+        >>> _ = nn.utils.prune.CustomFromMask.apply(layer, "weight", mask=torch.tensor([[1, 0], [0, 1]]))
+        >>> int(layer.weight_mask.sum())  # elements that are left
+        2
+    """
 
     PRUNING_TYPE = "global"
 
@@ -332,25 +438,94 @@ class CustomFromMask(BasePruningMethod):
 
 
 def identity(module: M, name: str) -> M:
-    """Give the parameter `name` the parts that pruning has, with a mask of ones; returns the module."""
+    """Add a mask of ones to a parameter, as pruning would.
+
+    Args:
+        module: the module, which is returned.
+        name: the name of its parameter.
+
+    Shape:
+        - Parameter and mask: (*), the same shape.
+
+    Raises:
+        ValueError: there is no such parameter.
+
+    Example:
+        >>> layer = nn.utils.prune.identity(nn.Linear(4, 2), "weight")
+        >>> int(layer.weight_mask.sum())  # elements that are left
+        8
+    """
     Identity.apply(module, name)
     return module
 
 
 def random_unstructured(module: M, name: str, amount: int | float) -> M:
-    """Prune elements of the parameter `name` at random: `amount` of them, or that part; returns the module."""
+    """Prune elements of a parameter at random.
+
+    Args:
+        module: the module, which is returned.
+        name: the name of its parameter.
+        amount: number of elements to prune, or the fraction of them, a float between 0 and 1.
+
+    Shape:
+        - Parameter and mask: (*), the same shape.
+
+    Raises:
+        ValueError: there is no such parameter, or `amount` is out of range.
+
+    Example:
+        >>> layer = nn.utils.prune.random_unstructured(nn.Linear(4, 2), "weight", amount=0.5)
+        >>> int(layer.weight_mask.sum())  # elements that are left
+        4
+    """
     RandomUnstructured.apply(module, name, amount)
     return module
 
 
 def l1_unstructured(module: M, name: str, amount: int | float, importance_scores: Tensor | None = None) -> M:
-    """Prune the elements of least absolute value: `amount` of them, or that part; returns the module."""
+    """Prune the elements of a parameter of least magnitude.
+
+    Args:
+        module: the module, which is returned.
+        name: the name of its parameter.
+        amount: number of elements to prune, or the fraction of them, a float between 0 and 1.
+        importance_scores: numbers of the parameter's shape that are compared instead of its values.
+
+    Shape:
+        - Parameter and mask: (*), the same shape.
+
+    Raises:
+        ValueError: there is no such parameter, or `amount` is out of range.
+
+    Example:
+        >>> layer = nn.utils.prune.l1_unstructured(nn.Linear(4, 2), "weight", amount=4)
+        >>> int(layer.weight_mask.sum())  # elements that are left
+        4
+    """
     L1Unstructured.apply(module, name, amount, importance_scores=importance_scores)
     return module
 
 
 def random_structured(module: M, name: str, amount: int | float, dim: int) -> M:
-    """Prune channels along `dim` at random: `amount` of them, or that part; returns the module."""
+    """Prune channels of a parameter at random.
+
+    Args:
+        module: the module, which is returned.
+        name: the name of its parameter.
+        amount: number of channels to prune, or the fraction of them, a float between 0 and 1.
+        dim: the dimension of the channels.
+
+    Shape:
+        - Parameter and mask: (*), the same shape.
+
+    Raises:
+        ValueError: there is no such parameter, or `amount` is out of range.
+
+    Example:
+        >>> layer = nn.utils.prune.random_structured(nn.Linear(4, 2), "weight", amount=1, dim=0)
+        >>> int(layer.weight_mask.sum())  # elements that are left
+        4
+    """
     RandomStructured.apply(module, name, amount, dim)
     return module
 
@@ -358,13 +533,50 @@ def random_structured(module: M, name: str, amount: int | float, dim: int) -> M:
 def ln_structured(
     module: M, name: str, amount: int | float, n: Any, dim: int, importance_scores: Tensor | None = None
 ) -> M:
-    """Prune the channels along `dim` of least `n`-norm: `amount` of them, or that part; returns the module."""
+    """Prune the channels of a parameter of least norm.
+
+    Args:
+        module: the module, which is returned.
+        name: the name of its parameter.
+        amount: number of channels to prune, or the fraction of them, a float between 0 and 1.
+        n: order of the norm.
+        dim: the dimension of the channels.
+        importance_scores: numbers of the parameter's shape that are compared instead of its values.
+
+    Shape:
+        - Parameter and mask: (*), the same shape.
+
+    Raises:
+        ValueError: there is no such parameter, or `amount` is out of range.
+
+    Example:
+        >>> layer = nn.utils.prune.ln_structured(nn.Linear(4, 2), "weight", amount=1, n=2, dim=0)
+        >>> int(layer.weight_mask.sum())  # elements that are left
+        4
+    """
     LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
     return module
 
 
 def custom_from_mask(module: M, name: str, mask: Tensor) -> M:
-    """Prune the parameter `name` where `mask` is zero; returns the module."""
+    """Prune a parameter where a mask is zero.
+
+    Args:
+        module: the module, which is returned.
+        name: the name of its parameter.
+        mask: zeros and ones, of the parameter's shape.
+
+    Shape:
+        - Parameter and mask: (*), the same shape.
+
+    Raises:
+        ValueError: there is no such parameter, or the mask has another shape.
+
+    Example:
+        >>> layer = nn.utils.prune.custom_from_mask(nn.Linear(2, 2), "weight", mask=torch.tensor([[1, 0], [0, 1]]))
+        >>> int(layer.weight_mask.sum())  # elements that are left
+        2
+    """
     CustomFromMask.apply(module, name, mask)
     return module
 
@@ -375,12 +587,26 @@ def global_unstructured(
     importance_scores: dict[tuple[Module, str], Tensor] | None = None,
     **kwargs: Any,
 ) -> None:
-    """Prune elements of several parameters, compared with one another.
+    """Prune elements of several parameters, which are compared with one another.
 
     Args:
         parameters: pairs of module and name.
-        pruning_method: a class of type "unstructured"; `kwargs` are its arguments.
-        importance_scores: what is compared in the place of a parameter's values, by pair.
+        pruning_method: a class of type "unstructured".
+        importance_scores: numbers that are compared instead of a parameter's values, by pair.
+        kwargs: arguments of the class.
+
+    Shape:
+        - Importance scores: the parameter's shape.
+
+    Raises:
+        TypeError: `parameters` are no pairs, `importance_scores` is no dictionary, or the class is of another type.
+
+    Example:
+        >>> model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 1))
+        >>> pairs = [(model[0], "weight"), (model[1], "weight")]
+        >>> nn.utils.prune.global_unstructured(pairs, nn.utils.prune.L1Unstructured, amount=0.5)
+        >>> int(model[0].weight_mask.sum() + model[1].weight_mask.sum())  # half of 16 + 4
+        10
     """
     pairs = list(parameters)
     if not all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs):
@@ -417,10 +643,19 @@ def _mask_of(module: Module, name: str) -> Tensor:
 
 
 def remove(module: M, name: str) -> M:
-    """Make the pruned tensor an ordinary parameter; returns the module.
+    """Make a pruned tensor an ordinary parameter, with the value that it has now.
+
+    Args:
+        module: the module, which is returned.
+        name: the name of the parameter.
 
     Raises:
         ValueError: the parameter is not pruned.
+
+    Example:
+        >>> layer = nn.utils.prune.l1_unstructured(nn.Linear(4, 2), "weight", amount=4)
+        >>> sorted(nn.utils.prune.remove(layer, "weight").state_dict())
+        ['bias', 'weight']
     """
     key, method = _method_of(module, name)
     if method is None:
@@ -431,7 +666,18 @@ def remove(module: M, name: str) -> M:
 
 
 def is_pruned(module: Module) -> bool:
-    """Return whether the module, or one inside it, has a pruned parameter."""
+    """Return whether a parameter of a module, or of a module within it, is pruned.
+
+    Args:
+        module: the module.
+
+    Example:
+        >>> model = nn.Sequential(nn.Linear(4, 2))
+        >>> before = nn.utils.prune.is_pruned(model)
+        >>> _ = nn.utils.prune.l1_unstructured(model[0], "weight", amount=4)
+        >>> before, nn.utils.prune.is_pruned(model)
+        (False, True)
+    """
     hooks = (hook for child in module.modules() for hook in child._forward_pre_hooks.values())
     return any(isinstance(hook, BasePruningMethod) for hook in hooks)
 

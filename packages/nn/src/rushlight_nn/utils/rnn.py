@@ -23,13 +23,24 @@ else:
 
 
 class PackedSequence(_Fields):
-    """Sequences of different lengths, packed step by step. :func:`pack_padded_sequence` makes it.
+    """Sequences of different lengths, packed step by step; :func:`pack_padded_sequence` makes it.
 
     Attributes:
-        data: (total, ...): the first elements of all sequences, the longest first, then the second ones, ...
-        batch_sizes: int64, on the CPU: how many sequences have a first element, a second one, ...
-        sorted_indices: (N): the order in which the sequences lie; None where it is their own.
-        unsorted_indices: (N): its inverse.
+        data: the first elements of all sequences, the longest first, then the second ones, and so on.
+        batch_sizes: how many sequences have a first element, a second one, and so on; int64, on the CPU.
+        sorted_indices: the order in which the sequences are stored; None where it is their own.
+        unsorted_indices: the inverse of that order.
+
+    Shape:
+        - `data`: (total, *); `batch_sizes`: (T); `sorted_indices` and `unsorted_indices`: (N).
+
+    Raises:
+        ValueError: `batch_sizes` is not on the CPU.
+
+    Example:
+        >>> packed = nn.utils.rnn.pack_sequence([torch.tensor([1, 2, 3]), torch.tensor([4, 5])])
+        >>> packed.data, packed.batch_sizes
+        (tensor([1, 4, 2, 5, 3]), tensor([2, 2, 1]))
     """
 
     __slots__ = ()
@@ -92,7 +103,18 @@ class PackedSequence(_Fields):
 
 
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:
-    """Where each number is found in `permutation` (N); None gives None."""
+    """Return the inverse of a permutation: at which position each number is. None gives None.
+
+    Args:
+        permutation: the numbers from 0 to N - 1 in some order.
+
+    Shape:
+        - Input and output: (N).
+
+    Example:
+        >>> nn.utils.rnn.invert_permutation(torch.tensor([2, 0, 1]))
+        tensor([1, 2, 0])
+    """
     if permutation is None:
         return None
     places = core.arange(permutation.numel(), device=permutation.device)
@@ -102,15 +124,26 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
 def pack_padded_sequence(
     input: Tensor, lengths: Tensor | Sequence[int], batch_first: bool = False, enforce_sorted: bool = True
 ) -> PackedSequence:
-    """Pack padded sequences.
+    """Pack padded sequences of different lengths.
 
     Args:
-        input: (T, N, ...), with `batch_first` (N, T, ...).
-        lengths: of each of the N sequences, from 1 to T; a list, or a tensor on the CPU.
-        enforce_sorted: whether the lengths must not grow; else the sequences are sorted.
+        input: the padded sequences.
+        lengths: the length of each sequence, from 1 to T; a list, or a tensor on the CPU.
+        batch_first: the batch is the first dimension of the input, not the second.
+        enforce_sorted: whether the sequences come with the longest first; otherwise they are sorted.
+
+    Shape:
+        - Input: (T, N, *), with `batch_first` (N, T, *).
+        - Lengths: (N).
+        - Output: a :class:`PackedSequence` with `data` (sum of the lengths, *).
 
     Raises:
-        RuntimeError: the lengths are not those of the input, or not sorted.
+        RuntimeError: the lengths do not fit the input, or are not sorted.
+
+    Example:
+        >>> padded = torch.tensor([[1, 2, 3], [4, 5, 0]])
+        >>> nn.utils.rnn.pack_padded_sequence(padded, [3, 2], batch_first=True).data
+        tensor([1, 4, 2, 5, 3])
     """
     lengths = core.as_tensor(lengths, dtype=core.int64)
     if lengths.device.type != "cpu" or lengths.dim() != 1:
@@ -155,12 +188,25 @@ def pad_packed_sequence(
     padding_value: float = 0.0,
     total_length: int | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """What was packed, padded with `padding_value`: (T, N, ...), with `batch_first` (N, T, ...); and the lengths.
+    """Return packed sequences as one padded tensor, and their lengths: the inverse of :func:`pack_padded_sequence`.
 
-    `total_length` makes T larger than the longest sequence.
+    Args:
+        sequence: the packed sequences.
+        batch_first: return the batch as the first dimension, not the second.
+        padding_value: what is added to shorter sequences.
+        total_length: T, if it is to be larger than the longest sequence.
+
+    Shape:
+        - Output: (T, N, *), with `batch_first` (N, T, *); and the lengths (N), int64.
 
     Raises:
         ValueError: `total_length` is too small.
+
+    Example:
+        >>> packed = nn.utils.rnn.pack_sequence([torch.tensor([1, 2, 3]), torch.tensor([4, 5])])
+        >>> nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)
+        (tensor([[1, 2, 3],
+                [4, 5, 0]]), tensor([3, 2]))
     """
     data, batch_sizes, _, original = sequence
     sizes = batch_sizes.tolist()
@@ -194,10 +240,25 @@ def pad_sequence(
     padding_value: float = 0.0,
     padding_side: str = "right",
 ) -> Tensor:
-    """Tensors (L_i, ...) as one (T, N, ...), with `batch_first` (N, T, ...), padded with `padding_value`.
+    """Return sequences of different lengths as one padded tensor.
+
+    Args:
+        sequences: the tensors.
+        batch_first: return the batch as the first dimension, not the second.
+        padding_value: what is added to shorter sequences.
+        padding_side: where it is added, "right" or "left".
+
+    Shape:
+        - Inputs: (L_i, *), with the same sizes after the first.
+        - Output: (T, N, *), with `batch_first` (N, T, *), where T is the largest L_i.
 
     Raises:
-        RuntimeError: there is no sequence, or their other sizes differ.
+        RuntimeError: there is no sequence, their other sizes differ, or `padding_side` is unknown.
+
+    Example:
+        >>> nn.utils.rnn.pad_sequence([torch.tensor([1, 2, 3]), torch.tensor([4])], batch_first=True)
+        tensor([[1, 2, 3],
+                [4, 0, 0]])
     """
     if padding_side not in ("left", "right"):
         raise RuntimeError(f"pad_sequence(padding_side): got {padding_side!r}, needs 'left' or 'right'")
@@ -223,20 +284,61 @@ def pad_sequence(
 
 
 def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
-    """Return the sequences of `lengths` in a padded tensor: the inverse of :func:`pad_sequence`."""
+    """Return the sequences in a padded tensor as a list: the inverse of :func:`pad_sequence`.
+
+    Args:
+        padded_sequences: the padded tensor.
+        lengths: the lengths of the sequences.
+        batch_first: the batch is the first dimension, not the second.
+
+    Shape:
+        - Input: (T, N, *), with `batch_first` (N, T, *); lengths: (N).
+        - Outputs: (L_i, *).
+
+    Example:
+        >>> nn.utils.rnn.unpad_sequence(torch.tensor([[1, 2, 3], [4, 0, 0]]), torch.tensor([3, 1]), batch_first=True)
+        [tensor([1, 2, 3]), tensor([4])]
+    """
     if not batch_first:
         padded_sequences = padded_sequences.transpose(0, 1)
     return [row[:length] for row, length in zip(padded_sequences.unbind(0), lengths.tolist(), strict=True)]
 
 
 def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:
-    """Pack tensors (L_i, ...)."""
+    """Pack sequences of different lengths.
+
+    Args:
+        sequences: the tensors.
+        enforce_sorted: whether the sequences come with the longest first; otherwise they are sorted.
+
+    Shape:
+        - Inputs: (L_i, *), with the same sizes after the first.
+        - Output: a :class:`PackedSequence` with `data` (sum of the lengths, *).
+
+    Example:
+        >>> packed = nn.utils.rnn.pack_sequence([torch.randn(4, 10), torch.randn(2, 10)])
+        >>> output, hidden = nn.GRU(10, 20)(packed)
+        >>> output.data.shape, hidden.shape
+        (torch.Size([6, 20]), torch.Size([1, 2, 20]))
+    """
     lengths = core.tensor([part.shape[0] for part in sequences], dtype=core.int64)
     return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
 
 
 def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
-    """Return the tensors (L_i, ...) that were packed."""
+    """Return packed sequences as a list of tensors: the inverse of :func:`pack_sequence`.
+
+    Args:
+        packed_sequences: the packed sequences.
+
+    Shape:
+        - Outputs: (L_i, *).
+
+    Example:
+        >>> packed = nn.utils.rnn.pack_sequence([torch.tensor([1, 2, 3]), torch.tensor([4])])
+        >>> nn.utils.rnn.unpack_sequence(packed)
+        [tensor([1, 2, 3]), tensor([4])]
+    """
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return unpad_sequence(padded, lengths, batch_first=True)
 

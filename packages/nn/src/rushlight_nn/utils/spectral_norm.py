@@ -56,21 +56,27 @@ def spectral_norm(
     eps: float = 1e-12,
     dim: int | None = None,
 ) -> M:
-    """Divide a weight by its largest singular value, which power iteration estimates (Miyato et al. 2018).
+    """Divide a weight by its largest singular value before every forward, by a hook (Miyato et al. 2018).
 
-    :func:`rushlight_nn.utils.parametrizations.spectral_norm` does so without a hook; this is for programs and states
+    :func:`rushlight_nn.utils.parametrizations.spectral_norm` does so without a hook; this one is for programs and
+    states
     that have the older names: `name_orig`, `name_u` and `name_v`.
 
     Args:
-        module: whose parameter it is.
-        name: the parameter's name.
-        n_power_iterations: iterations in every forward while training.
-        eps: the least norm by which is divided.
-        dim: the dimension that is the matrix's rows; 0, but 1 of transposed convolutions.
+        module: the module, which is returned.
+        name: the name of its parameter.
+        n_power_iterations: number of power iterations in every forward while training.
+        eps: least norm by which is divided.
+        dim: the dimension that is the matrix's rows; 0, but 1 for transposed convolutions.
 
     Raises:
         ValueError: there is no such parameter, it has no shape yet, or no iteration is asked for.
         RuntimeError: the parameter is normalised already.
+
+    Example:
+        >>> layer = nn.utils.spectral_norm(nn.Linear(20, 40))
+        >>> sorted(layer.state_dict())
+        ['bias', 'weight_orig', 'weight_u', 'weight_v']
     """
     for hook in module._forward_pre_hooks.values():
         if isinstance(hook, SpectralNorm) and hook.name == name:
@@ -100,10 +106,19 @@ def spectral_norm(
 
 
 def remove_spectral_norm(module: M, name: str = "weight") -> M:
-    """Make the weight one parameter again, with the value it has now.
+    """Make a weight an ordinary parameter again, with the value that it has now.
+
+    Args:
+        module: the module, which is returned.
+        name: the name of the parameter.
 
     Raises:
         ValueError: :func:`spectral_norm` was not applied to it.
+
+    Example:
+        >>> layer = nn.utils.remove_spectral_norm(nn.utils.spectral_norm(nn.Linear(20, 40)))
+        >>> sorted(layer.state_dict())
+        ['bias', 'weight']
     """
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, SpectralNorm) and hook.name == name:

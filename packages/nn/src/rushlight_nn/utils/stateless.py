@@ -28,8 +28,8 @@ def functional_call(
     Args:
         module: left as it was, also where the call raises.
         parameter_and_buffer_dicts: tensors by the names of `named_parameters` and `named_buffers`; those that are not
-            named stay. A name that the module does not have is an attribute during the call. Several dictionaries count
-            as one. What the module writes in place, running statistics say, is written to these tensors.
+            named stay. A name that the module does not have is an attribute during the call. Several dictionaries
+            count as one. What the module writes in place, running statistics say, is written to these tensors.
         args: a tuple of arguments, or one that is no tuple.
         kwargs: keyword arguments.
         tie_weights: whether a parameter that the module has under several names is replaced under all of them.
@@ -40,6 +40,12 @@ def functional_call(
         RuntimeError: with `strict`, names are missing or unknown.
         AttributeError: a name speaks of a submodule that is not there.
         TypeError: a name is that of an attribute that is no tensor, or the value of an unknown name is none.
+
+    Example:
+        >>> layer = nn.Linear(2, 1)
+        >>> params = {"weight": torch.tensor([[1.0, 2.0]]), "bias": torch.tensor([3.0])}
+        >>> torch.func.functional_call(layer, params, torch.tensor([1.0, 1.0]))
+        tensor([6.])
     """
     given = _merged(parameter_and_buffer_dicts)
     places = _places(module)
@@ -144,12 +150,27 @@ def _replaced(given: dict[str, Tensor], places: dict[str, _Place]) -> Iterator[N
 def stack_module_state(
     models: Sequence[Module],
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """The parameters and the buffers of modules of one kind, stacked: a first dimension has one entry per module.
+    """Return the parameters and the buffers of several modules, stacked: the first dimension has one entry per module.
 
-    Called with a slice of them, `functional_call` computes what that module computes; over all slices with `vmap` what the
-    ensemble does. The stacked parameters are leaves of their own, which require grad where the modules' do.
+    `functional_call` with one entry of them computes what that module computes; with `vmap` over all entries it
+    computes what the ensemble does. The stacked parameters are leaves, which require grad where the modules' do.
 
-    Raises RuntimeError where there is no module, or they differ in class, in training mode or in what requires grad.
+    Args:
+        models: modules of one class.
+
+    Shape:
+        - Outputs: dictionaries of tensors (number of modules, *), each * the shape of the modules' tensors.
+
+    Raises:
+        RuntimeError: there is no module, or they differ in class, in training mode or in what requires grad.
+
+    Example:
+        >>> models = [nn.Linear(2, 3) for _ in range(4)]
+        >>> params, buffers = torch.func.stack_module_state(models)
+        >>> def call(params, buffers, x):
+        ...     return torch.func.functional_call(models[0], (params, buffers), x)
+        >>> torch.func.vmap(call, in_dims=(0, 0, None))(params, buffers, torch.randn(5, 2)).shape
+        torch.Size([4, 5, 3])
     """
     modules = list(models)
     if not modules:
@@ -166,8 +187,17 @@ def stack_module_state(
 
 
 def replace_all_batch_norm_modules_(root: Module) -> Module:
-    """Makes the batch normalisations of a module, and the module if it is one, do without running statistics: inside of vmap
-    each example would update the same ones. Returns `root`.
+    """Make the batch normalisations of a module work without running statistics, in place.
+
+    Inside of `vmap` every example would update the same statistics.
+
+    Args:
+        root: the module, which is returned.
+
+    Example:
+        >>> model = torch.func.replace_all_batch_norm_modules_(nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3)))
+        >>> model[1].track_running_stats
+        False
     """
     for module in root.modules():
         if isinstance(module, _BatchNorm):

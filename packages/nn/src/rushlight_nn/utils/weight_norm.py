@@ -32,19 +32,24 @@ class WeightNorm:
 
 
 def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
-    """Split a weight into its norm and its direction, parameters `name_g` and `name_v` (Salimans and Kingma 2016).
+    """Compute a weight from its norm and its direction before every forward, by a hook (Salimans and Kingma 2016).
 
-    :func:`rushlight_nn.utils.parametrizations.weight_norm` does so without a hook, and the weight is then never out of
-    date; this is for programs and states that have the older names.
+    The parameters are `name_g` and `name_v`. :func:`rushlight_nn.utils.parametrizations.weight_norm` does so without
+    a hook, and its weight is never out of date; this one is for programs and states that have the older names.
 
     Args:
-        module: whose parameter it is.
-        name: the parameter's name.
-        dim: the dimension along which there is a norm for each index; None has one norm of the whole.
+        module: the module, which is returned.
+        name: the name of its parameter.
+        dim: the dimension along which there is a norm for each index; None has one norm of the whole tensor.
 
     Raises:
         ValueError: there is no such parameter, or it has no shape yet.
         RuntimeError: the parameter is normalised already.
+
+    Example:
+        >>> layer = nn.utils.weight_norm(nn.Linear(20, 40))
+        >>> layer.weight_g.shape, layer.weight_v.shape
+        (torch.Size([40, 1]), torch.Size([40, 20]))
     """
     for hook in module._forward_pre_hooks.values():
         if isinstance(hook, WeightNorm) and hook.name == name:
@@ -67,10 +72,19 @@ def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
 
 
 def remove_weight_norm(module: M, name: str = "weight") -> M:
-    """Make the weight one parameter again, with the value it has now.
+    """Make a weight an ordinary parameter again, with the value that it has now.
+
+    Args:
+        module: the module, which is returned.
+        name: the name of the parameter.
 
     Raises:
         ValueError: :func:`weight_norm` was not applied to it.
+
+    Example:
+        >>> layer = nn.utils.remove_weight_norm(nn.utils.weight_norm(nn.Linear(20, 40)))
+        >>> sorted(layer.state_dict())
+        ['bias', 'weight']
     """
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, WeightNorm) and hook.name == name:
