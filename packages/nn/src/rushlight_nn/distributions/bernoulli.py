@@ -24,11 +24,22 @@ class Bernoulli(ProbsOrLogits, ExponentialFamily):
     """The Bernoulli distribution: 1 with probability `probs`, otherwise 0.
 
     Args:
-        probs: the probability of 1.
-        logits: the log-odds of 1.
+        probs: the probability of 1;
+        logits: or its log-odds.
+        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+
+    Shape:
+        - Parameters: (*), numbers or tensors that broadcast; their shape is the batch shape.
+        - Samples: (*sample_shape, *batch_shape).
 
     Raises:
-        ValueError: `probs` and `logits` are both given or both missing, or a probability is not between 0 and 1.
+        ValueError: not exactly one of `probs` and `logits` is given, or a probability is not between 0 and 1.
+
+    Example:
+        >>> from rushlight.distributions import Bernoulli
+        >>> coin = Bernoulli(probs=0.3)
+        >>> coin.mean, coin.log_prob(torch.tensor(1.0))
+        (tensor(0.3000), tensor(-1.2040))
     """
 
     arg_constraints: Any = {"probs": constraints.unit_interval, "logits": constraints.real}

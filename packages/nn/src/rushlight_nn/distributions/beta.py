@@ -20,10 +20,26 @@ __all__ = ["Beta"]
 
 
 class Beta(ExponentialFamily):
-    """The beta distribution of numbers between 0 and 1, of density ∝ x^(concentration1 - 1) (1 - x)^(concentration0 - 1).
+    """The beta distribution of numbers between 0 and 1.
+
+    Its density is proportional to ``x^(concentration1 - 1) · (1 - x)^(concentration0 - 1)``.
+
+    Args:
+        concentration1: the first concentration, often called alpha.
+        concentration0: the second concentration, often called beta.
+        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+
+    Shape:
+        - Parameters: (*), numbers or tensors that broadcast; their shape is the batch shape.
+        - Samples: (*sample_shape, *batch_shape).
 
     Raises:
         ValueError: a concentration is not positive.
+
+    Example:
+        >>> from rushlight.distributions import Beta
+        >>> Beta(2.0, 2.0).log_prob(torch.tensor(0.5)).exp()
+        tensor(1.5000)
     """
 
     concentration1: Tensor

@@ -20,10 +20,26 @@ __all__ = ["Binomial"]
 
 
 class Binomial(ProbsOrLogits):
-    """How many of `total_count` trials succeed, each with probability `probs`; `logits` are its log-odds.
+    """The binomial distribution: the number of successes in `total_count` trials.
+
+    Args:
+        total_count: the number of trials.
+        probs: the probability of success;
+        logits: or its log-odds.
+        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+
+    Shape:
+        - Parameters: (*), numbers or tensors that broadcast; their shape is the batch shape.
+        - Samples: (*sample_shape, *batch_shape).
 
     Raises:
-        ValueError: not exactly one of them is given, a probability is not between 0 and 1, or a count not a whole number.
+        ValueError: not exactly one of `probs` and `logits` is given, a probability is not between 0 and 1, or a count
+            is not a whole number.
+
+    Example:
+        >>> from rushlight.distributions import Binomial
+        >>> Binomial(4, probs=0.5).log_prob(torch.tensor(2.0)).exp()  # 6 / 16
+        tensor(0.3750)
     """
 
     arg_constraints: Any = {

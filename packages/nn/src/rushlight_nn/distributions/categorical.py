@@ -22,11 +22,22 @@ class Categorical(ProbsOrLogits):
     """The categorical distribution over the integers from 0 to K - 1.
 
     Args:
-        probs: probabilities, of shape (..., K); they are divided by their sum.
-        logits: unnormalized log-probabilities, of shape (..., K).
+        probs: probabilities, which are divided by their sum;
+        logits: or unnormalised log-probabilities.
+        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+
+    Shape:
+        - Parameters: (*, K); all but the last dimension are the batch shape.
+        - Samples: (*sample_shape, *batch_shape), int64.
 
     Raises:
-        ValueError: `probs` and `logits` are both given or both missing, are 0-dimensional, or a probability is negative.
+        ValueError: `probs` and `logits` are both given or both missing, are 0-dimensional, or a probability is
+            negative.
+
+    Example:
+        >>> from rushlight.distributions import Categorical
+        >>> Categorical(torch.tensor([1.0, 1.0, 2.0])).probs
+        tensor([0.2500, 0.2500, 0.5000])
     """
 
     arg_constraints: Any = {"probs": constraints.simplex, "logits": constraints.real_vector}

@@ -14,10 +14,24 @@ __all__ = ["Cauchy"]
 
 
 class Cauchy(LocationScale):
-    """The Cauchy distribution around `loc`, half of it within `scale`; it has no mean.
+    """The Cauchy distribution, which has no mean.
+
+    Args:
+        loc: the median.
+        scale: half of the distribution is within `scale` of the median.
+        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+
+    Shape:
+        - Parameters: (*), numbers or tensors that broadcast; their shape is the batch shape.
+        - Samples: (*sample_shape, *batch_shape).
 
     Raises:
         ValueError: a scale is not positive.
+
+    Example:
+        >>> from rushlight.distributions import Cauchy
+        >>> Cauchy(0.0, 1.0).cdf(torch.tensor([-1.0, 0.0, 1.0]))
+        tensor([0.2500, 0.5000, 0.7500])
     """
 
     @property

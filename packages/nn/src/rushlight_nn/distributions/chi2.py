@@ -18,10 +18,23 @@ __all__ = ["Chi2"]
 
 
 class Chi2(Gamma):
-    """The distribution of the sum of `df` squares of standard normal variables.
+    """The chi-squared distribution: the sum of `df` squares of standard normal variables.
+
+    Args:
+        df: the degrees of freedom.
+        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+
+    Shape:
+        - Parameters: (*), numbers or tensors that broadcast; their shape is the batch shape.
+        - Samples: (*sample_shape, *batch_shape).
 
     Raises:
-        ValueError: a number of degrees of freedom is not positive.
+        ValueError: `df` is not positive.
+
+    Example:
+        >>> from rushlight.distributions import Chi2
+        >>> Chi2(3.0).mean, Chi2(3.0).variance
+        (tensor(3.), tensor(6.))
     """
 
     arg_constraints: Any = {"df": constraints.positive}

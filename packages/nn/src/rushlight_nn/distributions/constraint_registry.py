@@ -21,7 +21,21 @@ __all__ = ["ConstraintRegistry", "biject_to", "transform_to"]
 
 
 class ConstraintRegistry:
-    """Which transform goes with which class of constraints."""
+    """A table of transforms from all real numbers to sets, by classes of constraints.
+
+    `transform_to` and `biject_to` are such tables. Calling one with a constraint returns the transform.
+
+    Raises:
+        NotImplementedError: no transform is registered for the class of a constraint.
+        TypeError: what is registered is neither a constraint nor a class of them.
+
+    Example:
+        >>> from rushlight.distributions import biject_to, constraints, transform_to
+        >>> biject_to(constraints.positive)
+        ExpTransform()
+        >>> transform_to(constraints.simplex)(torch.zeros(2))
+        tensor([0.5000, 0.5000])
+    """
 
     def __init__(self) -> None:
         self._registry: dict[type, Factory] = {}

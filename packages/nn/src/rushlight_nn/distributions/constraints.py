@@ -51,7 +51,21 @@ __all__ = [
 
 
 class Constraint:
-    """A set of values. `is_discrete` tells whether it has no volume, `event_dim` how many dimensions an event has."""
+    """The base of sets of values, by which arguments and samples are checked.
+
+    `is_discrete` tells whether the set is discrete, `event_dim` how many dimensions one of its events has.
+
+    Shape:
+        - `check(value)` of a value (*, *event): (*), bool.
+
+    Raises:
+        NotImplementedError: the subclass does not define `check` (when it is called).
+
+    Example:
+        >>> from rushlight.distributions import constraints
+        >>> constraints.positive.check(torch.tensor([-1.0, 2.0]))
+        tensor([False,  True])
+    """
 
     is_discrete: Any = False
     event_dim: Any = 0
@@ -108,7 +122,16 @@ class _Dependent(Constraint):
 
 
 def is_dependent(constraint: Any) -> bool:
-    """Return whether the set depends on other values."""
+    """Return whether a constraint depends on other values, such as the support of a uniform distribution.
+
+    Args:
+        constraint: the constraint.
+
+    Example:
+        >>> from rushlight.distributions import constraints
+        >>> constraints.is_dependent(constraints.positive), constraints.is_dependent(constraints.dependent)
+        (False, True)
+    """
     return isinstance(constraint, _Dependent)
 
 
@@ -173,7 +196,23 @@ class _IndependentConstraint(Constraint):
 
 
 class MixtureSameFamilyConstraint(Constraint):
-    """The set of a mixture's components, for values without the dimension of the components."""
+    """The support of a mixture: that of its components, for values without the dimension of the components.
+
+    Args:
+        base_constraint: the support of the components.
+
+    Shape:
+        - `check(value)` of a value (*, *event): (*), bool.
+
+    Raises:
+        TypeError: `base_constraint` is no constraint.
+        ValueError: a value has fewer dimensions than an event (when it is checked).
+
+    Example:
+        >>> from rushlight.distributions import constraints
+        >>> constraints.MixtureSameFamilyConstraint(constraints.positive)
+        MixtureSameFamilyConstraint(GreaterThan(lower_bound=0.0))
+    """
 
     def __init__(self, base_constraint: Constraint) -> None:
         if not isinstance(base_constraint, Constraint):

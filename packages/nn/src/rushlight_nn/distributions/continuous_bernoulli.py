@@ -20,18 +20,27 @@ __all__ = ["ContinuousBernoulli"]
 
 
 class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
-    """The distribution of numbers between 0 and 1 of density ∝ probs^x (1 - probs)^(1 - x) ∝ exp(logits · x).
+    """The continuous Bernoulli distribution of numbers between 0 and 1.
 
-    G. Loaiza-Ganem and J. P. Cunningham, "The continuous Bernoulli: fixing a pervasive error in variational autoencoders",
-    2019.
+    Its density is proportional to ``probs^x · (1 - probs)^(1 - x)`` (Loaiza-Ganem and Cunningham 2019).
 
     Args:
-        probs: the probabilities, which are not the mean,
-        logits: or their log-odds.
-        lims: between these probabilities, where the distribution is nearly uniform, series are used.
+        probs: the parameter, from 0 to 1, which is not the mean;
+        logits: or its log-odds.
+        lims: between these parameters, where the distribution is nearly uniform, series are used.
+        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+
+    Shape:
+        - Parameters: (*), numbers or tensors that broadcast; their shape is the batch shape.
+        - Samples: (*sample_shape, *batch_shape).
 
     Raises:
-        ValueError: not exactly one of them is given, or a probability is not between 0 and 1.
+        ValueError: not exactly one of `probs` and `logits` is given, or a probability is not between 0 and 1.
+
+    Example:
+        >>> from rushlight.distributions import ContinuousBernoulli
+        >>> ContinuousBernoulli(probs=0.5).mean  # uniform
+        tensor(0.5000)
     """
 
     arg_constraints: Any = {"probs": constraints.unit_interval, "logits": constraints.real}

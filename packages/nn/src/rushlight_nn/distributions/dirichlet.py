@@ -15,15 +15,26 @@ __all__ = ["Dirichlet"]
 
 
 class Dirichlet(ExponentialFamily):
-    """The distribution of vectors that sum to 1, of density ∝ the product of x_i^(concentration_i - 1).
+    """The Dirichlet distribution of vectors that sum to 1.
 
-    Samples are right for small concentrations too, where their greatest part is nearly 1.
+    Its density is proportional to the product of ``x_i^(concentration_i - 1)``.
 
     Args:
-        concentration: (..., K).
+        concentration: the concentrations.
+        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+
+    Shape:
+        - `concentration`: (*, K); all but the last dimension are the batch shape.
+        - Samples: (*sample_shape, *batch_shape, K).
 
     Raises:
-        ValueError: a concentration is not positive, or it has no dimension.
+        ValueError: a concentration is not positive, or there is no dimension.
+
+    Example:
+        >>> from rushlight.distributions import Dirichlet
+        >>> dist = Dirichlet(torch.tensor([1.0, 3.0]))
+        >>> dist.mean, dist.sample((5,)).sum(-1)
+        (tensor([0.2500, 0.7500]), tensor([1.0000, 1.0000, 1.0000, 1.0000, 1.0000]))
     """
 
     arg_constraints: Any = {"concentration": constraints.independent(constraints.positive, 1)}

@@ -20,17 +20,39 @@ _validate = __debug__
 
 
 class Distribution:
-    """Base of distributions: `batch_shape` independent ones, each over tensors of `event_shape`.
+    """The base of distributions: a batch of independent ones, each over tensors of one shape.
 
-    A subclass says in `arg_constraints` what its parameters must be and in `support` what its values are, sets its
+    A subclass states in `arg_constraints` what its parameters must be and in `support` what its values are, sets its
     parameters as attributes before it calls this constructor, and defines `log_prob` and `rsample` or `sample`.
 
     Args:
-        batch_shape, event_shape: as above.
-        validate_args: whether arguments are checked; so they are, unless Python runs with -O.
+        batch_shape: the shape of the batch of distributions.
+        event_shape: the shape of a sample of one of them.
+        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+
+    Shape:
+        - Samples: (*sample_shape, *batch_shape, *event_shape).
+        - `log_prob`: (*sample_shape, *batch_shape).
 
     Raises:
-        ValueError: a parameter is not what `arg_constraints` says.
+        ValueError: a parameter is not what `arg_constraints` states.
+        NotImplementedError: a method is called that the subclass does not define.
+
+    Example:
+        >>> from rushlight.distributions import constraints, Distribution
+        >>> class Point(Distribution):
+        ...     arg_constraints = {}
+        ...     support = constraints.real
+        ...
+        ...     def __init__(self, place):
+        ...         self.place = place
+        ...         super().__init__(place.shape)
+        ...
+        ...     def sample(self, sample_shape=()):
+        ...         return self.place.expand(*sample_shape, *self.batch_shape)
+        >>> Point(torch.tensor([1.0, 2.0])).sample((2,))
+        tensor([[1., 2.],
+                [1., 2.]])
     """
 
     has_rsample: Any = False

@@ -16,11 +16,22 @@ __all__ = ["ExponentialFamily"]
 
 
 class ExponentialFamily(Distribution):
-    """Distributions of density h(x) exp(t(x) · θ - F(θ)).
+    """The base of distributions with the density ``h(x) · exp(t(x) · θ - F(θ))``.
 
-    A subclass gives its natural parameters θ as `_natural_params`, F as `_log_normalizer(*θ)` and the mean of log h as
-    `_mean_carrier_measure`. The entropy follows from the gradient of F (F. Nielsen and R. Nock, "Entropies and
-    cross-entropies of exponential families", 2010), which needs an autograd provider.
+    A subclass defines its natural parameters θ as `_natural_params`, F as `_log_normalizer(*θ)` and the mean of log h
+    as `_mean_carrier_measure`. The entropy follows from the gradient of F (Nielsen and Nock 2010), which needs an
+    autograd provider.
+
+    Shape:
+        - Those of :class:`Distribution`.
+
+    Raises:
+        RuntimeError: no autograd provider is installed (when an entropy or divergence is computed).
+
+    Example:
+        >>> from rushlight.distributions import ExponentialFamily, Gamma
+        >>> issubclass(Gamma, ExponentialFamily)
+        True
     """
 
     @property

@@ -21,8 +21,21 @@ __all__ = ["Exponential"]
 class Exponential(ExponentialFamily):
     """The exponential distribution of mean 1 / `rate`.
 
+    Args:
+        rate: the rate.
+        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+
+    Shape:
+        - Parameters: (*), numbers or tensors that broadcast; their shape is the batch shape.
+        - Samples: (*sample_shape, *batch_shape).
+
     Raises:
         ValueError: a rate is not positive.
+
+    Example:
+        >>> from rushlight.distributions import Exponential
+        >>> Exponential(2.0).cdf(torch.tensor(1.0))  # 1 - e^-2
+        tensor(0.8647)
     """
 
     rate: Tensor

@@ -20,10 +20,24 @@ __all__ = ["FisherSnedecor"]
 
 
 class FisherSnedecor(Distribution):
-    """The distribution of the ratio of two chi-squared variables, each over its degrees of freedom.
+    """The F distribution: the ratio of two chi-squared variables, each divided by its degrees of freedom.
+
+    Args:
+        df1: degrees of freedom of the numerator.
+        df2: degrees of freedom of the denominator.
+        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+
+    Shape:
+        - Parameters: (*), numbers or tensors that broadcast; their shape is the batch shape.
+        - Samples: (*sample_shape, *batch_shape).
 
     Raises:
         ValueError: a number of degrees of freedom is not positive.
+
+    Example:
+        >>> from rushlight.distributions import FisherSnedecor
+        >>> FisherSnedecor(2.0, 4.0).mean  # df2 / (df2 - 2)
+        tensor(2.)
     """
 
     df1: Tensor

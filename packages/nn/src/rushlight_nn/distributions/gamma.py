@@ -19,12 +19,26 @@ __all__ = ["Gamma"]
 
 
 class Gamma(ExponentialFamily):
-    """The gamma distribution of shape `concentration` and mean `concentration` / `rate`.
+    """The gamma distribution of mean `concentration` / `rate`.
 
-    Samples have gradients in both (M. Figurnov, S. Mohamed, A. Mnih, "Implicit reparameterization gradients", 2018).
+    Samples have gradients with respect to both parameters (Figurnov, Mohamed and Mnih 2018).
+
+    Args:
+        concentration: the concentration, often called the shape.
+        rate: the rate, one over the scale.
+        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+
+    Shape:
+        - Parameters: (*), numbers or tensors that broadcast; their shape is the batch shape.
+        - Samples: (*sample_shape, *batch_shape).
 
     Raises:
         ValueError: a parameter is not positive.
+
+    Example:
+        >>> from rushlight.distributions import Gamma
+        >>> Gamma(2.0, 4.0).mean, Gamma(2.0, 4.0).variance
+        (tensor(0.5000), tensor(0.1250))
     """
 
     concentration: Tensor

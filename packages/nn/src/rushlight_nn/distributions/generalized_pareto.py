@@ -20,13 +20,26 @@ __all__ = ["GeneralizedPareto"]
 
 
 class GeneralizedPareto(Distribution):
-    """The distribution of what exceeds a high threshold `loc`: exponential for `concentration` 0, with heavier tails above.
+    """The generalised Pareto distribution: excesses over a high threshold (Pickands 1975).
 
-    Below 0 it ends at loc - scale / concentration. (J. Pickands, "Statistical inference using extreme order statistics",
-    1975.)
+    Args:
+        loc: the threshold.
+        scale: the scale.
+        concentration: 0 for exponential tails, above 0 for heavier ones; below 0 the distribution ends at
+            loc - scale / concentration.
+        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+
+    Shape:
+        - Parameters: (*), numbers or tensors that broadcast; their shape is the batch shape.
+        - Samples: (*sample_shape, *batch_shape).
 
     Raises:
         ValueError: a scale is not positive.
+
+    Example:
+        >>> from rushlight.distributions import GeneralizedPareto
+        >>> GeneralizedPareto(0.0, 1.0, 0.0).cdf(torch.tensor(1.0))  # 1 - e^-1
+        tensor(0.6321)
     """
 
     loc: Tensor

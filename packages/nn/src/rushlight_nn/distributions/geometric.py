@@ -20,10 +20,24 @@ __all__ = ["Geometric"]
 
 
 class Geometric(ProbsOrLogits):
-    """How often one fails before the first success, of probability `probs`; `logits` are its log-odds.
+    """The geometric distribution: the number of failures before the first success.
+
+    Args:
+        probs: the probability of success;
+        logits: or its log-odds.
+        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+
+    Shape:
+        - Parameters: (*), numbers or tensors that broadcast; their shape is the batch shape.
+        - Samples: (*sample_shape, *batch_shape).
 
     Raises:
-        ValueError: not exactly one of them is given, or a probability is not in (0, 1].
+        ValueError: not exactly one of `probs` and `logits` is given, or a probability is not above 0 and at most 1.
+
+    Example:
+        >>> from rushlight.distributions import Geometric
+        >>> Geometric(probs=0.25).mean  # (1 - probs) / probs
+        tensor(3.)
     """
 
     arg_constraints: Any = {"probs": constraints.unit_interval, "logits": constraints.real}

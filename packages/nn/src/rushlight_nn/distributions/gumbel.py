@@ -21,10 +21,24 @@ __all__ = ["Gumbel"]
 
 
 class Gumbel(TransformedDistribution):
-    """The distribution of the greatest of many exponential variables, with its mode at `loc`.
+    """The Gumbel distribution: the limit of the maximum of many exponential variables.
+
+    Args:
+        loc: the mode.
+        scale: the scale.
+        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+
+    Shape:
+        - Parameters: (*), numbers or tensors that broadcast; their shape is the batch shape.
+        - Samples: (*sample_shape, *batch_shape).
 
     Raises:
         ValueError: a scale is not positive.
+
+    Example:
+        >>> from rushlight.distributions import Gumbel
+        >>> Gumbel(0.0, 1.0).mean  # Euler's constant
+        tensor(0.5772)
     """
 
     loc: Tensor

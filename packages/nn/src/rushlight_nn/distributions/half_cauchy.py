@@ -20,10 +20,23 @@ __all__ = ["HalfCauchy"]
 
 
 class HalfCauchy(TransformedDistribution):
-    """The distribution of the absolute value of a Cauchy variable around 0, half of them below `scale`.
+    """The half-Cauchy distribution: the absolute value of a Cauchy variable around 0.
+
+    Args:
+        scale: the median.
+        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+
+    Shape:
+        - Parameters: (*), numbers or tensors that broadcast; their shape is the batch shape.
+        - Samples: (*sample_shape, *batch_shape).
 
     Raises:
         ValueError: a scale is not positive.
+
+    Example:
+        >>> from rushlight.distributions import HalfCauchy
+        >>> HalfCauchy(2.0).cdf(torch.tensor(2.0))
+        tensor(0.5000)
     """
 
     arg_constraints: Any = {"scale": constraints.positive}

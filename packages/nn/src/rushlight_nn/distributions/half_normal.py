@@ -20,10 +20,23 @@ __all__ = ["HalfNormal"]
 
 
 class HalfNormal(TransformedDistribution):
-    """The distribution of the absolute value of a normal variable of mean 0 and standard deviation `scale`.
+    """The half-normal distribution: the absolute value of a normal variable of mean 0.
+
+    Args:
+        scale: standard deviation of the normal variable.
+        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+
+    Shape:
+        - Parameters: (*), numbers or tensors that broadcast; their shape is the batch shape.
+        - Samples: (*sample_shape, *batch_shape).
 
     Raises:
         ValueError: a scale is not positive.
+
+    Example:
+        >>> from rushlight.distributions import HalfNormal
+        >>> HalfNormal(1.0).mean  # sqrt(2 / pi)
+        tensor(0.7979)
     """
 
     arg_constraints: Any = {"scale": constraints.positive}

@@ -18,10 +18,27 @@ __all__ = ["Independent"]
 
 
 class Independent(Distribution):
-    """Independent distributions taken for one: the last `reinterpreted_batch_ndims` of the batch belong to the event.
+    """A distribution whose last batch dimensions are part of the event.
+
+    `log_prob` then sums over these dimensions.
+
+    Args:
+        base_distribution: the distribution.
+        reinterpreted_batch_ndims: number of batch dimensions that belong to the event.
+        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+
+    Shape:
+        - The batch shape is that of the base without its last dimensions, which the event shape begins with.
+        - Samples: (*sample_shape, *batch_shape, *event_shape).
 
     Raises:
         ValueError: the batch has fewer dimensions.
+
+    Example:
+        >>> from rushlight.distributions import Independent, Normal
+        >>> dist = Independent(Normal(torch.zeros(3), 1.0), 1)
+        >>> dist.batch_shape, dist.event_shape, dist.log_prob(torch.zeros(3)).shape
+        (torch.Size([]), torch.Size([3]), torch.Size([]))
     """
 
     arg_constraints: Any = {}

@@ -18,10 +18,24 @@ __all__ = ["InverseGamma"]
 
 
 class InverseGamma(TransformedDistribution):
-    """The distribution of 1 over a gamma variable of these `concentration` and `rate`.
+    """The inverse gamma distribution: one over a gamma variable.
+
+    Args:
+        concentration: the concentration of the gamma variable.
+        rate: its rate.
+        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+
+    Shape:
+        - Parameters: (*), numbers or tensors that broadcast; their shape is the batch shape.
+        - Samples: (*sample_shape, *batch_shape).
 
     Raises:
         ValueError: a parameter is not positive.
+
+    Example:
+        >>> from rushlight.distributions import InverseGamma
+        >>> InverseGamma(3.0, 4.0).mean  # rate / (concentration - 1)
+        tensor(2.)
     """
 
     arg_constraints: Any = {"concentration": constraints.positive, "rate": constraints.positive}

@@ -19,12 +19,26 @@ __all__ = ["Kumaraswamy"]
 
 
 class Kumaraswamy(TransformedDistribution):
-    """The distribution of numbers between 0 and 1 of which (1 - x^concentration1)^concentration0 are above x.
+    """The Kumaraswamy distribution of numbers between 0 and 1 (Kumaraswamy 1980).
 
-    P. Kumaraswamy, "A generalized probability density function for double-bounded random processes", 1980.
+    A number is above x with probability ``(1 - x^concentration1)^concentration0``.
+
+    Args:
+        concentration1: the exponent of x.
+        concentration0: the exponent of 1 - x^concentration1.
+        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+
+    Shape:
+        - Parameters: (*), numbers or tensors that broadcast; their shape is the batch shape.
+        - Samples: (*sample_shape, *batch_shape).
 
     Raises:
         ValueError: a concentration is not positive.
+
+    Example:
+        >>> from rushlight.distributions import Kumaraswamy
+        >>> Kumaraswamy(1.0, 1.0).mean  # uniform
+        tensor(0.5000)
     """
 
     concentration1: Tensor

@@ -14,10 +14,24 @@ __all__ = ["Laplace"]
 
 
 class Laplace(LocationScale):
-    """The two-sided exponential distribution around `loc` of scale `scale`.
+    """The Laplace distribution: exponential on both sides of `loc`.
+
+    Args:
+        loc: the mean.
+        scale: mean distance from `loc`.
+        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+
+    Shape:
+        - Parameters: (*), numbers or tensors that broadcast; their shape is the batch shape.
+        - Samples: (*sample_shape, *batch_shape).
 
     Raises:
         ValueError: a scale is not positive.
+
+    Example:
+        >>> from rushlight.distributions import Laplace
+        >>> Laplace(0.0, 1.0).log_prob(torch.tensor(0.0)).exp()
+        tensor(0.5000)
     """
 
     @property

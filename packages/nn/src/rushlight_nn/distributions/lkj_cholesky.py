@@ -21,14 +21,28 @@ __all__ = ["LKJCholesky"]
 
 
 class LKJCholesky(Distribution):
-    """The lower triangular factors of `dim` × `dim` matrices of correlations, of density ∝ det^(concentration - 1).
+    """The LKJ distribution of Cholesky factors of correlation matrices.
 
-    Of concentration 1 all matrices are alike likely; above it those near the identity are likelier. Samples are made row by
-    row, by the onion method (D. Lewandowski, D. Kurowicka, H. Joe, "Generating random correlation matrices based on vines
-    and extended onion method", 2009, section 3).
+    The density of a matrix is proportional to ``det^(concentration - 1)``. Samples are made by the onion method
+    (Lewandowski, Kurowicka and Joe 2009).
+
+    Args:
+        dim: the size n of the matrices.
+        concentration: 1 makes all matrices equally likely; above it those near the identity are likelier.
+        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+
+    Shape:
+        - `concentration`: (*), the batch shape.
+        - Samples: (*sample_shape, *batch_shape, n, n), lower triangular.
 
     Raises:
         ValueError: `dim` is below 2, or a concentration is not positive.
+
+    Example:
+        >>> from rushlight.distributions import LKJCholesky
+        >>> factor = LKJCholesky(3, 1.0).sample()
+        >>> (factor @ factor.T).diagonal()
+        tensor([1., 1., 1.])
     """
 
     concentration: Tensor

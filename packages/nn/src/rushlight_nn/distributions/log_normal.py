@@ -17,10 +17,24 @@ __all__ = ["LogNormal"]
 
 
 class LogNormal(TransformedDistribution):
-    """The distribution of the exponential of a normal one of mean `loc` and standard deviation `scale`.
+    """The log-normal distribution: the exponential of a normal variable.
+
+    Args:
+        loc: mean of the normal variable.
+        scale: its standard deviation.
+        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+
+    Shape:
+        - Parameters: (*), numbers or tensors that broadcast; their shape is the batch shape.
+        - Samples: (*sample_shape, *batch_shape).
 
     Raises:
         ValueError: a scale is not positive.
+
+    Example:
+        >>> from rushlight.distributions import LogNormal
+        >>> LogNormal(0.0, 1.0).mean  # e^(1 / 2)
+        tensor(1.6487)
     """
 
     arg_constraints: Any = {"loc": constraints.real, "scale": constraints.positive}

@@ -18,13 +18,24 @@ __all__ = ["LogisticNormal"]
 
 
 class LogisticNormal(TransformedDistribution):
-    """What stick-breaking makes of normal variables (..., K): vectors (..., K + 1) that sum to 1.
+    """The logistic-normal distribution of vectors that sum to 1: normal variables after stick-breaking.
 
     Args:
-        loc, scale: means and standard deviations of the normal variables, (..., K).
+        loc: means of the normal variables.
+        scale: their standard deviations.
+        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+
+    Shape:
+        - Parameters: (*, K); all but the last dimension are the batch shape.
+        - Samples: (*sample_shape, *batch_shape, K + 1).
 
     Raises:
         ValueError: a scale is not positive, or there is no dimension.
+
+    Example:
+        >>> from rushlight.distributions import LogisticNormal
+        >>> LogisticNormal(torch.zeros(2), torch.ones(2)).sample().sum()
+        tensor(1.)
     """
 
     arg_constraints: Any = {"loc": constraints.real, "scale": constraints.positive}

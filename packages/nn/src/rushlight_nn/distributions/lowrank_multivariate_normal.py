@@ -21,18 +21,30 @@ __all__ = ["LowRankMultivariateNormal"]
 
 
 class LowRankMultivariateNormal(Distribution):
-    """The normal distribution of vectors of mean `loc` (..., n) and covariances W Wᵀ + D.
+    """The multivariate normal distribution with the covariance matrix W Wᵀ + D.
 
-    Determinants and inverses are those of the capacitance 1 + Wᵀ D⁻¹ W, (..., r, r), by the matrix determinant lemma and the
-    identity of Sherman, Morrison and Woodbury.
+    Determinants and inverses are computed from r × r matrices, by the matrix determinant lemma and the identity of
+    Sherman, Morrison and Woodbury.
 
     Args:
         loc: the mean.
-        cov_factor: W, (..., n, r).
-        cov_diag: the diagonal of D, (..., n).
+        cov_factor: W, which has few columns.
+        cov_diag: the diagonal of D.
+        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+
+    Shape:
+        - `loc` and `cov_diag`: (*, n); `cov_factor`: (*, n, r).
+        - Samples: (*sample_shape, *batch_shape, n).
 
     Raises:
-        ValueError: an element of the diagonal is not positive, or shapes do not fit.
+        ValueError: an element of the diagonal is not positive, or the shapes do not fit.
+
+    Example:
+        >>> from rushlight.distributions import LowRankMultivariateNormal
+        >>> dist = LowRankMultivariateNormal(torch.zeros(2), torch.ones(2, 1), torch.ones(2))
+        >>> dist.covariance_matrix
+        tensor([[2., 1.],
+                [1., 2.]])
     """
 
     arg_constraints: Any = {

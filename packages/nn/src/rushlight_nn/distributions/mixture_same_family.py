@@ -22,11 +22,23 @@ class MixtureSameFamily(Distribution):
     """A mixture of K distributions of one family.
 
     Args:
-        mixture_distribution: the Categorical over the K components, of batch shape (...).
-        component_distribution: the components, of batch shape (..., K).
+        mixture_distribution: a :class:`Categorical` over the components.
+        component_distribution: the components.
+        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+
+    Shape:
+        - `mixture_distribution`: batch shape (*) over K; `component_distribution`: batch shape (*, K).
+        - Samples: (*sample_shape, *batch_shape, *event_shape of a component).
 
     Raises:
         ValueError: the shapes do not match, or `mixture_distribution` is not a Categorical.
+
+    Example:
+        >>> from rushlight.distributions import Categorical, MixtureSameFamily, Normal
+        >>> weights = Categorical(torch.tensor([0.25, 0.75]))
+        >>> components = Normal(torch.tensor([-4.0, 4.0]), 1.0)
+        >>> MixtureSameFamily(weights, components).mean
+        tensor(2.)
     """
 
     arg_constraints: Any = {}

@@ -21,13 +21,28 @@ __all__ = ["Multinomial"]
 
 
 class Multinomial(OverCategories):
-    """How often each of K is chosen in `total_count` choices by `probs` (..., K) or `logits`.
+    """The multinomial distribution: how often each of K classes is drawn in `total_count` draws.
 
-    `log_prob` takes counts of any sum, and then counts with their sum as the number of choices.
+    `log_prob` takes counts of any sum, and uses their sum as the number of draws.
+
+    Args:
+        total_count: the number of draws, an int.
+        probs: probabilities, which are divided by their sum;
+        logits: or unnormalised log-probabilities.
+        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+
+    Shape:
+        - Parameters: (*, K); all but the last dimension are the batch shape.
+        - Samples: (*sample_shape, *batch_shape, K).
 
     Raises:
-        NotImplementedError: the count is a tensor.
-        ValueError: it is negative, or as of :class:`Categorical`.
+        ValueError: `total_count` is negative, or not exactly one of `probs` and `logits` is given.
+        NotImplementedError: `total_count` is a tensor.
+
+    Example:
+        >>> from rushlight.distributions import Multinomial
+        >>> Multinomial(4, torch.tensor([1.0, 1.0])).log_prob(torch.tensor([2.0, 2.0])).exp()  # 6 / 16
+        tensor(0.3750)
     """
 
     total_count: int

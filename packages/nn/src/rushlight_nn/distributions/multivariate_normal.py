@@ -20,16 +20,27 @@ __all__ = ["MultivariateNormal"]
 
 
 class MultivariateNormal(Distribution):
-    """The normal distribution of vectors, of mean `loc` (..., n) and one of three matrices (..., n, n).
+    """The multivariate normal distribution.
 
     Args:
         loc: the mean.
-        covariance_matrix: the covariances,
-        precision_matrix: or their inverse,
-        scale_tril: or the lower triangular factor of the covariances, which is quickest.
+        covariance_matrix: the covariance matrix;
+        precision_matrix: or its inverse;
+        scale_tril: or its lower triangular Cholesky factor, which is quickest.
+        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+
+    Shape:
+        - `loc`: (*, n); the matrix: (*, n, n).
+        - Samples: (*sample_shape, *batch_shape, n).
 
     Raises:
         ValueError: not exactly one matrix is given, or it is not positive definite.
+
+    Example:
+        >>> from rushlight.distributions import MultivariateNormal
+        >>> dist = MultivariateNormal(torch.zeros(2), torch.eye(2))
+        >>> dist.log_prob(torch.zeros(2)).exp()  # 1 / (2 pi)
+        tensor(0.1592)
     """
 
     arg_constraints: Any = {

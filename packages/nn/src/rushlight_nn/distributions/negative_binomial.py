@@ -21,12 +21,26 @@ __all__ = ["NegativeBinomial"]
 
 
 class NegativeBinomial(ProbsOrLogits):
-    """How many trials succeed, each with probability `probs`, before `total_count` of them fail; `logits` are the log-odds.
+    """The negative binomial distribution: the number of successes before `total_count` failures.
 
-    The count of failures need not be whole.
+    Args:
+        total_count: the number of failures, which need not be whole.
+        probs: the probability of success;
+        logits: or its log-odds.
+        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+
+    Shape:
+        - Parameters: (*), numbers or tensors that broadcast; their shape is the batch shape.
+        - Samples: (*sample_shape, *batch_shape).
 
     Raises:
-        ValueError: not exactly one of them is given, a probability is not in [0, 1), or a count is negative.
+        ValueError: not exactly one of `probs` and `logits` is given, a probability is not at least 0 and below 1, or
+            a count is negative.
+
+    Example:
+        >>> from rushlight.distributions import NegativeBinomial
+        >>> NegativeBinomial(3, probs=0.5).mean
+        tensor(3.)
     """
 
     arg_constraints: Any = {

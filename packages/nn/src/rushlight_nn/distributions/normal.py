@@ -20,10 +20,27 @@ __all__ = ["Normal"]
 
 
 class Normal(LocationScale, ExponentialFamily):
-    """The normal distribution of mean `loc` and standard deviation `scale`.
+    """The normal distribution.
+
+    Args:
+        loc: the mean.
+        scale: the standard deviation.
+        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+
+    Shape:
+        - Parameters: (*), numbers or tensors that broadcast; their shape is the batch shape.
+        - Samples: (*sample_shape, *batch_shape).
 
     Raises:
         ValueError: a scale is not positive.
+
+    Example:
+        >>> from rushlight.distributions import Normal
+        >>> dist = Normal(0.0, torch.tensor([1.0, 2.0]))
+        >>> dist.sample((3,)).shape
+        torch.Size([3, 2])
+        >>> dist.log_prob(torch.tensor(0.0)).exp()
+        tensor([0.3989, 0.1995])
     """
 
     @property

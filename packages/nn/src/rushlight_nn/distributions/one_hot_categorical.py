@@ -19,10 +19,25 @@ __all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
 
 
 class OneHotCategorical(OverCategories):
-    """As :class:`Categorical`, over vectors of K with a one where the choice is.
+    """The categorical distribution over one-hot vectors of K elements.
+
+    Args:
+        probs: probabilities, which are divided by their sum;
+        logits: or unnormalised log-probabilities.
+        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+
+    Shape:
+        - Parameters: (*, K); all but the last dimension are the batch shape.
+        - Samples: (*sample_shape, *batch_shape, K).
 
     Raises:
-        ValueError: as there.
+        ValueError: `probs` and `logits` are both given or both missing, are 0-dimensional, or a probability is
+            negative.
+
+    Example:
+        >>> from rushlight.distributions import OneHotCategorical
+        >>> OneHotCategorical(torch.tensor([0.0, 1.0, 0.0])).sample()
+        tensor([0., 1., 0.])
     """
 
     support: Any = constraints.one_hot
@@ -71,10 +86,28 @@ class OneHotCategorical(OverCategories):
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
-    """The same, whose samples hand their gradient to the probabilities as it is.
+    """A :class:`OneHotCategorical` whose samples pass their gradient to the probabilities unchanged.
 
-    Y. Bengio, N. Léonard, A. Courville, "Estimating or propagating gradients through stochastic neurons for conditional
-    computation", 2013.
+    The method is the straight-through estimator (Bengio, Léonard and Courville 2013).
+
+    Args:
+        probs: probabilities, which are divided by their sum;
+        logits: or unnormalised log-probabilities.
+        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+
+    Shape:
+        - Parameters: (*, K); all but the last dimension are the batch shape.
+        - Samples: (*sample_shape, *batch_shape, K).
+
+    Raises:
+        ValueError: as of :class:`OneHotCategorical`.
+
+    Example:
+        >>> from rushlight.distributions import OneHotCategoricalStraightThrough
+        >>> probs = torch.tensor([0.5, 0.5], requires_grad=True)
+        >>> sample = OneHotCategoricalStraightThrough(probs).rsample()
+        >>> sample.requires_grad, float(sample.sum())
+        (True, 1.0)
     """
 
     has_rsample = True

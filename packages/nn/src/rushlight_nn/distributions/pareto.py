@@ -21,10 +21,26 @@ __all__ = ["Pareto"]
 
 
 class Pareto(TransformedDistribution):
-    """The distribution of numbers above `scale` of which (scale / x)^alpha are above x.
+    """The Pareto distribution of numbers above `scale`.
+
+    A number is above x with probability ``(scale / x)^alpha``.
+
+    Args:
+        scale: the least number.
+        alpha: the exponent.
+        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+
+    Shape:
+        - Parameters: (*), numbers or tensors that broadcast; their shape is the batch shape.
+        - Samples: (*sample_shape, *batch_shape).
 
     Raises:
         ValueError: a parameter is not positive.
+
+    Example:
+        >>> from rushlight.distributions import Pareto
+        >>> Pareto(1.0, 2.0).mean  # alpha · scale / (alpha - 1)
+        tensor(2.)
     """
 
     scale: Tensor

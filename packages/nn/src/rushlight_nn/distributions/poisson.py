@@ -19,10 +19,23 @@ __all__ = ["Poisson"]
 
 
 class Poisson(ExponentialFamily):
-    """How often something happens that happens `rate` times on the average.
+    """The Poisson distribution of counts with mean `rate`.
+
+    Args:
+        rate: the mean.
+        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+
+    Shape:
+        - Parameters: (*), numbers or tensors that broadcast; their shape is the batch shape.
+        - Samples: (*sample_shape, *batch_shape).
 
     Raises:
         ValueError: a rate is negative.
+
+    Example:
+        >>> from rushlight.distributions import Poisson
+        >>> Poisson(2.0).log_prob(torch.tensor(0.0)).exp()  # e^-2
+        tensor(0.1353)
     """
 
     rate: Tensor

@@ -21,12 +21,27 @@ __all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
 
 
 class LogitRelaxedBernoulli(ProbsOrLogits):
-    """The logits of :class:`RelaxedBernoulli` variables: logistic variables around `logits`, over the temperature.
+    """The distribution of the logits of :class:`RelaxedBernoulli` variables.
 
-    C. J. Maddison, A. Mnih, Y. W. Teh, "The concrete distribution", 2017.
+    They are logistic variables around `logits`, divided by the temperature (Maddison, Mnih and Teh 2017).
+
+    Args:
+        temperature: the temperature: the smaller, the nearer the samples are to those of zeros and ones.
+        probs: the probability, from 0 to 1;
+        logits: or its log-odds.
+        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+
+    Shape:
+        - Parameters: (*), numbers or tensors that broadcast; their shape is the batch shape.
+        - Samples: (*sample_shape, *batch_shape).
 
     Raises:
-        ValueError: not exactly one of probs and logits is given, or a probability is not between 0 and 1.
+        ValueError: not exactly one of `probs` and `logits` is given, or a probability is not between 0 and 1.
+
+    Example:
+        >>> from rushlight.distributions.relaxed_bernoulli import LogitRelaxedBernoulli
+        >>> LogitRelaxedBernoulli(torch.tensor(0.5), probs=torch.tensor([0.2, 0.7])).sample().shape
+        torch.Size([2])
     """
 
     arg_constraints: Any = {"probs": constraints.unit_interval, "logits": constraints.real}
@@ -65,13 +80,28 @@ def _log(temperature: Any) -> Any:
 
 
 class RelaxedBernoulli(Relaxed):
-    """Numbers between 0 and 1 that depend smoothly on `probs` or `logits`: Bernoulli's as the temperature goes to 0.
+    """A relaxation of the Bernoulli distribution: numbers between 0 and 1 that depend smoothly on `probs`.
 
-    C. J. Maddison, A. Mnih, Y. W. Teh, "The concrete distribution", 2017; E. Jang, S. Gu, B. Poole, "Categorical
-    reparameterization with Gumbel-softmax", 2017.
+    It is the concrete distribution of Maddison, Mnih and Teh 2017, and Jang, Gu and Poole 2017.
+
+    Args:
+        temperature: the temperature: the smaller, the nearer the samples are to zeros and ones.
+        probs: the probability, from 0 to 1;
+        logits: or its log-odds.
+        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+
+    Shape:
+        - Parameters: (*), numbers or tensors that broadcast; their shape is the batch shape.
+        - Samples: (*sample_shape, *batch_shape).
 
     Raises:
-        ValueError: not exactly one of probs and logits is given, or a probability is not between 0 and 1.
+        ValueError: not exactly one of `probs` and `logits` is given, or a probability is not between 0 and 1.
+
+    Example:
+        >>> from rushlight.distributions import RelaxedBernoulli
+        >>> sample = RelaxedBernoulli(torch.tensor(0.5), probs=torch.tensor([0.2, 0.7])).rsample()
+        >>> bool(((sample > 0) & (sample < 1)).all())
+        True
     """
 
     arg_constraints: Any = {"probs": constraints.unit_interval, "logits": constraints.real}

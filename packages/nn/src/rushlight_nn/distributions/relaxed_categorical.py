@@ -23,12 +23,28 @@ __all__ = ["ExpRelaxedCategorical", "RelaxedOneHotCategorical"]
 
 
 class ExpRelaxedCategorical(OverCategories):
-    """The logarithms of :class:`RelaxedOneHotCategorical` variables, which keep digits where those are nearly 0.
+    """The distribution of the logarithms of :class:`RelaxedOneHotCategorical` variables.
 
-    C. J. Maddison, A. Mnih, Y. W. Teh, "The concrete distribution", 2017, appendix C.3.
+    The logarithms keep digits where the variables are nearly 0 (Maddison, Mnih and Teh 2017, appendix C.3).
+
+    Args:
+        temperature: the temperature: the smaller, the nearer the samples are to those of one-hot vectors.
+        probs: probabilities, which are divided by their sum;
+        logits: or unnormalised log-probabilities.
+        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+
+    Shape:
+        - Parameters: (*, K); all but the last dimension are the batch shape.
+        - Samples: (*sample_shape, *batch_shape, K).
 
     Raises:
-        ValueError: not exactly one of probs and logits is given, or a probability is negative.
+        ValueError: not exactly one of `probs` and `logits` is given, or a probability is negative.
+
+    Example:
+        >>> from rushlight.distributions.relaxed_categorical import ExpRelaxedCategorical
+        >>> dist = ExpRelaxedCategorical(torch.tensor(0.5), probs=torch.tensor([0.2, 0.8]))
+        >>> dist.sample().exp().sum()
+        tensor(1.)
     """
 
     support: Any = constraints.real_vector  # such that the sum of the exponentials is 1: nobody checks that
@@ -65,13 +81,27 @@ class ExpRelaxedCategorical(OverCategories):
 
 
 class RelaxedOneHotCategorical(Relaxed):
-    """Vectors that sum to 1 and depend smoothly on `probs` or `logits`: one-hot ones as the temperature goes to 0.
+    """A relaxation of :class:`OneHotCategorical`: vectors that sum to 1 and depend smoothly on `probs`.
 
-    C. J. Maddison, A. Mnih, Y. W. Teh, "The concrete distribution", 2017; E. Jang, S. Gu, B. Poole, "Categorical
-    reparameterization with Gumbel-softmax", 2017.
+    It is the concrete distribution of Maddison, Mnih and Teh 2017, and Jang, Gu and Poole 2017.
+
+    Args:
+        temperature: the temperature: the smaller, the nearer the samples are to one-hot vectors.
+        probs: probabilities, which are divided by their sum;
+        logits: or unnormalised log-probabilities.
+        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+
+    Shape:
+        - Parameters: (*, K); all but the last dimension are the batch shape.
+        - Samples: (*sample_shape, *batch_shape, K).
 
     Raises:
-        ValueError: not exactly one of probs and logits is given, or a probability is negative.
+        ValueError: not exactly one of `probs` and `logits` is given, or a probability is negative.
+
+    Example:
+        >>> from rushlight.distributions import RelaxedOneHotCategorical
+        >>> RelaxedOneHotCategorical(torch.tensor(0.5), probs=torch.tensor([0.2, 0.8])).rsample().sum()
+        tensor(1.)
     """
 
     arg_constraints: Any = {"probs": constraints.simplex, "logits": constraints.real_vector}

@@ -21,10 +21,25 @@ __all__ = ["StudentT"]
 
 
 class StudentT(Distribution):
-    """Student's distribution of `df` degrees of freedom around `loc`, of scale `scale`.
+    """Student's t distribution.
+
+    Args:
+        df: the degrees of freedom.
+        loc: the location.
+        scale: the scale.
+        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+
+    Shape:
+        - Parameters: (*), numbers or tensors that broadcast; their shape is the batch shape.
+        - Samples: (*sample_shape, *batch_shape).
 
     Raises:
-        ValueError: a number of degrees of freedom or a scale is not positive.
+        ValueError: `df` or a scale is not positive.
+
+    Example:
+        >>> from rushlight.distributions import StudentT
+        >>> StudentT(4.0).variance  # df / (df - 2)
+        tensor(2.)
     """
 
     df: Tensor

@@ -21,16 +21,28 @@ __all__ = ["TransformedDistribution"]
 
 
 class TransformedDistribution(Distribution):
-    """The distribution of the transforms, one after the other, of a variable of `base_distribution`.
+    """The distribution of a variable after transforms.
 
-    Its density follows from the base's and the determinants of the transforms' derivatives.
+    The density follows from that of the base and the determinants of the transforms' derivatives.
 
     Args:
-        base_distribution: of the variable.
-        transforms: one or several; the first is applied first.
+        base_distribution: the distribution of the variable.
+        transforms: one transform or several; the first one is applied first.
+        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+
+    Shape:
+        - The batch shape is that of the base, unless transforms take dimensions of it into the event.
+        - Samples: (*sample_shape, *batch_shape, *event_shape).
 
     Raises:
-        ValueError: they are no transforms, or need events of more dimensions than there are.
+        ValueError: an argument is no transform, or transforms need events of more dimensions than there are.
+
+    Example:
+        >>> from rushlight.distributions import ExpTransform, Normal, TransformedDistribution
+        >>> base = Normal(0.0, 1.0)
+        >>> dist = TransformedDistribution(base, [ExpTransform()])  # log-normal
+        >>> dist.log_prob(torch.tensor(1.0)).exp()
+        tensor(0.3989)
     """
 
     arg_constraints: Any = {}

@@ -20,10 +20,24 @@ __all__ = ["Uniform"]
 
 
 class Uniform(Distribution):
-    """The uniform distribution from `low` to `high`, which does not belong to it.
+    """The uniform distribution from `low` to `high`, `high` excluded.
+
+    Args:
+        low: lower limit.
+        high: upper limit.
+        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+
+    Shape:
+        - Parameters: (*), numbers or tensors that broadcast; their shape is the batch shape.
+        - Samples: (*sample_shape, *batch_shape).
 
     Raises:
         ValueError: `low` is not less than `high`.
+
+    Example:
+        >>> from rushlight.distributions import Uniform
+        >>> Uniform(0.0, 4.0).mean, Uniform(0.0, 4.0).entropy()  # log 4
+        (tensor(2.), tensor(1.3863))
     """
 
     low: Tensor

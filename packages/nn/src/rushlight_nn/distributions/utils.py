@@ -27,10 +27,23 @@ euler_constant: float = 0.57721566490153286060
 
 
 def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
-    """Numbers and tensors as tensors of one shape; numbers take the dtype of the tensors, or the default one.
+    """Return numbers and tensors as tensors of one shape.
+
+    Numbers take the dtype of the tensors, or the default one where there are none.
+
+    Args:
+        values: numbers and tensors.
+
+    Shape:
+        - Inputs: (*), shapes that broadcast. Outputs: their common shape.
 
     Raises:
-        ValueError: something else is among them.
+        ValueError: a value is neither a number nor a tensor.
+
+    Example:
+        >>> from rushlight.distributions.utils import broadcast_all
+        >>> broadcast_all(1.0, torch.tensor([2.0, 3.0]))
+        (tensor([1., 1.]), tensor([2., 3.]))
     """
     tensors = [value for value in values if isinstance(value, Tensor)]
     for value in values:
@@ -46,24 +59,80 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
 
 
 def clamp_probs(probs: Tensor) -> Tensor:
-    """Probabilities at least one rounding error away from zero and one."""
+    """Return probabilities limited to one rounding error above 0 and below 1.
+
+    Args:
+        probs: the probabilities.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Example:
+        >>> from rushlight.distributions.utils import clamp_probs
+        >>> clamp_probs(torch.tensor([0.0, 0.5])).log()
+        tensor([-15.9424,  -0.6931])
+    """
     eps = core.finfo(probs.dtype).eps
     return probs.clamp(eps, 1 - eps)
 
 
 def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
-    """Logarithms of probabilities, or the log-odds of binary ones; zero and one count as the nearest there is."""
+    """Return the logarithms of probabilities, or the log-odds of binary ones.
+
+    Probabilities are first limited by :func:`clamp_probs`.
+
+    Args:
+        probs: the probabilities.
+        is_binary: whether each element is a probability by itself.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Example:
+        >>> from rushlight.distributions.utils import probs_to_logits
+        >>> probs_to_logits(torch.tensor([0.5, 0.9]), is_binary=True)
+        tensor([0.0000, 2.1972])
+    """
     near = clamp_probs(probs)
     return near.log() - (-near).log1p() if is_binary else near.log()
 
 
 def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
-    """The inverse of :func:`probs_to_logits`."""
+    """Return the probabilities of logits: the inverse of :func:`probs_to_logits`.
+
+    Args:
+        logits: the logits.
+        is_binary: whether each element is a probability by itself; otherwise the last dimension sums to 1.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Example:
+        >>> from rushlight.distributions.utils import logits_to_probs
+        >>> logits_to_probs(torch.tensor([0.0, 0.0]))
+        tensor([0.5000, 0.5000])
+    """
     return logits.sigmoid() if is_binary else logits.softmax(-1)
 
 
 class lazy_property:  # noqa: N801
-    """A property that is computed when it is first asked for, and kept in the object's dictionary."""
+    """A property that is computed when it is first read, and then stored in the object's dictionary.
+
+    Args:
+        wrapped: the method that computes it.
+
+    Example:
+        >>> from rushlight.distributions.utils import lazy_property
+        >>> class Square:
+        ...     @lazy_property
+        ...     def area(self):
+        ...         print("computed")
+        ...         return 4
+        >>> square = Square()
+        >>> square.area, square.area
+        computed
+        (4, 4)
+    """
 
     def __init__(self, wrapped: Callable[[Any], Any]) -> None:
         self.wrapped = wrapped
@@ -114,10 +183,23 @@ def inverse_factor(precision: Tensor) -> Tensor:
 
 
 def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
-    """Return the lower triangle of matrices (..., n, n), up to diagonal `diag`, row by row as vectors.
+    """Return the lower triangle of matrices as vectors, row by row.
+
+    Args:
+        mat: the matrices.
+        diag: the last diagonal that belongs to the triangle.
+
+    Shape:
+        - Input: (*, n, n).
+        - Output: (*, number of elements of the triangle).
 
     Raises:
-        ValueError: the matrix has no such diagonal.
+        ValueError: the matrices have no such diagonal.
+
+    Example:
+        >>> from rushlight.distributions.utils import tril_matrix_to_vec
+        >>> tril_matrix_to_vec(torch.tensor([[1, 2], [3, 4]]))
+        tensor([1, 3, 4])
     """
     n = mat.shape[-1]
     if diag < -n or diag >= n:
@@ -129,10 +211,24 @@ def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
 
 
 def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
-    """The inverse of :func:`tril_matrix_to_vec`: zeros above the diagonal.
+    """Return lower triangular matrices with the elements of vectors: the inverse of :func:`tril_matrix_to_vec`.
+
+    Args:
+        vec: the vectors.
+        diag: the last diagonal that belongs to the triangle.
+
+    Shape:
+        - Input: (*, number of elements of the triangle).
+        - Output: (*, n, n).
 
     Raises:
-        ValueError: no triangle has as many elements as the vectors.
+        ValueError: no triangle has so many elements.
+
+    Example:
+        >>> from rushlight.distributions.utils import vec_to_tril_matrix
+        >>> vec_to_tril_matrix(torch.tensor([1, 3, 4]))
+        tensor([[1, 0],
+                [3, 4]])
     """
     count = vec.shape[-1]
     # n (n + 1) / 2 elements, and with diag more or fewer diagonals that are n long.

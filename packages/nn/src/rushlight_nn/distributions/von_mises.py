@@ -20,13 +20,28 @@ __all__ = ["VonMises"]
 
 
 class VonMises(Distribution):
-    """The distribution of angles, in radians, of density ∝ exp(concentration · cos(angle - loc)).
+    """The von Mises distribution of angles in radians.
 
-    Samples lie between -π and π and have the accuracy of float64 inside (D. J. Best and N. I. Fisher, "Efficient simulation
-    of the von Mises distribution", 1979).
+    Its density is proportional to ``exp(concentration · cos(angle - loc))``. Samples are made by the method of Best
+    and Fisher 1979, with the accuracy of float64.
+
+    Args:
+        loc: the mean direction.
+        concentration: the concentration around it.
+        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+
+    Shape:
+        - Parameters: (*), numbers or tensors that broadcast; their shape is the batch shape.
+        - Samples: (*sample_shape, *batch_shape), from -π to π.
 
     Raises:
         ValueError: a concentration is not positive.
+
+    Example:
+        >>> from rushlight.distributions import VonMises
+        >>> dist = VonMises(0.0, 1.0)
+        >>> bool(dist.sample((100,)).abs().max() <= torch.pi)
+        True
     """
 
     loc: Tensor

@@ -19,10 +19,26 @@ __all__ = ["Weibull"]
 
 
 class Weibull(TransformedDistribution):
-    """The distribution of positive numbers of which exp(-(x / scale)^concentration) are above x.
+    """The Weibull distribution of positive numbers.
+
+    A number is above x with probability ``exp(-(x / scale)^concentration)``.
+
+    Args:
+        scale: the scale.
+        concentration: the exponent, often called the shape.
+        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+
+    Shape:
+        - Parameters: (*), numbers or tensors that broadcast; their shape is the batch shape.
+        - Samples: (*sample_shape, *batch_shape).
 
     Raises:
         ValueError: a parameter is not positive.
+
+    Example:
+        >>> from rushlight.distributions import Weibull
+        >>> Weibull(2.0, 1.0).mean  # exponential
+        tensor(2.)
     """
 
     scale: Tensor

@@ -21,18 +21,30 @@ __all__ = ["Wishart"]
 
 
 class Wishart(ExponentialFamily):
-    """The distribution of the sum of `df` outer products of normal vectors of mean 0: positive definite (n, n) matrices.
+    """The Wishart distribution of positive definite matrices: sums of outer products of normal vectors.
 
-    Samples are made of gamma and normal variables (M. S. Bartlett, "On the theory of statistical regression", 1934).
+    Samples are made by Bartlett's decomposition (Bartlett 1934).
 
     Args:
         df: the degrees of freedom, above n - 1, which need not be whole.
-        covariance_matrix: the covariances of the vectors,
-        precision_matrix: or their inverse,
-        scale_tril: or the lower triangular factor of the covariances.
+        covariance_matrix: the covariance matrix of the vectors;
+        precision_matrix: or its inverse;
+        scale_tril: or its lower triangular Cholesky factor.
+        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+
+    Shape:
+        - `df`: (*); the matrix: (*, n, n).
+        - Samples: (*sample_shape, *batch_shape, n, n).
 
     Raises:
         ValueError: not exactly one matrix is given, it is not positive definite, or `df` is too small.
+
+    Example:
+        >>> from rushlight.distributions import Wishart
+        >>> dist = Wishart(torch.tensor(3.0), torch.eye(2))
+        >>> dist.mean  # df · covariance_matrix
+        tensor([[3., 0.],
+                [0., 3.]])
     """
 
     support: Any = constraints.positive_definite

@@ -17,16 +17,34 @@ if TYPE_CHECKING:
 
 
 class Transform:
-    """A function of events, from the set `domain` to the set `codomain`.
+    """The base of transforms: functions from the set `domain` to the set `codomain`.
 
-    A subclass defines `_call`, `_inverse` and, where it is `bijective`, `log_abs_det_jacobian`; a monotonic one of numbers
-    says whether it rises in `sign`.
+    A subclass defines `_call`, `_inverse` and, where it is `bijective`, `log_abs_det_jacobian`. A monotonic function
+    of numbers states in `sign` whether it increases.
 
     Args:
-        cache_size: 1 to remember the last argument with its result, which the inverse then gives back exactly.
+        cache_size: 1 to keep the last argument and its result, which the inverse then returns exactly; or 0.
+
+    Shape:
+        - Output of `log_abs_det_jacobian`: (*), the input's shape without the dimensions of an event.
 
     Raises:
-        ValueError: it is neither 0 nor 1.
+        ValueError: `cache_size` is neither 0 nor 1.
+
+    Example:
+        >>> from rushlight.distributions import constraints, Transform
+        >>> class Double(Transform):
+        ...     domain = codomain = constraints.real
+        ...     bijective = True
+        ...     sign = 1
+        ...
+        ...     def _call(self, x):
+        ...         return 2 * x
+        ...
+        ...     def _inverse(self, y):
+        ...         return y / 2
+        >>> Double().inv(torch.tensor([4.0]))
+        tensor([2.])
     """
 
     bijective: Any = False
@@ -178,7 +196,20 @@ class _InverseTransform(Transform):
 
 
 class ComposeTransform(Transform):
-    """Transforms one after the other, the first one first; of none, the identity."""
+    """The composition of transforms, of which the first one is applied first.
+
+    Args:
+        parts: the transforms; none of them make the identity.
+        cache_size: 1 to keep the last argument and its result, which the inverse then returns exactly; or 0.
+
+    Shape:
+        - Input: that of the first part. Output: that of the last one.
+
+    Example:
+        >>> from rushlight.distributions import AffineTransform, ComposeTransform, ExpTransform
+        >>> ComposeTransform([ExpTransform(), AffineTransform(1.0, 2.0)])(torch.tensor(0.0))
+        tensor(3.)
+    """
 
     def __init__(self, parts: Sequence[Transform], cache_size: int = 0) -> None:
         if cache_size:
@@ -283,7 +314,26 @@ identity_transform: ComposeTransform = ComposeTransform([])
 
 
 class IndependentTransform(Transform):
-    """A transform whose events have `reinterpreted_batch_ndims` dimensions more, over which the determinants multiply."""
+    """A transform whose events have more dimensions, over which the determinants multiply.
+
+    Args:
+        base_transform: the transform.
+        reinterpreted_batch_ndims: number of dimensions that are added to an event.
+        cache_size: 1 to keep the last argument and its result, which the inverse then returns exactly; or 0.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Raises:
+        ValueError: a tensor has too few dimensions (when it is transformed).
+
+    Example:
+        >>> from rushlight.distributions import ExpTransform, IndependentTransform
+        >>> transform = IndependentTransform(ExpTransform(), 1)
+        >>> x = torch.ones(2, 3)
+        >>> transform.log_abs_det_jacobian(x, transform(x))
+        tensor([3., 3.])
+    """
 
     def __init__(
         self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0
@@ -342,10 +392,24 @@ def _needs_dimensions(transform: Transform, value: Tensor, dims: int) -> None:
 
 
 class ReshapeTransform(Transform):
-    """Events of `in_shape` as events of `out_shape`.
+    """The transform of events to another shape.
+
+    Args:
+        in_shape: shape of the events.
+        out_shape: their new shape.
+        cache_size: 1 to keep the last argument and its result, which the inverse then returns exactly; or 0.
+
+    Shape:
+        - Input: (*, *in_shape). Output: (*, *out_shape).
 
     Raises:
         ValueError: the shapes have different numbers of elements.
+
+    Example:
+        >>> from rushlight.distributions import ReshapeTransform
+        >>> ReshapeTransform((4,), (2, 2))(torch.arange(4.0))
+        tensor([[0., 1.],
+                [2., 3.]])
     """
 
     in_shape: Size

@@ -28,7 +28,19 @@ class _Plain(Transform):
 
 
 class ExpTransform(_Plain):
-    """y = exp(x)."""
+    """The transform ``y = exp(x)``.
+
+    Args:
+        cache_size: 1 to keep the last argument and its result, which the inverse then returns exactly; or 0.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Example:
+        >>> from rushlight.distributions import ExpTransform
+        >>> ExpTransform()(torch.tensor([0.0, 1.0]))
+        tensor([1.0000, 2.7183])
+    """
 
     domain = constraints.real
     codomain = constraints.positive
@@ -46,7 +58,20 @@ class ExpTransform(_Plain):
 
 
 class PowerTransform(Transform):
-    """y = x^exponent, of positive numbers."""
+    """The transform ``y = x^exponent`` of positive numbers.
+
+    Args:
+        exponent: the exponent, a number or a tensor.
+        cache_size: 1 to keep the last argument and its result, which the inverse then returns exactly; or 0.
+
+    Shape:
+        - Input: (*). Output: (*), broadcast with the exponent.
+
+    Example:
+        >>> from rushlight.distributions import PowerTransform
+        >>> PowerTransform(2.0)(torch.tensor([1.0, 3.0]))
+        tensor([1., 9.])
+    """
 
     domain = constraints.positive
     codomain = constraints.positive
@@ -84,7 +109,19 @@ class PowerTransform(Transform):
 
 
 class SigmoidTransform(_Plain):
-    """y = 1 / (1 + exp(-x)), kept one rounding error away from 0 and 1."""
+    """The transform ``y = 1 / (1 + exp(-x))``, limited to one rounding error above 0 and below 1.
+
+    Args:
+        cache_size: 1 to keep the last argument and its result, which the inverse then returns exactly; or 0.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Example:
+        >>> from rushlight.distributions import SigmoidTransform
+        >>> SigmoidTransform().inv(torch.tensor([0.5, 0.9]))
+        tensor([0.0000, 2.1972])
+    """
 
     domain = constraints.real
     codomain = constraints.unit_interval
@@ -105,7 +142,19 @@ class SigmoidTransform(_Plain):
 
 
 class SoftplusTransform(_Plain):
-    """y = log(1 + exp(x))."""
+    """The transform ``y = log(1 + exp(x))``.
+
+    Args:
+        cache_size: 1 to keep the last argument and its result, which the inverse then returns exactly; or 0.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Example:
+        >>> from rushlight.distributions import SoftplusTransform
+        >>> SoftplusTransform()(torch.tensor([0.0, 1.0]))
+        tensor([0.6931, 1.3133])
+    """
 
     domain = constraints.real
     codomain = constraints.positive
@@ -123,7 +172,19 @@ class SoftplusTransform(_Plain):
 
 
 class TanhTransform(_Plain):
-    """y = tanh(x)."""
+    """The transform ``y = tanh(x)``.
+
+    Args:
+        cache_size: 1 to keep the last argument and its result, which the inverse then returns exactly; or 0.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Example:
+        >>> from rushlight.distributions import TanhTransform
+        >>> TanhTransform()(torch.tensor([0.0, 1.0]))
+        tensor([0.0000, 0.7616])
+    """
 
     domain = constraints.real
     codomain: Any = constraints.interval(-1.0, 1.0)
@@ -142,7 +203,19 @@ class TanhTransform(_Plain):
 
 
 class AbsTransform(_Plain):
-    """y = |x|, whose inverse is the positive one."""
+    """The transform ``y = |x|``, which is not invertible; the inverse returns the positive number.
+
+    Args:
+        cache_size: 1 to keep the last argument and its result, which the inverse then returns exactly; or 0.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Example:
+        >>> from rushlight.distributions import AbsTransform
+        >>> AbsTransform()(torch.tensor([-2.0, 1.0]))
+        tensor([2., 1.])
+    """
 
     domain = constraints.real
     codomain = constraints.positive
@@ -155,7 +228,22 @@ class AbsTransform(_Plain):
 
 
 class AffineTransform(Transform):
-    """y = loc + scale · x, of events of `event_dim` dimensions."""
+    """The transform ``y = loc + scale · x``.
+
+    Args:
+        loc: the shift.
+        scale: the factor.
+        event_dim: number of dimensions of an event, over which the determinants multiply.
+        cache_size: 1 to keep the last argument and its result, which the inverse then returns exactly; or 0.
+
+    Shape:
+        - Input: (*). Output: (*), broadcast with `loc` and `scale`.
+
+    Example:
+        >>> from rushlight.distributions import AffineTransform
+        >>> AffineTransform(1.0, 2.0)(torch.tensor([0.0, 3.0]))
+        tensor([1., 7.])
+    """
 
     loc: Any
     scale: Any
@@ -221,7 +309,20 @@ class AffineTransform(Transform):
 
 
 class CumulativeDistributionTransform(Transform):
-    """y = the probability of at most x, of a distribution of numbers."""
+    """The transform ``y = F(x)`` by the cumulative distribution function of a distribution.
+
+    Args:
+        distribution: the distribution.
+        cache_size: 1 to keep the last argument and its result, which the inverse then returns exactly; or 0.
+
+    Shape:
+        - Input and output: (*), any shape.
+
+    Example:
+        >>> from rushlight.distributions import CumulativeDistributionTransform, Normal
+        >>> CumulativeDistributionTransform(Normal(0.0, 1.0))(torch.tensor([0.0, 1.0]))
+        tensor([0.5000, 0.8413])
+    """
 
     bijective = True
     codomain = constraints.unit_interval

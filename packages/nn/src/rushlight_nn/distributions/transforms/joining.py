@@ -53,10 +53,26 @@ def _transforms(name: str, tseq: Sequence[Transform], cache_size: int) -> list[T
 
 
 class CatTransform(_Joined):
-    """Transforms of parts that are `lengths` long along `dim`, joined there.
+    """Transforms of parts along a dimension, whose results are concatenated.
+
+    Args:
+        tseq: the transforms.
+        dim: the dimension.
+        lengths: lengths of the parts, 1 by default.
+        cache_size: 1 to keep the last argument and its result, which the inverse then returns exactly; or 0.
+
+    Shape:
+        - Input and output: (*, sum of the lengths, *).
 
     Raises:
-        ValueError: there are not as many lengths as transforms.
+        ValueError: the numbers of lengths and transforms differ, or a tensor has another size.
+
+    Example:
+        >>> from rushlight.distributions import CatTransform, ExpTransform
+        >>> from rushlight.distributions.transforms import identity_transform
+        >>> transform = CatTransform([ExpTransform(), identity_transform], lengths=[1, 2])
+        >>> transform(torch.zeros(3))
+        tensor([1., 0., 0.])
     """
 
     def __init__(
@@ -118,7 +134,26 @@ class CatTransform(_Joined):
 
 
 class StackTransform(_Joined):
-    """Transforms of slices along `dim`, stacked there."""
+    """Transforms of slices along a dimension, whose results are stacked.
+
+    Args:
+        tseq: the transforms.
+        dim: the dimension.
+        cache_size: 1 to keep the last argument and its result, which the inverse then returns exactly; or 0.
+
+    Shape:
+        - Input and output: (*, number of transforms, *).
+
+    Raises:
+        ValueError: a tensor has another size (when it is transformed).
+
+    Example:
+        >>> from rushlight.distributions import ExpTransform, StackTransform
+        >>> from rushlight.distributions.transforms import identity_transform
+        >>> StackTransform([ExpTransform(), identity_transform])(torch.zeros(2, 3))
+        tensor([[1., 1., 1.],
+                [0., 0., 0.]])
+    """
 
     def __init__(self, tseq: Sequence[Transform], dim: int = 0, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)

@@ -19,7 +19,20 @@ if TYPE_CHECKING:
 
 
 class LowerCholeskyTransform(_Plain):
-    """The lower triangle of a matrix, with the exponential of its diagonal. What is above the diagonal does not matter."""
+    """The transform to lower triangular matrices with a positive diagonal, the exponential of the input's.
+
+    Args:
+        cache_size: 1 to keep the last argument and its result, which the inverse then returns exactly; or 0.
+
+    Shape:
+        - Input and output: (*, n, n); the input's upper triangle is ignored.
+
+    Example:
+        >>> from rushlight.distributions import LowerCholeskyTransform
+        >>> LowerCholeskyTransform()(torch.tensor([[0.0, 9.0], [2.0, 1.0]]))
+        tensor([[1.0000, 0.0000],
+                [2.0000, 2.7183]])
+    """
 
     domain: Any = constraints.independent(constraints.real, 2)
     codomain = constraints.lower_cholesky
@@ -32,7 +45,20 @@ class LowerCholeskyTransform(_Plain):
 
 
 class PositiveDefiniteTransform(_Plain):
-    """L Lᵀ of such a triangle L."""
+    """The transform to positive definite matrices, L Lᵀ with L from :class:`LowerCholeskyTransform`.
+
+    Args:
+        cache_size: 1 to keep the last argument and its result, which the inverse then returns exactly; or 0.
+
+    Shape:
+        - Input and output: (*, n, n).
+
+    Example:
+        >>> from rushlight.distributions import PositiveDefiniteTransform
+        >>> PositiveDefiniteTransform()(torch.tensor([[0.0, 0.0], [2.0, 0.0]]))
+        tensor([[1., 2.],
+                [2., 5.]])
+    """
 
     domain: Any = constraints.independent(constraints.real, 2)
     codomain = constraints.positive_definite
@@ -46,11 +72,24 @@ class PositiveDefiniteTransform(_Plain):
 
 
 class CorrCholeskyTransform(_Plain):
-    """D (D - 1) / 2 numbers as the D × D triangular factor of a matrix of correlations.
+    """The transform of vectors to Cholesky factors of correlation matrices.
 
-    tanh of the numbers are partial correlations, row by row; each takes its share of what the ones before it in its row have
-    left of the row's unit length (D. Lewandowski, D. Kurowicka, H. Joe, "Generating random correlation matrices based on
-    vines and extended onion method", 2009).
+    The hyperbolic tangents of the numbers are partial correlations, row by row (Lewandowski, Kurowicka and Joe 2009).
+
+    Args:
+        cache_size: 1 to keep the last argument and its result, which the inverse then returns exactly; or 0.
+
+    Shape:
+        - Input: (*, n · (n - 1) / 2). Output: (*, n, n).
+
+    Raises:
+        ValueError: vectors have another length, or matrices are not square (when shapes are asked for).
+
+    Example:
+        >>> from rushlight.distributions import CorrCholeskyTransform
+        >>> factor = CorrCholeskyTransform()(torch.tensor([1.0, 0.5, -0.5]))
+        >>> (factor @ factor.T).diagonal()
+        tensor([1., 1., 1.])
     """
 
     domain = constraints.real_vector

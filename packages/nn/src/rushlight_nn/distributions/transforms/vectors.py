@@ -17,7 +17,19 @@ if TYPE_CHECKING:
 
 
 class SoftmaxTransform(_Plain):
-    """y = exp(x) over its sum. Not invertible: the inverse gives one of the x, the logarithm."""
+    """The transform ``y = exp(x) / sum(exp(x))``, which is not invertible; the inverse returns log(y).
+
+    Args:
+        cache_size: 1 to keep the last argument and its result, which the inverse then returns exactly; or 0.
+
+    Shape:
+        - Input and output: (*, K).
+
+    Example:
+        >>> from rushlight.distributions import SoftmaxTransform
+        >>> SoftmaxTransform()(torch.tensor([0.0, 0.0]))
+        tensor([0.5000, 0.5000])
+    """
 
     domain = constraints.real_vector
     codomain = constraints.simplex
@@ -35,9 +47,20 @@ class SoftmaxTransform(_Plain):
 
 
 class StickBreakingTransform(_Plain):
-    """K numbers as K + 1 that sum to 1: each breaks off a share of what the ones before have left.
+    """The transform of K numbers to K + 1 numbers that sum to 1, by stick-breaking.
 
-    The shares are equal where all numbers are 0.
+    Each number determines the share of what the numbers before it have left; zeros give equal shares.
+
+    Args:
+        cache_size: 1 to keep the last argument and its result, which the inverse then returns exactly; or 0.
+
+    Shape:
+        - Input: (*, K). Output: (*, K + 1).
+
+    Example:
+        >>> from rushlight.distributions import StickBreakingTransform
+        >>> StickBreakingTransform()(torch.zeros(3))
+        tensor([0.2500, 0.2500, 0.2500, 0.2500])
     """
 
     domain = constraints.real_vector
