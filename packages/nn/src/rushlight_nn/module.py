@@ -68,6 +68,10 @@ class Module(Traversal, Hooks, State):
 
     An exception that leaves `forward` gets a note with the path of the module it came from.
 
+    Raises:
+        NotImplementedError: the subclass does not define `forward` (when the module is called).
+        AttributeError: a parameter or module is assigned before `super().__init__()` was called.
+
     Example:
         >>> class Net(nn.Module):
         ...     def __init__(self):

@@ -33,6 +33,9 @@ class Adagrad(EachParameter):
         foreach, fused: accepted; parameters are updated one after the other.
         differentiable: not supported.
 
+    Shape:
+        - Parameters: (*), any shape; the tensors of their state have the same shape.
+
     Raises:
         ValueError: a setting is out of range.
         RuntimeError: a gradient is sparse and there is weight decay (in a step).

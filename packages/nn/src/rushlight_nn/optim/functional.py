@@ -87,7 +87,34 @@ def adam(
     eps: float,
     maximize: bool,
 ) -> None:
-    """Take a step of :class:`Adam`."""
+    """Take a step of :class:`Adam` in place, with the state given as lists.
+
+    Args:
+        params: the parameters.
+        grads: their gradients.
+        exp_avgs: running means of the gradients.
+        exp_avg_sqs: running means of their squares.
+        max_exp_avg_sqs: largest running means of squares; empty without `amsgrad`.
+        state_steps: the number of steps of each parameter, float32; advanced by one.
+        Settings are those of the class; `foreach`, `fused` and `has_complex` have no effect.
+
+    Shape:
+        - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
+
+    Raises:
+        RuntimeError: a gradient is sparse.
+        NotImplementedError: an argument is given that is not supported.
+
+    Example:
+        >>> from rushlight_nn.optim.functional import adam
+        >>> params, grads = [torch.tensor([1.0])], [torch.tensor([2.0])]
+        >>> adam(
+        ...     params, grads, [torch.zeros(1)], [torch.zeros(1)], [], [torch.tensor(0.0)],
+        ...     amsgrad=False, beta1=0.9, beta2=0.999, lr=0.1, weight_decay=0.0, eps=1e-8, maximize=False,
+        ... )
+        >>> params
+        [tensor([0.9000])]
+    """
     refuse(
         "adam",
         differentiable=differentiable,
@@ -133,7 +160,34 @@ def adamw(
     eps: float,
     maximize: bool,
 ) -> None:
-    """Take a step of :class:`AdamW`."""
+    """Take a step of :class:`AdamW` in place, with the state given as lists.
+
+    Args:
+        params: the parameters.
+        grads: their gradients.
+        exp_avgs: running means of the gradients.
+        exp_avg_sqs: running means of their squares.
+        max_exp_avg_sqs: largest running means of squares; empty without `amsgrad`.
+        state_steps: the number of steps of each parameter, float32; advanced by one.
+        Settings are those of the class; `foreach`, `fused` and `has_complex` have no effect.
+
+    Shape:
+        - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
+
+    Raises:
+        RuntimeError: a gradient is sparse.
+        NotImplementedError: an argument is given that is not supported.
+
+    Example:
+        >>> from rushlight_nn.optim.functional import adamw
+        >>> params, grads = [torch.tensor([1.0])], [torch.tensor([2.0])]
+        >>> adamw(
+        ...     params, grads, [torch.zeros(1)], [torch.zeros(1)], [], [torch.tensor(0.0)],
+        ...     amsgrad=False, beta1=0.9, beta2=0.999, lr=0.1, weight_decay=0.1, eps=1e-8, maximize=False,
+        ... )
+        >>> params
+        [tensor([0.8900])]
+    """
     adam(
         params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, foreach, capturable, differentiable, fused,
         grad_scale, found_inf, has_complex, True, amsgrad=amsgrad, beta1=beta1, beta2=beta2, lr=lr,
@@ -158,7 +212,30 @@ def sgd(
     nesterov: bool,
     maximize: bool,
 ) -> None:
-    """Take a step of :class:`SGD`. A buffer that is None is made, and replaces the None in `momentum_buffer_list`."""
+    """Take a step of :class:`SGD` in place, with the state given as lists.
+
+    Args:
+        params: the parameters.
+        d_p_list: their gradients.
+        momentum_buffer_list: directions with momentum; a None is replaced by a new tensor.
+        Settings are those of the class; `foreach`, `fused` and `has_sparse_grad` have no effect.
+
+    Shape:
+        - Parameters, gradients and states: (*), the same shape for each parameter.
+
+    Raises:
+        NotImplementedError: an argument is given that is not supported.
+
+    Example:
+        >>> from rushlight_nn.optim.functional import sgd
+        >>> params, grads = [torch.tensor([1.0])], [torch.tensor([2.0])]
+        >>> sgd(
+        ...     params, grads, [None],
+        ...     weight_decay=0.0, momentum=0.9, lr=0.1, dampening=0.0, nesterov=False, maximize=False,
+        ... )
+        >>> params
+        [tensor([0.8000])]
+    """
     refuse("sgd", grad_scale=grad_scale is not None, found_inf=found_inf is not None)
     group = {
         "weight_decay": weight_decay, "momentum": momentum, "lr": lr, "dampening": dampening, "nesterov": nesterov,
@@ -202,7 +279,29 @@ def sparse_adam(
     lr: float,
     maximize: bool,
 ) -> None:
-    """Take a step of :class:`SparseAdam`. The caller has advanced `state_steps`, which are plain numbers."""
+    """Take a step of :class:`SparseAdam` in place, with the state given as lists.
+
+    Args:
+        params: the parameters.
+        grads: their gradients, sparse.
+        exp_avgs: running means of the gradients.
+        exp_avg_sqs: running means of their squares.
+        state_steps: the number of steps of each parameter, ints that count this step already.
+        Settings are those of the class.
+
+    Shape:
+        - Parameters, gradients and states: (*), the same shape for each parameter.
+
+    Example:
+        >>> from rushlight_nn.optim.functional import sparse_adam
+        >>> params, grads = [torch.ones(3)], [torch.tensor([0.0, 2.0, 0.0]).to_sparse()]
+        >>> sparse_adam(
+        ...     params, grads, [torch.zeros(3)], [torch.zeros(3)], [1],
+        ...     eps=1e-8, beta1=0.9, beta2=0.999, lr=0.1, maximize=False,
+        ... )
+        >>> params
+        [tensor([1.0000, 0.9000, 1.0000])]
+    """
     group = {"betas": (beta1, beta2), "eps": eps, "lr": lr, "maximize": maximize}
     with core.no_grad():
         for i, (param, grad) in enumerate(zip(params, grads, strict=True)):
@@ -229,7 +328,32 @@ def adagrad(
     eps: float,
     maximize: bool,
 ) -> None:
-    """Take a step of :class:`Adagrad`."""
+    """Take a step of :class:`Adagrad` in place, with the state given as lists.
+
+    Args:
+        params: the parameters.
+        grads: their gradients.
+        state_sums: sums of squared gradients.
+        state_steps: the number of steps of each parameter, float32; advanced by one.
+        Settings are those of the class; `foreach`, `fused` and `has_complex` have no effect.
+
+    Shape:
+        - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
+
+    Raises:
+        RuntimeError: a gradient is sparse and there is weight decay.
+        NotImplementedError: an argument is given that is not supported.
+
+    Example:
+        >>> from rushlight_nn.optim.functional import adagrad
+        >>> params, grads = [torch.tensor([1.0])], [torch.tensor([2.0])]
+        >>> adagrad(
+        ...     params, grads, [torch.zeros(1)], [torch.tensor(0.0)],
+        ...     lr=0.1, weight_decay=0.0, lr_decay=0.0, eps=1e-10, maximize=False,
+        ... )
+        >>> params
+        [tensor([0.9000])]
+    """
     refuse(
         "adagrad",
         differentiable=differentiable,
@@ -265,7 +389,32 @@ def adadelta(
     weight_decay: float,
     maximize: bool,
 ) -> None:
-    """Take a step of :class:`Adadelta`."""
+    """Take a step of :class:`Adadelta` in place, with the state given as lists.
+
+    Args:
+        params: the parameters.
+        grads: their gradients.
+        square_avgs: running means of squared gradients.
+        acc_deltas: running means of squared steps.
+        state_steps: the number of steps of each parameter, float32; advanced by one.
+        Settings are those of the class; `foreach`, `fused` and `has_complex` have no effect.
+
+    Shape:
+        - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
+
+    Raises:
+        NotImplementedError: an argument is given that is not supported.
+
+    Example:
+        >>> from rushlight_nn.optim.functional import adadelta
+        >>> params, grads = [torch.tensor([1.0])], [torch.tensor([2.0])]
+        >>> adadelta(
+        ...     params, grads, [torch.zeros(1)], [torch.zeros(1)], [torch.tensor(0.0)],
+        ...     lr=1.0, rho=0.9, eps=1e-2, weight_decay=0.0, maximize=False,
+        ... )
+        >>> params
+        [tensor([0.6877])]
+    """
     refuse("adadelta", capturable=capturable, differentiable=differentiable)
     states = {"step": state_steps, "square_avg": square_avgs, "acc_delta": acc_deltas}
     settings = {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
@@ -290,7 +439,32 @@ def adamax(
     lr: float,
     weight_decay: float,
 ) -> None:
-    """Take a step of :class:`Adamax`."""
+    """Take a step of :class:`Adamax` in place, with the state given as lists.
+
+    Args:
+        params: the parameters.
+        grads: their gradients.
+        exp_avgs: running means of the gradients.
+        exp_infs: decaying maxima of their magnitudes.
+        state_steps: the number of steps of each parameter, float32; advanced by one.
+        Settings are those of the class; `foreach`, `fused` and `has_complex` have no effect.
+
+    Shape:
+        - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
+
+    Raises:
+        NotImplementedError: an argument is given that is not supported.
+
+    Example:
+        >>> from rushlight_nn.optim.functional import adamax
+        >>> params, grads = [torch.tensor([1.0])], [torch.tensor([2.0])]
+        >>> adamax(
+        ...     params, grads, [torch.zeros(1)], [torch.zeros(1)], [torch.tensor(0.0)],
+        ...     eps=1e-8, beta1=0.9, beta2=0.999, lr=0.1, weight_decay=0.0,
+        ... )
+        >>> params
+        [tensor([0.9000])]
+    """
     refuse("adamax", capturable=capturable, differentiable=differentiable)
     states = {"step": state_steps, "exp_avg": exp_avgs, "exp_inf": exp_infs}
     settings = {
@@ -320,7 +494,33 @@ def nadam(
     momentum_decay: float,
     eps: float,
 ) -> None:
-    """Take a step of :class:`NAdam`."""
+    """Take a step of :class:`NAdam` in place, with the state given as lists.
+
+    Args:
+        params: the parameters.
+        grads: their gradients.
+        exp_avgs: running means of the gradients.
+        exp_avg_sqs: running means of their squares.
+        mu_products: products of the momentum of all steps.
+        state_steps: the number of steps of each parameter, float32; advanced by one.
+        Settings are those of the class; `foreach`, `fused` and `has_complex` have no effect.
+
+    Shape:
+        - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
+
+    Raises:
+        NotImplementedError: an argument is given that is not supported.
+
+    Example:
+        >>> from rushlight_nn.optim.functional import nadam
+        >>> params, grads = [torch.tensor([1.0])], [torch.tensor([2.0])]
+        >>> nadam(
+        ...     params, grads, [torch.zeros(1)], [torch.zeros(1)], [torch.ones(())], [torch.tensor(0.0)],
+        ...     beta1=0.9, beta2=0.999, lr=0.1, weight_decay=0.0, momentum_decay=4e-3, eps=1e-8,
+        ... )
+        >>> params
+        [tensor([0.8944])]
+    """
     refuse("nadam", capturable=capturable, differentiable=differentiable)
     states = {"step": state_steps, "exp_avg": exp_avgs, "exp_avg_sq": exp_avg_sqs, "mu_product": mu_products}
     settings = {
@@ -349,7 +549,32 @@ def radam(
     weight_decay: float,
     eps: float,
 ) -> None:
-    """Take a step of :class:`RAdam`."""
+    """Take a step of :class:`RAdam` in place, with the state given as lists.
+
+    Args:
+        params: the parameters.
+        grads: their gradients.
+        exp_avgs: running means of the gradients.
+        exp_avg_sqs: running means of their squares.
+        state_steps: the number of steps of each parameter, float32; advanced by one.
+        Settings are those of the class; `foreach`, `fused` and `has_complex` have no effect.
+
+    Shape:
+        - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
+
+    Raises:
+        NotImplementedError: an argument is given that is not supported.
+
+    Example:
+        >>> from rushlight_nn.optim.functional import radam
+        >>> params, grads = [torch.tensor([1.0])], [torch.tensor([2.0])]
+        >>> radam(
+        ...     params, grads, [torch.zeros(1)], [torch.zeros(1)], [torch.tensor(0.0)],
+        ...     beta1=0.9, beta2=0.999, lr=0.1, weight_decay=0.0, eps=1e-8,
+        ... )
+        >>> params
+        [tensor([0.8000])]
+    """
     refuse("radam", capturable=capturable, differentiable=differentiable)
     states = {"step": state_steps, "exp_avg": exp_avgs, "exp_avg_sq": exp_avg_sqs}
     settings = {
@@ -379,7 +604,33 @@ def rmsprop(
     momentum: float,
     centered: bool,
 ) -> None:
-    """Take a step of :class:`RMSprop`. `grad_avgs` is used if `centered`, `momentum_buffer_list` with a momentum."""
+    """Take a step of :class:`RMSprop` in place, with the state given as lists.
+
+    Args:
+        params: the parameters.
+        grads: their gradients.
+        square_avgs: running means of squared gradients.
+        grad_avgs: running means of gradients, if `centered`.
+        momentum_buffer_list: directions, with momentum.
+        state_steps: the number of steps of each parameter, float32; advanced by one.
+        Settings are those of the class; `foreach`, `fused` and `has_complex` have no effect.
+
+    Shape:
+        - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
+
+    Raises:
+        NotImplementedError: an argument is given that is not supported.
+
+    Example:
+        >>> from rushlight_nn.optim.functional import rmsprop
+        >>> params, grads = [torch.tensor([1.0])], [torch.tensor([2.0])]
+        >>> rmsprop(
+        ...     params, grads, [torch.zeros(1)], [], [], [torch.tensor(0.0)],
+        ...     lr=0.01, alpha=0.99, eps=1e-8, weight_decay=0.0, momentum=0.0, centered=False,
+        ... )
+        >>> params
+        [tensor([0.9000])]
+    """
     refuse("rmsprop", capturable=capturable, differentiable=differentiable)
     states = {
         "step": state_steps, "square_avg": square_avgs, "grad_avg": grad_avgs if centered else [],
@@ -409,7 +660,32 @@ def rprop(
     etaminus: float,
     etaplus: float,
 ) -> None:
-    """Take a step of :class:`Rprop`."""
+    """Take a step of :class:`Rprop` in place, with the state given as lists.
+
+    Args:
+        params: the parameters.
+        grads: their gradients.
+        prevs: gradients of the step before.
+        step_sizes: lengths of the steps.
+        state_steps: the number of steps of each parameter, float32; advanced by one.
+        Settings are those of the class; `foreach`, `fused` and `has_complex` have no effect.
+
+    Shape:
+        - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
+
+    Raises:
+        NotImplementedError: an argument is given that is not supported.
+
+    Example:
+        >>> from rushlight_nn.optim.functional import rprop
+        >>> params, grads = [torch.tensor([1.0])], [torch.tensor([2.0])]
+        >>> rprop(
+        ...     params, grads, [torch.zeros(1)], [torch.tensor([0.1])], [torch.tensor(0.0)],
+        ...     step_size_min=1e-6, step_size_max=50, etaminus=0.5, etaplus=1.2,
+        ... )
+        >>> params
+        [tensor([0.9000])]
+    """
     refuse("rprop", capturable=capturable, differentiable=differentiable)
     states = {"step": state_steps, "prev": prevs, "step_size": step_sizes}
     settings = {
@@ -437,7 +713,33 @@ def asgd(
     alpha: float,
     weight_decay: float,
 ) -> None:
-    """Take a step of :class:`ASGD`."""
+    """Take a step of :class:`ASGD` in place, with the state given as lists.
+
+    Args:
+        params: the parameters.
+        grads: their gradients.
+        axs: averages of the parameters.
+        mus: weights of the next average.
+        etas: learning rates.
+        state_steps: the number of steps of each parameter, float32; advanced by one.
+        Settings are those of the class; `foreach`, `fused` and `has_complex` have no effect.
+
+    Shape:
+        - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
+
+    Raises:
+        NotImplementedError: an argument is given that is not supported.
+
+    Example:
+        >>> from rushlight_nn.optim.functional import asgd
+        >>> params, grads = [torch.tensor([1.0])], [torch.tensor([2.0])]
+        >>> asgd(
+        ...     params, grads, [torch.zeros(1)], [torch.ones(())], [torch.tensor(0.1)], [torch.tensor(0.0)],
+        ...     lambd=1e-4, lr=0.1, t0=1e6, alpha=0.75, weight_decay=0.0,
+        ... )
+        >>> params
+        [tensor([0.8000])]
+    """
     refuse("asgd", capturable=capturable, differentiable=differentiable)
     states = {"step": state_steps, "ax": axs, "mu": mus, "eta": etas}
     settings = {

@@ -29,6 +29,9 @@ class LBFGS(Optimizer):
         history_size: number of past steps from which the curvature is estimated.
         line_search_fn: "strong_wolfe" searches along the direction; None takes the whole step.
 
+    Shape:
+        - Parameters: (*), any shapes; the state is one vector of all their elements.
+
     Raises:
         ValueError: there is more than one parameter group, or `lr` is negative.
         RuntimeError: `line_search_fn` is another string.

@@ -82,6 +82,9 @@ class Optimizer:
         params: tensors, pairs of name and tensor, or dictionaries with an entry "params" and settings of their own.
         defaults: settings of the groups that do not give them.
 
+    Shape:
+        - Parameters: (*), any shapes.
+
     Raises:
         TypeError: `params` is a tensor or contains something else than tensors.
         ValueError: there is no parameter, one appears twice, or one was computed from other tensors.

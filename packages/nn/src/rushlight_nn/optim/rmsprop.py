@@ -30,6 +30,9 @@ class RMSprop(EachParameter):
         foreach: accepted; parameters are updated one after the other.
         capturable, differentiable: not supported.
 
+    Shape:
+        - Parameters: (*), any shape; the tensors of their state have the same shape.
+
     Raises:
         ValueError: a setting is out of range.
 

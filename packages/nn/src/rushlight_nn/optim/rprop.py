@@ -26,6 +26,9 @@ class Rprop(EachParameter):
         foreach: accepted; parameters are updated one after the other.
         capturable, differentiable: not supported.
 
+    Shape:
+        - Parameters: (*), any shape; the tensors of their state have the same shape.
+
     Raises:
         ValueError: `lr` is negative or `etas` are out of range.
 
