@@ -118,8 +118,13 @@ def _definitions(package: Path) -> Iterator[Definition]:
     for path in _sources(package, "*.py"):
         if "templates" not in path.parts:
             for node in ast.parse(path.read_text()).body:
-                if isinstance(node, Definition) and not node.name.startswith("_"):
+                if isinstance(node, Definition) and not node.name.startswith("_") and not _is_overload(node):
                     yield node
+
+
+def _is_overload(node: Definition) -> bool:
+    """Return whether `node` only gives type checkers a signature; the function itself has the docstring."""
+    return any(ast.unparse(decorator).endswith("overload") for decorator in node.decorator_list)
 
 
 def _add(counts: dict[str, Count], node: Definition) -> None:

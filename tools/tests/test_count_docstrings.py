@@ -37,6 +37,10 @@ class Layer:
         return input
 
 
+@overload
+def scale(input: Tensor, by: int) -> Tensor: ...
+@overload
+def scale(input: Tensor, by: float) -> Tensor: ...
 def scale(input: Tensor, by: float) -> Tensor:
     """Return the input times `by`."""
     if not by:

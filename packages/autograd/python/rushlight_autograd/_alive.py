@@ -17,9 +17,20 @@ _MOST_PATHS = 20
 
 
 class WhyAlive:
-    """What keeps a tensor, or its memory, alive. `references` are paths in Python, `graph` what graphs keep; both are texts.
+    """The references that keep a tensor, or its memory, alive; :func:`why_alive` makes it.
 
-    Printing it shows both.
+    Attributes:
+        references: paths in Python, as texts.
+        graph: what recorded graphs keep, as texts.
+
+    Shape:
+        - Tensors may have any shape.
+
+    Example:
+        >>> kept = [torch.zeros(3)]
+        >>> report = torch.autograd.why_alive(kept[0])
+        >>> bool(report), len(report.graph)
+        (True, 0)
     """
 
     def __init__(self, tensor: Tensor, references: list[str], graph: list[str]) -> None:
@@ -42,12 +53,24 @@ class WhyAlive:
 
 
 def why_alive(tensor: Tensor) -> WhyAlive:
-    """Says why `tensor` is still there: which variables, elements, attributes and closures lead to it, and which recorded
-    operators have saved it or its memory, or hold it as a leaf, each with the line that recorded it.
+    """Find out what keeps a tensor alive.
 
-    It looks through all objects that Python's collector knows and through the frames of all threads, so it takes a while;
-    it keeps nothing and changes nothing. The variable that the argument was read from is among the answers. What only C
-    extensions hold, and what hooks for saved tensors have packed elsewhere, is not seen.
+    The answer lists the variables, elements, attributes and closures that lead to the tensor, and the recorded
+    operators that have saved it or its memory, or hold it as a leaf, each with the line that recorded it. All objects
+    that Python's collector tracks and the frames of all threads are searched, which takes a while; nothing is kept or
+    changed. What only C extensions hold, and what hooks for saved tensors have packed elsewhere, is not found.
+
+    Args:
+        tensor: the tensor, of any shape. The variable that the argument was read from is among the answers.
+
+    Raises:
+        TypeError: `tensor` is not a tensor.
+
+    Example:
+        >>> x = torch.ones(3, requires_grad=True)
+        >>> y = x.exp()  # exp saves its result for the gradient
+        >>> len(torch.autograd.why_alive(y).graph) > 0
+        True
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"why_alive(tensor): must be a Tensor, not {type(tensor).__name__}")

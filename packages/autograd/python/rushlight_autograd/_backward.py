@@ -48,15 +48,27 @@ def backward(
     grad_variables: TensorOrTensors | None = None,
     inputs: Places | None = None,
 ) -> None:
-    """Add the gradients of `tensors` to the `grad` of the leaves they were computed from, or of `inputs` only.
+    """Add the gradients of tensors to the `grad` of the leaves from which they were computed.
 
-    `grad_tensors` has a gradient of each tensor's shape, or None for tensors of one element. With `create_graph` the
-    gradients can themselves be differentiated. The graph is freed unless `retain_graph` (default: `create_graph`).
+    Args:
+        tensors: the tensors that are differentiated. A `GradientEdge` may stand for one, and then needs its gradient.
+        grad_tensors: a gradient of each tensor's shape, or None for tensors of one element.
+        retain_graph: whether to keep the graph for another call; `create_graph` by default.
+        create_graph: whether the gradients can themselves be differentiated.
+        grad_variables: deprecated name of `grad_tensors`.
+        inputs: the tensors whose `grad` is added to; all leaves by default.
 
-    A `GradientEdge` may stand for a tensor; among `tensors` it needs its gradient. `grad_variables` is an old name of
-    `grad_tensors`.
+    Shape:
+        - Gradients: the shapes of their tensors.
 
-    Raises RuntimeError for a tensor without history, and for a graph that was freed.
+    Raises:
+        RuntimeError: a tensor has no history, the graph was freed, or `inputs` is empty.
+
+    Example:
+        >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
+        >>> torch.autograd.backward(x * x, torch.tensor([1.0, 10.0]))
+        >>> x.grad
+        tensor([ 2., 40.])
     """
     if grad_variables is not None:
         warnings.warn(
@@ -128,13 +140,34 @@ def grad(
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> tuple[Tensor | None, ...]:
-    """Return the gradients of the sum of `outputs` (weighted by `grad_outputs`) for each of `inputs`.
+    """Return the gradients of the sum of `outputs`, weighted by `grad_outputs`, with respect to `inputs`.
 
-    Nothing is accumulated into `.grad`. An input that the outputs do not depend on raises RuntimeError, unless
-    `allow_unused` (then its gradient is None) or `materialize_grads` (then it is zeros).
+    Nothing is accumulated into `.grad`.
 
-    With `is_grads_batched` the `grad_outputs` have a first dimension more, of many gradients, and so has what is returned:
-    one pass computes them all, by the rules of vmap.
+    Args:
+        outputs: the tensors that are differentiated, one or several.
+        inputs: the tensors, or `GradientEdge`s, whose gradients are returned.
+        grad_outputs: a gradient of each output's shape, or None for outputs of one element.
+        retain_graph: whether to keep the graph for another call; `create_graph` by default.
+        create_graph: whether the gradients can themselves be differentiated.
+        only_inputs: must be True.
+        allow_unused: return None for an input that the outputs do not depend on, instead of raising RuntimeError.
+        is_grads_batched: `grad_outputs` have a first dimension more, of many gradients, and so has what is returned:
+            one pass computes them all, by the rules of vmap.
+        materialize_grads: return zeros for an input that the outputs do not depend on.
+
+    Shape:
+        - `grad_outputs`: the shapes of the outputs. Gradients: the shapes of the inputs.
+
+    Raises:
+        RuntimeError: an input is not used, a tensor has no history, or the graph was freed.
+        ValueError: arguments contradict each other.
+
+    Example:
+        >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
+        >>> (gradient,) = torch.autograd.grad((x**3).sum(), x, create_graph=True)
+        >>> gradient.detach(), torch.autograd.grad(gradient.sum(), x)
+        (tensor([ 3., 12.]), (tensor([ 6., 12.]),))
     """
     if not only_inputs:
         raise ValueError(

@@ -45,7 +45,18 @@ class _Box:
 
 
 class Graph:
-    """The boxes behind some outputs, with edges from outputs towards leaves."""
+    """The nodes of the graph behind some outputs, with edges from outputs to leaves, as they are drawn.
+
+    Raises:
+        TypeError: an output is not a tensor.
+        ValueError: an output has no graph, or the graph has more than `max_nodes` nodes.
+
+    Example:
+        >>> y = torch.ones(2, requires_grad=True).exp()
+        >>> graph = Graph(y, None, show_saved=False, max_nodes=10)
+        >>> to_dot(graph).splitlines()[0]
+        'digraph {'
+    """
 
     def __init__(self, outputs: Any, params: Any, show_saved: bool, max_nodes: int) -> None:
         self.boxes: list[_Box] = []
@@ -107,6 +118,13 @@ class Graph:
 
 
 def to_dot(graph: Graph) -> str:
+    """Return the drawing of a graph in the language of Graphviz.
+
+    Example:
+        >>> y = torch.ones(2, requires_grad=True).exp()
+        >>> to_dot(Graph(y, None, show_saved=False, max_nodes=10)).startswith("digraph")
+        True
+    """
     lines = ["digraph {", '  node [shape=box, style=filled, fontname="monospace"]']
     for i, box in enumerate(graph.boxes):
         label = "\\n".join(line.replace("\\", "\\\\").replace('"', '\\"') for line in box.lines)
@@ -135,6 +153,13 @@ def _shape(tensor: Tensor) -> str:
 
 
 def to_svg(graph: Graph) -> str:
+    """Return the drawing of a graph as the text of an SVG image.
+
+    Example:
+        >>> y = torch.ones(2, requires_grad=True).exp()
+        >>> to_svg(Graph(y, None, show_saved=False, max_nodes=10)).startswith("<svg")
+        True
+    """
     boxes, edges = list(graph.boxes), list(graph.edges)
     _set_layers(boxes, edges)
     chains = _with_bends(boxes, edges)

@@ -20,7 +20,23 @@ __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 
 
 class GradcheckError(RuntimeError):
-    """Raised when a derivative differs from the finite differences of the function."""
+    """The error of a derivative that differs from finite differences of the function.
+
+    Example:
+        >>> class Wrong(torch.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(ctx, x):
+        ...         return x * 2
+        ...
+        ...     @staticmethod
+        ...     def backward(ctx, grad):
+        ...         return grad * 3
+        >>> x = torch.ones(2, dtype=torch.float64, requires_grad=True)
+        >>> torch.autograd.gradcheck(Wrong.apply, (x,))
+        Traceback (most recent call last):
+            ...
+        rushlight_autograd._gradcheck.GradcheckError: ...
+    """
 
 
 def gradcheck(
@@ -41,17 +57,38 @@ def gradcheck(
     fast_mode: bool = False,
     masked: bool | None = None,
 ) -> bool:
-    """Compare the gradients of `func` at `inputs` (float64 or complex128 tensors with requires_grad) with central
-    differences.
+    """Compare the gradients of a function with central differences.
 
-    `func` gives a tensor or several; those of integers and bools are passed over. With `check_batched_grad` and
-    `check_batched_forward_grad`, two gradients or tangents that are computed at once, by the rules of vmap, must be the
-    two that come one after the other. Besides, the gradient is taken twice and may differ by `nondet_tol`. Gradients of one
-    output are always taken with the others undefined, so `check_undefined_grad` is no work of its own here; nor is
-    `check_grad_dtypes`, for gradients have the dtype of their tensors. Sparse inputs need `masked=True`: their values are
-    varied, and no elements at other places.
+    The gradient is taken twice, with the gradients of the other outputs undefined, and has the dtype of its tensor in
+    any case, so that `check_undefined_grad` and `check_grad_dtypes` add no work here.
 
-    Raises GradcheckError, or returns False where `raise_exception` is off.
+    Args:
+        func: a function of tensors that returns a tensor or several; integer and bool outputs are ignored.
+        inputs: the tensors, float64 or complex128, some of which require grad.
+        eps: the difference of the arguments.
+        atol: absolute tolerance.
+        rtol: relative tolerance.
+        raise_exception: raise GradcheckError for a wrong derivative; otherwise return False.
+        nondet_tol: by how much two evaluations of a gradient may differ.
+        check_undefined_grad, check_grad_dtypes: see above.
+        check_batched_grad: also compare two gradients that are computed at once, by the rules of vmap.
+        check_batched_forward_grad: the same for two tangents.
+        check_forward_ad: also check forward mode.
+        check_backward_ad: check reverse mode.
+        fast_mode: compare one random combination of the elements instead of all.
+        masked: take sparse inputs, whose values are varied, and no elements at other positions.
+
+    Shape:
+        - Inputs and outputs may have any shape.
+
+    Raises:
+        GradcheckError: a derivative is wrong.
+        ValueError: no input requires grad, an input has another dtype, or the options contradict each other.
+
+    Example:
+        >>> x = torch.tensor([0.1, 0.5], dtype=torch.float64, requires_grad=True)
+        >>> torch.autograd.gradcheck(torch.sin, (x,))
+        True
     """
     for batched, mode, plain in (
         ("check_batched_grad", "check_backward_ad", check_batched_grad and not check_backward_ad),
@@ -116,9 +153,28 @@ def gradgradcheck(
     fast_mode: bool = False,
     masked: bool = False,
 ) -> bool:
-    """gradcheck of the gradients of `func`: second derivatives, also for the incoming gradients.
+    """Compare second derivatives of a function with central differences of the gradients.
 
-    `check_grad_dtypes` requires that a gradient has its input's dtype, which is always looked at.
+    Args:
+        func: a function of tensors that returns a tensor or several.
+        inputs: the tensors, float64 or complex128, some of which require grad.
+        grad_outputs: the gradients of the outputs; random ones by default.
+        gen_non_contig_grad_outputs: whether the random ones are not contiguous.
+        check_fwd_over_rev: check forward mode over reverse mode.
+        check_rev_over_rev: check reverse mode over reverse mode.
+        eps, atol, rtol, raise_exception, nondet_tol, check_undefined_grad, check_grad_dtypes, check_batched_grad,
+        fast_mode, masked: as of :func:`gradcheck`.
+
+    Shape:
+        - `grad_outputs`: the shapes of the outputs.
+
+    Raises:
+        GradcheckError: a derivative is wrong.
+
+    Example:
+        >>> x = torch.tensor([0.1, 0.5], dtype=torch.float64, requires_grad=True)
+        >>> torch.autograd.gradgradcheck(torch.sin, (x,))
+        True
     """
     func, args = _of_plain("gradgradcheck", func, inputs, masked)
     which = _checked(args)

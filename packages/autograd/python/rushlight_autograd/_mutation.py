@@ -73,7 +73,21 @@ def _memory(tensor: Tensor) -> int:
 
 @contextmanager
 def allow_mutation_on_saved_tensors() -> Iterator[SavedBook]:
-    """See graph.allow_mutation_on_saved_tensors."""
+    """See :func:`rushlight_autograd.graph.allow_mutation_on_saved_tensors`.
+
+    Raises:
+        RuntimeError: blocks are nested.
+
+    Example:
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> with allow_mutation_on_saved_tensors():
+        ...     y = x.exp()
+        ...     z = y.sum()
+        ...     _ = y.detach().zero_()
+        ...     z.backward()
+        >>> x.grad
+        tensor([2.7183, 2.7183])
+    """
     global _attached
     if getattr(_active, "book", None) is not None:
         raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")

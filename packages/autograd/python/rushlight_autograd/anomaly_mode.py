@@ -10,10 +10,22 @@ __all__ = ["detect_anomaly", "set_detect_anomaly"]
 
 
 class set_detect_anomaly:  # noqa: N801
-    """Switches anomaly mode on or off, at once; as a context manager, until its end.
+    """Switch anomaly mode on or off; as a context manager, until the end of the block.
 
-    While it is on, every recorded operator remembers the calls that led to it, which makes recording slow, and an error in
-    the backward pass shows them. With `check_nan` a gradient that contains NaN is such an error, of type RuntimeError.
+    While it is on, every recorded operator keeps the calls that led to it, which makes recording slow, and an error
+    in the backward pass shows them.
+
+    Args:
+        mode: whether the mode is on.
+        check_nan: raise RuntimeError for a gradient that contains NaN.
+
+    Example:
+        >>> with torch.autograd.set_detect_anomaly(True):
+        ...     x = torch.zeros(1, requires_grad=True)
+        ...     (x / x).backward()
+        Traceback (most recent call last):
+            ...
+        RuntimeError: ...
     """
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
@@ -30,7 +42,18 @@ class set_detect_anomaly:  # noqa: N801
 
 
 class detect_anomaly:  # noqa: N801
-    """Anomaly mode inside of a `with` block: see `set_detect_anomaly`."""
+    """A context manager within which anomaly mode is on; see :class:`set_detect_anomaly`.
+
+    Args:
+        check_nan: raise RuntimeError for a gradient that contains NaN.
+
+    Example:
+        >>> with torch.autograd.detect_anomaly(check_nan=False):
+        ...     x = torch.zeros(1, requires_grad=True)
+        ...     (x / x).backward()
+        >>> x.grad
+        tensor([nan])
+    """
 
     def __init__(self, check_nan: bool = True) -> None:
         self._check_nan = check_nan

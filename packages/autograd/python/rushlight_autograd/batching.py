@@ -42,19 +42,29 @@ def vmap(
 
     Args:
         func: takes tensors, or nested containers of them, and whatever else; returns tensors or containers of them.
-        in_dims: along which dimension of the arguments the examples lie; None for an argument that is the same for all. A
-            number counts for all positional arguments that are tensors; a tuple says it for each, and containers inside of
-            it for parts of an argument. Keyword arguments have their examples along dimension 0.
-        out_dims: along which dimension of the results the examples are put; a number, or a container like the result. None
-            for what is the same for all, which need not be a tensor.
-        randomness: what random operators do. "error": they raise; "different": each example draws for itself; "same": all
-            get the same numbers.
-        chunk_size: how many examples are computed at a time; None: all. Less memory, same results (but for random ones).
+        in_dims: along which dimension of the arguments the examples lie; None for an argument that is the same for
+            all. A number counts for all positional arguments that are tensors; a tuple says it for each, and
+            containers inside of it for parts of an argument. Keyword arguments have their examples along dimension 0.
+        out_dims: along which dimension of the results the examples are put; a number, or a container like the result.
+            None for what is the same for all, which need not be a tensor.
+        randomness: what random operators do. "error": they raise; "different": each example draws for itself; "same":
+            all get the same numbers.
+        chunk_size: how many examples are computed at a time; None: all. Less memory, same results (but for random
+            ones).
 
     Raises:
-        ValueError, IndexError: in_dims or out_dims do not fit, examples differ in number, there is nothing to batch, or
-            the function returns something that is no tensor.
+        ValueError, IndexError: in_dims or out_dims do not fit, examples differ in number, there is nothing to batch,
+            or the function returns something that is no tensor.
         RuntimeError: inside, for what has no meaning for many examples at once, with what to do instead.
+
+    Example:
+        >>> x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> torch.vmap(torch.dot)(x, x)
+        tensor([ 5., 25.])
+        >>> per_sample = torch.vmap(torch.func.grad(lambda w, x: (w * x).sum() ** 2), in_dims=(None, 0))
+        >>> per_sample(torch.ones(2), x)
+        tensor([[ 6., 12.],
+                [42., 56.]])
     """
     if randomness not in RANDOMNESS:
         raise RuntimeError(f"vmap(randomness): must be 'error', 'different' or 'same', got {randomness!r}")
@@ -92,6 +102,14 @@ def warn_of_slow_path(mode: bool) -> bool:
     """Set whether vmap warns of operators that are computed example by example, and return the former setting.
 
     It warns once for each operator.
+
+    Args:
+        mode: whether to warn.
+
+    Example:
+        >>> before = warn_of_slow_path(False)
+        >>> warn_of_slow_path(before)
+        False
     """
     global _warns
     before, _warns = _warns, mode
@@ -99,13 +117,38 @@ def warn_of_slow_path(mode: bool) -> bool:
 
 
 def slow_path_taken(forget: bool = False) -> list[str]:
-    """Return the operators that vmap has computed example by example so far. With `forget`, clear the list."""
+    """Return the operators that vmap has computed example by example so far.
+
+    Args:
+        forget: whether to clear the list.
+
+    Example:
+        >>> _ = slow_path_taken(forget=True)
+        >>> _ = torch.vmap(torch.sin)(torch.ones(3))
+        >>> slow_path_taken()
+        []
+    """
     return _slow_path_taken(forget)
 
 
 def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
-    """What is behind a batched tensor, to look at while a program is debugged: the examples of the innermost level along
-    dimension 0, or, with `recurse`, those of all levels along the first dimensions. Any other tensor is returned.
+    """Return what is behind a batched tensor, for debugging; any other tensor is returned itself.
+
+    Args:
+        tensor: the tensor.
+        recurse: return the examples of all levels along the first dimensions, instead of those of the innermost level
+            along dimension 0.
+
+    Shape:
+        - Input: (*), the shape of one example.
+        - Output: (number of examples, *).
+
+    Example:
+        >>> def show(x):
+        ...     print(debug_unwrap(x).shape)
+        ...     return x
+        >>> _ = torch.vmap(show)(torch.ones(3, 2))
+        torch.Size([3, 2])
     """
     while tensor._is_batched():
         tensor = _peel(tensor)[0]

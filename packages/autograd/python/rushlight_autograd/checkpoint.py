@@ -32,7 +32,18 @@ Contexts = Callable[[], tuple[AbstractContextManager[Any], AbstractContextManage
 
 
 class CheckpointError(RuntimeError):
-    """A function that did not compute again what it computed first."""
+    """The error of a checkpointed function that does not compute the same again.
+
+    Example:
+        >>> sizes = iter([2, 3])
+        >>> x = torch.ones(3, requires_grad=True)
+        >>> def changing(x):
+        ...     return (x[: next(sizes)].exp()).sum()
+        >>> torch.utils.checkpoint.checkpoint(changing, x, use_reentrant=False).backward()
+        Traceback (most recent call last):
+            ...
+        rushlight_autograd.checkpoint.CheckpointError: ...
+    """
 
 
 def noop_context_fn() -> tuple[AbstractContextManager[Any], AbstractContextManager[Any]]:
@@ -51,16 +62,37 @@ def checkpoint(
     preserve_rng_state: bool = True,
     **kwargs: Any,
 ) -> Any:
-    """function(*args, **kwargs), whose saved tensors are computed again when the backward pass needs them.
+    """Return ``function(*args, **kwargs)``, without keeping the tensors that its gradients need.
 
-    The random generator is set for that to the state it had, unless `preserve_rng_state` is off. The function must compute
-    the same both times: other shapes or dtypes raise CheckpointError, unless `determinism_check` is "none".
+    The backward pass runs the function again. The method trades time for memory (Chen et al. 2016). The function must
+    compute the same both times.
 
-    With `early_stop` it ends once it has computed the last tensor that is needed; `set_checkpoint_early_stop` overrules it.
-    `debug` changes nothing: errors say which tensor differs in any case.
+    Args:
+        function: the function.
+        args, kwargs: its arguments.
+        use_reentrant: run a backward pass inside of the backward pass instead. Then arguments in containers and
+            keywords get no gradient, `autograd.grad` does not work, and one tensor among `args` must require grad.
+            False by default.
+        context_fn: a function that returns two context managers, for the first and the second computation.
+        determinism_check: "default" raises CheckpointError for other shapes or dtypes the second time; "none" does
+            not.
+        debug: has no effect: errors name the tensor that differs in any case.
+        early_stop: end the second computation once the last needed tensor is there.
+        preserve_rng_state: set the random generator to its earlier state for the second computation.
 
-    `use_reentrant` (default False) runs a backward pass inside of the backward pass instead: then arguments in containers
-    and keywords get no gradient, `autograd.grad` does not work, and one tensor among `args` must require grad.
+    Shape:
+        - Tensors may have any shape.
+
+    Raises:
+        ValueError: an argument is not valid, or does not go with `use_reentrant`.
+        CheckpointError: the function does not compute the same again (in the backward pass).
+
+    Example:
+        >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
+        >>> y = torch.utils.checkpoint.checkpoint(lambda x: x.sin().exp(), x, use_reentrant=False)
+        >>> y.sum().backward()
+        >>> x.grad
+        tensor([ 1.2534, -1.0331])
     """
     if determinism_check not in ("default", "none"):
         raise ValueError(
@@ -82,7 +114,16 @@ _early_stop: bool | None = None  # None: as each call says
 
 @contextmanager
 def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
-    """Inside, `checkpoint` takes this for its `early_stop`."""
+    """Return a context manager within which `checkpoint` uses this value for `early_stop`.
+
+    Args:
+        enable: the value.
+
+    Example:
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> with torch.utils.checkpoint.set_checkpoint_early_stop(False):
+        ...     torch.utils.checkpoint.checkpoint(torch.exp, x, use_reentrant=False).sum().backward()
+    """
     global _early_stop
     former, _early_stop = _early_stop, bool(enable)
     try:
@@ -93,12 +134,27 @@ def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
 
 @contextmanager
 def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
-    """Accepted for compatibility: errors say which tensor differs in any case."""
+    """Return a context manager that has no effect: errors name the tensor that differs in any case.
+
+    Args:
+        enabled: accepted for compatibility.
+
+    Example:
+        >>> with torch.utils.checkpoint.set_checkpoint_debug_enabled(True):
+        ...     pass
+    """
     yield
 
 
 class DefaultDeviceType:
-    """Which devices' random numbers `checkpoint` repeats where no tensor says: those of all, which are one stream."""
+    """The type of device whose random numbers `checkpoint` repeats where no tensor names one.
+
+    There is one stream for all devices, so that the setting has no effect on the numbers.
+
+    Example:
+        >>> DefaultDeviceType.get_device_type()
+        'cuda'
+    """
 
     _type = "cuda"
 
@@ -114,8 +170,20 @@ class DefaultDeviceType:
 
 
 def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
-    """The devices other than the CPU that tensors among the arguments are on, and the states of their random numbers; there
-    is one stream for all."""
+    """Return the devices of the tensors among the arguments, other than the CPU, and the states of their random numbers.
+
+    There is one stream for all devices.
+
+    Args:
+        args: tensors and other objects.
+
+    Shape:
+        - Tensors may have any shape.
+
+    Example:
+        >>> get_device_states(torch.ones(2), "text")  # nothing is on another device
+        ([], [])
+    """
     devices = sorted(
         {x.get_device() for x in args if isinstance(x, Tensor) and x.device.type not in ("cpu", "meta")}
     )
@@ -125,7 +193,20 @@ def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
 def set_device_states(
     devices: Sequence[Any], states: Sequence[Tensor], *, device_type: str | None = None
 ) -> None:
-    """Continues the random numbers of devices from states; there is one stream for all, which takes the last of them."""
+    """Set the random numbers of devices to states. There is one stream for all devices, which takes the last of them.
+
+    Args:
+        devices: the devices.
+        states: a state for each device.
+        device_type: type of the devices.
+
+    Shape:
+        - States: (*), as `get_rng_state` returns them.
+
+    Example:
+        >>> devices, states = get_device_states(torch.ones(2))
+        >>> set_device_states(devices, states)
+    """
     if (device_type or DefaultDeviceType.get_device_type()) != "meta":
         for _, state in zip(devices, states, strict=False):
             core.set_rng_state(state)
@@ -134,9 +215,26 @@ def set_device_states(
 def checkpoint_sequential(
     functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
 ) -> Any:
-    """Return the modules or functions one after the other, all but the last of `segments` equal parts checkpointed.
+    """Return the result of modules or functions one after the other, all but the last part of them checkpointed.
 
-    `functions` is a Sequential or a sequence of callables; `kwargs` go to `checkpoint`.
+    Args:
+        functions: a Sequential or a sequence of callables.
+        segments: number of equal parts.
+        input: the argument of the first one.
+        use_reentrant, kwargs: as of :func:`checkpoint`.
+
+    Shape:
+        - Input: that of the first module. Output: that of the last one.
+
+    Raises:
+        ValueError: there are fewer functions than parts, or no part.
+
+    Example:
+        >>> model = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 2))
+        >>> x = torch.randn(3, 4)
+        >>> y = torch.utils.checkpoint.checkpoint_sequential(model, 2, x, use_reentrant=False)
+        >>> torch.equal(y, model(x))
+        True
     """
     chain: Sequence[Callable[..., Any]] = (
         list(functions.children()) if hasattr(functions, "children") else list(functions)

@@ -26,7 +26,14 @@ __all__ = [
 
 
 class UnpackedDualTensor(NamedTuple):
-    """What unpack_dual returns; `tangent` is None for a tensor without one."""
+    """The result of :func:`unpack_dual`: `primal`, and `tangent`, which is None for a tensor without one.
+
+    Example:
+        >>> import rushlight.autograd.forward_ad as fwAD
+        >>> with fwAD.dual_level():
+        ...     fwAD.unpack_dual(torch.ones(1)).tangent is None
+        True
+    """
 
     primal: Tensor
     tangent: Tensor | None
@@ -41,13 +48,31 @@ _levels = _Levels()
 
 
 def enter_dual_level() -> int:
-    """Open a level of forward mode inside of those that are open, and returns its number, counted from 0."""
+    """Open a level of forward mode inside of those that are open, and return its number, counted from 0.
+
+    Prefer :func:`dual_level`, which closes it again.
+
+    Example:
+        >>> level = enter_dual_level()
+        >>> exit_dual_level(level=level)
+    """
     _levels.open.append(_enter_forward_mode())
     return len(_levels.open) - 1
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
-    """Close the innermost level: every tensor loses its tangent of it. Another `level` raises RuntimeError."""
+    """Close the innermost level of forward mode: every tensor loses its tangent of it.
+
+    Args:
+        level: the number of the innermost level, for a check.
+
+    Raises:
+        RuntimeError: `level` is another level, or none is open.
+
+    Example:
+        >>> level = enter_dual_level()
+        >>> exit_dual_level(level=level)
+    """
     innermost = len(_levels.open) - 1
     if innermost < 0 or level not in (None, innermost):
         asked = max(innermost, 0) if level is None else level
@@ -59,8 +84,19 @@ def exit_dual_level(*, level: int | None = None) -> None:
 
 @contextmanager
 def dual_level() -> Iterator[int]:
-    """Forward mode is on inside. Levels nest: a tensor may have a tangent of each, and an inner one is differentiated for
-    the outer ones. At the end every tensor loses its tangent of this level."""
+    """Return a context manager within which forward mode is on.
+
+    Levels nest: a tensor may have a tangent of each, and an inner one is differentiated for the outer ones. At the
+        end every
+    tensor loses its tangent of this level.
+
+    Example:
+        >>> import rushlight.autograd.forward_ad as fwAD
+        >>> with fwAD.dual_level():
+        ...     x = fwAD.make_dual(torch.tensor(3.0), torch.tensor(1.0))
+        ...     fwAD.unpack_dual(x * x).tangent
+        tensor(6.)
+    """
     level = enter_dual_level()
     try:
         yield level
@@ -78,9 +114,26 @@ def _number(name: str, level: int | None) -> int:
 
 
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
-    """Return a view of `tensor` that carries `tangent`, of the same shape and dtype.
+    """Return a view of a tensor that carries a tangent, for forward mode.
 
-    The tangent belongs to the innermost level, or to `level`.
+    Args:
+        tensor: the tensor, floating point or complex.
+        tangent: the tangent.
+        level: the level to which the tangent belongs; the innermost one by default.
+
+    Shape:
+        - Tensor, tangent and output: (*), the same shape.
+
+    Raises:
+        ValueError: the tensor has an integer dtype.
+        RuntimeError: shapes or dtypes differ, or no level is open.
+
+    Example:
+        >>> import rushlight.autograd.forward_ad as fwAD
+        >>> with fwAD.dual_level():
+        ...     x = fwAD.make_dual(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 0.0]))
+        ...     fwAD.unpack_dual(x.exp()).tangent
+        tensor([2.7183, 0.0000])
     """
     number = _number("make_dual", level)
     if not (tensor.is_floating_point() or tensor.is_complex()):
@@ -94,7 +147,22 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
-    """Return the tensor without its tangent of the innermost level, or of `level`, and that tangent."""
+    """Return a tensor without its tangent, and the tangent.
+
+    Args:
+        tensor: the tensor.
+        level: the level of the tangent; the innermost one by default.
+
+    Shape:
+        - Input and outputs: (*), the same shape.
+
+    Example:
+        >>> import rushlight.autograd.forward_ad as fwAD
+        >>> with fwAD.dual_level():
+        ...     primal, tangent = fwAD.unpack_dual(fwAD.make_dual(torch.zeros(2), torch.ones(2)))
+        >>> tangent
+        tensor([1., 1.])
+    """
     if not _levels.open:
         return UnpackedDualTensor(tensor, None)
     return UnpackedDualTensor(*_unpack_dual(tensor, _number("unpack_dual", level)))

@@ -11,10 +11,34 @@ from rushlight_core import no_grad
 
 
 class Function(FunctionCtx):
-    """Base class of custom operators: subclass it with static methods, and call `apply`.
+    """The base of custom operators: a subclass defines static methods, and is called by `apply`.
 
-    Either `forward(ctx, *args)`, or `forward(*args)` together with `setup_context(ctx, inputs, output)`; and
-    `backward(ctx, *grad_outputs)`, which returns one gradient for each argument of forward, None where there is none.
+    It defines either `forward(ctx, *args)`, or `forward(*args)` together with `setup_context(ctx, inputs, output)`;
+    and `backward(ctx, *grad_outputs)`, which returns one gradient for each argument of forward, None where there is
+    none. `jvp` makes forward mode possible, and `vmap` batches.
+
+    Shape:
+        - A gradient has the shape of its argument.
+
+    Raises:
+        NotImplementedError: a method that is needed is not defined.
+
+    Example:
+        >>> class Exp(torch.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(ctx, x):
+        ...         result = x.exp()
+        ...         ctx.save_for_backward(result)
+        ...         return result
+        ...
+        ...     @staticmethod
+        ...     def backward(ctx, grad_output):
+        ...         (result,) = ctx.saved_tensors
+        ...         return grad_output * result
+        >>> x = torch.zeros(2, requires_grad=True)
+        >>> Exp.apply(x).sum().backward()
+        >>> x.grad
+        tensor([1., 1.])
     """
 
     _splits_context = False
@@ -98,7 +122,25 @@ class Function(FunctionCtx):
 
 
 def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark a `backward` that cannot itself be differentiated: a second derivative raises RuntimeError."""
+    """Mark a `backward` that cannot itself be differentiated: a second derivative raises RuntimeError.
+
+    Args:
+        backward: the static method of a :class:`Function`.
+
+    Example:
+        >>> class Double(torch.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(ctx, x):
+        ...         return 2 * x
+        ...
+        ...     @staticmethod
+        ...     @torch.autograd.function.once_differentiable
+        ...     def backward(ctx, grad):
+        ...         return 2 * grad
+        >>> x = torch.ones(1, requires_grad=True)
+        >>> torch.autograd.grad(Double.apply(x), x)
+        (tensor([2.]),)
+    """
 
     @functools.wraps(backward)
     def wrapper(ctx: Any, *grads: Any) -> Any:

@@ -88,14 +88,25 @@ def _finished(value: Any, create_graph: bool) -> Any:
 def vjp(
     func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
-    """func(*inputs), and the product of the vector `v` with its Jacobian, in reverse mode.
+    """Return ``func(*inputs)``, and the product of a vector with its Jacobian, in reverse mode.
 
     Args:
         func: a function of tensors that returns a tensor or a tuple of them.
         inputs: a tensor or a tuple of them.
-        v: what multiplies, of the outputs' shapes; may be left out for one output of one element.
+        v: the vector; may be left out for one output of one element.
         create_graph: whether the result can be differentiated again.
         strict: whether to raise RuntimeError where an output does not depend on an input.
+
+    Shape:
+        - `v`: the shapes of the outputs. Product: the shapes of the inputs.
+
+    Raises:
+        RuntimeError: shapes do not fit, or `strict` is not satisfied.
+
+    Example:
+        >>> x = torch.tensor([1.0, 2.0])
+        >>> torch.autograd.functional.vjp(lambda x: x * x, x, torch.tensor([1.0, 10.0]))
+        (tensor([1., 4.]), tensor([ 2., 40.]))
     """
     with core.enable_grad():
         xs = _leaves(inputs, create_graph)
@@ -108,9 +119,22 @@ def vjp(
 def jvp(
     func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
-    """func(*inputs), and the product of its Jacobian with the vector `v`, in forward mode.
+    """Return ``func(*inputs)``, and the product of its Jacobian with a vector, in forward mode.
 
-    Args: as of `vjp`; `v` has the inputs' shapes, and may be left out for one input of one element.
+    Args:
+        func, inputs, create_graph, strict: as of :func:`vjp`.
+        v: the vector; may be left out for one input of one element.
+
+    Shape:
+        - `v`: the shapes of the inputs. Product: the shapes of the outputs.
+
+    Raises:
+        RuntimeError: shapes do not fit, or `strict` is not satisfied.
+
+    Example:
+        >>> x = torch.tensor([1.0, 2.0])
+        >>> torch.autograd.functional.jvp(lambda x: x * x, x, torch.tensor([1.0, 0.0]))
+        (tensor([1., 4.]), tensor([2., 0.]))
     """
     xs = _tuple(inputs)
     vectors = _vectors("jvp", v, xs, "the input")
@@ -132,14 +156,29 @@ def jacobian(
     vectorize: bool = False,
     strategy: str = "reverse-mode",
 ) -> Any:
-    """Return the Jacobian: of each output by each input a tensor of shape output.shape + input.shape.
+    """Return the Jacobian of a function.
 
-    A tuple of inputs, or of outputs, makes a tuple of them, of both a tuple for each output.
+    Args:
+        func: a function of tensors that returns a tensor or a tuple of them.
+        inputs: a tensor or a tuple of them.
+        create_graph: whether the result can be differentiated again.
+        strict: whether to raise RuntimeError where an output does not depend on an input.
+        vectorize: compute all rows (or, forward, all columns) in one pass, by the rules of vmap.
+        strategy: "reverse-mode", a pass for each element of the outputs, or "forward-mode", one for each of the
+            inputs.
 
-    Args: as of `vjp`, and
-        vectorize: whether one pass computes all rows (or, forward, all columns), by the rules of vmap, instead of one after
-            the other. It cannot tell which output depends on which input, so not with `strict`.
-        strategy: "reverse-mode", a pass for each element of the outputs, or "forward-mode", one for each of the inputs.
+    Shape:
+        - Output: (*output.shape, *input.shape); a tuple of these for several inputs or outputs, of both a tuple for
+          each output.
+
+    Raises:
+        RuntimeError: `vectorize` is given together with `strict`, or `strict` is not satisfied.
+        ValueError: `strategy` is unknown.
+
+    Example:
+        >>> torch.autograd.functional.jacobian(lambda x: x * x, torch.tensor([1.0, 2.0]))
+        tensor([[2., 0.],
+                [0., 4.]])
     """
     if vectorize and strict:
         raise RuntimeError("jacobian(): vectorize=True and strict=True exclude each other")
@@ -243,10 +282,24 @@ def hessian(
     vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:
-    """Return the second derivatives of a function with an output of one element: by inputs i and j a tensor of shape
-    input_i.shape + input_j.shape.
+    """Return the second derivatives of a function that has an output of one element.
 
-    Args: as of `jacobian`; `outer_jacobian_strategy` is how the gradient is differentiated.
+    Args:
+        func: a function of tensors that returns a tensor of one element.
+        inputs, create_graph, strict, vectorize: as of :func:`jacobian`.
+        outer_jacobian_strategy: how the gradient is differentiated, "reverse-mode" or "forward-mode".
+
+    Shape:
+        - Output: (*input.shape, *input.shape); for several inputs a tuple of tuples of (*input_i.shape,
+          *input_j.shape).
+
+    Raises:
+        RuntimeError: the output has several elements, or `strict` is not satisfied.
+
+    Example:
+        >>> torch.autograd.functional.hessian(lambda x: (x**3).sum(), torch.tensor([1.0, 2.0]))
+        tensor([[ 6.,  0.],
+                [ 0., 12.]])
     """
 
     def gradient(*xs: Tensor) -> Any:
@@ -262,9 +315,21 @@ def hessian(
 def vhp(
     func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Tensor, Any]:
-    """func(*inputs), of one element, and the product of the vector `v` with the matrix of its second derivatives.
+    """Return ``func(*inputs)``, and the product of a vector with the matrix of its second derivatives.
 
-    Args: as of `jvp`.
+    Args:
+        func: a function of tensors that returns a tensor of one element.
+        inputs, v, create_graph, strict: as of :func:`jvp`.
+
+    Shape:
+        - `v` and the product: the shapes of the inputs.
+
+    Raises:
+        RuntimeError: the output has several elements, shapes do not fit, or `strict` is not satisfied.
+
+    Example:
+        >>> torch.autograd.functional.vhp(lambda x: (x**3).sum(), torch.tensor([1.0, 2.0]), torch.tensor([1.0, 1.0]))
+        (tensor(9.), tensor([ 6., 12.]))
     """
     return _hessian_product("vhp", func, inputs, v, create_graph, strict)
 
@@ -272,12 +337,23 @@ def vhp(
 def hvp(
     func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Tensor, Any]:
-    """func(*inputs), of one element, and the product of the matrix of its second derivatives with the vector `v`.
+    """Return ``func(*inputs)``, and the product of the matrix of its second derivatives with a vector.
 
-    The matrix is symmetric wherever second derivatives are continuous, so this is `vhp`: a pass in reverse mode over
-    another.
+    The matrix is symmetric where second derivatives are continuous, so that this is :func:`vhp`.
 
-    Args: as of `jvp`.
+    Args:
+        func: a function of tensors that returns a tensor of one element.
+        inputs, v, create_graph, strict: as of :func:`jvp`.
+
+    Shape:
+        - `v` and the product: the shapes of the inputs.
+
+    Raises:
+        RuntimeError: the output has several elements, shapes do not fit, or `strict` is not satisfied.
+
+    Example:
+        >>> torch.autograd.functional.hvp(lambda x: (x**3).sum(), torch.tensor([1.0, 2.0]), torch.tensor([1.0, 1.0]))
+        (tensor(9.), tensor([ 6., 12.]))
     """
     return _hessian_product("hvp", func, inputs, v, create_graph, strict)
 

@@ -45,9 +45,9 @@ else:
     class Node(ABC):  # noqa: B024
         """What an operator recorded: `tensor.grad_fn`, or the context of a `Function`.
 
-        `name()` says which operator, `next_functions` where the gradients go, `metadata` is a dict for whatever a program
-        wants to remember, `site` the line that recorded it. `register_hook(fn(grad_inputs, grad_outputs))` and
-        `register_prehook(fn(grad_outputs))` watch it; `_saved_<argument>` shows what it saved.
+        `name()` says which operator, `next_functions` where the gradients go, `metadata` is a dict for whatever a
+        program wants to remember, `site` the line that recorded it. `register_hook(fn(grad_inputs, grad_outputs))`
+        and `register_prehook(fn(grad_outputs))` watch it; `_saved_<argument>` shows what it saved.
         """
 
     Node.register(_C.Node)
@@ -55,9 +55,16 @@ else:
 
 
 class GradientEdge(NamedTuple):
-    """A place in the graph where a gradient arrives: that of result `output_nr` of `node`.
+    """A position in the graph where a gradient arrives: that of result `output_nr` of `node`.
 
-    `grad` and `backward` take it in a tensor's place, so that the tensor itself need not be kept.
+    `grad` and `backward` take it instead of a tensor, so that the tensor itself need not be kept.
+
+    Example:
+        >>> x = torch.ones(1, requires_grad=True)
+        >>> y = x * 2
+        >>> edge = torch.autograd.graph.get_gradient_edge(y)
+        >>> torch.autograd.grad((y * 3).sum(), edge)
+        (tensor([3.]),)
     """
 
     node: Node | _C.FunctionCtx
@@ -67,25 +74,62 @@ class GradientEdge(NamedTuple):
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
-    """Where the gradient of `tensor` arrives. Raises RuntimeError when it does not require grad."""
+    """Return the position in the graph where the gradient of a tensor arrives.
+
+    Args:
+        tensor: the tensor, of any shape.
+
+    Raises:
+        RuntimeError: the tensor does not require grad.
+
+    Example:
+        >>> x = torch.ones(1, requires_grad=True)
+        >>> torch.autograd.graph.get_gradient_edge(x.exp()).output_nr
+        0
+    """
     return GradientEdge(*_gradient_edge(tensor))
 
 
 def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
-    """Says that the tensor's memory was written by other means than operators, so that a saved tensor that it was is found.
+    """Record that a tensor's memory was written by other means than operators.
 
-    Tensors made in inference mode have no such check, and are passed over.
+    If the tensor was saved for the backward pass, the pass then raises an error. Tensors made in inference mode have
+    no such check, and are ignored.
+
+    Args:
+        tensor: the tensor or tensors, of any shape.
+
+    Example:
+        >>> x = torch.ones(2)
+        >>> torch.autograd.graph.increment_version(x)
+        >>> x._version
+        1
     """
     for one in (tensor,) if isinstance(tensor, Tensor) else tensor:
         _increment_version(one)
 
 
 class saved_tensors_hooks:  # noqa: N801
-    """Inside, every tensor that an operator saves for its gradient goes through `pack_hook`, and what that returns is
-    kept in its place; `unpack_hook` makes the tensor of it again, when and as often as the gradient needs it.
+    """A context manager within which every tensor that an operator saves for its gradient is packed by a function.
 
-    `pack_hook(tensor)` gets a tensor without history and may return anything. What `unpack_hook(packed)` returns must have
-    its shape and dtype. Hooks nest; the innermost alone is called, on the thread that entered it.
+    What `pack_hook(tensor)` returns is kept instead of the tensor; `unpack_hook(packed)` makes a tensor of the same
+    shape and dtype from it, when and as often as the gradient needs it. Hooks nest; only the innermost is called, on
+    the thread that entered it.
+
+    Args:
+        pack_hook: a function of a tensor without history that may return anything.
+        unpack_hook: a function that returns the tensor.
+
+    Shape:
+        - The tensor of `unpack_hook` has the shape of the one that was packed.
+
+    Example:
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> with torch.autograd.graph.saved_tensors_hooks(lambda t: t.half(), lambda t: t.float()):
+        ...     y = x.exp()
+        >>> y.sum().backward()  # with the result of exp in half precision
+        >>> x.grad.dtype
+        torch.float32
     """
 
     def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
@@ -102,7 +146,18 @@ class saved_tensors_hooks:  # noqa: N801
 
 
 class save_on_cpu(saved_tensors_hooks):  # noqa: N801
-    """Inside, saved tensors wait in the memory of the CPU, pinned if `pin_memory`; those that are there stay as they are."""
+    """A context manager within which saved tensors wait in the memory of the CPU; those that are there stay as they are.
+
+    Args:
+        pin_memory: whether to use pinned memory.
+        device_type: accepted for compatibility.
+
+    Example:
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> with torch.autograd.graph.save_on_cpu():
+        ...     y = x.exp()
+        >>> y.sum().backward()
+    """
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
         def pack(tensor: Tensor) -> tuple[Any, Tensor]:
@@ -120,8 +175,22 @@ class save_on_cpu(saved_tensors_hooks):  # noqa: N801
 
 @contextmanager
 def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
-    """Inside, entering `saved_tensors_hooks` on this thread raises RuntimeError with this text. So does entering this where
-    such hooks are on already."""
+    """Return a context manager within which entering `saved_tensors_hooks` on this thread raises RuntimeError.
+
+    Args:
+        error_message: the text of the error.
+
+    Raises:
+        RuntimeError: hooks are on already.
+
+    Example:
+        >>> with torch.autograd.graph.disable_saved_tensors_hooks("no hooks here"):
+        ...     with torch.autograd.graph.save_on_cpu():
+        ...         pass
+        Traceback (most recent call last):
+            ...
+        RuntimeError: no hooks here
+    """
     before = _disable_saved_hooks(error_message)
     try:
         yield
@@ -130,11 +199,23 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
 
 
 def allow_mutation_on_saved_tensors() -> AbstractContextManager[SavedBook]:
-    """Inside, on this thread, writing a tensor that was saved for the backward pass is no error: what the graph needs is
-    copied right before the first write, and only then.
+    """Return a context manager within which writing a tensor that was saved for the backward pass is no error.
 
-    The backward pass may run inside or afterwards; a write after the block is an error again. The object that is yielded
-    counts the `copies`. Blocks do not nest: RuntimeError.
+    What the graph needs is copied right before the first write, and only then. The backward pass may run inside or
+    afterwards; a write after the block is an error again. The object that is yielded counts the `copies`.
+
+    Raises:
+        RuntimeError: blocks are nested.
+
+    Example:
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> with torch.autograd.graph.allow_mutation_on_saved_tensors():
+        ...     y = x.exp()
+        ...     z = y.sum()
+        ...     _ = y.detach().zero_()
+        ...     z.backward()
+        >>> x.grad
+        tensor([2.7183, 2.7183])
     """
     from rushlight_autograd import _mutation
 
@@ -151,11 +232,23 @@ def to_svg(
     show_saved: bool = False,
     max_nodes: int = 2000,
 ) -> str:
-    """Draw the graph behind `outputs`, from the leaves at the top to the outputs, as the text of an SVG image.
+    """Draw the graph behind outputs, from the leaves at the top to the outputs, as the text of an SVG image.
 
-    `params` names tensors, as `module.named_parameters()` does. With `show_saved`, what each node has saved is drawn beside
-    it. The mouse over a node shows the line that recorded it. Raises ValueError for an output without a graph, and for a
-    graph of more than `max_nodes` nodes.
+    Args:
+        outputs: a tensor or several, of any shape.
+        params: names of tensors, as `module.named_parameters()` yields them.
+        show_saved: also draw what each node has saved.
+        max_nodes: the largest number of nodes.
+
+    Raises:
+        TypeError: an output is not a tensor.
+        ValueError: an output has no graph, or the graph has more than `max_nodes` nodes.
+
+    Example:
+        >>> model = nn.Linear(2, 1)
+        >>> svg = torch.autograd.graph.to_svg(model(torch.ones(1, 2)), model.named_parameters())
+        >>> svg.startswith("<svg"), "weight" in svg
+        (True, True)
     """
     from rushlight_autograd import _drawing
 
@@ -169,7 +262,20 @@ def to_dot(
     show_saved: bool = False,
     max_nodes: int = 100_000,
 ) -> str:
-    """Return the graph that `to_svg` draws, in Graphviz's language."""
+    """Return the graph behind outputs in the language of Graphviz.
+
+    Args:
+        outputs, params, show_saved, max_nodes: as of :func:`to_svg`; outputs have any shape.
+
+    Raises:
+        TypeError: an output is not a tensor.
+        ValueError: an output has no graph, or the graph has more than `max_nodes` nodes.
+
+    Example:
+        >>> y = torch.ones(2, requires_grad=True).exp()
+        >>> torch.autograd.graph.to_dot(y).startswith("digraph")
+        True
+    """
     from rushlight_autograd import _drawing
 
     return _drawing.to_dot(_drawing.Graph(outputs, params, show_saved, max_nodes))
@@ -204,13 +310,29 @@ def register_multi_grad_hook(
     *,
     mode: Literal["all", "any"] = "all",
 ) -> _Handles:
-    """Call `fn` once in each backward pass, when the gradients of several tensors are known.
+    """Call a function once in each backward pass, when the gradients of several tensors are known.
 
-    mode "all": with a list of the gradients, once all are there that this pass computes; None for the others. A tensor
-    that the pass does not reach, or has no use for, is not waited for. mode "any": with the first gradient that is known.
-    What `fn` returns is not looked at. The handle's `remove()` takes the hook off all tensors.
+    Args:
+        tensors: the tensors.
+        fn: the function; what it returns is ignored.
+        mode: "all" calls it with a list of gradients, once all that this pass computes are known, and None for the
+            others; "any" with the first gradient that is known.
 
-    Raises RuntimeError where a tensor does not require grad (mode "any" passes it over).
+    Returns:
+        a handle whose `remove()` removes the hook from all tensors.
+
+    Shape:
+        - Gradients: the shapes of their tensors.
+
+    Raises:
+        RuntimeError: a tensor does not require grad; mode "any" ignores it.
+        ValueError: `mode` is unknown.
+
+    Example:
+        >>> x, y = torch.ones(1, requires_grad=True), torch.ones(1, requires_grad=True)
+        >>> handle = torch.autograd.graph.register_multi_grad_hook([x, y], lambda grads: print(grads))
+        >>> (2 * x + 3 * y).backward()
+        [tensor([2.]), tensor([3.])]
     """
     if mode not in ("all", "any"):
         raise ValueError(f"register_multi_grad_hook(mode): must be 'all' or 'any', not {mode!r}")

@@ -78,18 +78,28 @@ def jacrev(
     chunk_size: int | None = None,
     _preallocate_and_copy: bool = False,
 ) -> Callable[..., Any]:
-    """A function that returns the Jacobian of `func`, in reverse mode: one pass back for all elements of the output.
+    """Return a function that computes the Jacobian of a function in reverse mode.
+
+    There is one pass back for all elements of the output.
 
     Args:
-        func: returns tensors, in any container; with `has_aux` a tuple of them and of anything else.
-        argnums: by which positional arguments, a number or a tuple of them.
-        has_aux: whether `func` returns something besides, which is handed on.
-        chunk_size: how many elements of the output at a time; None: all. Fewer need less memory.
+        func: a function that returns tensors, in any container; with `has_aux` a tuple of them and of anything else.
+        argnums: the positional arguments by which is differentiated, a number or a tuple of them.
+        has_aux: whether `func` returns something besides, which is returned, too.
+        chunk_size: number of elements of the output at a time; None for all. Fewer need less memory.
         _preallocate_and_copy: accepted; chunks are joined once, in any case.
 
     Returns:
-        A function of the same arguments that returns, in the place of each tensor of the output, what the argument is, with
-        tensors of shape output.shape + argument.shape; with a tuple of `argnums` a tuple of those.
+        a function of the same arguments that returns, instead of each tensor of the output, what the argument is,
+        with tensors of the shape below; with a tuple of `argnums` a tuple of those.
+
+    Shape:
+        - Jacobian: (*output.shape, *argument.shape).
+
+    Example:
+        >>> torch.func.jacrev(torch.sin)(torch.tensor([0.0, 1.0]))
+        tensor([[1.0000, 0.0000],
+                [0.0000, 0.5403]])
     """
     _check_chunk("jacrev", chunk_size)
 
@@ -151,11 +161,25 @@ def jacfwd(
     randomness: str = "error",
     chunk_size: int | None = None,
 ) -> Callable[..., Any]:
-    """A function that returns the Jacobian of `func`, in forward mode: the function runs once, with the tangents of all
-    elements of the arguments.
+    """Return a function that computes the Jacobian of a function in forward mode.
 
-    Args and result: as of `jacrev`. `randomness` is accepted, and changes nothing: random numbers are drawn once.
-    `chunk_size` counts elements of the arguments, and the function runs once for each chunk.
+    The function runs once, with a tangent for each element of the arguments.
+
+    Args:
+        func, argnums, has_aux: as of :func:`jacrev`.
+        randomness: accepted; random numbers are drawn once.
+        chunk_size: number of elements of the arguments at a time; the function runs once for each chunk.
+
+    Returns:
+        a function like that of :func:`jacrev`.
+
+    Shape:
+        - Jacobian: (*output.shape, *argument.shape).
+
+    Example:
+        >>> torch.func.jacfwd(torch.sin)(torch.tensor([0.0, 1.0]))
+        tensor([[1.0000, 0.0000],
+                [0.0000, 0.5403]])
     """
     _check_chunk("jacfwd", chunk_size)
 
@@ -198,9 +222,18 @@ def jacfwd(
 
 
 def hessian(func: Callable[..., Any], argnums: ArgNums = 0) -> Callable[..., Any]:
-    """Return a function that returns the second derivatives of `func`: jacfwd(jacrev(func)), forward mode over reverse.
+    """Return a function that computes the second derivatives of a function, by forward mode over reverse mode.
 
-    The result has for each tensor of the output, and each pair of arguments, a tensor of shape
-    output.shape + first.shape + second.shape.
+    Args:
+        func, argnums: as of :func:`jacrev`.
+
+    Shape:
+        - Result for each tensor of the output and each pair of arguments: (*output.shape, *first.shape,
+          *second.shape).
+
+    Example:
+        >>> torch.func.hessian(lambda x: (x**3).sum())(torch.tensor([1.0, 2.0]))
+        tensor([[ 6.,  0.],
+                [ 0., 12.]])
     """
     return jacfwd(jacrev(func, argnums), argnums)

@@ -21,7 +21,22 @@ _around: Callable[[CustomOpDef, Callable[..., Any], list[Any], dict[str, Any]], 
 
 
 class CustomOpDef:
-    """An operator that `custom_op` made: call it like the function behind it."""
+    """An operator that :func:`custom_op` made; it is called like the function behind it.
+
+    Raises:
+        RuntimeError: the operator has no derivative and an argument requires grad (when it is differentiated), a
+            result shares memory with an argument, or an argument that is written requires grad.
+        NotImplementedError: there is no kernel for the device.
+        TypeError: a result is neither a tensor nor a number.
+        ValueError: the function's signature is not that of an operator.
+
+    Example:
+        >>> @torch.library.custom_op("docs::twice", mutates_args=())
+        ... def twice(x: torch.Tensor) -> torch.Tensor:
+        ...     return torch.from_numpy(2 * x.numpy())
+        >>> twice(torch.ones(2))
+        tensor([2., 2.])
+    """
 
     def __init__(
         self,
@@ -78,10 +93,10 @@ class CustomOpDef:
     ) -> None:
         """Give the operator a derivative.
 
-        `backward(ctx, *grads)` gets a gradient for each result and returns one for each argument, None where there is none.
-        `setup_context(ctx, inputs, output)` runs after the operator and keeps what backward needs, with
-        `ctx.save_for_backward` and attributes of `ctx`; keyword-only arguments come as `keyword_only_inputs`, if it has that
-        parameter.
+        `backward(ctx, *grads)` gets a gradient for each result and returns one for each argument, None where there is
+        none. `setup_context(ctx, inputs, output)` runs after the operator and keeps what backward needs, with
+        `ctx.save_for_backward` and attributes of `ctx`; keyword-only arguments come as `keyword_only_inputs`, if it
+        has that parameter.
         """
         if self._mutates:
             raise RuntimeError(f"{self._name}: an operator that writes its arguments has no derivative")
@@ -232,14 +247,29 @@ def custom_op(
     schema: str | None = None,
     tags: Any = None,
 ) -> Any:
-    """Makes an operator of a function of tensors and numbers, whatever that computes with: NumPy, ctypes, another library.
+    """Make an operator from a function of tensors and numbers, which may use NumPy, ctypes or another library.
 
-    `name` is "namespace::name"; `mutates_args` names the arguments whose memory it writes, () for none. Its results must not
-    share memory with its arguments (RuntimeError). It has no derivative until `register_autograd` gives it one. A
-    decorator, or called with the function. The same name again replaces the operator. `schema` and `tags` are accepted: the
-    function's own signature says what its arguments are.
+    It is a decorator, or called with the function. Results must not share memory with arguments. The operator has no
+    derivative until `register_autograd` gives it one. The same name again replaces the operator.
 
-    Source of the interface: PyTorch's torch.library.custom_op.
+    Args:
+        name: "namespace::name".
+        fn: the function, whose annotations say what the arguments are.
+        mutates_args: names of the arguments whose memory the function writes; () for none.
+        device_types: types of devices that the function serves; None for all.
+        schema, tags: accepted; the function's signature is used.
+
+    Raises:
+        ValueError: the name or the function's signature is not that of an operator.
+        RuntimeError: a result shares memory with an argument (when the operator is called).
+
+    Example:
+        >>> import numpy as np
+        >>> @torch.library.custom_op("docs::sinc", mutates_args=())
+        ... def sinc(x: torch.Tensor) -> torch.Tensor:
+        ...     return torch.from_numpy(np.sinc(x.numpy()))
+        >>> sinc(torch.tensor([0.0, 0.5]))
+        tensor([1.0000, 0.6366])
     """
     if not re.fullmatch(r"\w+::\w+", name):
         raise ValueError(f"custom_op(name): must be 'namespace::name', not {name!r}")
@@ -256,7 +286,21 @@ def custom_op(
 
 
 def get_op(op: str | CustomOpDef) -> CustomOpDef:
-    """Return the operator of that name, "namespace::name". Raises RuntimeError when there is none."""
+    """Return the operator of a name.
+
+    Args:
+        op: "namespace::name", or the operator itself.
+
+    Raises:
+        RuntimeError: there is no such operator.
+
+    Example:
+        >>> @torch.library.custom_op("docs::thrice", mutates_args=())
+        ... def thrice(x: torch.Tensor) -> torch.Tensor:
+        ...     return 3 * x
+        >>> get_op("docs::thrice") is thrice
+        True
+    """
     if isinstance(op, CustomOpDef):
         return op
     if op not in _ops:
@@ -267,12 +311,43 @@ def get_op(op: str | CustomOpDef) -> CustomOpDef:
 def register_autograd(
     op: str | CustomOpDef, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None
 ) -> None:
-    """See CustomOpDef.register_autograd; `op` may be a name."""
+    """Give a custom operator its derivative; see `CustomOpDef.register_autograd`.
+
+    Args:
+        op: the operator, or its name.
+        backward: a function of the context and the gradients of the results that returns the gradients of the
+            arguments.
+        setup_context: a function of the context, the arguments and the result that saves what `backward` needs.
+
+    Example:
+        >>> @torch.library.custom_op("docs::half", mutates_args=())
+        ... def half(x: torch.Tensor) -> torch.Tensor:
+        ...     return x / 2
+        >>> torch.library.register_autograd("docs::half", lambda ctx, grad: grad / 2)
+        >>> x = torch.ones(1, requires_grad=True)
+        >>> torch.autograd.grad(half(x), x)
+        (tensor([0.5000]),)
+    """
     get_op(op).register_autograd(backward, setup_context=setup_context)
 
 
 def register_fake(op: str | CustomOpDef, fn: Callable[..., Any] | None = None, /) -> Any:
-    """See CustomOpDef.register_fake; also a decorator. Of a name that no operator has, the function is kept for one."""
+    """Give a custom operator a function that computes the shapes and dtypes of its results without the values.
+
+    Args:
+        op: the operator, or its name; the function is kept for an operator that is made later.
+        fn: the function; without it a decorator is returned.
+
+    Example:
+        >>> @torch.library.custom_op("docs::double", mutates_args=())
+        ... def double(x: torch.Tensor) -> torch.Tensor:
+        ...     return x * 2
+        >>> @torch.library.register_fake("docs::double")
+        ... def _(x):
+        ...     return torch.empty_like(x)
+        >>> double(torch.empty(2, 3, device="meta")).shape
+        torch.Size([2, 3])
+    """
     if isinstance(op, str) and op not in _ops:
 
         def keep(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -286,5 +361,21 @@ def register_fake(op: str | CustomOpDef, fn: Callable[..., Any] | None = None, /
 def register_kernel(
     op: str | CustomOpDef, device_types: str | Sequence[str] | None, fn: Callable[..., Any] | None = None, /
 ) -> Any:
-    """See CustomOpDef.register_kernel; also a decorator."""
+    """Give a custom operator a kernel for types of devices.
+
+    Args:
+        op: the operator, or its name.
+        device_types: names of the types, or None for all.
+        fn: the function; without it a decorator is returned.
+
+    Example:
+        >>> @torch.library.custom_op("docs::negate", mutates_args=(), device_types="cuda")
+        ... def negate(x: torch.Tensor) -> torch.Tensor:
+        ...     return -x
+        >>> @torch.library.register_kernel("docs::negate", "cpu")
+        ... def _(x):
+        ...     return 0 - x
+        >>> negate(torch.ones(1))
+        tensor([-1.])
+    """
     return get_op(op).register_kernel(device_types, fn)

@@ -12,14 +12,22 @@ _allowed = True
 
 
 class parallel_branches:  # noqa: N801
-    """Inside, backward passes that this thread starts run independent branches of the graph on several threads.
+    """A context manager within which backward passes run independent branches of the graph on several threads.
 
-    For graphs whose branches are heavy and whose operators are each too small for all processors, or serial: handing a
-    node over costs some microseconds. Gradients are added up in the order of a pass on one thread, so the results are the
-    same, bit by bit. While several nodes run, each has one thread; together they stay within `get_num_threads()`.
+    It applies to passes that the calling thread starts.
+    It helps graphs whose branches are heavy and whose operators are each too small for all processors; passing a node
+    to another thread costs some microseconds. Gradients are added up in the order of a pass on one thread, so that
+    results are the same, bit by bit. While several nodes run, each has one thread; together they stay within
+    `get_num_threads()`. Hooks and Functions run on any of the threads, one at a time; the order of those of different
+    branches is not defined.
 
-    Hooks and Functions may run on any of the threads, one at a time, since they need Python's lock; in which order those
-    of different branches run is not said. An exception ends the pass and arrives here.
+    Args:
+        enabled: whether to do so.
+
+    Example:
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> with parallel_branches():
+        ...     (x.exp().sum() + x.sin().sum()).backward()
     """
 
     def __init__(self, enabled: bool = True) -> None:
@@ -36,10 +44,18 @@ class parallel_branches:  # noqa: N801
 
 
 class set_multithreading_enabled:  # noqa: N801
-    """Whether backward passes may use threads beside the one that starts them: at once, or until the end of a `with` block.
+    """Set whether backward passes may use other threads; as a context manager, until the end of the block.
 
-    They do for devices other than the CPU, each of which has a thread that runs its nodes, and where `parallel_branches`
-    asks for it. False gives every node to the thread that starts the pass.
+    They do for devices other than the CPU, each of which has a thread, and within :class:`parallel_branches`. False
+    runs every node on the thread that starts the pass.
+
+    Args:
+        mode: whether they may.
+
+    Example:
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> with torch.autograd.set_multithreading_enabled(False):
+        ...     x.exp().sum().backward()
     """
 
     def __init__(self, mode: bool) -> None:

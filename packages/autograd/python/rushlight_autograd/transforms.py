@@ -30,7 +30,14 @@ ArgNums = int | tuple[int, ...]
 
 
 class Transform:
-    """One derivative in reverse mode while its function runs."""
+    """The level of reverse-mode differentiation while a transform's function runs; a context manager.
+
+    Example:
+        >>> with Transform() as level:
+        ...     x = level.leaf(torch.tensor(2.0))
+        ...     x.requires_grad
+        True
+    """
 
     def __init__(self) -> None:
         self.outer: bool = core.is_grad_enabled()  # whether graphs around this one are recorded
@@ -137,18 +144,27 @@ def _kind(value: Any) -> str:
 def grad_and_value(
     func: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
-    """Return a function that returns the gradient of `func`, and its value.
+    """Return a function that computes the gradient of a function and its value.
 
     Args:
-        func: returns a 0-d tensor; with `has_aux` a tuple of it and of anything else.
-        argnums: by which positional arguments, a number or a tuple of them. They may be containers of tensors.
-        has_aux: whether `func` returns something besides, which is handed on.
+        func: a function that returns a 0-d tensor; with `has_aux` a tuple of it and of anything else.
+        argnums: the positional arguments by which is differentiated, a number or a tuple of them. They may be
+            containers of tensors.
+        has_aux: whether `func` returns something besides, which is returned, too.
 
     Returns:
-        A function of the same arguments that returns (gradient, value), or (gradient, (value, aux)). The gradient is
+        a function of the same arguments that returns (gradient, value), or (gradient, (value, aux)). The gradient is
         like the argument; with a tuple of `argnums` a tuple.
 
-    Raises RuntimeError where `func` returns something else than a 0-d tensor.
+    Shape:
+        - Gradients: the shapes of their arguments.
+
+    Raises:
+        RuntimeError: `func` does not return a 0-d tensor (when called).
+
+    Example:
+        >>> torch.func.grad_and_value(lambda x: (x**3).sum())(torch.tensor([1.0, 2.0]))
+        (tensor([ 3., 12.]), tensor(9.))
     """
 
     @functools.wraps(func)
@@ -173,9 +189,24 @@ def grad_and_value(
 
 
 def grad(func: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """Return a function that returns the gradient of `func`, or, with `has_aux`, (gradient, aux).
+    """Return a function that computes the gradient of a function.
 
-    Args and errors: as of `grad_and_value`.
+    Args:
+        func, argnums, has_aux: as of :func:`grad_and_value`.
+
+    Returns:
+        a function of the same arguments that returns the gradient, or (gradient, aux).
+
+    Shape:
+        - Gradients: the shapes of their arguments.
+
+    Raises:
+        RuntimeError: `func` does not return a 0-d tensor (when called).
+
+    Example:
+        >>> square = torch.func.grad(lambda x: x**3)
+        >>> square(torch.tensor(2.0)), torch.func.grad(square)(torch.tensor(2.0))
+        (tensor(12.), tensor(12.))
     """
     both = grad_and_value(func, argnums, has_aux)
 
@@ -188,15 +219,27 @@ def grad(func: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False) 
 
 
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
-    """func(*primals), and the function that multiplies a vector with its Jacobian.
+    """Return ``func(*primals)``, and the function that multiplies a vector with its Jacobian.
 
     Args:
-        func: returns tensors, in any container; with `has_aux` a tuple of them and of anything else.
-        primals: what it is differentiated by, tensors or containers of them.
+        func: a function that returns tensors, in any container; with `has_aux` a tuple of them and of anything else.
+        primals: the arguments by which is differentiated, tensors or containers of them.
+        has_aux: whether `func` returns something besides, which is returned, too.
 
     Returns:
-        (output, vjp_fn), or (output, vjp_fn, aux). vjp_fn(cotangents) takes tensors like the output, and returns a
+        (output, vjp_fn), or (output, vjp_fn, aux). `vjp_fn(cotangents)` takes tensors like the output, and returns a
         tuple of a gradient for each of `primals`. It may be called many times, and in vmap.
+
+    Shape:
+        - Cotangents: the shapes of the output. Gradients: the shapes of the primals.
+
+    Raises:
+        RuntimeError: there are no primals, or cotangents are not like the output.
+
+    Example:
+        >>> output, vjp_fn = torch.func.vjp(torch.sin, torch.tensor([0.0, 1.0]))
+        >>> vjp_fn(torch.ones(2))
+        (tensor([1.0000, 0.5403]),)
     """
     if not primals:
         raise RuntimeError("vjp(func, *primals): needs at least one primal")
@@ -231,16 +274,27 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
 def jvp(
     func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False
 ) -> Any:
-    """func(*primals), and the product of its Jacobian with a vector, in forward mode.
+    """Return ``func(*primals)``, and the product of its Jacobian with a vector, in forward mode.
 
     Args:
-        func: returns tensors, in any container; with `has_aux` a tuple of them and of anything else.
+        func: a function that returns tensors, in any container; with `has_aux` a tuple of them and of anything else.
         primals: a tuple of arguments: tensors or containers of them.
-        tangents: like `primals`.
-        strict: whether to raise RuntimeError where an output depends on no primal.
+        tangents: the vector, like `primals`.
+        strict: raise RuntimeError where an output depends on no primal.
+        has_aux: whether `func` returns something besides, which is returned, too.
 
     Returns:
         (output, tangent of the output), or both and aux.
+
+    Shape:
+        - Tangents: the shapes of the primals. Tangent of the output: the shape of the output.
+
+    Raises:
+        RuntimeError: the arguments are no tuples or not alike, or `strict` is not satisfied.
+
+    Example:
+        >>> torch.func.jvp(torch.sin, (torch.tensor([0.0, 1.0]),), (torch.ones(2),))
+        (tensor([0.0000, 0.8415]), tensor([1.0000, 0.5403]))
     """
     for name, value in (("primals", primals), ("tangents", tangents)):
         if not isinstance(value, tuple):
@@ -267,13 +321,28 @@ def jvp(
 
 
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
-    """func(*primals), and the linear function of tangents that is its derivative there.
+    """Return ``func(*primals)``, and the linear function of tangents that is its derivative there.
 
-    The function is run once; the linear function runs only what depends on the tangents: it is the transpose of the
-    transpose, vjp of vjp, so every operator needs a second derivative in reverse mode.
+    `func` runs once; the linear function computes only what depends on the tangents. It is the transpose of the
+    transpose, vjp of vjp, so that every operator needs a second derivative in reverse mode.
+
+    Args:
+        func: a function that returns tensors, in any container.
+        primals: its arguments, tensors or containers of them.
 
     Returns:
-        (output, jvp_fn), with jvp_fn(*tangents) like `output`.
+        (output, jvp_fn), with `jvp_fn(*tangents)` like `output`.
+
+    Shape:
+        - Tangents: the shapes of the primals.
+
+    Raises:
+        RuntimeError: tangents are not like the primals (when the linear function is called).
+
+    Example:
+        >>> output, jvp_fn = torch.func.linearize(torch.sin, torch.tensor([0.0, 1.0]))
+        >>> jvp_fn(torch.ones(2))
+        tensor([1.0000, 0.5403])
     """
     output, vjp_fn = vjp(func, *primals)
     outputs, tree = flatten(output)

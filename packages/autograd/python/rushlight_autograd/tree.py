@@ -19,7 +19,16 @@ _LEAF = LeafSpec()
 
 
 def flatten(value: Any) -> tuple[list[Any], TreeSpec]:
-    """Return the leaves from left to right, and the container's shape."""
+    """Return the leaves of nested containers from left to right, and the structure of the containers.
+
+    Args:
+        value: lists, tuples and dictionaries of anything.
+
+    Example:
+        >>> leaves, tree = flatten([1, (2, 3)])
+        >>> leaves
+        [1, 2, 3]
+    """
     if type(value) is tuple:  # the usual case: plain arguments
         for one in value:
             if type(one) in SUPPORTED_NODES or isinstance(one, tuple):

@@ -30,6 +30,13 @@ class _Meta(type):
 
 
 class Variable(metaclass=_Meta):
-    """`Variable(data, requires_grad)` is a tensor over the memory of `data`; every tensor is one."""
+    """A tensor over the memory of another: ``Variable(data, requires_grad)``; kept for old programs.
+
+    Every tensor is an instance of it.
+
+    Example:
+        >>> isinstance(torch.ones(1), torch.autograd.Variable)
+        True
+    """
 
     _execution_engine: _Engine = _Engine()
