@@ -38,7 +38,13 @@ def default_collate(batch: Sequence[Any]) -> Any:
 
     Raises:
         TypeError: for other types.
-        RuntimeError: for tensors of different shapes and sequences of different lengths."""
+        RuntimeError: for tensors of different shapes and sequences of different lengths.
+
+    Example:
+        >>> default_collate([{"x": torch.zeros(2), "label": 1}, {"x": torch.ones(2), "label": 0}])
+        {'x': tensor([[0., 0.],
+                [1., 1.]]), 'label': tensor([1, 0])}
+    """
     return collate(batch, collate_fn_map=default_collate_fn_map)
 
 
@@ -47,7 +53,19 @@ def collate(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -
 
     If `collate_fn_map` has an entry for the type of the first sample or one of its base classes, return
     `collate_fn_map[type](batch, collate_fn_map=collate_fn_map)`; otherwise follow the rules of
-    `default_collate`."""
+    `default_collate`.
+
+    Arguments:
+        batch: the samples.
+        collate_fn_map: collate functions by type.
+
+    Raises:
+        TypeError: for types without a rule.
+
+    Example:
+        >>> collate([{1, 2}, {3}], collate_fn_map={set: lambda batch, collate_fn_map: set.union(*batch)})
+        {1, 2, 3}
+    """
     first = batch[0]
     if collate_fn_map:
         fn = _find(collate_fn_map, first)
@@ -95,7 +113,13 @@ def collate(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -
 def default_convert(data: Any) -> Any:
     """Convert NumPy arrays and scalars to tensors, at any nesting depth, and leave other objects unchanged.
 
-    A `DataLoader` without batching applies this to each sample."""
+    A `DataLoader` without batching applies this to each sample.
+
+    Example:
+        >>> import numpy as np
+        >>> default_convert([np.array([1.0, 2.0]), "text"])
+        [tensor([1., 2.], dtype=torch.float64), 'text']
+    """
     numpy = imported_numpy()
     if numpy is not None and isinstance(data, (numpy.ndarray, numpy.bool_, numpy.number)):
         return core.as_tensor(data) if data.dtype.kind in "biufc" else data
@@ -124,7 +148,19 @@ def tensor_bytes(data: Any) -> int:
 
 
 def stack(tensors: Sequence[core.Tensor]) -> core.Tensor:
-    """Stack tensors along a new first dimension; in a worker, directly into memory that can be sent."""
+    """Stack tensors along a new first dimension; in a worker, directly into memory that can be sent.
+
+    Arguments:
+        tensors: N tensors of one shape (*).
+
+    Returns:
+        A tensor of shape (N, *).
+
+    Example:
+        >>> stack([torch.zeros(2), torch.ones(2)])
+        tensor([[0., 0.],
+                [1., 1.]])
+    """
     allocate: Allocate | None = getattr(_worker, "allocate", None)
     first = tensors[0]
     if allocate is None or first.requires_grad or first.device.type != "cpu":
@@ -139,7 +175,19 @@ def stack(tensors: Sequence[core.Tensor]) -> core.Tensor:
 
 
 def gather(tensors: Sequence[core.Tensor], indices: Sequence[int]) -> list[core.Tensor]:
-    """Return the rows at `indices` of each tensor."""
+    """Return the rows at `indices` of each tensor.
+
+    Arguments:
+        tensors: tensors of shapes (rows, *).
+        indices: N numbers of rows.
+
+    Returns:
+        A tuple of tensors of shapes (N, *).
+
+    Example:
+        >>> [rows.tolist() for rows in gather([torch.arange(4)], [3, 0])]
+        [[3, 0]]
+    """
     allocate: Allocate | None = getattr(_worker, "allocate", None)
     length = tensors[0].shape[0]
     rows = [i + length if i < 0 else i for i in indices] if min(indices) < 0 else list(indices)

@@ -34,7 +34,20 @@ T = TypeVar("T")
 
 
 class Dataset(Generic[T]):
-    """Base class of map-style datasets. Subclasses define `__getitem__`, and `__len__` if the length is known."""
+    """Base class of map-style datasets. Subclasses define `__getitem__`, and `__len__` if the length is known.
+
+    Raises NotImplementedError where a subclass does not define `__getitem__`.
+
+    Example:
+        >>> class Squares(Dataset):
+        ...     def __len__(self):
+        ...         return 5
+        ...
+        ...     def __getitem__(self, index):
+        ...         return index**2
+        >>> list(torch.utils.data.DataLoader(Squares(), batch_size=3))
+        [tensor([0, 1, 4]), tensor([ 9, 16])]
+    """
 
     draws_random: bool = True
 
@@ -51,7 +64,17 @@ class IterableDataset(Dataset[T], Iterable[T]):
 
     Each worker has its own copy of the dataset and reads the whole stream, unless `__iter__` uses
     `get_worker_info()` to select a part of it. A stream whose dataset or iterator has `state_dict` and
-    `load_state_dict` is resumed without reading it again."""
+    `load_state_dict` is resumed without reading it again.
+
+    Raises NotImplementedError where a subclass does not define `__iter__`.
+
+    Example:
+        >>> class Countdown(IterableDataset):
+        ...     def __iter__(self):
+        ...         return iter([3, 2, 1])
+        >>> list(torch.utils.data.DataLoader(Countdown(), batch_size=2))
+        [tensor([3, 2]), tensor([1])]
+    """
 
     def __iter__(self) -> Iterator[T]:
         raise NotImplementedError(f"{type(self).__name__} must define __iter__()")
@@ -64,7 +87,15 @@ class IterableDataset(Dataset[T], Iterable[T]):
 class TensorDataset(Dataset[tuple[core.Tensor, ...]]):
     """A dataset of tensors with the same first dimension. A sample is a tuple with one row of each tensor.
 
+    Arguments:
+        tensors: tensors of shapes (N, *); a row has the shape (*).
+
     Raises AssertionError if the first dimensions differ.
+
+    Example:
+        >>> dataset = TensorDataset(torch.arange(6.0).reshape(3, 2), torch.tensor([0, 1, 0]))
+        >>> len(dataset), dataset[1]
+        (3, (tensor([2., 3.]), tensor(1)))
     """
 
     draws_random = False
@@ -92,7 +123,13 @@ class StackDataset(Dataset[Any]):
     """A dataset whose samples combine one sample of each of several datasets of the same length.
 
     A sample is a tuple if the datasets are positional arguments, and a dict if they are keyword arguments.
-    Raises ValueError if the lengths differ."""
+    Raises ValueError if the lengths differ.
+
+    Example:
+        >>> dataset = StackDataset(image=["a.png", "b.png"], label=[0, 1])
+        >>> dataset[1]
+        {'image': 'b.png', 'label': 1}
+    """
 
     datasets: tuple[Any, ...] | dict[str, Any]
 
@@ -128,7 +165,16 @@ class StackDataset(Dataset[Any]):
 
 
 class ConcatDataset(Dataset[T]):
-    """A concatenation of map-style datasets. Raises ValueError if there is none, TypeError for iterable ones."""
+    """A concatenation of map-style datasets. Raises ValueError if there is none, TypeError for iterable ones.
+
+    Arguments:
+        datasets: the datasets.
+
+    Example:
+        >>> dataset = ConcatDataset([["a", "b"], ["c"]])
+        >>> len(dataset), dataset[2]
+        (3, 'c')
+    """
 
     datasets: list[Any]
     cumulative_sizes: list[int]
@@ -160,7 +206,18 @@ class ConcatDataset(Dataset[T]):
 
 
 class ChainDataset(IterableDataset[T]):
-    """A chain of iterable datasets. Iteration raises TypeError for a dataset that is not an IterableDataset."""
+    """A chain of iterable datasets. Iteration raises TypeError for a dataset that is not an IterableDataset.
+
+    Arguments:
+        datasets: the datasets.
+
+    Example:
+        >>> class Letters(IterableDataset):
+        ...     def __iter__(self):
+        ...         return iter("ab")
+        >>> list(ChainDataset([Letters(), Letters()]))
+        ['a', 'b', 'a', 'b']
+    """
 
     def __init__(self, datasets: Iterable[Any]) -> None:
         super().__init__()
@@ -185,7 +242,16 @@ def _require_iterable(dataset: object) -> None:
 
 
 class Subset(Dataset[T]):
-    """The subset of `dataset` at `indices`, in this order."""
+    """The subset of `dataset` at `indices`, in this order.
+
+    Arguments:
+        dataset: a map-style dataset.
+        indices: the indices.
+
+    Example:
+        >>> list(Subset(["a", "b", "c"], [2, 0]))
+        ['c', 'a']
+    """
 
     dataset: Any
     indices: Sequence[Any]
@@ -227,7 +293,13 @@ def random_split(
             go to the first subsets, one each.
         generator: the generator from which the order is drawn; None selects core's global one.
 
-    Raises ValueError if a fraction is not between 0 and 1, or if the lengths do not add up."""
+    Raises ValueError if a fraction is not between 0 and 1, or if the lengths do not add up.
+
+    Example:
+        >>> train, test = random_split(range(10), [0.8, 0.2])
+        >>> len(train), len(test), sorted([*train, *test]) == list(range(10))
+        (8, 2, True)
+    """
     if math.isclose(sum(lengths), 1) and sum(lengths) <= 1:
         for i, fraction in enumerate(lengths):
             if not 0 <= fraction <= 1:

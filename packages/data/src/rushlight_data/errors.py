@@ -25,7 +25,21 @@ class WorkerError(RuntimeError):
         batch: number of the batch in the epoch.
         index: index of the sample that failed; None if the error does not belong to one sample.
         indices: indices of the batch; None for an iterable dataset.
-        traceback: traceback of the worker, as text."""
+        traceback: traceback of the worker, as text.
+
+    Example:
+        >>> class Broken(torch.utils.data.Dataset):
+        ...     def __len__(self):
+        ...         return 1
+        ...
+        ...     def __getitem__(self, index):
+        ...         raise ValueError("no such file")
+        >>> try:
+        ...     list(torch.utils.data.DataLoader(Broken(), num_workers=1, multiprocessing_context="fork"))
+        ... except ValueError as error:
+        ...     print(type(error.__cause__).__name__, error.__cause__.index)
+        WorkerError 0
+    """
 
     worker_id: int | None = None
     pid: int | None = None
@@ -40,14 +54,24 @@ class WorkerExited(WorkerError):  # noqa: N818
 
     Attributes:
         exitcode: exit code of the process, as in `multiprocessing.Process.exitcode`.
-        lost: indices of the samples that were assigned to the worker and did not arrive."""
+        lost: indices of the samples that were assigned to the worker and did not arrive.
+
+    Example:
+        >>> issubclass(WorkerExited, RuntimeError)
+        True
+    """
 
     exitcode: int | None = None
     lost: list[Any]
 
 
 class LoaderTimeout(WorkerError):  # noqa: N818
-    """Raised when no batch arrives within the loader's `timeout`."""
+    """Raised when no batch arrives within the loader's `timeout`.
+
+    Example:
+        >>> issubclass(LoaderTimeout, RuntimeError)
+        True
+    """
 
 
 class Failure:

@@ -19,7 +19,12 @@ class KeepInterrupts:
     """Context manager that keeps a KeyboardInterrupt raised in a finalizer.
 
     `raise_kept_interrupt()` raises it, or else the end of the context. The context manager has no effect
-    outside the main thread, which is the one that handles signals."""
+    outside the main thread, which is the one that handles signals.
+
+    Example:
+        >>> with KeepInterrupts():
+        ...     raise_kept_interrupt()  # nothing was interrupted
+    """
 
     def __enter__(self) -> None:
         self._hook: Any = None
@@ -44,7 +49,11 @@ class KeepInterrupts:
 
 
 def raise_kept_interrupt() -> None:
-    """Raise KeyboardInterrupt if `KeepInterrupts` has kept one."""
+    """Raise KeyboardInterrupt if `KeepInterrupts` has kept one.
+
+    Example:
+        >>> raise_kept_interrupt()  # nothing was interrupted
+    """
     global _kept
     if _kept:
         _kept = False

@@ -59,7 +59,7 @@ class BucketBatchSampler(_LengthBatches):
     batches are shuffled.
 
     Arguments:
-        lengths: the length of each sample: a sequence of integers or a tensor.
+        lengths: the length of each sample: a sequence of integers or a tensor of shape (N).
         batch_size: number of indices per batch.
         bucket_size: number of indices per bucket, a multiple of `batch_size`. Larger buckets have less padding and
             less randomness. Default: `100 * batch_size`.
@@ -116,7 +116,7 @@ class TokenBatchSampler(_LengthBatches):
     of its indices times its largest length is at most `max_tokens`. The batches are shuffled.
 
     Arguments:
-        lengths: the length of each sample: a sequence of integers or a tensor.
+        lengths: the length of each sample: a sequence of integers or a tensor of shape (N).
         max_tokens: number of elements of a padded batch that is not exceeded.
         max_batch_size: largest number of indices per batch. Default: no limit.
         shuffle: whether to shuffle. Otherwise the batches are in the order of their lengths.

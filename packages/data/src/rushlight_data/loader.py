@@ -83,7 +83,17 @@ class DataLoader(Generic[T_co]):
 
     An exception in the dataset is raised by `next()` with its own class. Its notes name the sample, and with
     workers its `__cause__` is a `WorkerError`; iteration can continue after it. If a worker dies, `next()`
-    raises `WorkerExited` and the iteration ends. If no batch arrives in time, it raises `LoaderTimeout`."""
+    raises `WorkerExited` and the iteration ends. If no batch arrives in time, it raises `LoaderTimeout`.
+
+    Example:
+        >>> dataset = torch.utils.data.TensorDataset(torch.arange(10.0).reshape(5, 2), torch.arange(5))
+        >>> loader = torch.utils.data.DataLoader(dataset, batch_size=2)
+        >>> for x, y in loader:
+        ...     print(tuple(x.shape), y.tolist())
+        (2, 2) [0, 1]
+        (2, 2) [2, 3]
+        (1, 2) [4]
+    """
 
     dataset: Any
     batch_size: int | None

@@ -81,6 +81,10 @@ def thread_safe_generator() -> Any:
 
     Threads share the global streams. Values drawn from this generator depend on the loader's seed and on the
     batch only, and equal those that a worker process draws from the default generator.
+
+    Example:
+        >>> thread_safe_generator() is None  # the calling thread is no worker
+        True
     """
     return getattr(_own, "generator", None)
 

@@ -43,7 +43,20 @@ class Sampler(Generic[T_co]):
 
     Subclasses define `__iter__`, and `__len__` if the length is known. A sampler with a random order can be
     resumed if it also defines `state_dict`, which describes the order of the latest iteration, and
-    `load_state_dict`, after which the next iteration has this order."""
+    `load_state_dict`, after which the next iteration has this order.
+
+    Raises NotImplementedError where a subclass does not define `__iter__`.
+
+    Example:
+        >>> class Reversed(Sampler):
+        ...     def __init__(self, dataset):
+        ...         self.dataset = dataset
+        ...
+        ...     def __iter__(self):
+        ...         return iter(range(len(self.dataset) - 1, -1, -1))
+        >>> list(Reversed("abc"))
+        [2, 1, 0]
+    """
 
     def __init__(self, data_source: Sized | None = None) -> None:
         pass
@@ -57,7 +70,16 @@ class Sampler(Generic[T_co]):
 
 
 def iterate(sampler: Iterable[Any], start: int = 0) -> Iterator[Any]:
-    """Iterate over any sampler from position `start` on."""
+    """Iterate over any sampler from position `start` on.
+
+    Arguments:
+        sampler: an iterable of indices.
+        start: number of indices that are skipped.
+
+    Example:
+        >>> list(iterate(SequentialSampler("abcd"), 2))
+        [2, 3]
+    """
     if start == 0:
         return iter(sampler)
     if hasattr(sampler, "iter_from") and not _overrides_only_iter(type(sampler)):
@@ -76,7 +98,15 @@ def _overrides_only_iter(kind: type) -> bool:
 
 
 class SequentialSampler(Sampler[int]):
-    """Samples the indices of `data_source` in order."""
+    """Samples the indices of `data_source` in order.
+
+    Arguments:
+        data_source: the dataset.
+
+    Example:
+        >>> list(SequentialSampler("abc"))
+        [0, 1, 2]
+    """
 
     data_source: Sized
 
@@ -161,7 +191,12 @@ class RandomSampler(_Seeded):
         num_samples: number of indices per iteration. Default: the length of `data_source`.
         generator: the generator from which the seed is drawn; None selects core's global one.
 
-    Raises TypeError or ValueError for arguments of the wrong type or sign."""
+    Raises TypeError or ValueError for arguments of the wrong type or sign.
+
+    Example:
+        >>> sorted(RandomSampler("abcd"))
+        [0, 1, 2, 3]
+    """
 
     data_source: Sized
 
@@ -223,7 +258,16 @@ class RandomSampler(_Seeded):
 
 
 class SubsetRandomSampler(_Seeded):
-    """Samples the given indices in random order, without replacement."""
+    """Samples the given indices in random order, without replacement.
+
+    Arguments:
+        indices: the indices.
+        generator: the generator from which the seed is drawn; None selects core's global one.
+
+    Example:
+        >>> sorted(SubsetRandomSampler([7, 2, 5]))
+        [2, 5, 7]
+    """
 
     indices: Sequence[Any]
 
@@ -255,6 +299,12 @@ class WeightedRandomSampler(_Seeded):
         num_samples: number of indices per iteration.
         replacement: whether an index can be drawn more than once.
         generator: the generator from which the seed is drawn; None selects core's global one.
+
+    Raises ValueError if `weights` is not one-dimensional.
+
+    Example:
+        >>> list(WeightedRandomSampler([0.0, 1.0, 0.0], num_samples=3))
+        [1, 1, 1]
     """
 
     weights: core.Tensor
@@ -296,9 +346,16 @@ def _numbers(tensors: Iterable[core.Tensor]) -> Iterator[int]:
 class BatchSampler(Sampler[list[Any]]):
     """Groups the indices of another sampler into lists of `batch_size`.
 
-    With `drop_last`, the last list is dropped if it is shorter.
+    Arguments:
+        sampler: an iterable of indices.
+        batch_size: number of indices per list.
+        drop_last: whether to drop the last list if it is shorter.
 
     A subclass that defines `__iter__` need not call `super().__init__()`.
+
+    Example:
+        >>> list(BatchSampler(SequentialSampler("abcde"), batch_size=2, drop_last=False))
+        [[0, 1], [2, 3], [4]]
     """
 
     sampler: Any = None
@@ -357,7 +414,14 @@ class DistributedSampler(Sampler[int]):
         rank: number of the calling process, from 0 to `num_replicas - 1`; None selects that in the group.
         shuffle: whether to shuffle the indices.
         seed: seed of the order, the same in all processes.
-        drop_last: whether to drop the last indices instead of repeating the first ones."""
+        drop_last: whether to drop the last indices instead of repeating the first ones.
+
+    Raises ValueError if `rank` is out of range, and RuntimeError without a process group or both numbers.
+
+    Example:
+        >>> [list(DistributedSampler("abcde", num_replicas=2, rank=rank, shuffle=False)) for rank in (0, 1)]
+        [[0, 2, 4], [1, 3, 0]]
+    """
 
     epoch: int = 0
 

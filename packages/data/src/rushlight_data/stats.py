@@ -11,7 +11,14 @@ class LoaderStats:
         waited: how long the training loop waited for batches.
         used: how long the training loop computed between batches.
         worked: how long the workers, or the calling process without workers, read and collated samples.
-        idle: how long the workers waited for tasks because enough batches were ready."""
+        idle: how long the workers waited for tasks because enough batches were ready.
+
+    Example:
+        >>> loader = torch.utils.data.DataLoader(range(4), batch_size=2)
+        >>> _ = list(loader)
+        >>> loader.stats().batches
+        2
+    """
 
     def __init__(
         self,

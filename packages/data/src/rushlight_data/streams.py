@@ -27,7 +27,13 @@ _LANES = 8
 
 
 class StreamIterator(Iterator[T]):
-    """An iterator over one lane of a stream, with a position that can be saved and loaded."""
+    """An iterator over one lane of a stream, with a position that can be saved and loaded.
+
+    Example:
+        >>> iterator = ShardStream(["ab"], read=iter, shuffle=False).iterate(0, 1, seed=0)
+        >>> next(iterator), isinstance(iterator, StreamIterator)
+        ('a', True)
+    """
 
     @abstractmethod
     def state_dict(self) -> dict[str, Any]:
@@ -41,7 +47,14 @@ class StreamIterator(Iterator[T]):
 class Stream(IterableDataset[T]):
     """Base class of iterable datasets whose order is the same for any number of workers. See Note [Lanes].
 
-    Subclasses define `lanes`, the number of parts that can be read independently, and `iterate`."""
+    Subclasses define `lanes`, the number of parts that can be read independently, and `iterate`.
+
+    Raises NotImplementedError where a subclass does not define `iterate`.
+
+    Example:
+        >>> isinstance(ShardStream(["ab"], read=iter), Stream)
+        True
+    """
 
     lanes: int
 

@@ -35,7 +35,12 @@ class WorkerInfo:
         id: number of the worker, from 0 to `num_workers - 1`.
         num_workers: number of workers of the loader.
         seed: seed of the worker's random streams.
-        dataset: the worker's copy of the dataset."""
+        dataset: the worker's copy of the dataset.
+
+    Example:
+        >>> WorkerInfo(id=0, num_workers=2, seed=1, dataset=None).num_workers
+        2
+    """
 
     def __init__(self, id: int, num_workers: int, seed: int, dataset: Any) -> None:
         self.id = id
@@ -53,7 +58,12 @@ class _Infos:
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """Return the `WorkerInfo` of the calling worker, or None in the training process."""
+    """Return the `WorkerInfo` of the calling worker, or None in the training process.
+
+    Example:
+        >>> get_worker_info() is None  # this is no worker
+        True
+    """
     return getattr(_Infos.thread, "info", None) or _Infos.process
 
 

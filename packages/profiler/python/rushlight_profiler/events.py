@@ -16,7 +16,16 @@ Shapes = list[list[Any]]
 
 
 class Interval:
-    """A span of time, from `start` to `end`, in microseconds since the profile began."""
+    """A span of time, in microseconds since the profile began.
+
+    Attributes:
+        start: the begin.
+        end: the end.
+
+    Example:
+        >>> Interval(10.0, 25.0).elapsed_us()
+        15.0
+    """
 
     __slots__ = ("end", "start")
 
@@ -58,6 +67,12 @@ class FunctionEvent:
     operator, else None), `input_shapes` and `input_dtypes` (an item for each argument, empty for what is no
     tensor; empty if not recorded), `stack`, `nbytes` (of the first result), `cpu_memory_usage` and
     `self_cpu_memory_usage` (bytes taken less bytes given back), `flops` and `args` (an annotation's text).
+
+    Example:
+        >>> with torch.profiler.profile() as prof:
+        ...     _ = torch.ones(3).exp()
+        >>> [event.name for event in prof.events()]
+        ['ones', 'exp']
     """
 
     __slots__ = (
@@ -164,6 +179,15 @@ class FunctionEventAvg:
 
     `cpu_time_total` counts a call inside another of the same kind once; `cpu_time` is its mean over `count`
     calls.
+
+    Example:
+        >>> x = torch.ones(3)
+        >>> with torch.profiler.profile() as prof:
+        ...     for _ in range(5):
+        ...         _ = x.exp()
+        >>> average = prof.key_averages()[0]
+        >>> average.key, average.count
+        ('exp', 5)
     """
 
     count: int
@@ -236,7 +260,16 @@ def _inside_its_own_kind(event: FunctionEvent) -> bool:
 
 
 class EventList(list[Any]):
-    """A list of FunctionEvent, or of FunctionEventAvg, that can be printed as a table."""
+    """A list of FunctionEvent, or of FunctionEventAvg, that can be printed as a table.
+
+    Raises RuntimeError for the average of no event.
+
+    Example:
+        >>> with torch.profiler.profile() as prof:
+        ...     _ = torch.ones(3).exp()
+        >>> "exp" in prof.key_averages().table(sort_by="cpu_time_total", row_limit=5)
+        True
+    """
 
     def __init__(self, events: Iterable[Any] = (), *, profile_memory: bool = False, dropped: int = 0) -> None:
         super().__init__(events)

@@ -23,7 +23,15 @@ class MemoryPoint(NamedTuple):
 
 
 class Recording:
-    """What one recording, or one window of a schedule, holds. `header` and `raw` are what sinks are given."""
+    """The events of one recording, or of one window of a schedule. `header` and `raw` are passed to sinks.
+
+    Raises RuntimeError where results are asked for that were not recorded, and ValueError for unknown metrics.
+
+    Example:
+        >>> with torch.profiler.profile() as prof:
+        ...     _ = torch.ones(3).exp()
+        >>> prof.recording.export_chrome_trace("trace.json")
+    """
 
     def __init__(self, header: Header, raw: list[Event]) -> None:
         self.header = header

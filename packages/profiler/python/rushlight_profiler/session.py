@@ -24,7 +24,12 @@ DEFAULT_BUFFER = 1 << 20
 
 
 class ProfilerAction(Enum):
-    """What a schedule says of a step."""
+    """What a schedule does in a step: NONE, WARMUP, RECORD, or RECORD_AND_SAVE in the last step of a window.
+
+    Example:
+        >>> [str(torch.profiler.schedule(wait=1, warmup=1, active=1)(step)) for step in range(3)]
+        ['ProfilerAction.NONE', 'ProfilerAction.WARMUP', 'ProfilerAction.RECORD_AND_SAVE']
+    """
 
     NONE = 0
     WARMUP = 1
@@ -33,24 +38,47 @@ class ProfilerAction(Enum):
 
 
 class ProfilerActivity(IntEnum):
-    """Where events happen."""
+    """Where events happen: on the CPU, or on a device.
+
+    Example:
+        >>> with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as prof:
+        ...     _ = torch.ones(3).exp()
+    """
 
     CPU = 0
     CUDA = 1
 
 
 def supported_activities() -> set[ProfilerActivity]:
-    """Return the activities that can be recorded here."""
+    """Return the activities that can be recorded here.
+
+    Example:
+        >>> torch.profiler.ProfilerActivity.CPU in torch.profiler.supported_activities()
+        True
+    """
     return {ProfilerActivity.CPU}
 
 
 def schedule(
     *, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, skip_first_wait: int = 0
 ) -> Callable[[int], ProfilerAction]:
-    """Return a schedule for `profile`: skips `skip_first` steps, then repeats cycles of `wait` steps that are not
-    recorded, `warmup` steps whose records are thrown away and `active` steps that are recorded; `repeat`
-    cycles, or, if 0, without end. With `skip_first_wait` the first cycle does not wait. Raises ValueError for
-    numbers that make no schedule."""
+    """Return a schedule for :class:`profile`, which repeats cycles of steps.
+
+    Args:
+        wait: number of steps of a cycle that are not recorded.
+        warmup: number of steps whose records are thrown away.
+        active: number of steps that are recorded.
+        repeat: number of cycles; 0 for no end.
+        skip_first: number of steps before the first cycle.
+        skip_first_wait: if not 0, the first cycle does not wait.
+
+    Raises ValueError for numbers that make no schedule.
+
+    Example:
+        >>> cycle = torch.profiler.schedule(wait=1, warmup=1, active=2)
+        >>> [cycle(step).name for step in range(5)]
+        ['NONE', 'WARMUP', 'RECORD', 'RECORD_AND_SAVE', 'NONE']
+    """
     for name, value in (("wait", wait), ("warmup", warmup), ("repeat", repeat), ("skip_first", skip_first)):
         if value < 0:
             raise ValueError(f"schedule({name}): got {value}, needs 0 or more")
@@ -106,6 +134,14 @@ class profile:  # noqa: N801  PyTorch's name
 
     Threads that Python starts meanwhile are recorded; one that was running before is from its first
     `record_function` on. `start` raises RuntimeError while another profile records.
+
+    Example:
+        >>> model, x = nn.Linear(8, 4), torch.randn(2, 8)
+        >>> with torch.profiler.profile() as prof:
+        ...     with torch.profiler.record_function("forward"):
+        ...         _ = model(x)
+        >>> sorted(event.key for event in prof.key_averages())
+        ['forward', 'linear']
     """
 
     step_num: int
@@ -332,8 +368,21 @@ class profile:  # noqa: N801  PyTorch's name
 def trace_handler(
     folder: str, format: str = "chrome", worker_name: str | None = None, suffix: str | None = None
 ) -> Callable[[profile], None]:
-    """Return an `on_trace_ready` that writes each window to a file of its own in `folder`, named after the worker
-    (by default host and process) and the time."""
+    """Return an `on_trace_ready` that writes each window of recorded steps to a file of its own.
+
+    Args:
+        folder: the folder, which is made if it is missing.
+        format: "chrome", or another format of `Recording.export`.
+        worker_name: first part of the name of a file; host and process by default. The time follows.
+        suffix: last part of the name.
+
+    Example:
+        >>> import os
+        >>> with torch.profiler.profile(on_trace_ready=trace_handler("traces")) as prof:
+        ...     _ = torch.ones(3).exp()
+        >>> len(os.listdir("traces"))
+        1
+    """
     endings = {"chrome": ".pt.trace.json", "json_lines": ".jsonl", "html": ".html"}
     ending = endings.get(format, f".{format}") if suffix is None else suffix
 
@@ -348,7 +397,21 @@ def trace_handler(
 def tensorboard_trace_handler(
     dir_name: str, worker_name: str | None = None, use_gzip: bool = False
 ) -> Callable[[profile], None]:
-    """`trace_handler` for Chrome traces under the names that TensorBoard's plug-in looks for."""
+    """Return an `on_trace_ready` that writes Chrome traces under the names that TensorBoard's plug-in looks for.
+
+    Args:
+        dir_name: the folder.
+        worker_name: first part of the name of a file; host and process by default.
+        use_gzip: whether to compress files.
+
+    Example:
+        >>> import os
+        >>> handler = torch.profiler.tensorboard_trace_handler("runs", worker_name="worker")
+        >>> with torch.profiler.profile(on_trace_ready=handler) as prof:
+        ...     _ = torch.ones(3).exp()
+        >>> os.listdir("runs")[0].endswith(".pt.trace.json")
+        True
+    """
     suffix = ".pt.trace.json.gz" if use_gzip else ".pt.trace.json"
     return trace_handler(dir_name, "chrome", worker_name, suffix)
 

@@ -57,8 +57,19 @@ class JsonLines:
 
 
 def load(path: str) -> Recording:
-    """Read what `export_json_lines` wrote. Raises ValueError if the file is something else, or is
-    truncated."""
+    """Read a recording that `export_json_lines` wrote.
+
+    Args:
+        path: the file.
+
+    Raises ValueError if the file is something else, or is truncated.
+
+    Example:
+        >>> with torch.profiler.profile() as prof:
+        ...     _ = torch.ones(3).exp()
+        >>> prof.export_json_lines("events.jsonl")
+        >>> recording = load("events.jsonl")
+    """
     from ..recording import Recording
 
     with open_text(path, "r") as file:
