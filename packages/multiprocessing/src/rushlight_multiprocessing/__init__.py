@@ -50,19 +50,50 @@ def __dir__() -> list[str]:
 
 
 def Queue(maxsize: int = 0) -> _Queue:
-    """Return a queue for any number of writers and readers; `put` blocks only when `maxsize` objects are in it."""
+    """Return a queue for any number of writers and readers.
+
+    Arguments:
+        maxsize: `put` blocks when so many objects are in the queue; 0 for no limit.
+
+    Example:
+        >>> import rushlight.multiprocessing as mp
+        >>> queue = mp.Queue()
+        >>> queue.put(torch.ones(2))
+        >>> queue.get()
+        tensor([1., 1.])
+    """
     queue: _Queue = get_context().Queue(maxsize)
     return queue
 
 
 def JoinableQueue(maxsize: int = 0) -> _JoinableQueue:
-    """Return a queue that counts unfinished objects (`task_done`, `join`)."""
+    """Return a queue that counts the objects that are not yet reported as done by `task_done`; `join` waits for them.
+
+    Arguments:
+        maxsize: `put` blocks when so many objects are in the queue; 0 for no limit.
+
+    Example:
+        >>> import rushlight.multiprocessing as mp
+        >>> queue = mp.JoinableQueue()
+        >>> queue.put("task")
+        >>> _ = queue.get()
+        >>> queue.task_done()
+        >>> queue.join()
+    """
     queue: _JoinableQueue = get_context().JoinableQueue(maxsize)
     return queue
 
 
 def SimpleQueue() -> _SimpleQueue:
-    """Return a queue that is a pipe with a lock at each end."""
+    """Return a queue that is a pipe with a lock at each end; `put` waits while the pipe is full.
+
+    Example:
+        >>> import rushlight.multiprocessing as mp
+        >>> queue = mp.SimpleQueue()
+        >>> queue.put({"x": torch.ones(2)})
+        >>> queue.get()
+        {'x': tensor([1., 1.])}
+    """
     queue: _SimpleQueue = get_context().SimpleQueue()
     return queue
 
@@ -73,7 +104,21 @@ def Pool(
     initargs: Any = (),
     maxtasksperchild: int | None = None,
 ) -> Any:
-    """Return a pool of processes. Arguments and results may contain tensors."""
+    """Return a pool of processes. Arguments and results may contain tensors.
+
+    Arguments:
+        processes: number of processes; that of the processors by default.
+        initializer, initargs: a function that each process calls with these arguments when it starts.
+        maxtasksperchild: number of tasks after which a process is replaced.
+
+    Example::
+
+        import rushlight.multiprocessing as mp
+
+        if __name__ == "__main__":
+            with mp.Pool(2) as pool:
+                print(pool.map(torch.exp, [torch.zeros(2), torch.ones(2)]))
+    """
     return get_context().Pool(processes, initializer, initargs, maxtasksperchild)
 
 
@@ -82,12 +127,22 @@ _strategy = "file_descriptor"
 
 
 def get_all_sharing_strategies() -> set[str]:
-    """Return the names of PyTorch's sharing strategies; see `set_sharing_strategy`."""
+    """Return the names of PyTorch's sharing strategies; see `set_sharing_strategy`.
+
+    Example:
+        >>> sorted(torch.multiprocessing.get_all_sharing_strategies())
+        ['file_descriptor', 'file_system']
+    """
     return set(_STRATEGIES)
 
 
 def get_sharing_strategy() -> str:
-    """Return the name of the sharing strategy that was set last."""
+    """Return the name of the sharing strategy that was set last.
+
+    Example:
+        >>> torch.multiprocessing.get_sharing_strategy()
+        'file_descriptor'
+    """
     return _strategy
 
 
@@ -95,7 +150,11 @@ def set_sharing_strategy(new_strategy: str) -> None:
     """Set the sharing strategy, which has no effect.
 
     The function exists for programs written for PyTorch. All tensors are shared in the same way, which needs
-    few descriptors and leaves no files behind. Raises ValueError if PyTorch has no strategy of this name."""
+    few descriptors and leaves no files behind. Raises ValueError if PyTorch has no strategy of this name.
+
+    Example:
+        >>> torch.multiprocessing.set_sharing_strategy("file_descriptor")
+    """
     global _strategy
     if new_strategy not in _STRATEGIES:
         raise ValueError(
@@ -105,7 +164,13 @@ def set_sharing_strategy(new_strategy: str) -> None:
 
 
 def empty_cache() -> None:
-    """Return unused shared memory to the system."""
+    """Return unused shared memory to the system.
+
+    Example:
+        >>> x = torch.ones(1000).share_memory_()
+        >>> del x
+        >>> torch.multiprocessing.empty_cache()
+    """
     _heap().trim()
 
 

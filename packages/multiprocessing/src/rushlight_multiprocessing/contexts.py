@@ -54,7 +54,18 @@ class ForkServerProcess(_WithTensors, standard.ForkServerProcess):
 
 
 class Process(_WithTensors, standard.Process):
-    """A process started by the default start method."""
+    """A process that is started by the default start method; its arguments may contain tensors.
+
+    Example::
+
+        import rushlight.multiprocessing as mp
+
+        if __name__ == "__main__":
+            x = torch.zeros(2).share_memory_()
+            process = mp.Process(target=x.fill_, args=(1.0,))
+            process.start()
+            process.join()
+    """
 
     @staticmethod
     def _Popen(process_obj: Any) -> Any:
@@ -94,7 +105,12 @@ class ForkContext(_Shared, standard.ForkContext):  # type: ignore[misc]
 
 
 class SpawnContext(_Shared, standard.SpawnContext):  # type: ignore[misc]
-    """The context of the start method 'spawn'."""
+    """The context of the start method 'spawn'.
+
+    Example:
+        >>> isinstance(get_context("spawn"), SpawnContext)
+        True
+    """
 
     Process: ClassVar[Any] = SpawnProcess
 
@@ -113,7 +129,15 @@ _contexts: dict[str, Any] = {
 
 
 def get_context(method: str | None = None) -> Any:
-    """Return the context of a start method, by default of the default method. Raises ValueError for unknown ones."""
+    """Return the context of a start method. Raises ValueError for unknown ones.
+
+    Arguments:
+        method: "fork", "spawn" or "forkserver"; None selects the default method.
+
+    Example:
+        >>> get_context("fork").Queue().empty()
+        True
+    """
     if method is None:
         method = multiprocessing.get_start_method()
     try:

@@ -41,7 +41,16 @@ class Connection(standard.Connection):
     """One end of a pipe, with the interface of `multiprocessing.connection.Connection`.
 
     With `gives=True` the sender does not use the tensors afterwards: a tensor that is not in shared memory is
-    copied there instead of moved."""
+    copied there instead of moved.
+
+    Raises EOFError when the other end is closed, ValueError for a message with tensors from too many arenas, and
+    OSError if file descriptors are lost.
+
+    Example:
+        >>> reader, writer = torch.multiprocessing.Pipe(duplex=False)
+        >>> isinstance(reader, Connection), reader.readable, reader.writable
+        (True, True, False)
+    """
 
     # Attributes of the standard class that its type stubs lack.
     _handle: int
@@ -225,7 +234,18 @@ def _move_to_block(payload: Any, outgoing: OutgoingBlocks) -> bytes:
 
 
 def Pipe(duplex: bool = True, *, gives: bool = False) -> tuple[Connection, Connection]:
-    """Return two connected `Connection` objects. If not `duplex`, the first can only read, the second only write."""
+    """Return two connected `Connection` objects.
+
+    Arguments:
+        duplex: whether both can read and write. Otherwise the first can only read, the second only write.
+        gives: whether senders do not use tensors afterwards; see `Connection`.
+
+    Example:
+        >>> reader, writer = torch.multiprocessing.Pipe(duplex=False)
+        >>> writer.send(torch.ones(2))
+        >>> reader.recv()
+        tensor([1., 1.])
+    """
     a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     return (
         Connection(a.detach(), writable=duplex, gives=gives),

@@ -26,7 +26,13 @@ __all__ = ["JoinableQueue", "Queue", "SimpleQueue"]
 
 
 class SimpleQueue:
-    """A pipe with a lock at each end: `put` waits while the pipe is full."""
+    """A pipe with a lock at each end: `put` waits while the pipe is full.
+
+    Example:
+        >>> import rushlight.multiprocessing as mp
+        >>> isinstance(mp.SimpleQueue(), SimpleQueue)
+        True
+    """
 
     def __init__(self, *, ctx: Any) -> None:
         self._reader, self._writer = Pipe(duplex=False)
@@ -67,7 +73,17 @@ class Queue:
     """A queue whose `put` blocks only when `maxsize` objects are in it.
 
     `put` writes a plain object to the pipe if the pipe has room and nothing waits before it. Otherwise a thread
-    writes to the pipe, which takes longer because two threads take turns."""
+    writes to the pipe, which takes longer because two threads take turns.
+
+    Raises the standard module's Full and Empty as its queues do, and ValueError after `close`.
+
+    Example:
+        >>> import rushlight.multiprocessing as mp
+        >>> queue = mp.Queue(maxsize=1)
+        >>> queue.put("object")
+        >>> queue.get()
+        'object'
+    """
 
     _closed: bool
     _backlog: deque[tuple[Any, OutgoingBlocks] | None] | None
@@ -210,7 +226,15 @@ class Queue:
 
 
 class JoinableQueue(Queue):
-    """A queue that counts the objects that were put and not yet reported as done by `task_done`."""
+    """A queue that counts the objects that were put and not yet reported as done by `task_done`.
+
+    Raises ValueError if `task_done` is called more often than `put`.
+
+    Example:
+        >>> import rushlight.multiprocessing as mp
+        >>> isinstance(mp.JoinableQueue(), JoinableQueue)
+        True
+    """
 
     def __init__(self, maxsize: int = 0, *, ctx: Any) -> None:
         super().__init__(maxsize, ctx=ctx)

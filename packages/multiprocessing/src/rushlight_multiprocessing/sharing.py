@@ -29,7 +29,13 @@ def share_memory_(data: Memory) -> Memory:
     All tensors over the storage follow. Processes that receive one of them afterwards use the same memory.
     Moving copies the data once. What is already in shared memory is returned unchanged.
 
-    Raises RuntimeError if the tensor is not on the CPU, or requires grad and is not a leaf."""
+    Raises RuntimeError if the tensor is not on the CPU, or requires grad and is not a leaf.
+
+    Example:
+        >>> x = torch.zeros(3)
+        >>> x.share_memory_().is_shared()
+        True
+    """
     if isinstance(data, core.Tensor):
         place(storage_of(data))
     else:
@@ -38,16 +44,33 @@ def share_memory_(data: Memory) -> Memory:
 
 
 def is_shared(data: core.Tensor | core.UntypedStorage) -> bool:
-    """Return whether the data of a tensor or a storage is in shared memory."""
+    """Return whether the data of a tensor or a storage is in shared memory.
+
+    Arguments:
+        data: a tensor of any shape, or a storage.
+
+    Example:
+        >>> is_shared(torch.zeros(3)), is_shared(torch.zeros(3).share_memory_())
+        (False, True)
+    """
     if data.device.type != "cpu":
         return False
     return _find(data.untyped_storage() if isinstance(data, core.Tensor) else data) is not None
 
 
 def empty(size: Sequence[int], dtype: core.dtype) -> core.Tensor:
-    """Return an uninitialized contiguous tensor in shared memory.
+    """Return an uninitialised contiguous tensor in shared memory.
 
-    The memory is kept for reuse when the tensor is dropped, which suits batches rather than weights."""
+    The memory is kept for reuse when the tensor is dropped, which suits batches rather than weights.
+
+    Arguments:
+        size: the shape.
+        dtype: the dtype.
+
+    Example:
+        >>> empty((2, 3), torch.float32).is_shared()
+        True
+    """
     storage = empty_storage(math.prod(size) * dtype.itemsize, solo=False)
     return tensor_over(storage, dtype, size, contiguous_stride(size), 0)
 
@@ -79,7 +102,16 @@ def storage_of(tensor: core.Tensor) -> core.UntypedStorage:
 
 
 def place(storage: core.UntypedStorage) -> Place:
-    """Return the location of a storage in shared memory, moving it there if necessary."""
+    """Return the location of a storage in shared memory, moving it there if necessary.
+
+    Raises RuntimeError for a storage that is not on the CPU.
+
+    Example:
+        >>> storage = torch.zeros(3).untyped_storage()
+        >>> _ = place(storage)
+        >>> is_shared(storage)
+        True
+    """
     found = _find(storage)
     if found is not None:
         return found

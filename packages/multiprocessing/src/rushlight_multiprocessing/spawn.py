@@ -27,7 +27,12 @@ __all__ = [
 class ProcessException(Exception):  # noqa: N818 (PyTorch's name)
     """Raised when a process started by `spawn` fails.
 
-    `error_index` is the number of the process; `pid` and `error_pid` are its process id."""
+    `error_index` is the number of the process; `pid` and `error_pid` are its process id.
+
+    Example:
+        >>> ProcessException("it failed", 1, 4321).pid
+        4321
+    """
 
     error_pid: int
 
@@ -44,14 +49,24 @@ class ProcessException(Exception):  # noqa: N818 (PyTorch's name)
 class ProcessRaisedException(ProcessException):
     """Raised when the function raises an exception in a process.
 
-    The message contains the traceback. `__cause__` is the exception itself if it can be pickled."""
+    The message contains the traceback. `__cause__` is the exception itself if it can be pickled.
+
+    Example:
+        >>> issubclass(ProcessRaisedException, ProcessException)
+        True
+    """
 
     def __init__(self, msg: str, error_index: int, error_pid: int) -> None:
         super().__init__(msg, error_index, error_pid)
 
 
 class ProcessExitedException(ProcessException):
-    """Raised when a process is ended by a signal or exits with a code other than 0."""
+    """Raised when a process is ended by a signal or exits with a code other than 0.
+
+    Example:
+        >>> ProcessExitedException("it was killed", 1, 4321, -9, "SIGKILL").signal_name
+        'SIGKILL'
+    """
 
     def __init__(
         self, msg: str, error_index: int, error_pid: int, exit_code: int, signal_name: str | None = None
@@ -65,7 +80,19 @@ class ProcessExitedException(ProcessException):
 
 
 class ProcessContext:
-    """The processes started by `spawn(join=False)`."""
+    """The processes started by `spawn(join=False)`.
+
+    Raises ProcessRaisedException or ProcessExitedException from `join` when a process fails.
+
+    Example::
+
+        import rushlight.multiprocessing as mp
+
+        if __name__ == "__main__":
+            context = mp.spawn(train, nprocs=2, join=False)
+            while not context.join(timeout=1.0):
+                print("still running")
+    """
 
     def __init__(self, processes: list[Any], errors: list[Connection]) -> None:
         self.processes = processes
@@ -142,7 +169,12 @@ class ProcessContext:
 
 
 class SpawnContext(ProcessContext):
-    """Deprecated alias of `ProcessContext`."""
+    """Deprecated alias of `ProcessContext`.
+
+    Example:
+        >>> issubclass(SpawnContext, ProcessContext)
+        True
+    """
 
 
 def start_processes(
@@ -153,7 +185,24 @@ def start_processes(
     daemon: bool = False,
     start_method: str = "spawn",
 ) -> SpawnContext | None:
-    """Run `fn(i, *args)` in `nprocs` processes started by `start_method`; see `spawn`."""
+    """Run `fn(i, *args)` in `nprocs` processes that are started by `start_method`; see `spawn`.
+
+    Arguments:
+        fn: the function.
+        args: its arguments after the number of the process.
+        nprocs: the number of processes.
+        join: whether to wait for them.
+        daemon: whether they end with the calling process.
+        start_method: "fork", "spawn" or "forkserver".
+
+    Example:
+        >>> x = torch.zeros(2).share_memory_()
+        >>> def fill(rank, x):
+        ...     x[rank] = rank + 1
+        >>> start_processes(fill, (x,), nprocs=2, start_method="fork")
+        >>> x
+        tensor([1., 2.])
+    """
     ctx = get_context(start_method)
     processes, errors = [], []
     for i in range(nprocs):
@@ -179,12 +228,32 @@ def spawn(
     daemon: bool = False,
     start_method: str = "spawn",
 ) -> SpawnContext | None:
-    """Run `fn(i, *args)` for each i from 0 to `nprocs - 1` in a separate process.
+    """Run `fn(i, *args)` for each i from 0 to `nprocs - 1` in a process of its own.
 
-    If `join` is true, wait for all processes. When one fails, the others are ended, and
-    ProcessRaisedException (the function raised an exception) or ProcessExitedException (the process was killed
-    or exited) is raised. If `join` is false, return a `ProcessContext` to join. Tensors in `args` are shared,
-    not copied. The processes end when the calling process ends for any reason."""
+    When one process fails, the others are ended, and ProcessRaisedException (the function raised an exception) or
+    ProcessExitedException (the process was killed or exited) is raised. Tensors in `args` are shared, not copied. The
+    processes end when the calling process ends for any reason.
+
+    Arguments:
+        fn: the function.
+        args: its arguments after the number of the process.
+        nprocs: the number of processes.
+        join: whether to wait for them. Otherwise a `ProcessContext` is returned, to join later.
+        daemon: whether they end with the calling process.
+        start_method: must be "spawn"; see `start_processes` for others.
+
+    Example::
+
+        import rushlight.multiprocessing as mp
+
+        def fill(rank, x):
+            x[rank] = rank + 1
+
+        if __name__ == "__main__":
+            x = torch.zeros(2).share_memory_()
+            mp.spawn(fill, args=(x,), nprocs=2)
+            print(x)
+    """
     return start_processes(fn, args, nprocs, join, daemon, start_method)
 
 

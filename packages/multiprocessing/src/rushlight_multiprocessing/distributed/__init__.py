@@ -34,7 +34,12 @@ from .world import (
 
 
 def is_available() -> bool:
-    """Return whether there are process groups: yes."""
+    """Return whether there are process groups: True.
+
+    Example:
+        >>> torch.distributed.is_available()
+        True
+    """
     return True
 
 

@@ -118,7 +118,20 @@ def all_reduce(
         group: a group; None selects the group of all processes.
         async_op: whether to return a `Work` at once instead of waiting.
 
-    Raises RuntimeError if ranks disagree, if one of them ends, and after the timeout of the group."""
+    Shape:
+        - Tensors: (*), the same shape on all ranks.
+
+    Raises RuntimeError if ranks disagree, if one of them ends, and after the timeout of the group.
+
+    Example:
+        >>> import rushlight.distributed as dist
+        >>> dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
+        >>> x = torch.tensor([1.0, 2.0])
+        >>> dist.all_reduce(x, op=dist.ReduceOp.SUM)
+        >>> x  # the sum over the ranks, of which there is one here
+        tensor([1., 2.])
+        >>> dist.destroy_process_group()
+    """
     if (member := find_member(group, "all_reduce")) is None:
         return None
     return _run(
@@ -153,7 +166,29 @@ def reduce(
     async_op: bool = False,
     group_dst: int | None = None,
 ) -> Work | None:
-    """Replace a tensor on rank `dst` by its reduction over all ranks. Other ranks' tensors stay as they are."""
+    """Replace a tensor on one rank by its reduction over all ranks. Other ranks' tensors stay as they are.
+
+    Arguments:
+        tensor: of the same dtype and number of elements on all ranks; written in place on rank `dst`.
+        dst: number of the rank in the group of all processes; `group_dst`: the same in `group`; one of them is given.
+        op: the reduction.
+        group: a group; None selects the group of all processes.
+        async_op: whether to return a `Work` at once instead of waiting.
+
+    Shape:
+        - Tensors: (*), the same shape on all ranks.
+
+    Raises RuntimeError if ranks disagree, if one of them ends, and after the timeout of the group.
+
+    Example:
+        >>> import rushlight.distributed as dist
+        >>> dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
+        >>> x = torch.tensor([1.0, 2.0])
+        >>> dist.reduce(x, dst=0)
+        >>> x
+        tensor([1., 2.])
+        >>> dist.destroy_process_group()
+    """
     if (member := find_member(group, "reduce")) is None:
         return None
     root = _root(group, member, dst, group_dst, "dst")
@@ -174,7 +209,26 @@ def broadcast(
     async_op: bool = False,
     group_src: int | None = None,
 ) -> Work | None:
-    """Replace a tensor on every rank by that of rank `src`."""
+    """Replace a tensor on every rank by that of one rank.
+
+    Arguments:
+        tensor: of the same dtype and number of elements on all ranks; written in place.
+        src: number of the rank in the group of all processes; `group_src`: the same in `group`; one of them is given.
+        group: a group; None selects the group of all processes.
+        async_op: whether to return a `Work` at once instead of waiting.
+
+    Shape:
+        - Tensors: (*), the same shape on all ranks.
+
+    Raises RuntimeError if ranks disagree, if one of them ends, and after the timeout of the group.
+
+    Example:
+        >>> import rushlight.distributed as dist
+        >>> dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
+        >>> x = torch.tensor([1.0, 2.0])
+        >>> dist.broadcast(x, src=0)
+        >>> dist.destroy_process_group()
+    """
     if (member := find_member(group, "broadcast")) is None:
         return None
     root = _root(group, member, src, group_src, "src")
@@ -184,7 +238,28 @@ def broadcast(
 def all_gather(
     tensor_list: list[Tensor], tensor: Tensor, group: Group = None, async_op: bool = False
 ) -> Work | None:
-    """Write the tensors of all ranks to a list of tensors, one for each rank."""
+    """Write the tensors of all ranks to a list of tensors, one for each rank.
+
+    Arguments:
+        tensor_list: the tensors that are written, as many as there are ranks.
+        tensor: the tensor of this rank.
+        group: a group; None selects the group of all processes.
+        async_op: whether to return a `Work` at once instead of waiting.
+
+    Shape:
+        - Tensors: (*), the same shape on all ranks.
+
+    Raises RuntimeError if ranks disagree, if one of them ends, and after the timeout of the group.
+
+    Example:
+        >>> import rushlight.distributed as dist
+        >>> dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
+        >>> parts = [torch.empty(2) for _ in range(dist.get_world_size())]
+        >>> dist.all_gather(parts, torch.tensor([1.0, 2.0]))
+        >>> parts
+        [tensor([1., 2.])]
+        >>> dist.destroy_process_group()
+    """
     if (member := find_member(group, "all_gather")) is None:
         return None
     outputs = check_tensors(tensor_list, "all_gather", "tensor_list")
@@ -209,7 +284,28 @@ def all_gather_single(
 def all_gather_into_tensor(
     output_tensor: Tensor, input_tensor: Tensor, group: Group = None, async_op: bool = False
 ) -> Work | None:
-    """Write the tensors of all ranks one after the other to a contiguous tensor; the older name of `all_gather_single`."""
+    """Write the tensors of all ranks one after the other to a contiguous tensor; the older name of `all_gather_single`.
+
+    Arguments:
+        output_tensor: the tensor that is written.
+        input_tensor: the tensor of this rank.
+        group: a group; None selects the group of all processes.
+        async_op: whether to return a `Work` at once instead of waiting.
+
+    Shape:
+        - `input_tensor`: (*), with n elements; `output_tensor`: (*), with n elements for each rank.
+
+    Raises RuntimeError if ranks disagree, if one of them ends, and after the timeout of the group.
+
+    Example:
+        >>> import rushlight.distributed as dist
+        >>> dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
+        >>> whole = torch.empty(dist.get_world_size() * 2)
+        >>> dist.all_gather_into_tensor(whole, torch.tensor([1.0, 2.0]))
+        >>> whole
+        tensor([1., 2.])
+        >>> dist.destroy_process_group()
+    """
     return _gather_single(output_tensor, input_tensor, group, async_op, "all_gather_into_tensor")
 
 
@@ -270,7 +366,29 @@ def gather(
     async_op: bool = False,
     group_dst: int | None = None,
 ) -> Work | None:
-    """Write the tensors of all ranks to a list of tensors on rank `dst`, which alone passes the list."""
+    """Write the tensors of all ranks to a list of tensors on one rank, which alone passes the list.
+
+    Arguments:
+        tensor: the tensor of this rank.
+        gather_list: the tensors that are written, on rank `dst`.
+        dst: number of the rank in the group of all processes; `group_dst`: the same in `group`; one of them is given.
+        group: a group; None selects the group of all processes.
+        async_op: whether to return a `Work` at once instead of waiting.
+
+    Shape:
+        - Tensors: (*), the same shape on all ranks.
+
+    Raises RuntimeError if ranks disagree, if one of them ends, and after the timeout of the group.
+
+    Example:
+        >>> import rushlight.distributed as dist
+        >>> dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
+        >>> parts = [torch.empty(2) for _ in range(dist.get_world_size())]
+        >>> dist.gather(torch.tensor([1.0, 2.0]), parts, dst=0)
+        >>> parts
+        [tensor([1., 2.])]
+        >>> dist.destroy_process_group()
+    """
     if (member := find_member(group, "gather")) is None:
         return None
     root = _root(group, member, dst, group_dst, "dst")
@@ -297,7 +415,29 @@ def scatter(
     async_op: bool = False,
     group_src: int | None = None,
 ) -> Work | None:
-    """Write to a tensor on each rank the one that rank `src` has for it in a list, which it alone passes."""
+    """Write to a tensor on each rank the one that another rank has for it in a list, which it alone passes.
+
+    Arguments:
+        tensor: the tensor that is written.
+        scatter_list: a tensor for each rank, on rank `src`.
+        src: number of the rank in the group of all processes; `group_src`: the same in `group`; one of them is given.
+        group: a group; None selects the group of all processes.
+        async_op: whether to return a `Work` at once instead of waiting.
+
+    Shape:
+        - Tensors: (*), the same shape on all ranks.
+
+    Raises RuntimeError if ranks disagree, if one of them ends, and after the timeout of the group.
+
+    Example:
+        >>> import rushlight.distributed as dist
+        >>> dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
+        >>> mine = torch.empty(2)
+        >>> dist.scatter(mine, [torch.tensor([1.0, 2.0])], src=0)
+        >>> mine
+        tensor([1., 2.])
+        >>> dist.destroy_process_group()
+    """
     if (member := find_member(group, "scatter")) is None:
         return None
     root = _root(group, member, src, group_src, "src")
@@ -313,7 +453,29 @@ def reduce_scatter(
     group: Group = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Reduce the tensors of a list over all ranks, and write to `output` the one with this rank's number."""
+    """Reduce the tensors of a list over all ranks, and write to `output` the one with this rank's number.
+
+    Arguments:
+        output: the tensor that is written.
+        input_list: a tensor for each rank.
+        op: the reduction.
+        group: a group; None selects the group of all processes.
+        async_op: whether to return a `Work` at once instead of waiting.
+
+    Shape:
+        - Tensors: (*), the same shape on all ranks.
+
+    Raises RuntimeError if ranks disagree, if one of them ends, and after the timeout of the group.
+
+    Example:
+        >>> import rushlight.distributed as dist
+        >>> dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
+        >>> mine = torch.empty(2)
+        >>> dist.reduce_scatter(mine, [torch.tensor([1.0, 2.0])])
+        >>> mine
+        tensor([1., 2.])
+        >>> dist.destroy_process_group()
+    """
     name = "reduce_scatter"
     if (member := find_member(group, name)) is None:
         return None
@@ -340,7 +502,29 @@ def reduce_scatter_single(
 def reduce_scatter_tensor(
     output: Tensor, input: Tensor, op: ReduceOp = ReduceOp.SUM, group: Group = None, async_op: bool = False
 ) -> Work | None:
-    """Reduce a tensor over all ranks, and write this rank's part to `output`; the older name of `reduce_scatter_single`."""
+    """Reduce a tensor over all ranks, and write this rank's part of it to `output`; the older name of `reduce_scatter_single`.
+
+    Arguments:
+        output: the tensor that is written.
+        input: the tensor that is reduced.
+        op: the reduction.
+        group: a group; None selects the group of all processes.
+        async_op: whether to return a `Work` at once instead of waiting.
+
+    Shape:
+        - `output`: (*), with n elements; `input`: (*), with n elements for each rank.
+
+    Raises RuntimeError if ranks disagree, if one of them ends, and after the timeout of the group.
+
+    Example:
+        >>> import rushlight.distributed as dist
+        >>> dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
+        >>> mine = torch.empty(2)
+        >>> dist.reduce_scatter_tensor(mine, torch.tensor([1.0, 2.0]))
+        >>> mine
+        tensor([1., 2.])
+        >>> dist.destroy_process_group()
+    """
     return _scatter_single(output, input, op, group, async_op, "reduce_scatter_tensor")
 
 
@@ -360,7 +544,26 @@ def all_to_all(
 ) -> Work | None:
     """Send to each rank its tensor of a list, and write what the ranks sent to another list.
 
-    All tensors must have the same number of elements."""
+    Arguments:
+        output_tensor_list: the tensors that are written, one from each rank.
+        input_tensor_list: a tensor for each rank.
+        group: a group; None selects the group of all processes.
+        async_op: whether to return a `Work` at once instead of waiting.
+
+    Shape:
+        - Tensors: (*), all with the same number of elements.
+
+    Raises RuntimeError if ranks disagree, if one of them ends, and after the timeout of the group.
+
+    Example:
+        >>> import rushlight.distributed as dist
+        >>> dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
+        >>> received = [torch.empty(2)]
+        >>> dist.all_to_all(received, [torch.tensor([1.0, 2.0])])
+        >>> received
+        [tensor([1., 2.])]
+        >>> dist.destroy_process_group()
+    """
     if (member := find_member(group, "all_to_all")) is None:
         return None
     inputs = check_tensors(input_tensor_list, "all_to_all", "input_tensor_list")
@@ -376,7 +579,30 @@ def all_to_all_single(
     group: Group = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Send to each rank an equal part of a tensor, and write what the ranks sent one after the other to `output`."""
+    """Send to each rank an equal part of a tensor, and write what the ranks sent one after the other to `output`.
+
+    Arguments:
+        output: the tensor that is written.
+        input: the tensor whose parts are sent.
+        output_split_sizes, input_split_sizes: parts of different sizes are not supported.
+        group: a group; None selects the group of all processes.
+        async_op: whether to return a `Work` at once instead of waiting.
+
+    Shape:
+        - `output` and `input`: (*), with the same number of elements, divisible by the number of ranks.
+
+    Raises NotImplementedError for parts of different sizes, and RuntimeError if ranks disagree, if one of them ends,
+    and after the timeout of the group.
+
+    Example:
+        >>> import rushlight.distributed as dist
+        >>> dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
+        >>> received = torch.empty(2)
+        >>> dist.all_to_all_single(received, torch.tensor([1.0, 2.0]))
+        >>> received
+        tensor([1., 2.])
+        >>> dist.destroy_process_group()
+    """
     name = "all_to_all_single"
     if (member := find_member(group, name)) is None:
         return None
@@ -399,8 +625,20 @@ def barrier(
 ) -> Work | None:
     """Wait until every rank has called this.
 
-    `device_ids` must be None: the backend serves no devices. Raises RuntimeError after `timeout`, which is not
-    allowed together with `async_op`."""
+    Arguments:
+        device_ids: must be None: the backend serves no devices.
+        timeout: how long to wait; not together with `async_op`.
+        group: a group; None selects the group of all processes.
+        async_op: whether to return a `Work` at once instead of waiting.
+
+    Raises RuntimeError after `timeout`, and ValueError if it is given together with `async_op`.
+
+    Example:
+        >>> import rushlight.distributed as dist
+        >>> dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
+        >>> dist.barrier()
+        >>> dist.destroy_process_group()
+    """
     if device_ids is not None:
         raise RuntimeError("barrier(device_ids): the backend shm has no devices")
     if (member := find_member(group, "barrier")) is None:
@@ -418,7 +656,19 @@ def monitored_barrier(
 ) -> None:
     """Wait until every rank has called this. The error after the timeout names every rank that has not.
 
-    `wait_all_ranks` has no effect: all missing ranks are named in any case."""
+    Arguments:
+        timeout: how long to wait.
+        wait_all_ranks: has no effect: all missing ranks are named in any case.
+        group: a group; None selects the group of all processes.
+
+    Raises RuntimeError after the timeout.
+
+    Example:
+        >>> import rushlight.distributed as dist
+        >>> dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
+        >>> dist.monitored_barrier()
+        >>> dist.destroy_process_group()
+    """
     if (member := find_member(group, "monitored_barrier")) is None:
         return
     work = member.run("barrier", label="monitored", async_op=True)
@@ -432,7 +682,23 @@ def broadcast_object_list(
     device: Any = None,
     group_src: int | None = None,
 ) -> None:
-    """Replace the objects of a list by those of rank `src`, which are pickled. `device` must be None or the CPU."""
+    """Replace the objects of a list by those of one rank, which are pickled.
+
+    Arguments:
+        object_list: the objects; written in place.
+        src: number of the rank in the group of all processes; `group_src`: the same in `group`; one of them is given.
+        device: must be None or the CPU.
+        group: a group; None selects the group of all processes.
+
+    Raises RuntimeError if an object cannot be pickled, on every rank.
+
+    Example:
+        >>> import rushlight.distributed as dist
+        >>> dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
+        >>> objects = [{"epoch": 3}]
+        >>> dist.broadcast_object_list(objects, src=0)
+        >>> dist.destroy_process_group()
+    """
     on_cpu(device, "broadcast_object_list")
     if (member := find_member(group, "broadcast_object_list")) is None:
         return
@@ -449,7 +715,24 @@ def on_cpu(device: Any, function: str) -> None:
 
 
 def all_gather_object(object_list: list[Any], obj: Any, group: Group = None) -> None:
-    """Write the objects of all ranks, which are pickled, to a list with one place for each rank."""
+    """Write the objects of all ranks, which are pickled, to a list.
+
+    Arguments:
+        object_list: a list with one place for each rank; written in place.
+        obj: the object of this rank.
+        group: a group; None selects the group of all processes.
+
+    Raises ValueError if the list has another length.
+
+    Example:
+        >>> import rushlight.distributed as dist
+        >>> dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
+        >>> objects = [None] * dist.get_world_size()
+        >>> dist.all_gather_object(objects, {"loss": 0.5})
+        >>> objects
+        [{'loss': 0.5}]
+        >>> dist.destroy_process_group()
+    """
     if (member := find_member(group, "all_gather_object")) is None:
         return
     if len(object_list) != member.size():
@@ -466,7 +749,25 @@ def gather_object(
     group: Group = None,
     group_dst: int | None = None,
 ) -> None:
-    """Write the objects of all ranks, which are pickled, to a list on rank `dst`, which alone passes the list."""
+    """Write the objects of all ranks, which are pickled, to a list on one rank, which alone passes the list.
+
+    Arguments:
+        obj: the object of this rank.
+        object_gather_list: a list with one place for each rank, on rank `dst`; written in place.
+        dst: number of the rank in the group of all processes; `group_dst`: the same in `group`; one of them is given.
+        group: a group; None selects the group of all processes.
+
+    Raises ValueError if the list has another length.
+
+    Example:
+        >>> import rushlight.distributed as dist
+        >>> dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
+        >>> objects = [None] * dist.get_world_size()
+        >>> dist.gather_object({"loss": 0.5}, objects, dst=0)
+        >>> objects
+        [{'loss': 0.5}]
+        >>> dist.destroy_process_group()
+    """
     if (member := find_member(group, "gather_object")) is None:
         return
     root = _root(group, member, dst, group_dst, "dst")
@@ -487,7 +788,25 @@ def scatter_object_list(
     group: Group = None,
     group_src: int | None = None,
 ) -> None:
-    """Write to the first place of a list the object that rank `src` has for this rank; objects are pickled."""
+    """Write to the first place of a list the object that another rank has for this rank; objects are pickled.
+
+    Arguments:
+        scatter_object_output_list: a list; written in place.
+        scatter_object_input_list: an object for each rank, on rank `src`.
+        src: number of the rank in the group of all processes; `group_src`: the same in `group`; one of them is given.
+        group: a group; None selects the group of all processes.
+
+    Raises ValueError if a list has another length.
+
+    Example:
+        >>> import rushlight.distributed as dist
+        >>> dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
+        >>> mine = [None]
+        >>> dist.scatter_object_list(mine, ["first"], src=0)
+        >>> mine
+        ['first']
+        >>> dist.destroy_process_group()
+    """
     if (member := find_member(group, "scatter_object_list")) is None:
         return
     root = _root(group, member, src, group_src, "src")

@@ -24,10 +24,18 @@ DEFAULT_TIMEOUT = timedelta(minutes=30)
 
 
 class ReduceOp(Enum):
-    """How values of several ranks become one. Values are combined in the order of the ranks.
+    """A reduction: how the values of several ranks become one. Values are combined in the order of the ranks.
 
-    float16 and bfloat16 are combined in float32 and rounded once. AVG needs a floating or complex dtype, MIN and MAX a real
-    one, and BAND, BOR and BXOR integers or bool. PREMUL_SUM is not supported."""
+    float16 and bfloat16 are combined in float32 and rounded once. AVG needs a floating or complex dtype, MIN and MAX
+    a real one, and BAND, BOR and BXOR integers or bool. PREMUL_SUM is not supported.
+
+    Example:
+        >>> import rushlight.distributed as dist
+        >>> dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
+        >>> x = torch.tensor([1.0])
+        >>> dist.all_reduce(x, op=dist.ReduceOp.AVG)
+        >>> dist.destroy_process_group()
+    """
 
     SUM = "SUM"
     AVG = "AVG"
@@ -41,7 +49,21 @@ class ReduceOp(Enum):
 
 
 class Work:
-    """A collective or a message under way, as `isend`, `irecv` and calls with `async_op=True` return it."""
+    """A collective or a message under way, as `isend`, `irecv` and calls with `async_op=True` return it.
+
+    Shape:
+        - Results: the shapes of the tensors that were passed.
+
+    Raises RuntimeError if the collective does not end within the timeout of `wait`, and what the collective raises.
+
+    Example:
+        >>> import rushlight.distributed as dist
+        >>> dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
+        >>> work = dist.all_reduce(torch.ones(3), async_op=True)
+        >>> work.wait()
+        True
+        >>> dist.destroy_process_group()
+    """
 
     def __init__(self, handle: Any, results: list[Tensor]) -> None:
         self._handle = handle
@@ -120,8 +142,21 @@ def _where() -> str:
 class ProcessGroup:
     """One rank's membership in a group of processes on one machine.
 
-    `init_process_group` and `new_group` make groups. The memory of a group is a file without a name, which ends with the
-    last process that maps it."""
+    `init_process_group` and `new_group` make groups. The memory of a group is a file without a name, which ends with
+    the last process that maps it.
+
+    Shape:
+        - Tensors of collectives may have any shape.
+
+    Raises RuntimeError if rank 0 is on another machine, or its memory cannot be opened.
+
+    Example:
+        >>> import rushlight.distributed as dist
+        >>> dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
+        >>> dist.group.WORLD.rank(), dist.group.WORLD.size()
+        (0, 1)
+        >>> dist.destroy_process_group()
+    """
 
     def __init__(self, store: Store, name: str, rank: int, size: int, timeout: timedelta) -> None:
         self._rank = rank

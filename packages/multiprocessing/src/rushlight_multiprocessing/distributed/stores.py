@@ -24,7 +24,16 @@ def _bytes(value: str | bytes) -> bytes:
 
 
 class Store:
-    """Base class of stores. Keys are str, values bytes; a str that is set is encoded as UTF-8."""
+    """Base class of stores. Keys are str, values bytes; a str that is set is encoded as UTF-8.
+
+    Raises DistStoreError if a key is not set in time, and RuntimeError if it is deleted while a process waits for it.
+
+    Example:
+        >>> store = HashStore()
+        >>> store.set("key", "value")
+        >>> store.get("key"), store.add("count", 2)
+        (b'value', 2)
+    """
 
     def __init__(self) -> None:
         self._timeout: timedelta = DEFAULT_TIMEOUT
@@ -114,7 +123,15 @@ class Store:
 
 
 class DistStoreError(RuntimeError):
-    """A store cannot be reached, or a key is not set in time."""
+    """The error of a store that cannot be reached, or of a key that is not set in time.
+
+    Example:
+        >>> from datetime import timedelta
+        >>> HashStore().wait(["key"], timedelta(milliseconds=1))
+        Traceback (most recent call last):
+            ...
+        rushlight_multiprocessing.distributed.stores.DistStoreError: ...
+    """
 
 
 class _Table:
@@ -156,7 +173,14 @@ _METHODS = frozenset(name for name in vars(_Table) if not name.startswith("_"))
 
 
 class HashStore(Store):
-    """A store for the threads of one process."""
+    """A store for the threads of one process.
+
+    Example:
+        >>> store = HashStore()
+        >>> store.set("key", "value")
+        >>> store.get("key")
+        b'value'
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -173,7 +197,14 @@ class FileStore(Store):
 
     Arguments:
         file_name: the file, which is created if it is missing. A job must not find the file of an earlier one.
-        world_size: the number of processes; accepted for PyTorch's signature, and only kept."""
+        world_size: the number of processes; accepted for PyTorch's signature, and only kept.
+
+    Example:
+        >>> store = FileStore("meeting-point", 2)
+        >>> store.set("key", "value")
+        >>> FileStore("meeting-point", 2).get("key")
+        b'value'
+    """
 
     def __init__(self, file_name: str, world_size: int = -1) -> None:
         super().__init__()
@@ -210,7 +241,19 @@ class FileStore(Store):
 
 
 class PrefixStore(Store):
-    """A part of another store: its keys have a prefix there."""
+    """A part of another store: its keys have a prefix there.
+
+    Arguments:
+        prefix: the prefix.
+        store: the other store.
+
+    Example:
+        >>> store = HashStore()
+        >>> PrefixStore("first", store).set("key", "a")
+        >>> PrefixStore("second", store).set("key", "b")
+        >>> PrefixStore("first", store).get("key")
+        b'a'
+    """
 
     def __init__(self, prefix: str, store: Store) -> None:
         super().__init__()
@@ -240,7 +283,15 @@ class TCPStore(Store):
         wait_for_workers: whether to return only when `world_size` processes have connected.
         multi_tenant: accepted, and without effect: a second store of one process and port raises.
         master_listen_fd: a listening socket to use.
-        use_libuv: accepted, and without effect."""
+        use_libuv: accepted, and without effect.
+
+    Example:
+        >>> server = TCPStore("localhost", 0, is_master=True, wait_for_workers=False)
+        >>> client = TCPStore("localhost", server.port)
+        >>> client.set("key", "value")
+        >>> server.get("key")
+        b'value'
+    """
 
     def __init__(
         self,

@@ -36,7 +36,14 @@ _HINT = "Call init_process_group() first."
 
 
 class Backend(str):
-    """The name of what carries messages between processes. This library has SHM; programs compare with the others."""
+    """The name of a backend, which carries messages between processes.
+
+    This library has SHM; programs compare with the other names.
+
+    Example:
+        >>> Backend.SHM, Backend.NCCL
+        ('shm', 'nccl')
+    """
 
     SHM = "shm"
     GLOO = "gloo"
@@ -62,22 +69,47 @@ class _Constants(type):
 
 
 class group(metaclass=_Constants):  # noqa: N801
-    """`group.WORLD` is the group of all processes, or None."""
+    """The namespace of `group.WORLD`, the group of all processes, which is None without one.
+
+    Example:
+        >>> group.WORLD is None
+        True
+    """
 
 
 class GroupMember(metaclass=_Constants):
-    """`GroupMember.NON_GROUP_MEMBER` stands for a group that this process is not in."""
+    """The namespace of `GroupMember.NON_GROUP_MEMBER`, which stands for a group that this process is not in.
+
+    Example:
+        >>> get_rank(GroupMember.NON_GROUP_MEMBER)
+        -1
+    """
 
     NON_GROUP_MEMBER: object = -100
 
 
 def is_initialized() -> bool:
-    """Return whether this process is in a group of all processes."""
+    """Return whether this process is in a group of all processes.
+
+    Example:
+        >>> is_initialized()
+        False
+    """
     return _World.default is not None
 
 
 def resolve(given: Any) -> ProcessGroup:
-    """Return a group; None stands for the group of all processes. Raises ValueError without one."""
+    """Return a group; None stands for the group of all processes.
+
+    Raises ValueError without one, and for a group that was destroyed; TypeError for other objects.
+
+    Example:
+        >>> import rushlight.distributed as dist
+        >>> dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
+        >>> resolve(None) is dist.group.WORLD
+        True
+        >>> dist.destroy_process_group()
+    """
     chosen = _World.default if given is None else given
     if chosen is None:
         raise ValueError(f"Default process group has not been initialized.\n{_HINT}")
@@ -89,27 +121,83 @@ def resolve(given: Any) -> ProcessGroup:
 
 
 def get_rank(group: Any = None) -> int:
-    """Return the number of this process in a group, or -1 if it is not in the group."""
+    """Return the number of this process in a group, or -1 if it is not in the group.
+
+    Arguments:
+        group: a group; None selects the group of all processes.
+
+    Example:
+        >>> import rushlight.distributed as dist
+        >>> dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
+        >>> dist.get_rank()
+        0
+        >>> dist.destroy_process_group()
+    """
     return -1 if group is GroupMember.NON_GROUP_MEMBER else resolve(group).rank()
 
 
 def get_world_size(group: Any = None) -> int:
-    """Return the number of processes in a group, or -1 if this process is not in the group."""
+    """Return the number of processes in a group, or -1 if this process is not in the group.
+
+    Arguments:
+        group: a group; None selects the group of all processes.
+
+    Example:
+        >>> import rushlight.distributed as dist
+        >>> dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
+        >>> dist.get_world_size()
+        1
+        >>> dist.destroy_process_group()
+    """
     return -1 if group is GroupMember.NON_GROUP_MEMBER else resolve(group).size()
 
 
 def get_backend(group: Any = None) -> str:
-    """Return the name of a group's backend: "shm"."""
+    """Return the name of a group's backend: "shm".
+
+    Arguments:
+        group: a group; None selects the group of all processes.
+
+    Example:
+        >>> import rushlight.distributed as dist
+        >>> dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
+        >>> dist.get_backend()
+        'shm'
+        >>> dist.destroy_process_group()
+    """
     return Backend(resolve(group).name())
 
 
 def get_process_group_ranks(group: Any) -> list[int]:
-    """Return the numbers, in the group of all processes, of a group's processes."""
+    """Return the numbers, in the group of all processes, of a group's processes.
+
+    Arguments:
+        group: a group; None selects the group of all processes.
+
+    Example:
+        >>> import rushlight.distributed as dist
+        >>> dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
+        >>> dist.get_process_group_ranks(None)
+        [0]
+        >>> dist.destroy_process_group()
+    """
     return list(_World.ranks[resolve(group)])
 
 
 def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
-    """Return the number in a group of a process of the group of all processes. Raises ValueError for others."""
+    """Return the number in a group of a process of the group of all processes. Raises ValueError for others.
+
+    Arguments:
+        group: the group.
+        global_rank: the number in the group of all processes.
+
+    Example:
+        >>> import rushlight.distributed as dist
+        >>> dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
+        >>> dist.get_group_rank(dist.new_group([0]), 0)
+        0
+        >>> dist.destroy_process_group()
+    """
     ranks = _World.ranks[resolve(group)]
     if global_rank not in ranks:
         raise ValueError(f"Global rank {global_rank} is not part of group {group!r}")
@@ -117,7 +205,19 @@ def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
 
 
 def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
-    """Return the number in the group of all processes of a process of a group. Raises ValueError for others."""
+    """Return the number in the group of all processes of a process of a group. Raises ValueError for others.
+
+    Arguments:
+        group: the group.
+        group_rank: the number in the group.
+
+    Example:
+        >>> import rushlight.distributed as dist
+        >>> dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
+        >>> dist.get_global_rank(dist.new_group([0]), 0)
+        0
+        >>> dist.destroy_process_group()
+    """
     ranks = _World.ranks[resolve(group)]
     if not 0 <= group_rank < len(ranks):
         raise ValueError(f"Group rank {group_rank} is not part of group {group!r}")
@@ -206,7 +306,8 @@ def _join(store: Store, rank: int, world_size: int, timeout: timedelta) -> Proce
 def _meet(url: str, rank: int, world_size: int, timeout: timedelta) -> tuple[Store, ProcessGroup]:
     """Join the group of all processes through the store that a URL names.
 
-    A rank that begins again may reach the store that rank 0 is still serving for the group before, which then ends: it
+    A rank that begins again may reach the store that rank 0 is still serving for the group before, which then ends:
+        it
     looks for the next one until the time is over."""
     end = time.monotonic() + timeout.total_seconds()
     while True:
@@ -235,9 +336,9 @@ def init_process_group(
 
     Arguments:
         backend: "shm", shared memory; None and "gloo" select it too. Others raise ValueError.
-        init_method: where the processes meet: "env://" (the default) reads RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT
-            from the environment; "tcp://localhost:PORT", which rank 0 serves; "file:///PATH", a file that no earlier job
-            has used.
+        init_method: where the processes meet: "env://" (the default) reads RANK, WORLD_SIZE, MASTER_ADDR and
+            MASTER_PORT from the environment; "tcp://localhost:PORT", which rank 0 serves; "file:///PATH", a file that
+            no earlier job has used.
         timeout: how long a collective waits for other ranks; 30 minutes unless said otherwise.
         world_size, rank: the number of processes, and that of this one; not needed with "env://".
         store: where the processes meet, in place of `init_method`.
@@ -245,7 +346,23 @@ def init_process_group(
         pg_options: must be None; the backend has no options.
         device_id: must be None; the backend serves no devices.
 
-    Raises ValueError for bad arguments and RuntimeError if a process does not come in time."""
+    Raises ValueError for bad arguments and RuntimeError if a process does not come in time.
+
+    Example::
+
+        import rushlight.distributed as dist
+        import rushlight.multiprocessing as mp
+
+        def train(rank, world_size):
+            dist.init_process_group("shm", init_method="tcp://localhost:29500", rank=rank, world_size=world_size)
+            x = torch.tensor([float(rank)])
+            dist.all_reduce(x)
+            print(rank, x)  # the sum of all ranks
+            dist.destroy_process_group()
+
+        if __name__ == "__main__":
+            mp.spawn(train, args=(2,), nprocs=2)
+    """
     if is_initialized():
         raise ValueError("trying to initialize the default process group twice!")
     _check_backend(backend)
@@ -289,9 +406,20 @@ def new_group(
         pg_options, device_id: must be None.
         use_local_synchronization: must be False: processes that are not in the group number it too.
         group_desc: a name for people; has no effect.
-        sort_ranks: whether processes are numbered in their order in the group of all processes, or in that of `ranks`.
+        sort_ranks: whether processes are numbered in their order in the group of all processes, or in that of
+            `ranks`.
 
-    Return the group, or `GroupMember.NON_GROUP_MEMBER` in a process that is not in it."""
+    Return the group, or `GroupMember.NON_GROUP_MEMBER` in a process that is not in it.
+
+    Raises ValueError for bad arguments and NotImplementedError for `use_local_synchronization`.
+
+    Example:
+        >>> import rushlight.distributed as dist
+        >>> dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
+        >>> subgroup = dist.new_group([0])
+        >>> dist.all_reduce(torch.ones(2), group=subgroup)
+        >>> dist.destroy_process_group()
+    """
     world = resolve(None)
     _check_backend(backend)
     if pg_options is not None or device_id is not None:
@@ -324,9 +452,20 @@ def new_group(
 
 
 def destroy_process_group(group: Any = None) -> None:
-    """Leave a group and free its memory; None stands for all groups.
+    """Leave a group and free its memory.
 
-    Collectives that were begun end first. Ranks that still wait for this one raise RuntimeError."""
+    Collectives that were begun end first. Ranks that still wait for this one raise RuntimeError.
+
+    Arguments:
+        group: a group; None stands for all groups.
+
+    Example:
+        >>> import rushlight.distributed as dist
+        >>> dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
+        >>> dist.destroy_process_group()
+        >>> dist.is_initialized()
+        False
+    """
     if group is GroupMember.NON_GROUP_MEMBER:
         return
     chosen = resolve(group)
