@@ -14,15 +14,15 @@ from .pipes import Connection, Pipe
 from .queue import JoinableQueue, Queue, SimpleQueue
 
 
-def _start(popen_of: Any, process: Any) -> Any:
-    reductions.init_reductions()  # again, for subclasses of Tensor that were defined since
-    popen = popen_of(process)
-    reductions.launched(popen)
-    return popen
-
-
 class _WithTensors:
-    """Mixin that closes the lock descriptors of a process's arguments once they have been read."""
+    """Mixin of processes whose arguments contain tensors: it passes the lock descriptors of these on, and closes them."""
+
+    @classmethod
+    def _Popen(cls, process_obj: Any) -> Any:
+        reductions.init_reductions()  # again, for subclasses of Tensor that were defined since
+        popen = super()._Popen(process_obj)  # type: ignore[misc]
+        reductions.launched(popen)
+        return popen
 
     def _bootstrap(self, *args: Any, **kwargs: Any) -> int:
         reductions.arguments_read()
@@ -32,25 +32,13 @@ class _WithTensors:
 class ForkProcess(_WithTensors, standard.ForkProcess):
     """A process started by the method 'fork'."""
 
-    @staticmethod
-    def _Popen(process_obj: Any) -> Any:
-        return _start(standard.ForkProcess._Popen, process_obj)
-
 
 class SpawnProcess(_WithTensors, standard.SpawnProcess):
     """A process started by the method 'spawn', in a new interpreter."""
 
-    @staticmethod
-    def _Popen(process_obj: Any) -> Any:
-        return _start(standard.SpawnProcess._Popen, process_obj)
-
 
 class ForkServerProcess(_WithTensors, standard.ForkServerProcess):
     """A process started by the method 'forkserver'."""
-
-    @staticmethod
-    def _Popen(process_obj: Any) -> Any:
-        return _start(standard.ForkServerProcess._Popen, process_obj)
 
 
 class Process(_WithTensors, standard.Process):
@@ -67,8 +55,8 @@ class Process(_WithTensors, standard.Process):
             process.join()
     """
 
-    @staticmethod
-    def _Popen(process_obj: Any) -> Any:
+    @classmethod
+    def _Popen(cls, process_obj: Any) -> Any:
         return get_context().Process._Popen(process_obj)
 
 
