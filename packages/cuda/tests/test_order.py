@@ -59,7 +59,7 @@ def both(call, *tensors: torch.Tensor, check=same) -> None:
         check(here, there)
 
 
-# --- running ---
+# --- scans ---
 
 
 @pytest.mark.parametrize(("shape", "dim"), SHAPES)

@@ -124,7 +124,7 @@ BackendStatus masked_elements_count(const KernelArgs* args);
 BackendStatus masked_elements(const KernelArgs* args);
 BackendStatus masked_scatter(const KernelArgs* args);
 
-// kernels/running.cu
+// kernels/scan.cu
 BackendStatus cumsum(const KernelArgs* args);
 BackendStatus cumprod(const KernelArgs* args);
 BackendStatus cummax(const KernelArgs* args);

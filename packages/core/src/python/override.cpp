@@ -13,14 +13,14 @@ namespace {
 PyObject* disabled_function = nullptr;  // _C._disabled_torch_function_impl
 
 // The functions that run without overrides on this thread, the innermost first.
-struct Running {
+struct ActiveCall {
     PyObject* func;
-    const Running* before;
+    const ActiveCall* before;
 };
-thread_local const Running* running = nullptr;
-struct RestoreRunning {
-    const Running* former;
-    ~RestoreRunning() { running = former; }
+thread_local const ActiveCall* active_call = nullptr;
+struct RestoreActiveCall {
+    const ActiveCall* former;
+    ~RestoreActiveCall() { active_call = former; }
 };
 
 // cls.__torch_function__(func, types, args=(), kwargs=None)
@@ -35,11 +35,11 @@ struct OverrideCall {
     // Runs the function itself, without overrides. A function of another library would not notice that they are off, and
     // come back here.
     Object run() const {
-        for (const Running* r = running; r; r = r->before)
+        for (const ActiveCall* r = active_call; r; r = r->before)
             RL_CHECK(r->func != func, throw_type, "%s", foreign().c_str());
-        const Running here{func, running};
-        const RestoreRunning restore{running};
-        running = &here;
+        const ActiveCall here{func, active_call};
+        const RestoreActiveCall restore{active_call};
+        active_call = &here;
         StagesOff off(bit(Stage::Python));
         Object positional = args ? Object::steal(PySequence_Tuple(args)) : Object::steal(PyTuple_New(0));
         return Object::steal(PyObject_Call(func, positional.get(), kwargs == Py_None ? nullptr : kwargs));

@@ -1,9 +1,9 @@
-// Running sums, products, logarithms of sums and extremes along a dimension, and linear recurrences. Threads of a line each take
-// some of its elements, and join what lies before theirs; long lines are shared by blocks. What is joined depends on the shape
-// alone, so results are the same in every run.
+// Scans: running sums, products, logarithms of sums and extremes along a dimension, and linear recurrences. Threads of a line
+// each take some of its elements, and join what lies before theirs; long lines are shared by blocks. What is joined depends on
+// the shape alone, so results are the same in every run.
 #include "cuda/kernels.h"
 #include "cuda/kernels/bytes.cuh"
-#include "ops/functors/running.h"
+#include "ops/functors/scan.h"
 
 namespace rushlight::cuda {
 namespace {
@@ -21,7 +21,7 @@ struct Arrays {
 
 template <class T>
 struct Sums : Arrays<T> {
-    using State = Running<T>;
+    using State = ScanState<T>;
     __device__ static State nothing() { return State(0); }
     __device__ State at(int64_t place, int64_t) const { return widened(this->in[place]); }
     __device__ static State join(State a, State b) { return a + b; }
@@ -29,7 +29,7 @@ struct Sums : Arrays<T> {
 };
 template <class T>
 struct Products : Arrays<T> {
-    using State = Running<T>;
+    using State = ScanState<T>;
     __device__ static State nothing() { return State(1); }
     __device__ State at(int64_t place, int64_t) const { return widened(this->in[place]); }
     __device__ static State join(State a, State b) { return a * b; }
@@ -172,7 +172,7 @@ struct LineShape {
 };
 
 template <class F>
-void queue_running(const KernelArgs& args, const F& f, int64_t dim) {
+void queue_scan(const KernelArgs& args, const F& f, int64_t dim) {
     const LineShape shape(args.out(0), dim);
     const Parts parts(shape.outer, shape.size, shape.inner);
     const cudaStream_t stream = queue_of(args);
@@ -189,7 +189,7 @@ void queue_running(const KernelArgs& args, const F& f, int64_t dim) {
 
 /// Calls `run` with the type in which elements of a dtype run: integers as 64 bits, to which they are converted and back.
 template <class Run>
-void by_running_type(const char* op, DType dtype, bool complex, Run&& run) {
+void by_scan_type(const char* op, DType dtype, bool complex, Run&& run) {
     switch (dtype) {
         case DType::Float16: return run(Half());
         case DType::BFloat16: return run(BFloat16());
@@ -215,12 +215,12 @@ BackendStatus accumulated(const char* op, const KernelArgs* args) {
         queue_of(*args);
         // Integers are converted before, as sums of int8 wrap around: `in` in the dtype of the result, whatever it was.
         const Apart in(*args, args->in(0), out.dtype);
-        by_running_type(op, out.dtype, true, [&]<class T>(T) {
+        by_scan_type(op, out.dtype, true, [&]<class T>(T) {
             const DenseOut<T> to(args->context, out);
             F<T> f;
             f.out = to.data();
             f.in = dense<T>(args->context, in.view);
-            queue_running(*args, f, args->params[0].as_int());
+            queue_scan(*args, f, args->params[0].as_int());
             to.finish();
         });
     });
@@ -232,7 +232,7 @@ BackendStatus extremes(const char* op, const KernelArgs* args) {
         const View& values = args->out(0);
         if (values.numel == 0) return;
         queue_of(*args);
-        by_running_type(op, values.dtype, false, [&]<class T>(T) {
+        by_scan_type(op, values.dtype, false, [&]<class T>(T) {
             if constexpr (!kIsComplex<T>) {
                 const DenseOut<T> to(args->context, values);
                 const DenseOut<int64_t> indices(args->context, args->out(1));
@@ -240,7 +240,7 @@ BackendStatus extremes(const char* op, const KernelArgs* args) {
                 f.out = to.data();
                 f.in = dense<T>(args->context, args->in(0));
                 f.indices = indices.data();
-                queue_running(*args, f, args->params[0].as_int());
+                queue_scan(*args, f, args->params[0].as_int());
                 to.finish();
                 indices.finish();
             }
@@ -258,7 +258,7 @@ __global__ void __launch_bounds__(kThreads)
          line += step) {
         const int64_t first = line / s.inner * s.size * s.inner + line % s.inner;
         int64_t at = first + (reverse ? (s.size - 1) * s.inner : 0);
-        Running<T> state{};
+        ScanState<T> state{};
         for (int64_t i = 0; i < s.size; ++i, at += reverse ? -s.inner : s.inner) {
             if (i > 0) state = state * widened(factors[at + (reverse ? s.inner : 0)]);
             state = state + widened(terms[at]);
@@ -279,13 +279,13 @@ BackendStatus logcumsumexp(const KernelArgs* args) {
         const View& out = args->out(0);
         if (out.numel == 0) return;
         queue_of(*args);
-        by_running_type("logcumsumexp", out.dtype, true, [&]<class T>(T) {
+        by_scan_type("logcumsumexp", out.dtype, true, [&]<class T>(T) {
             if constexpr (!std::is_integral_v<T>) {
                 const DenseOut<T> to(args->context, out);
                 LogSums<T> f;
                 f.out = to.data();
                 f.in = dense<T>(args->context, args->in(0));
-                queue_running(*args, f, args->params[0].as_int());
+                queue_scan(*args, f, args->params[0].as_int());
                 to.finish();
             }
         });
@@ -298,7 +298,7 @@ BackendStatus recurrence(const KernelArgs* args) {
         if (out.numel == 0) return;
         const cudaStream_t stream = queue_of(*args);
         const LineShape shape(out, args->params[0].as_int());
-        by_running_type("_recurrence", out.dtype, true, [&]<class T>(T) {
+        by_scan_type("_recurrence", out.dtype, true, [&]<class T>(T) {
             if constexpr (!std::is_integral_v<T>) {
                 const DenseOut<T> to(args->context, out);
                 launch(&run_recurrence<T>, Grid{blocks_for(shape.outer * shape.inner), kThreads}, stream,

@@ -1,4 +1,4 @@
-// The loops behind running.h, on row-major arrays (outer, size, inner); they run along `size`.
+// The loops behind scan.h, on row-major arrays (outer, size, inner); they run along `size`.
 #pragma once
 
 #include "cpu/capability.h"
@@ -7,7 +7,7 @@
 namespace rushlight::cpu {
 
 /// A loop for each dtype that has one, else null.
-struct RunningKernels {
+struct ScanKernels {
     using Scan = void (*)(const LineShape&, void* out, const void* in);
     using Extreme = void (*)(const LineShape&, void* values, int64_t* indices, const void* in);
     using Recurrence = void (*)(const LineShape&, void* out, const void* factors, const void* terms,
@@ -17,6 +17,6 @@ struct RunningKernels {
     Recurrence recurrence[kNumDTypes];
 };
 
-RUSHLIGHT_KERNEL_TABLE(RunningKernels, running_kernels)
+RUSHLIGHT_KERNEL_TABLE(ScanKernels, scan_kernels)
 
 }  // namespace rushlight::cpu

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "bodies/running.h"
+#include "bodies/scan.h"
 #include "ops/views.h"
 #include "rushlight/ops/_recurrence.h"
 #include "rushlight/ops/_shift.h"

@@ -11,15 +11,15 @@ namespace rushlight::functors {
 namespace {
 
 template <class T>
-using Running = std::conditional_t<kIsComplex<T>, Complex<double>,
-                                   std::conditional_t<std::is_integral_v<T>, uint64_t, double>>;
+using ScanState = std::conditional_t<kIsComplex<T>, Complex<double>,
+                                     std::conditional_t<std::is_integral_v<T>, uint64_t, double>>;
 
 template <class T>
-RL_HD inline Running<T> widened(T v) {
-    return static_cast<Running<T>>(static_cast<Computed<T>>(v));
+RL_HD inline ScanState<T> widened(T v) {
+    return static_cast<ScanState<T>>(static_cast<Computed<T>>(v));
 }
 template <class T>
-RL_HD inline T narrowed(Running<T> v) {
+RL_HD inline T narrowed(ScanState<T> v) {
     if constexpr (std::is_same_v<T, bool>) return v != 0;
     else return static_cast<T>(static_cast<Computed<T>>(v));
 }

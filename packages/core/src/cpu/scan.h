@@ -1,4 +1,4 @@
-// Running sums, products and extremes along one dimension. Sums and products are kept in double precision or 64 bits and
+// Scans: running sums, products and extremes along one dimension. Sums and products are kept in double precision or 64 bits and
 // rounded once for each element; they do not depend on the number of threads.
 #pragma once
 

@@ -1,7 +1,7 @@
-#include "cpu/running_kernels.h"
+#include "cpu/scan_kernels.h"
 
 #include "cpu/kernels/simd.h"
-#include "ops/functors/running.h"
+#include "ops/functors/scan.h"
 #include "rushlight/parallel.h"
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
@@ -11,7 +11,7 @@ using namespace functors;
 
 // What is kept from one element to the next.
 template <class T>
-using State = Running<T>;
+using State = ScanState<T>;
 
 // --- walking over lines ---
 
@@ -265,7 +265,7 @@ void recurrence(const LineShape& s, void* out, const void* factors, const void* 
 // --- the table ---
 
 template <class T>
-constexpr void add(RunningKernels& k, DType dtype) {
+constexpr void add(ScanKernels& k, DType dtype) {
     const int d = static_cast<int>(dtype);
     k.sum[d] = scan<Sum, T>;
     k.product[d] = scan<Product, T>;
@@ -279,8 +279,8 @@ constexpr void add(RunningKernels& k, DType dtype) {
     }
 }
 
-constexpr RunningKernels make() {
-    RunningKernels k{};
+constexpr ScanKernels make() {
+    ScanKernels k{};
     const auto add_type = [&]<class T>(DType dtype) { add<T>(k, dtype); };
     add<bool>(k, DType::Bool);
     each_type(RealNumbers{}, add_type);
@@ -290,6 +290,6 @@ constexpr RunningKernels make() {
 
 }  // namespace
 
-const RunningKernels running_kernels_table = make();
+const ScanKernels scan_kernels_table = make();
 
 }  // namespace rushlight::cpu::RUSHLIGHT_CPU

@@ -1,5 +1,5 @@
-// Running sums, products and extremes: results have the input's shape.
-#include "bodies/running.h"
+// Scans: running sums, products and extremes: results have the input's shape.
+#include "bodies/scan.h"
 #include "ops/views.h"
 
 namespace rushlight::rules {

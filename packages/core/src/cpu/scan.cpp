@@ -1,7 +1,7 @@
-#include "cpu/running.h"
+#include "cpu/scan.h"
 
 #include "cpu/contiguous.h"
-#include "cpu/running_kernels.h"
+#include "cpu/scan_kernels.h"
 #include "rushlight/error.h"
 
 namespace rushlight::cpu {
@@ -14,13 +14,13 @@ Loop loop_of(const char* op, const Loop (&loops)[kNumDTypes], DType dtype) {
     return loop;
 }
 
-void scan(KernelContext& ctx, const char* op, const RunningKernels::Scan (&loops)[kNumDTypes],
-          const View& out, const View& input, int64_t dim) {
+void scan(KernelContext& ctx, const char* op, const ScanKernels::Scan (&loops)[kNumDTypes], const View& out,
+          const View& input, int64_t dim) {
     const auto loop = loop_of(op, loops, out.dtype);
     if (out.numel > 0) loop(line_shape(out, dim), out.data, contiguous_in(ctx, input, out.dtype).data);
 }
 
-void extreme(KernelContext& ctx, const char* op, const RunningKernels::Extreme (&loops)[kNumDTypes],
+void extreme(KernelContext& ctx, const char* op, const ScanKernels::Extreme (&loops)[kNumDTypes],
              const View& values, const View& indices, const View& input, int64_t dim) {
     const auto loop = loop_of(op, loops, values.dtype);
     if (values.numel > 0)
@@ -30,25 +30,25 @@ void extreme(KernelContext& ctx, const char* op, const RunningKernels::Extreme (
 }  // namespace
 
 void cumsum(KernelContext& ctx, const View& out, const View& input, int64_t dim) {
-    scan(ctx, "cumsum", running_kernels().sum, out, input, dim);
+    scan(ctx, "cumsum", scan_kernels().sum, out, input, dim);
 }
 void cumprod(KernelContext& ctx, const View& out, const View& input, int64_t dim) {
-    scan(ctx, "cumprod", running_kernels().product, out, input, dim);
+    scan(ctx, "cumprod", scan_kernels().product, out, input, dim);
 }
 void logcumsumexp(KernelContext& ctx, const View& out, const View& input, int64_t dim) {
-    scan(ctx, "logcumsumexp", running_kernels().log_sum_exp, out, input, dim);
+    scan(ctx, "logcumsumexp", scan_kernels().log_sum_exp, out, input, dim);
 }
 
 void cummax(KernelContext& ctx, const View& values, const View& indices, const View& input, int64_t dim) {
-    extreme(ctx, "cummax", running_kernels().largest, values, indices, input, dim);
+    extreme(ctx, "cummax", scan_kernels().largest, values, indices, input, dim);
 }
 void cummin(KernelContext& ctx, const View& values, const View& indices, const View& input, int64_t dim) {
-    extreme(ctx, "cummin", running_kernels().smallest, values, indices, input, dim);
+    extreme(ctx, "cummin", scan_kernels().smallest, values, indices, input, dim);
 }
 
 void recurrence(KernelContext& ctx, const View& out, const View& factors, const View& terms, int64_t dim,
                 bool reverse) {
-    const auto loop = loop_of("_recurrence", running_kernels().recurrence, out.dtype);
+    const auto loop = loop_of("_recurrence", scan_kernels().recurrence, out.dtype);
     if (out.numel > 0)
         loop(line_shape(out, dim), out.data, contiguous_in(ctx, factors).data, contiguous_in(ctx, terms).data,
              reverse);
