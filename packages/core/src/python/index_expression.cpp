@@ -1,5 +1,5 @@
 // From the object between the brackets to a list of classified items.
-#include "python/indexing.h"
+#include "python/subscripts.h"
 
 #include <cstring>
 

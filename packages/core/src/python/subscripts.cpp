@@ -6,7 +6,7 @@
 // is recorded. Bools and tensors then choose elements of that view by the operators `index` and `index_put_`. A slice whose
 // step is negative takes the same elements with a positive step, in a view whose dimension is flipped afterwards: there
 // are no negative strides, so that is a copy.
-#include "python/indexing.h"
+#include "python/subscripts.h"
 
 #include <cmath>
 #include <limits>
