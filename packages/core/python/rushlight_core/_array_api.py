@@ -42,19 +42,54 @@ def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
 
 @overridable
 def astype(x: Tensor, dtype: _C.dtype, /, *, copy: bool = True, device: Any = None) -> Tensor:
-    """`x` converted; a copy also where it has the dtype, unless `copy` is False."""
+    """Return a tensor converted to a dtype.
+
+    Args:
+        x: the tensor.
+        dtype: the dtype.
+        copy: copy also where the tensor has the dtype already.
+        device: the device of the result.
+
+    Shape:
+        - Input and output: (*).
+
+    Example:
+        >>> torch.array_api.astype(torch.tensor([1.7, -1.7]), torch.int64)
+        tensor([ 1, -1])
+    """
     return x.to(device=device, dtype=dtype, copy=copy) if device is not None else x.to(dtype, copy=copy)
 
 
 @overridable
 def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
-    """Return the tensors expanded to one shape."""
+    """Return tensors expanded to one shape.
+
+    Args:
+        arrays: tensors whose shapes broadcast.
+
+    Example:
+        >>> x, y = torch.array_api.broadcast_arrays(torch.ones(2, 1), torch.zeros(3))
+        >>> x.shape, y.shape
+        (torch.Size([2, 3]), torch.Size([2, 3]))
+    """
     return list(_C.broadcast_tensors(*arrays))
 
 
 def isdtype(dtype: _C.dtype, kind: Any) -> bool:
-    """Return whether a dtype is `kind`, or any of a tuple of kinds: another dtype, or "bool", "signed integer",
-    "unsigned integer", "integral", "real floating", "complex floating" or "numeric"."""
+    """Return whether a dtype is of a kind.
+
+    Args:
+        dtype: the dtype.
+        kind: another dtype, "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex
+            floating" or "numeric", or a tuple of these, one of which has to hold.
+
+    Raises:
+        ValueError: the kind is unknown.
+
+    Example:
+        >>> torch.array_api.isdtype(torch.uint8, "integral"), torch.array_api.isdtype(torch.float32, ("bool", "integral"))
+        (True, False)
+    """
     if isinstance(kind, tuple):
         return any(isdtype(dtype, one) for one in kind)
     if isinstance(kind, _C.dtype):
@@ -76,43 +111,126 @@ def isdtype(dtype: _C.dtype, kind: Any) -> bool:
 
 @overridable
 def bitwise_invert(x: Tensor, /) -> Tensor:
-    """Every bit of integers, or every truth, turned over."""
+    """Return the bits of integers inverted, and bools negated.
+
+    Args:
+        x: integers or bools.
+
+    Shape:
+        - Input and output: (*).
+
+    Example:
+        >>> torch.array_api.bitwise_invert(torch.tensor([0, 5]))
+        tensor([-1, -6])
+    """
     return _C.bitwise_not(x)
 
 
 @overridable
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
-    """Return the elements at `indices` along `axis`."""
+    """Return the elements at indices along a dimension.
+
+    Args:
+        x: the tensor.
+        indices: int64; other dimensions than `axis` broadcast with those of `x`.
+        axis: the dimension.
+
+    Shape:
+        - Output: the shape of `indices`, broadcast.
+
+    Example:
+        >>> torch.array_api.take_along_axis(torch.tensor([[10, 20, 30]]), torch.tensor([[2, 0]]))
+        tensor([[30, 10]])
+    """
     return _C.take_along_dim(x, indices, axis)
 
 
 @overridable
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
-    """Return the sums of products along `axis`; the first tensor is conjugated."""
+    """Return the sums of products of two tensors along a dimension; the first one is conjugated.
+
+    Args:
+        x1: the first tensor.
+        x2: the second tensor, which broadcasts with it.
+        axis: the dimension.
+
+    Shape:
+        - Inputs: (*, n). Output: (*).
+
+    Example:
+        >>> torch.array_api.vecdot(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))
+        tensor(11.)
+    """
     return linalg.vecdot(x1, x2, dim=axis)
 
 
 @overridable
 def expand_dims(x: Tensor, /, *, axis: int = 0) -> Tensor:
-    """A dimension of size 1 more, at `axis`."""
+    """Return a tensor with one more dimension, of size 1.
+
+    Args:
+        x: the tensor.
+        axis: the position of the new dimension.
+
+    Example:
+        >>> torch.array_api.expand_dims(torch.ones(3), axis=0).shape
+        torch.Size([1, 3])
+    """
     return x.unsqueeze(axis)
 
 
 @overridable
 def permute_dims(x: Tensor, /, axes: Sequence[int]) -> Tensor:
-    """Return the dimensions in another order."""
+    """Return a tensor with its dimensions in another order.
+
+    Args:
+        x: the tensor.
+        axes: the dimensions in their new order.
+
+    Shape:
+        - Output: the sizes of the input in the new order.
+
+    Example:
+        >>> torch.array_api.permute_dims(torch.ones(2, 3, 4), (2, 0, 1)).shape
+        torch.Size([4, 2, 3])
+    """
     return x.permute(axes)
 
 
 @overridable
 def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> Tensor:
-    """Each element, or each slice along `axis`, several times."""
+    """Return each element, or each slice along a dimension, several times.
+
+    Args:
+        x: the tensor.
+        repeats: how often, a number or one for each slice.
+        axis: the dimension; None repeats the elements of the flattened tensor.
+
+    Shape:
+        - Output: the shape of the input with another size in dimension `axis`.
+
+    Example:
+        >>> torch.array_api.repeat(torch.tensor([1, 2]), 2)
+        tensor([1, 1, 2, 2])
+    """
     return _C.repeat_interleave(x, repeats, axis)
 
 
 @overridable
 def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
-    """Return the slices along `axis`."""
+    """Return the slices of a tensor along a dimension, as a tuple.
+
+    Args:
+        x: the tensor.
+        axis: the dimension.
+
+    Shape:
+        - Outputs: the shape of the input without dimension `axis`.
+
+    Example:
+        >>> torch.array_api.unstack(torch.tensor([[1, 2], [3, 4]]))
+        (tensor([1, 2]), tensor([3, 4]))
+    """
     return tuple(x.unbind(axis))
 
 
@@ -145,9 +263,19 @@ def _different(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 @overridable
 def unique_all(x: Tensor, /) -> UniqueAll:
-    """Return the distinct elements in order, their first positions, the inverse and the counts.
+    """Return the distinct elements in order, their first positions, the inverse and the counts, as a named tuple.
 
     The inverse has, for every element of `x`, the number of its distinct element.
+
+    Args:
+        x: the tensor.
+
+    Shape:
+        - Input and inverse: (*). Other outputs: (number of distinct elements).
+
+    Example:
+        >>> torch.array_api.unique_all(torch.tensor([3, 1, 3])).inverse_indices
+        tensor([1, 0, 1])
     """
     values, inverse, counts = _different(x)
     places = _C.argsort(inverse.flatten(), stable=True)
@@ -156,20 +284,53 @@ def unique_all(x: Tensor, /) -> UniqueAll:
 
 @overridable
 def unique_counts(x: Tensor, /) -> UniqueCounts:
-    """Return the different elements in order, and how often each is there."""
+    """Return the distinct elements in order, and how often each occurs, as a named tuple.
+
+    Args:
+        x: the tensor.
+
+    Shape:
+        - Input: (*). Outputs: (number of distinct elements).
+
+    Example:
+        >>> torch.array_api.unique_counts(torch.tensor([3, 1, 3])).counts
+        tensor([1, 2])
+    """
     values, _, counts = _different(x)
     return UniqueCounts(values, counts)
 
 
 @overridable
 def unique_inverse(x: Tensor, /) -> UniqueInverse:
-    """Return the different elements in order, and for every element which it is."""
+    """Return the distinct elements in order, and for every element the number of its distinct one, as a named tuple.
+
+    Args:
+        x: the tensor.
+
+    Shape:
+        - Input and inverse: (*). Distinct elements: (their number).
+
+    Example:
+        >>> torch.array_api.unique_inverse(torch.tensor([3, 1, 3])).inverse_indices
+        tensor([1, 0, 1])
+    """
     return UniqueInverse(*_different(x)[:2])
 
 
 @overridable
 def unique_values(x: Tensor, /) -> Tensor:
-    """Return the different elements in order."""
+    """Return the distinct elements in order.
+
+    Args:
+        x: the tensor.
+
+    Shape:
+        - Input: (*). Output: (number of distinct elements).
+
+    Example:
+        >>> torch.array_api.unique_values(torch.tensor([3, 1, 3]))
+        tensor([1, 3])
+    """
     return _different(x)[0] if x.dtype.is_complex else unique(x)
 
 
@@ -193,7 +354,21 @@ def _cumulative(
 def cumulative_sum(
     x: Tensor, /, *, axis: int | None = None, dtype: _C.dtype | None = None, include_initial: bool = False
 ) -> Tensor:
-    """Running sums along `axis`; with `include_initial` they begin with 0."""
+    """Return the running sums along a dimension.
+
+    Args:
+        x: the tensor.
+        axis: the dimension, which a tensor of one dimension need not name.
+        dtype: dtype of the result.
+        include_initial: begin with 0, so that there is one element more.
+
+    Shape:
+        - Input: (*). Output: (*), with one element more along `axis` if `include_initial`.
+
+    Example:
+        >>> torch.array_api.cumulative_sum(torch.tensor([1, 2, 3]), include_initial=True)
+        tensor([0, 1, 3, 6])
+    """
     return _cumulative("cumulative_sum", x, axis, dtype, include_initial, 0)
 
 
@@ -201,7 +376,21 @@ def cumulative_sum(
 def cumulative_prod(
     x: Tensor, /, *, axis: int | None = None, dtype: _C.dtype | None = None, include_initial: bool = False
 ) -> Tensor:
-    """Running products along `axis`; with `include_initial` they begin with 1."""
+    """Return the running products along a dimension.
+
+    Args:
+        x: the tensor.
+        axis: the dimension, which a tensor of one dimension need not name.
+        dtype: dtype of the result.
+        include_initial: begin with 1, so that there is one element more.
+
+    Shape:
+        - Input: (*). Output: (*), with one element more along `axis` if `include_initial`.
+
+    Example:
+        >>> torch.array_api.cumulative_prod(torch.tensor([1, 2, 3]))
+        tensor([1, 2, 6])
+    """
     return _cumulative("cumulative_prod", x, axis, dtype, include_initial, 1)
 
 

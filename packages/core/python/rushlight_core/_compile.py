@@ -33,12 +33,17 @@ def compile(
 
     Args:
         model: a module or function; without it, a decorator is returned.
-        fullgraph, dynamic, backend, mode, options, name, recompile_limit, isolate_recompiles, shapes_spec: accepted, so
-            that programs run.
+        fullgraph, dynamic, backend, mode, options, name, recompile_limit, isolate_recompiles, shapes_spec: accepted,
+            so that programs run.
         disable: do nothing, without the warning.
 
     Raises:
         TypeError: `model` cannot be called.
+
+    Example:
+        >>> compiled = torch.compile(torch.sin)
+        >>> compiled is torch.sin
+        True
     """
     global _warned
     if model is None:

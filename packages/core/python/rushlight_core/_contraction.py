@@ -27,6 +27,14 @@ def einsum(*args: Any) -> Tensor:
         ValueError: no operand, or a number that is not below 52.
         TypeError: what should be a list of dimensions is none.
         RuntimeError: the equation is no such, or does not fit the operands.
+
+    Shape:
+        - Operands: as the equation says; sizes of one letter are equal, or 1.
+
+    Example:
+        >>> a, b = torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0], [4.0]])
+        >>> torch.einsum("ij,jk->ik", a, b)
+        tensor([[11.]])
     """
     if len(args) < 2:
         raise ValueError("einsum(equation, operands): needs an equation and at least one operand")
@@ -76,6 +84,10 @@ def tensordot(
 
     Raises:
         RuntimeError: sizes or dimensions do not fit.
+
+    Example:
+        >>> torch.tensordot(torch.ones(3, 4, 5), torch.ones(4, 5, 2), dims=2).shape
+        torch.Size([3, 2])
     """
     if isinstance(dims, Tensor):
         dims = dims.tolist()

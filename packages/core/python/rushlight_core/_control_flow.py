@@ -26,6 +26,10 @@ def cond(
     Raises:
         TypeError: one of the functions cannot be called, or `operands` is no sequence.
         RuntimeError: `pred` does not have one element.
+
+    Example:
+        >>> torch.cond(torch.tensor(True), torch.sin, torch.cos, (torch.tensor(0.0),))
+        tensor(0.)
     """
     for name, function in (("true_fn", true_fn), ("false_fn", false_fn)):
         if not callable(function):

@@ -49,16 +49,29 @@ def asarray(
     copy: bool | None = None,
     requires_grad: bool | None = None,
 ) -> Tensor:
-    """`obj` as a tensor, by the array API standard.
+    """Return an object as a tensor, by the array API standard.
 
     Args:
-        obj: a tensor, an array, a DLPack capsule or exporter, a buffer, a number, or nested sequences of
-            numbers.
+        obj: a tensor, an array, a DLPack capsule or exporter, a buffer, a number, or nested sequences of numbers.
         dtype: the dtype, by default that of `obj`.
         device: the device, by default that of `obj`.
-        copy: True always copies; False never does, and raises ValueError where that is needed; None does if
-            it is needed.
+        copy: True always copies; False never does, and raises ValueError where that is needed; None does if it is
+            needed.
         requires_grad: whether operators on the tensor are recorded; None keeps what `obj` says, and its history.
+
+    Shape:
+        - Output: the shape of `obj`.
+
+    Raises:
+        ValueError: a copy is needed and `copy` is False.
+
+    Example:
+        >>> import numpy as np
+        >>> array = np.zeros(2)
+        >>> tensor = torch.asarray(array)  # shares the memory
+        >>> tensor[0] = 1.0
+        >>> float(array[0])
+        1.0
     """
     source: Tensor | None
     device = _C._default_device() if device is None else device

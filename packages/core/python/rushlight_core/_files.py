@@ -25,8 +25,8 @@ def from_file(
 
     Args:
         filename: of the file.
-        shared: whether what is written to the tensor goes to the file, which is made, or made longer, where it must be; else
-            the file has to be long enough and is only read.
+        shared: whether what is written to the tensor goes to the file, which is made, or made longer, where it must
+            be; else the file has to be long enough and is only read.
         size: the number of elements.
         dtype: theirs; the default dtype where it is left out.
         layout: strided; there is no other.
@@ -37,6 +37,11 @@ def from_file(
     Raises:
         ValueError: `size` is negative, or the file is shorter than `size` elements.
         NotImplementedError: another device, or page-locked memory.
+
+    Example:
+        >>> _ = open("numbers.bin", "wb").write(bytes([1, 2, 3]))
+        >>> torch.from_file("numbers.bin", size=3, dtype=torch.uint8)
+        tensor([1, 2, 3], dtype=torch.uint8)
     """
     if pin_memory or (device is not None and _C.device(device).type != "cpu"):
         raise NotImplementedError(

@@ -101,9 +101,16 @@ class _Steps:
 
 
 class no_grad(_Mode):  # noqa: N801
-    """Operators inside are not recorded for gradients: results do not require grad.
+    """A context manager and decorator within which operators are not recorded for gradients.
 
-    ``with no_grad():`` or ``@no_grad()``. Holds for the running thread. Forward mode is not affected.
+    Results do not require grad. It holds for the running thread. Forward mode is not affected.
+
+    Example:
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> with torch.no_grad():
+        ...     y = x * 2
+        >>> y.requires_grad
+        False
     """
 
     __slots__ = ()
@@ -111,7 +118,16 @@ class no_grad(_Mode):  # noqa: N801
 
 
 class enable_grad(_Mode):  # noqa: N801
-    """Operators inside are recorded again, within `no_grad`."""
+    """A context manager and decorator within which operators are recorded, inside of `no_grad`.
+
+    Example:
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> with torch.no_grad():
+        ...     with torch.enable_grad():
+        ...         y = x * 2
+        >>> y.requires_grad
+        True
+    """
 
     __slots__ = ()
     __enter__: Callable[..., None] = _C._ModeScope._turn_on
@@ -122,6 +138,13 @@ class set_grad_enabled(_Mode):  # noqa: N801
 
     Args:
         mode: whether operators are recorded.
+
+    Example:
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> with torch.set_grad_enabled(False):
+        ...     y = x * 2
+        >>> y.requires_grad
+        False
     """
 
     __slots__ = ("mode",)
@@ -149,6 +172,12 @@ class inference_mode(_Mode):  # noqa: N801
 
     Args:
         mode: False restores the normal mode, inside of a block.
+
+    Example:
+        >>> with torch.inference_mode():
+        ...     y = torch.ones(2, requires_grad=True) * 2
+        >>> y.requires_grad, y.is_inference()
+        (False, True)
     """
 
     __slots__ = ("mode",)
@@ -171,20 +200,27 @@ class inference_mode(_Mode):  # noqa: N801
 class strict(_Mode):  # noqa: N801
     """Inside, operators raise where they would otherwise make unlike operands alike.
 
-    ``with strict():`` or ``@strict()``. Holds for the running thread, and for operators that work element by element on
-    several tensors, each in its functional, in-place and out= form. Two things are refused:
+    ``with strict():`` or ``@strict()``. Holds for the running thread, and for operators that work element by element
+    on several tensors, each in its functional, in-place and out= form. Two things are refused:
 
-    * tensors of different numbers of dimensions, 0-d ones aside: a bias of shape (4,) added to the wrong end of (3, 4, 4);
-    * a tensor whose dtype the result's does not hold exactly: int64 with float32, float64 with a 0-d float32.
+    * tensors of different numbers of dimensions, 0-d ones aside: a bias of shape (4,) added to the wrong end of (3,
+    4, 4); * a tensor whose dtype the result's does not hold exactly: int64 with float32, float64 with a 0-d float32.
 
-    Python numbers go with everything, and sizes of 1 broadcast. What an operator is made of, and gradients, are not looked
-    at.
+    Python numbers go with everything, and sizes of 1 broadcast. What an operator is made of, and gradients, are not
+    looked at.
 
     Args:
         mode: False lets everything pass again, inside of a block.
 
     Raises:
         RuntimeError: from an operator inside; it names operator, arguments and a remedy.
+
+    Example:
+        >>> with torch.strict():
+        ...     torch.ones(3, 4) + torch.ones(4)
+        Traceback (most recent call last):
+            ...
+        RuntimeError: ...
     """
 
     __slots__ = ("mode",)

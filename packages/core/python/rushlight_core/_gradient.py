@@ -17,8 +17,8 @@ def gradient(
 ) -> tuple[Tensor, ...]:
     """Return the derivatives of samples along dimensions, a tensor for each.
 
-    Inside they come from both neighbours, to second order also where these are unequally far; at the ends from one side, to
-    the order `edge_order`.
+    Inside they come from both neighbours, to second order also where these are unequally far; at the ends from one
+    side, to the order `edge_order`.
 
     Args:
         input: samples of any dtype but uint8 and bool.
@@ -31,6 +31,13 @@ def gradient(
         RuntimeError: an argument does not fit the others, or a dimension has fewer than `edge_order` + 1 samples.
 
     Source: B. Fornberg, "Generation of finite difference formulas on arbitrarily spaced grids", 1988.
+
+    Shape:
+        - Input: (*). Outputs: (*), one for each dimension of `dim`.
+
+    Example:
+        >>> torch.gradient(torch.tensor([1.0, 4.0, 9.0, 16.0]))
+        (tensor([3., 4., 6., 7.]),)
     """
     if not isinstance(input, Tensor) or isinstance(spacing, Tensor):
         raise TypeError(

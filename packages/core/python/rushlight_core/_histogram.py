@@ -37,6 +37,10 @@ def histogram(
     Raises:
         RuntimeError: an argument does not fit the others, or the range is not finite.
         NotImplementedError: another dtype, or a device without the kernel.
+
+    Example:
+        >>> torch.histogram(torch.tensor([1.0, 2.0, 1.0]), bins=4, range=(0.0, 3.0)).hist
+        tensor([0., 2., 1., 0.])
     """
     if not isinstance(input, Tensor) or not isinstance(bins, (int, Tensor)):
         raise TypeError(

@@ -39,6 +39,14 @@ def histogramdd(
     Raises:
         RuntimeError: an argument does not fit the others.
         NotImplementedError: another dtype.
+
+    Shape:
+        - Points: (*, D). `hist`: (bins_1, ..., bins_D); `bin_edges`: D tensors (bins_i + 1).
+
+    Example:
+        >>> torch.histogramdd(torch.tensor([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]), bins=[2, 2]).hist
+        tensor([[0., 1.],
+                [1., 1.]])
     """
     if not isinstance(input, Tensor):
         raise TypeError(f"histogramdd(input): must be a Tensor, not {type(input).__name__}")

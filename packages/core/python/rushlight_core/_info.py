@@ -38,10 +38,17 @@ def _name(type: dtype) -> str:
 
 
 class finfo:  # noqa: N801
-    """Limits of a floating-point dtype: bits, eps, max, min, tiny (= smallest_normal), resolution.
+    """Limits of a floating-point dtype: `bits`, `eps`, `max`, `min`, `tiny` (= `smallest_normal`) and `resolution`.
 
     Args:
         type: the dtype, by default `get_default_dtype()`. For a complex one, limits of its real part.
+
+    Raises:
+        TypeError: the dtype is not floating point.
+
+    Example:
+        >>> torch.finfo(torch.float16).max
+        65504.0
     """
 
     dtype: str
@@ -88,10 +95,17 @@ class finfo:  # noqa: N801
 
 
 class iinfo:  # noqa: N801
-    """Limits of an integer dtype: bits, min, max.
+    """Limits of an integer dtype: `bits`, `min` and `max`.
 
     Args:
         type: the dtype.
+
+    Raises:
+        TypeError: the dtype is not an integer one.
+
+    Example:
+        >>> torch.iinfo(torch.int8).min, torch.iinfo(torch.int8).max
+        (-128, 127)
     """
 
     dtype: str
@@ -119,7 +133,12 @@ class iinfo:  # noqa: N801
 
 
 class layout:  # noqa: N801
-    """How elements lie in memory. Tensors have one, `strided`."""
+    """How the elements of a tensor are stored, such as `strided` and `sparse_coo`.
+
+    Example:
+        >>> torch.ones(2).layout
+        torch.strided
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -145,7 +164,12 @@ jagged: layout = _OtherLayout("jagged")
 
 
 class memory_format(str):  # noqa: N801
-    """The order of strides that a copy gets: `contiguous_format`, `preserve_format` or `channels_last`."""
+    """The order of strides that a copy gets: `contiguous_format`, `preserve_format` or `channels_last`.
+
+    Example:
+        >>> torch.ones(1, 3, 2, 2).contiguous(memory_format=torch.channels_last).stride()
+        (12, 1, 6, 3)
+    """
 
     __slots__ = ()
 
@@ -160,12 +184,22 @@ channels_last_3d: memory_format = memory_format("channels_last_3d")
 
 
 def is_tensor(obj: Any) -> bool:
-    """Return whether `obj` is a Tensor."""
+    """Return whether `obj` is a Tensor.
+
+    Example:
+        >>> torch.is_tensor(torch.ones(1)), torch.is_tensor([1.0])
+        (True, False)
+    """
     return isinstance(obj, Tensor)
 
 
 def typename(obj: Any) -> str:
-    """Return the qualified name of an object's type; of a tensor that of its dtype, as in "torch.FloatTensor"."""
+    """Return the qualified name of an object's type; of a tensor that of its dtype, as in "torch.FloatTensor".
+
+    Example:
+        >>> torch.typename(torch.ones(1)), torch.typename(1)
+        ('torch.FloatTensor', 'int')
+    """
     if isinstance(obj, Tensor):
         return obj.type()
     module = getattr(obj, "__module__", "") or ""

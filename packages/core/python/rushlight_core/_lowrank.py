@@ -46,6 +46,12 @@ def svd_lowrank(
         q: how many singular values; an overestimate of the rank.
         niter: turns that make the result better, 0 or more.
         M: taken from A, without making the difference; its shape broadcasts to A's.
+
+    Example:
+        >>> A = torch.outer(torch.tensor([1.0, 2.0]), torch.tensor([2.0, 1.0, 2.0]))  # of rank 1
+        >>> U, S, V = torch.svd_lowrank(A, q=1)
+        >>> S  # |(1, 2)| · |(2, 1, 2)|
+        tensor([6.7082])
     """
     q, niter = 6 if q is None else q, 2 if niter is None else niter
     _check("svd_lowrank", A, q, niter)
@@ -71,6 +77,11 @@ def pca_lowrank(
         q: how many components; by default 6, or what the shape allows.
         center: whether each column's mean is taken away first.
         niter: turns that make the result better, 0 or more.
+
+    Example:
+        >>> U, S, V = torch.pca_lowrank(torch.randn(20, 5), q=2)
+        >>> U.shape, S.shape, V.shape
+        (torch.Size([20, 2]), torch.Size([2]), torch.Size([5, 2]))
     """
     if q is None:
         q = min(6, *A.shape[-2:])

@@ -18,6 +18,12 @@ def lu(
         get_infos: adds a third result: 0, or the first element of U's diagonal that is zero. Without it such a matrix
             raises LinAlgError.
         out: tensors for the results.
+
+    Example:
+        >>> LU, pivots = torch.lu(torch.tensor([[1.0, 2.0], [4.0, 4.0]]))
+        >>> LU, pivots
+        (tensor([[4.0000, 4.0000],
+                [0.2500, 1.0000]]), tensor([2, 2], dtype=torch.int32))
     """
     results = _C.linalg_lu_factor_ex(A, pivot=pivot, check_errors=not get_infos)
     if out is not None:

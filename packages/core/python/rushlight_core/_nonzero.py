@@ -14,12 +14,20 @@ _method = _C.Tensor.nonzero
 
 @overridable
 def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None) -> Any:
-    """Where elements are not zero: (count, dimensions), in the order of the elements.
+    """Return the indices of elements that are not zero, in the order of the elements.
 
     Args:
-        input: any tensor.
-        as_tuple: return the columns instead, a tensor for each dimension, fit for indexing.
-        out: where the result goes.
+        input: the tensor.
+        as_tuple: return a tensor for each dimension instead, fit for indexing.
+        out: the tensor to write into.
+
+    Shape:
+        - Input: (*), of D dimensions. Output: (count, D), int64; or D tensors (count).
+
+    Example:
+        >>> torch.nonzero(torch.tensor([[1, 0], [0, 2]]))
+        tensor([[0, 0],
+                [1, 1]])
     """
     if as_tuple:
         return _C.nonzero(input, as_tuple=True)

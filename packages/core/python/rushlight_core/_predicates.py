@@ -13,64 +13,118 @@ def _tensor(function: str, input: object) -> Tensor:
 
 @overridable
 def is_floating_point(input: Tensor) -> bool:
-    """Return whether the dtype of the tensor is of floating point."""
+    """Return whether the dtype of a tensor of any shape is a floating-point one.
+
+    Example:
+        >>> torch.is_floating_point(torch.ones(1)), torch.is_floating_point(torch.tensor([1]))
+        (True, False)
+    """
     return _tensor("is_floating_point", input).is_floating_point()
 
 
 @overridable
 def is_complex(input: Tensor) -> bool:
-    """Return whether the dtype of the tensor is complex."""
+    """Return whether the dtype of a tensor of any shape is complex.
+
+    Example:
+        >>> torch.is_complex(torch.tensor([1j])), torch.is_complex(torch.ones(1))
+        (True, False)
+    """
     return _tensor("is_complex", input).is_complex()
 
 
 @overridable
 def is_signed(input: Tensor) -> bool:
-    """Return whether the dtype of the tensor has negative numbers."""
+    """Return whether the dtype of a tensor of any shape has negative numbers.
+
+    Example:
+        >>> torch.is_signed(torch.ones(1)), torch.is_signed(torch.ones(1, dtype=torch.uint8))
+        (True, False)
+    """
     return _tensor("is_signed", input).is_signed()
 
 
 @overridable
 def is_nonzero(input: Tensor) -> bool:
-    """Return whether the only element of the tensor is not zero.
+    """Return whether the only element of a tensor is not zero.
+
+    Args:
+        input: a tensor with one element, of any shape.
 
     Raises:
         RuntimeError: the tensor does not have one element.
+
+    Example:
+        >>> torch.is_nonzero(torch.tensor([0.0])), torch.is_nonzero(torch.tensor(2))
+        (False, True)
     """
     return bool(_tensor("is_nonzero", input))
 
 
 @overridable
 def is_conj(input: Tensor) -> bool:
-    """Return False: `conj` computes at once, so that no conjugation is ever pending."""
+    """Return False for a tensor of any shape: `conj` computes at once, so that no conjugation is ever pending.
+
+    Example:
+        >>> torch.is_conj(torch.tensor([1j]).conj())
+        False
+    """
     _tensor("is_conj", input)
     return False
 
 
 @overridable
 def is_neg(input: Tensor) -> bool:
-    """Return False: no negation is ever pending."""
+    """Return False for a tensor of any shape: no negation is ever pending.
+
+    Example:
+        >>> torch.is_neg(torch.ones(1))
+        False
+    """
     _tensor("is_neg", input)
     return False
 
 
 @overridable
 def is_inference(input: Tensor) -> bool:
-    """Return whether the tensor was made in inference mode."""
+    """Return whether a tensor of any shape was made in inference mode.
+
+    Example:
+        >>> with torch.inference_mode():
+        ...     x = torch.ones(1)
+        >>> torch.is_inference(x)
+        True
+    """
     return _tensor("is_inference", input).is_inference()
 
 
 @overridable
 def is_same_size(input: Tensor, other: Tensor) -> bool:
-    """Return whether two tensors have the same shape."""
+    """Return whether two tensors have the same shape.
+
+    Example:
+        >>> torch.is_same_size(torch.ones(2, 3), torch.zeros(2, 3))
+        True
+    """
     return _tensor("is_same_size", input).shape == _tensor("is_same_size", other).shape
 
 
 def is_storage(obj: object) -> bool:
-    """Return whether `obj` is the storage of a tensor."""
+    """Return whether `obj` is the storage of a tensor.
+
+    Example:
+        >>> torch.is_storage(torch.ones(1).untyped_storage()), torch.is_storage(torch.ones(1))
+        (True, False)
+    """
     return isinstance(obj, UntypedStorage)
 
 
 @overridable
 def numel(input: Tensor) -> int:
-    """Return the number of elements."""
+    """Return the number of elements of a tensor of any shape.
+
+    Example:
+        >>> torch.numel(torch.ones(2, 3))
+        6
+    """
     return _tensor("numel", input).numel()

@@ -49,6 +49,12 @@ def set_printoptions(
 
     Raises:
         ValueError: there is no such profile.
+
+    Example:
+        >>> torch.set_printoptions(precision=2)
+        >>> torch.tensor([1.23456])
+        tensor([1.23])
+        >>> torch.set_printoptions(profile="default")
     """
     if profile is not None:
         if profile not in _PROFILES:
@@ -61,12 +67,26 @@ def set_printoptions(
 
 
 def get_printoptions() -> dict[str, Any]:
-    """Return the options, as keyword arguments for `set_printoptions`."""
+    """Return the options, as keyword arguments for `set_printoptions`.
+
+    Example:
+        >>> get_printoptions()["precision"]
+        4
+    """
     return asdict(_options)
 
 
 class printoptions:  # noqa: N801
-    """`with printoptions(precision=2):` prints so inside of the block. Arguments as of `set_printoptions`."""
+    """A context manager within which tensors are printed with other options.
+
+    Args:
+        kwargs: the options, as of `set_printoptions`.
+
+    Example:
+        >>> with printoptions(precision=2):
+        ...     print(torch.tensor([1.23456]))
+        tensor([1.23])
+    """
 
     def __init__(self, **kwargs: Any) -> None:
         self._given = kwargs

@@ -19,46 +19,87 @@ def manual_seed(seed: int) -> Generator:
 
     Raises:
         ValueError: it has more than 64 bits.
+
+    Example:
+        >>> _ = torch.manual_seed(0)
+        >>> a = torch.rand(3)
+        >>> _ = torch.manual_seed(0)
+        >>> torch.equal(a, torch.rand(3))
+        True
     """
     return _C.default_generator.manual_seed(int(seed))
 
 
 def seed() -> int:
-    """Seeds the default generator from the system's entropy, and returns the seed."""
+    """Seed the default generator from the system's entropy, and return the seed.
+
+    Example:
+        >>> isinstance(torch.seed(), int)
+        True
+    """
     return _C.default_generator.seed()
 
 
 def initial_seed() -> int:
-    """Return the seed that the default generator started with."""
+    """Return the seed that the default generator started with.
+
+    Example:
+        >>> _ = torch.manual_seed(7)
+        >>> torch.initial_seed()
+        7
+    """
     return _C.default_generator.initial_seed()
 
 
 def get_rng_state() -> Tensor:
-    """Return the default generator's state, a uint8 tensor for `set_rng_state`."""
+    """Return the state of the default generator, for `set_rng_state`.
+
+    Shape:
+        - Output: (number of bytes), uint8.
+
+    Example:
+        >>> state = torch.get_rng_state()
+        >>> a = torch.rand(3)
+        >>> torch.set_rng_state(state)
+        >>> torch.equal(a, torch.rand(3))
+        True
+    """
     return _C.default_generator.get_state()
 
 
 def set_rng_state(new_state: Tensor) -> None:
-    """Continues the default generator from a state of `get_rng_state`."""
+    """Set the default generator to a state that `get_rng_state` returned.
+
+    Args:
+        new_state: the state.
+
+    Shape:
+        - State: (number of bytes), uint8.
+
+    Example:
+        >>> torch.set_rng_state(torch.get_rng_state())
+    """
     _C.default_generator.set_state(new_state)
 
 
 class stream:  # noqa: N801
     """Chooses how the CPU makes random numbers: rushlight's way, or PyTorch's, number for number.
 
-    It takes effect at once, for the default generator and for every `Generator` that is made afterwards; used in a `with`
-    statement, it is undone at the end. The default generator starts again from its initial seed. The environment variable
-    `RUSHLIGHT_RANDOM` chooses from the start of the process.
+    It takes effect at once, for the default generator and for every `Generator` that is made afterwards; used in a
+    `with` statement, it is undone at the end. The default generator starts again from its initial seed. The
+    environment variable `RUSHLIGHT_RANDOM` chooses from the start of the process.
 
     Args:
-        name: `"philox"`, the default of the process: each number is a function of the seed, the call and the element, so
-            that many threads draw at once and devices agree. `"torch"`: the numbers of PyTorch's CPU generator (MT19937)
+        name: `"philox"`, the default of the process: each number is a function of the seed, the call and the element,
+            so that many threads draw at once and devices agree. `"torch"`: the numbers of PyTorch's CPU generator
+            (MT19937)
             for the same seed and the same calls, on one thread: `rand`, `randn`, `randint`, `randperm`, `normal`,
-            `uniform_`, `bernoulli`, `multinomial`, `exponential_`, `cauchy_`, `log_normal_`, `geometric_`, dropout, and
-            `nn.init`. What else draws (`poisson`, `binomial`, gamma samples, other devices) has no stream of PyTorch's
-            here, and stays with `"philox"`.
+            `uniform_`, `bernoulli`, `multinomial`, `exponential_`, `cauchy_`, `log_normal_`, `geometric_`, dropout,
+            and `nn.init`. What else draws (`poisson`, `binomial`, gamma samples, other devices) has no stream of
+            PyTorch's here, and stays with `"philox"`.
 
-    States of both streams can be saved and set: PyTorch accepts what `get_rng_state()` gives in the stream `"torch"`, and
+    States of both streams can be saved and set: PyTorch accepts what `get_rng_state()` gives in the stream `"torch"`,
+        and
     `set_rng_state` of it, or of a state that PyTorch saved, continues in that stream.
 
     Raises:
@@ -83,21 +124,33 @@ class stream:  # noqa: N801
 
 
 def get_stream() -> str:
-    """Return the stream that `stream` chose: `"philox"` or `"torch"`."""
+    """Return the stream that `stream` chose: `"philox"` or `"torch"`.
+
+    Example:
+        >>> torch.random.get_stream() in ("philox", "torch")
+        True
+    """
     return _C.random_stream()
 
 
 class fork_rng:  # noqa: N801
-    """Inside, random numbers may be drawn and seeds set; afterwards the generators go on where they were.
+    """A context manager after which the generators of random numbers continue as if nothing had been drawn.
 
     Args:
-        devices: of `device_type`, whose generators go back as well.
+        devices: devices of `device_type` whose generators are restored, too.
         enabled: whether to do anything.
-        device_type: the kind of device, "cuda" by default.
-        _caller, _devices_kw: accepted; what a warning of PyTorch's calls the function and its argument.
+        device_type: the type of device, "cuda" by default.
+        _caller, _devices_kw: accepted; PyTorch uses them in a warning.
 
     Raises:
-        RuntimeError: `devices` names one, and there is none with a generator.
+        RuntimeError: `devices` names a device without a generator.
+
+    Example:
+        >>> state = torch.get_rng_state()
+        >>> with torch.random.fork_rng():
+        ...     _ = torch.rand(10)
+        >>> torch.equal(state, torch.get_rng_state())
+        True
     """
 
     def __init__(

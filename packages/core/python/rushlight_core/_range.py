@@ -23,9 +23,22 @@ def range(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return the numbers from `start` to `end`, both included, `step` apart.
+    """Return the numbers from `start` to `end`, both included.
 
-    Deprecated, as in PyTorch: use `arange`.
+    Deprecated, as in PyTorch: use `arange`, which excludes the end.
+
+    Args:
+        start: the first number.
+        end: the last number.
+        step: the difference of neighbours.
+        out, dtype, device, requires_grad: as of `arange`.
+
+    Shape:
+        - Output: (floor((end - start) / step) + 1).
+
+    Example:
+        >>> torch.range(1, 4)
+        tensor([1., 2., 3., 4.])
     """
     warnings.warn("range() is deprecated: arange() leaves out the end, as Python's range does", stacklevel=2)
     # Half a step beyond the last.

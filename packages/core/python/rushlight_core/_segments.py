@@ -32,11 +32,19 @@ def segment_reduce(
         offsets: in the place of lengths, where each segment begins and the last one ends, (..., segments + 1).
         axis: the dimension.
         unsafe: leave out the check that the segments cover the dimension.
-        initial: what each reduction starts with, and the result of an empty segment. Without it an empty segment gives 0,
-            NaN for the mean, -inf, inf or 1.
+        initial: what each reduction starts with, and the result of an empty segment. Without it an empty segment
+            gives 0, NaN for the mean, -inf, inf or 1.
 
     Returns:
         a tensor of the shape of `data` with as many elements along `axis` as there are segments.
+
+    Raises:
+        ValueError: an argument is not valid.
+        RuntimeError: the segments do not cover the dimension.
+
+    Example:
+        >>> torch.segment_reduce(torch.tensor([1.0, 2.0, 3.0]), "sum", lengths=torch.tensor([2, 1]))
+        tensor([3., 3.])
     """
     name = "segment_reduce"
     if reduce not in _STARTS:

@@ -18,13 +18,22 @@ _interop_threads = 1
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """How exactly float32 matrices have to be multiplied: "highest", "high" or "medium".
+    """Set how exactly float32 matrices are multiplied.
 
-    It permits: with all but "highest" CUDA may round factors to TF32, which has 10 bits of mantissa. On the CPU products of
-    float32 have float32's digits in any case.
+    With all but "highest" CUDA may round factors to TF32, which has 10 bits of mantissa. On the CPU products of
+    float32 have the digits of float32 in any case.
+
+    Args:
+        precision: "highest", "high" or "medium".
 
     Raises:
-        RuntimeError: there is no such precision.
+        RuntimeError: the precision is unknown.
+
+    Example:
+        >>> torch.set_float32_matmul_precision("high")
+        >>> torch.get_float32_matmul_precision()
+        'high'
+        >>> torch.set_float32_matmul_precision("highest")
     """
     global _precision
     if precision not in _PRECISIONS:
@@ -36,35 +45,69 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 
 def get_float32_matmul_precision() -> str:
-    """What `set_float32_matmul_precision` has set; "highest" at first."""
+    """Return what `set_float32_matmul_precision` has set; "highest" by default.
+
+    Example:
+        >>> torch.get_float32_matmul_precision()
+        'highest'
+    """
     return _precision
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Whether only operators may run that give the same result for the same input again.
+    """Set whether only operators may run that give the same result for the same input again.
 
-    On the CPU all of them do, for a given number of threads, and this changes nothing: no operator has to raise or warn.
+    On the CPU all operators do, for a given number of threads, so that this changes nothing.
+
+    Args:
+        mode: whether to require it.
+        warn_only: warn instead of raising an error.
+
+    Example:
+        >>> torch.use_deterministic_algorithms(True)
+        >>> torch.are_deterministic_algorithms_enabled()
+        True
+        >>> torch.use_deterministic_algorithms(False)
     """
     global _debug_mode
     _debug_mode = 0 if not mode else 1 if warn_only else 2
 
 
 def are_deterministic_algorithms_enabled() -> bool:
-    """Return whether `use_deterministic_algorithms` is on."""
+    """Return whether `use_deterministic_algorithms` is on.
+
+    Example:
+        >>> torch.are_deterministic_algorithms_enabled()
+        False
+    """
     return _debug_mode != 0
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
-    """Return whether it is on with `warn_only`."""
+    """Return whether `use_deterministic_algorithms` is on with `warn_only`.
+
+    Example:
+        >>> torch.is_deterministic_algorithms_warn_only_enabled()
+        False
+    """
     return _debug_mode == 1
 
 
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
-    """The same as a number or a word: 0 "default", 1 "warn", 2 "error".
+    """Set what `use_deterministic_algorithms` sets, by a number or a word.
+
+    Args:
+        debug_mode: 0 or "default", 1 or "warn", 2 or "error".
 
     Raises:
-        RuntimeError: it is none of these.
-        TypeError: it is neither an int nor a str.
+        RuntimeError: the number or word is unknown.
+        TypeError: the argument is neither an int nor a str.
+
+    Example:
+        >>> torch.set_deterministic_debug_mode("warn")
+        >>> torch.get_deterministic_debug_mode()
+        1
+        >>> torch.set_deterministic_debug_mode("default")
     """
     global _debug_mode
     if not isinstance(debug_mode, (int, str)):
@@ -80,14 +123,28 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
 
 
 def get_deterministic_debug_mode() -> int:
-    """Return the number that `set_deterministic_debug_mode` takes."""
+    """Return the number that `set_deterministic_debug_mode` takes.
+
+    Example:
+        >>> torch.get_deterministic_debug_mode()
+        0
+    """
     return _debug_mode
 
 
 def set_warn_always(b: bool, /) -> None:
-    """Whether a warning is given each time, not only the first time. Python's own filters decide that here.
+    """Set whether a warning is given each time; it is stored and has no effect, since Python's filters decide that.
 
-    It is remembered for `is_warn_always_enabled`; `warnings.simplefilter("always")` is what shows every warning.
+    `warnings.simplefilter("always")` shows every warning.
+
+    Args:
+        b: the setting.
+
+    Raises:
+        TypeError: the argument is no bool.
+
+    Example:
+        >>> torch.set_warn_always(False)
     """
     global _warn_always
     if not isinstance(b, bool):
@@ -96,17 +153,26 @@ def set_warn_always(b: bool, /) -> None:
 
 
 def is_warn_always_enabled() -> bool:
-    """What `set_warn_always` has set; False at first."""
+    """Return what `set_warn_always` has set; False by default.
+
+    Example:
+        >>> torch.is_warn_always_enabled()
+        False
+    """
     return _warn_always
 
 
 def set_num_interop_threads(n: int, /) -> None:
-    """How many operators may run side by side. They run one after the other, each with `get_num_threads()` threads.
+    """Set how many operators may run side by side; it is stored and has no effect, since they run one after the other.
 
-    It is remembered for `get_num_interop_threads`, and changes nothing.
+    Args:
+        n: the number.
 
     Raises:
         RuntimeError: the number is not positive.
+
+    Example:
+        >>> torch.set_num_interop_threads(1)
     """
     global _interop_threads
     if not isinstance(n, int) or isinstance(n, bool):
@@ -117,41 +183,81 @@ def set_num_interop_threads(n: int, /) -> None:
 
 
 def init_num_threads() -> None:
-    """Nothing: a thread takes its share of the cores when it first computes in parallel."""
+    """No-op: a thread takes its share of the cores when it first computes in parallel.
+
+    Example:
+        >>> torch.init_num_threads()
+    """
 
 
 def get_num_interop_threads() -> int:
-    """What `set_num_interop_threads` has set; 1 at first."""
+    """Return what `set_num_interop_threads` has set; 1 by default.
+
+    Example:
+        >>> torch.get_num_interop_threads()
+        1
+    """
     return _interop_threads
 
 
 def set_flush_denormal(mode: bool, /) -> bool:
-    """Return whether numbers too small for full precision become zero: returns False, they never do here."""
+    """Return False: numbers too small for full precision never become zero here.
+
+    Args:
+        mode: accepted.
+
+    Example:
+        >>> torch.set_flush_denormal(True)
+        False
+    """
     return False
 
 
 def get_default_device() -> Any:
-    """Where this thread makes tensors when no device is named: on the CPU, unless somebody has said otherwise."""
+    """Return the device on which this thread makes tensors when no device is named: the CPU by default.
+
+    Example:
+        >>> torch.get_default_device()
+        device(type='cpu')
+    """
     return _C._default_device() or _C.device("cpu")
 
 
 def set_default_device(device: Any) -> None:
-    """Where this thread makes tensors from now on when no device is named; None is the CPU again.
+    """Set the device on which this thread makes tensors when no device is named.
 
-    `with torch.device("meta"):` says it for a block. What is made like another tensor (`zeros_like`) is made where
+    `with torch.device("meta"):` does so for a block. What is made like another tensor (`zeros_like`) is made where
     that one is; `from_numpy` and `frombuffer` share the host's memory.
 
+    Args:
+        device: the device; None is the CPU.
+
     Raises:
-        TypeError: it is neither a device nor the name of one.
+        TypeError: the argument is neither a device nor the name of one.
+
+    Example:
+        >>> torch.set_default_device("meta")
+        >>> torch.ones(2).device
+        device(type='meta')
+        >>> torch.set_default_device(None)
     """
     _C._set_default_device(device)
 
 
 def set_default_tensor_type(t: Any, /) -> None:
-    """Set the default dtype by an old name of a type, such as "torch.DoubleTensor"; deprecated: `set_default_dtype`.
+    """Set the default dtype by an old name of a type; deprecated, use `set_default_dtype`.
+
+    Args:
+        t: a name such as "torch.DoubleTensor".
 
     Raises:
         TypeError: it is no type of floating-point numbers on the CPU.
+
+    Example:
+        >>> torch.set_default_tensor_type("torch.DoubleTensor")
+        >>> torch.ones(1).dtype
+        torch.float64
+        >>> torch.set_default_tensor_type("torch.FloatTensor")
     """
     from ._tensor_types import dtype_of_type
 

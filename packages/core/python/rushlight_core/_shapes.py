@@ -14,6 +14,10 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:
 
     Raises:
         RuntimeError: the shapes do not broadcast, or have a negative size.
+
+    Example:
+        >>> torch.broadcast_shapes((2, 1), (3,))
+        torch.Size([2, 3])
     """
     result: list[int] = []
     for shape in shapes:
@@ -39,11 +43,20 @@ def meshgrid(*tensors: Tensor | Sequence[Tensor], indexing: str | None = None) -
 
     Args:
         tensors: vectors, one by one or in a list.
-        indexing: "ij", dimension i belongs to vector i, or "xy", the first two are changed for each other. PyTorch means to
-            change its default from the former to the latter: without it there is a warning.
+        indexing: "ij", dimension i belongs to vector i, or "xy", the first two are changed for each other. PyTorch
+            means to change its default from the former to the latter: without it there is a warning.
 
     Raises:
         RuntimeError: a tensor has more than one dimension, or dtypes differ.
+
+    Shape:
+        - Inputs: (n_1), ..., (n_k). Outputs: k tensors (n_1, ..., n_k).
+
+    Example:
+        >>> torch.meshgrid(torch.tensor([1, 2]), torch.tensor([3, 4]), indexing="ij")
+        (tensor([[1, 1],
+                [2, 2]]), tensor([[3, 4],
+                [3, 4]]))
     """
     if indexing is None:
         warnings.warn("meshgrid(indexing): say 'ij', which is the default, or 'xy'", stacklevel=2)

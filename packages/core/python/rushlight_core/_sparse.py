@@ -75,6 +75,11 @@ def sparse_coo_tensor(
 
     Raises:
         RuntimeError: indices, values and size do not fit each other, or an index is out of range.
+
+    Example:
+        >>> torch.sparse_coo_tensor([[0, 1], [1, 0]], [2.0, 3.0], (2, 2)).to_dense()
+        tensor([[0., 2.],
+                [3., 0.]])
     """
     name = "sparse_coo_tensor"
     if values is None and indices is not None and size is None:
@@ -138,6 +143,11 @@ def sparse_csr_tensor(
     Raises:
         RuntimeError: the arguments do not fit each other, or an index is out of range.
         NotImplementedError: batches of matrices, and values with further dimensions.
+
+    Example:
+        >>> torch.sparse_csr_tensor([0, 1, 2], [1, 0], [2.0, 3.0], (2, 2)).to_dense()
+        tensor([[0., 2.],
+                [3., 0.]])
     """
     return _compressed(
         "sparse_csr_tensor", "torch.sparse_csr", crow_indices, col_indices, values, size,
@@ -503,6 +513,20 @@ def sparse_mask(self: Tensor, mask: Tensor) -> Tensor:
 
 
 def smm(self: Tensor, mat2: Tensor) -> Tensor:
-    """Return the product of this sparse matrix and `mat2`, as a sparse matrix."""
+    """Return the product of two sparse matrices, as a sparse matrix.
+
+    Args:
+        self: the first matrix.
+        mat2: the second matrix.
+
+    Shape:
+        - Inputs: (n, m) and (m, p). Output: (n, p).
+
+    Example:
+        >>> x = torch.eye(2).to_sparse()
+        >>> x.smm(x).to_dense()
+        tensor([[1., 0.],
+                [0., 1.]])
+    """
     product = _C.mm(self, mat2)
     return product if product.is_sparse else to_sparse(product)

@@ -10,37 +10,75 @@ from ._C import overridable
 
 
 class SymInt:
-    """A size that a compiler does not know yet, for `isinstance`: there is none."""
+    """The class of sizes that a compiler does not know yet, for `isinstance`: there is no such size.
+
+    Raises:
+        TypeError: an object of it is made.
+
+    Example:
+        >>> isinstance(torch.ones(2).shape[0], torch.SymInt)
+        False
+    """
 
     def __new__(cls, *args: Any) -> NoReturn:
         raise NotImplementedError(f"{cls.__name__}(): every number is known: there is no compiler")
 
 
 class SymFloat(SymInt):
-    """A number that a compiler does not know yet: there is none."""
+    """The class of numbers that a compiler does not know yet, for `isinstance`: there is no such number.
+
+    Example:
+        >>> isinstance(1.0, torch.SymFloat)
+        False
+    """
 
 
 class SymBool(SymInt):
-    """A truth that a compiler does not know yet: there is none."""
+    """The class of bools that a compiler does not know yet, for `isinstance`: there is no such bool.
+
+    Example:
+        >>> isinstance(True, torch.SymBool)
+        False
+    """
 
 
 def sym_float(a: Any) -> float:
-    """`a` as a float."""
+    """Return a number as a float.
+
+    Example:
+        >>> torch.sym_float(2)
+        2.0
+    """
     return float(a)
 
 
 def sym_int(a: Any) -> int:
-    """`a` as an int, without its fraction."""
+    """Return a number as an int, without its fraction.
+
+    Example:
+        >>> torch.sym_int(2.7)
+        2
+    """
     return int(a)
 
 
 def sym_max(a: Any, b: Any) -> Any:
-    """Return the larger number; a float if one of them is."""
+    """Return the larger number; a float if one of them is.
+
+    Example:
+        >>> torch.sym_max(2, 3)
+        3
+    """
     return _joint(max(a, b), a, b)
 
 
 def sym_min(a: Any, b: Any) -> Any:
-    """Return the smaller number; a float if one of them is."""
+    """Return the smaller number; a float if one of them is.
+
+    Example:
+        >>> torch.sym_min(2, 3.0)
+        2.0
+    """
     return _joint(min(a, b), a, b)
 
 
@@ -49,15 +87,24 @@ def _joint(result: Any, a: Any, b: Any) -> Any:
 
 
 def sym_not(a: bool) -> bool:
-    """`not a`."""
+    """Return `not a`.
+
+    Example:
+        >>> torch.sym_not(True)
+        False
+    """
     return not a
 
 
 def sym_ite(b: bool, t: Any, f: Any) -> Any:
-    """`t` if `b`, else `f`.
+    """Return `t` if `b` is true, else `f`.
 
     Raises:
         TypeError: `b` is no bool, or the others are of different types.
+
+    Example:
+        >>> torch.sym_ite(True, 1, 2)
+        1
     """
     if not isinstance(b, bool) or type(t) is not type(f):
         raise TypeError(
@@ -68,12 +115,22 @@ def sym_ite(b: bool, t: Any, f: Any) -> Any:
 
 
 def sym_sum(*args: Any) -> Any:
-    """Return the sum of several numbers, given one by one or in a list."""
+    """Return the sum of several numbers, given one by one or in a list.
+
+    Example:
+        >>> torch.sym_sum([1, 2, 3])
+        6
+    """
     return sum(args[0] if len(args) == 1 and isinstance(args[0], Iterable) else args)
 
 
 def sym_sqrt(a: Any) -> float:
-    """Return the square root."""
+    """Return the square root.
+
+    Example:
+        >>> torch.sym_sqrt(9)
+        3.0
+    """
     return math.sqrt(a)
 
 

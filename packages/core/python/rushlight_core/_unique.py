@@ -30,6 +30,10 @@ def unique(
     Raises:
         IndexError: there is no dimension `dim`.
         RuntimeError: slices have no elements by which they could differ.
+
+    Example:
+        >>> torch.unique(torch.tensor([3, 1, 3]), return_counts=True)
+        (tensor([1, 3]), tensor([1, 2]))
     """
     return _distinct("unique", input, dim, False, return_inverse, return_counts)
 
@@ -43,6 +47,10 @@ def unique_consecutive(
     Args:
         return_inverse: also to which of them each element (of the shape of `input`), or slice, belongs.
         return_counts: also how many neighbours became one.
+
+    Example:
+        >>> torch.unique_consecutive(torch.tensor([1, 1, 2, 1]))
+        tensor([1, 2, 1])
     """
     return _distinct("unique_consecutive", input, dim, True, return_inverse, return_counts)
 

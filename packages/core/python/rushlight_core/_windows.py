@@ -47,12 +47,19 @@ def bartlett_window(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return a triangle from 0 to 1 and back: 1 - |2x - 1|.
+    """Return the triangular window ``1 - |2x - 1|`` over x from 0 to 1.
 
     Args:
-        window_length: the number of elements, in one dimension.
+        window_length: the number of elements.
         periodic: whether the window is one period of a longer one, so that its last zero is left out.
         dtype, device, requires_grad: as of `zeros`.
+
+    Shape:
+        - Output: (window_length).
+
+    Example:
+        >>> torch.bartlett_window(4)
+        tensor([0.0000, 0.5000, 1.0000, 0.5000])
     """
     return _window(
         "bartlett_window",
@@ -69,7 +76,19 @@ def hamming_window(
     window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *,
     dtype: Any = None, device: Any = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """alpha - beta cos(2πx). Other arguments: see :func:`bartlett_window`."""
+    """Return the window ``alpha - beta · cos(2πx)`` over x from 0 to 1.
+
+    Args:
+        alpha, beta: the coefficients.
+        window_length, periodic, dtype, device, requires_grad: as of :func:`bartlett_window`.
+
+    Shape:
+        - Output: (window_length).
+
+    Example:
+        >>> torch.hamming_window(4)
+        tensor([0.0800, 0.5400, 1.0000, 0.5400])
+    """
 
     def shape(x: Tensor) -> Tensor:
         return alpha - beta * (2 * math.pi * x).cos()
@@ -85,7 +104,18 @@ def hann_window(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """sin²(πx). Arguments: see :func:`bartlett_window`."""
+    """Return the window ``sin²(πx)`` over x from 0 to 1.
+
+    Args:
+        window_length, periodic, dtype, device, requires_grad: as of :func:`bartlett_window`.
+
+    Shape:
+        - Output: (window_length).
+
+    Example:
+        >>> torch.hann_window(4)
+        tensor([0.0000, 0.5000, 1.0000, 0.5000])
+    """
     return _window(
         "hann_window",
         window_length,
@@ -105,7 +135,18 @@ def blackman_window(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """0.42 - 0.5 cos(2πx) + 0.08 cos(4πx). Arguments: see :func:`bartlett_window`."""
+    """Return the window ``0.42 - 0.5 · cos(2πx) + 0.08 · cos(4πx)`` over x from 0 to 1.
+
+    Args:
+        window_length, periodic, dtype, device, requires_grad: as of :func:`bartlett_window`.
+
+    Shape:
+        - Output: (window_length).
+
+    Example:
+        >>> torch.blackman_window(4)[1:]
+        tensor([0.3400, 1.0000, 0.3400])
+    """
 
     def shape(x: Tensor) -> Tensor:
         return 0.42 - 0.5 * (2 * math.pi * x).cos() + 0.08 * (4 * math.pi * x).cos()
@@ -117,8 +158,19 @@ def kaiser_window(
     window_length: int, periodic: bool = True, beta: float = 12.0, *,
     dtype: Any = None, device: Any = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """I0(beta sqrt(1 - (2x - 1)²)) / I0(beta), I0 the modified Bessel function. Other arguments: see
-    :func:`bartlett_window`."""
+    """Return the window ``I0(beta · sqrt(1 - (2x - 1)²)) / I0(beta)`` over x from 0 to 1, I0 the modified Bessel function.
+
+    Args:
+        beta: a larger one makes the window narrower.
+        window_length, periodic, dtype, device, requires_grad: as of :func:`bartlett_window`.
+
+    Shape:
+        - Output: (window_length).
+
+    Example:
+        >>> torch.kaiser_window(4)
+        tensor([5.2773e-05, 2.1567e-01, 1.0000e+00, 2.1567e-01])
+    """
 
     def shape(x: Tensor) -> Tensor:
         height = _C.i0(_C.tensor(float(beta), dtype=x.dtype, device=x.device))

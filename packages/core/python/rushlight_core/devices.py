@@ -52,9 +52,16 @@ def load_backend(path: str | os.PathLike[str]) -> str:
 
 
 def find_backend(name: str) -> bool:
-    """Attach the backend of that name if an installed package offers one, and says whether it did.
+    """Attach the backend of a name if an installed package offers one, and return whether it did.
+
+    Args:
+        name: the name, which is a type of device.
 
     Raises RuntimeError where the backend is installed and cannot be used.
+
+    Example:
+        >>> find_backend("no_such_device")
+        False
     """
     if name in _missing:
         return False
@@ -69,27 +76,55 @@ def find_backend(name: str) -> bool:
 
 
 def device_count(type: DeviceLike) -> int:
-    """Return how many devices of a type ("cpu", "cuda", a backend's name) there are; 0 while it has no backend."""
+    """Return how many devices of a type ("cpu", "cuda", a backend's name) there are; 0 while it has no backend.
+
+    Example:
+        >>> device_count("cpu")
+        1
+    """
     return _C._device_count(type)
 
 
 def current_device(type: DeviceLike) -> _device:
-    """Return the device that a type without an index stands for on this thread; at first the one of index 0."""
+    """Return the device that a type without an index stands for on this thread; at first the one of index 0.
+
+    Example:
+        >>> current_device("cpu")
+        device(type='cpu')
+    """
     return _C._current_device(type)
 
 
 def set_device(device: DeviceLike) -> None:
-    """Make `device` the one that its type stands for on this thread. Raises RuntimeError for one that is not there."""
+    """Make a device the one that its type stands for on this thread.
+
+    Args:
+        device: the device.
+
+    Raises RuntimeError for a device that is not there.
+
+    Example:
+        >>> set_device("cpu")
+    """
     _C._set_device(device)
 
 
 def synchronize(device: DeviceLike) -> None:
-    """Wait until a device has done all its work. Errors of that work are raised here. The CPU is never behind."""
+    """Wait until a device has done all its work. Errors of that work are raised here. The CPU is never behind.
+
+    Example:
+        >>> synchronize("cpu")  # CPU kernels are synchronous
+    """
     _C._synchronize(device)
 
 
 def is_current_stream_capturing(device: DeviceLike) -> bool:
-    """Return whether work that this thread queues for a device is recorded in a graph instead of being done."""
+    """Return whether work that this thread queues for a device is recorded in a graph instead of being done.
+
+    Example:
+        >>> is_current_stream_capturing("cpu")
+        False
+    """
     return _C._is_capturing(device)
 
 
@@ -104,9 +139,10 @@ class DeviceProperties:
     Attributes:
         name: what its maker calls it.
         major, minor: the version of what it can do.
-        total_memory, multi_processor_count, max_threads_per_multi_processor, warp_size, regs_per_multiprocessor: as CUDA
-            counts them.
-        L2_cache_size, shared_memory_per_block, shared_memory_per_block_optin, shared_memory_per_multiprocessor: its caches.
+        total_memory, multi_processor_count, max_threads_per_multi_processor, warp_size, regs_per_multiprocessor: as
+            CUDA counts them.
+        L2_cache_size, shared_memory_per_block, shared_memory_per_block_optin, shared_memory_per_multiprocessor: its
+            caches.
         is_integrated, is_multi_gpu_board: bools.
         uuid: a `uuid.UUID`.
     """

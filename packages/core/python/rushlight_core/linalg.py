@@ -101,11 +101,35 @@ __all__ = [
 
 @overridable
 def matrix_transpose(x: Tensor, /) -> Tensor:
-    """The last two dimensions changed for each other."""
+    """Return a tensor with its last two dimensions exchanged.
+
+    Args:
+        x: the matrices.
+
+    Shape:
+        - Input: (*, m, n). Output: (*, n, m).
+
+    Example:
+        >>> matrix_transpose(torch.ones(2, 3)).shape
+        torch.Size([3, 2])
+    """
     return x.mT
 
 
 @overridable
 def trace(x: Tensor, /, *, offset: int = 0, dtype: dtype | None = None) -> Tensor:
-    """Return the sums of the matrices' diagonals, or of those `offset` above them."""
+    """Return the sums of the diagonals of matrices.
+
+    Args:
+        x: the matrices.
+        offset: the diagonal that is summed, above the main one if positive.
+        dtype: dtype of the sums.
+
+    Shape:
+        - Input: (*, m, n). Output: (*).
+
+    Example:
+        >>> trace(torch.tensor([[1, 2], [3, 4]]))
+        tensor(5)
+    """
     return _diagonal(x, offset, -2, -1).sum(-1, dtype=dtype)

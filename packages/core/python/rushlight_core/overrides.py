@@ -40,16 +40,34 @@ _asking = _local()  # per thread: the functions that objects are being asked for
 
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
-    """Return whether an argument's class answers operators itself. For functions that are written in Python."""
+    """Return whether an argument's class answers operators itself. For functions that are written in Python.
+
+    Example:
+        >>> torch.overrides.has_torch_function((torch.ones(1), 2))
+        False
+    """
     return _C._overrides_enabled() and any(_overrides(type(argument)) for argument in relevant_args)
 
 
 def handle_torch_function(
     public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any
 ) -> Any:
-    """Let the classes of `relevant_args` answer `public_api(*args, **kwargs)`.
+    """Let the classes of arguments compute a function, by their `__torch_function__`.
+
+    Args:
+        public_api: the function.
+        relevant_args: the arguments whose classes are asked, in order.
+        args, kwargs: all arguments of the call.
 
     Raises TypeError when all of them return NotImplemented.
+
+    Example:
+        >>> class Logged:
+        ...     @classmethod
+        ...     def __torch_function__(cls, func, types, args=(), kwargs=None):
+        ...         return f"{func.__name__} of {cls.__name__}"
+        >>> torch.overrides.handle_torch_function(torch.sin, (Logged(),), Logged())
+        'sin of Logged'
     """
     overloaded: list[Any] = []
     for argument in relevant_args:
@@ -63,7 +81,12 @@ def handle_torch_function(
 
 
 def is_tensor_like(inp: Any) -> bool:
-    """Return whether `inp` is a Tensor, or defines `__torch_function__`."""
+    """Return whether an object is a Tensor, or defines `__torch_function__`.
+
+    Example:
+        >>> torch.overrides.is_tensor_like(torch.ones(1)), torch.overrides.is_tensor_like(1)
+        (True, False)
+    """
     return isinstance(inp, Tensor) or hasattr(type(inp), "__torch_function__")
 
 

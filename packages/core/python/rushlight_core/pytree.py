@@ -17,7 +17,12 @@ Context = Any
 
 @dataclass(frozen=True)
 class SequenceKey:
-    """The place of a part in a sequence."""
+    """The position of a part in a sequence; its attribute `idx` is the index.
+
+    Example:
+        >>> tree_flatten_with_path([5])[0]
+        [((SequenceKey(idx=0),), 5)]
+    """
 
     idx: int
 
@@ -31,7 +36,12 @@ class SequenceKey:
 
 @dataclass(frozen=True)
 class MappingKey:
-    """The place of a part in a mapping."""
+    """The position of a part in a mapping; its attribute `key` is the key.
+
+    Example:
+        >>> tree_flatten_with_path({"a": 5})[0]
+        [((MappingKey(key='a'),), 5)]
+    """
 
     key: Any
 
@@ -45,7 +55,12 @@ class MappingKey:
 
 @dataclass(frozen=True)
 class GetAttrKey:
-    """The place of a part that is an attribute."""
+    """The position of a part that is an attribute; its attribute `name` is the name.
+
+    Example:
+        >>> GetAttrKey("weight").name
+        'weight'
+    """
 
     name: str
 
@@ -61,7 +76,12 @@ KeyPath = tuple[Any, ...]
 
 
 class NodeDef(NamedTuple):
-    """How a class of containers is taken apart and put together again."""
+    """How a class of containers is taken apart and put together again.
+
+    Example:
+        >>> NodeDef.__name__
+        'NodeDef'
+    """
 
     type: type[Any]
     flatten_fn: Callable[[Any], tuple[list[Any], Context]]
@@ -250,7 +270,12 @@ class TreeSpec:
 
 
 class LeafSpec(TreeSpec):
-    """The shape of what is no container."""
+    """The structure of what is no container.
+
+    Example:
+        >>> tree_structure(5) == LeafSpec()
+        True
+    """
 
     def __init__(self) -> None:
         super().__init__(None, None, [])
@@ -260,7 +285,17 @@ _LEAF = LeafSpec()
 
 
 def tree_flatten(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) -> tuple[list[Any], TreeSpec]:
-    """Return the leaves from left to right, and the container's shape. What `is_leaf` is true of is not taken apart."""
+    """Return the leaves of nested containers from left to right, and the structure of the containers.
+
+    Args:
+        tree: nested lists, tuples, dictionaries and other registered containers.
+        is_leaf: a function; an object of which it is true is a leaf.
+
+    Example:
+        >>> leaves, spec = tree_flatten({"a": [1, 2], "b": 3})
+        >>> leaves
+        [1, 2, 3]
+    """
     leaves: list[Any] = []
 
     def walk(node: Any) -> TreeSpec:
@@ -276,10 +311,19 @@ def tree_flatten(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) 
 
 
 def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> PyTree:
-    """Return the container of this shape with these leaves.
+    """Return the containers of a structure with the given leaves.
+
+    Args:
+        leaves: the leaves from left to right.
+        treespec: the structure.
 
     Raises:
-        ValueError: there are more or fewer leaves than it has places.
+        ValueError: there are more or fewer leaves than the structure has places for.
+
+    Example:
+        >>> leaves, spec = tree_flatten({"a": [1, 2]})
+        >>> tree_unflatten([10, 20], spec)
+        {'a': [10, 20]}
     """
     values = list(leaves)
     if len(values) != treespec.num_leaves:
@@ -300,7 +344,16 @@ def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> PyTree:
 def tree_flatten_with_path(
     tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None
 ) -> tuple[list[tuple[KeyPath, Any]], TreeSpec]:
-    """Return the leaves with their places, and the container's shape."""
+    """Return the leaves of nested containers with their paths, and the structure of the containers.
+
+    Args:
+        tree, is_leaf: as of :func:`tree_flatten`.
+
+    Example:
+        >>> leaves, spec = tree_flatten_with_path({"a": [5]})
+        >>> [(keystr(path), leaf) for path, leaf in leaves]
+        [("['a'][0]", 5)]
+    """
     found: list[tuple[KeyPath, Any]] = []
 
     def walk(node: Any, path: KeyPath) -> TreeSpec:
@@ -327,36 +380,87 @@ def tree_flatten_with_path(
 def tree_map_with_path(
     func: Callable[..., Any], tree: PyTree, *rests: PyTree, is_leaf: Callable[[PyTree], bool] | None = None
 ) -> PyTree:
-    """Return the container with func(place, leaf, leaves of the others there…) in the place of each leaf."""
+    """Return nested containers with `func(path, leaf, ...)` instead of each leaf.
+
+    Args:
+        func: a function of the path, the leaf, and the leaves of `rests` at the same path.
+        tree: the containers.
+        rests: further containers of the same structure.
+        is_leaf: as of :func:`tree_flatten`.
+
+    Example:
+        >>> tree_map_with_path(lambda path, leaf: keystr(path), {"a": [5]})
+        {'a': ["['a'][0]"]}
+    """
     found, spec = tree_flatten_with_path(tree, is_leaf)
     others = [_up_to(spec, rest) for rest in rests]
     return tree_unflatten([func(*one, *row) for one, *row in zip(found, *others, strict=True)], spec)
 
 
 def keystr(kp: KeyPath) -> str:
-    """Return a place as Python writes it: `["layers"][0]`."""
+    """Return a path as Python writes it.
+
+    Example:
+        >>> keystr((MappingKey("layers"), SequenceKey(0)))
+        "['layers'][0]"
+    """
     return "".join(map(str, kp))
 
 
 def tree_iter(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) -> Iterator[Any]:
-    """The leaves, one after the other."""
+    """Yield the leaves of nested containers from left to right.
+
+    Args:
+        tree, is_leaf: as of :func:`tree_flatten`.
+
+    Example:
+        >>> list(tree_iter([1, (2, 3)]))
+        [1, 2, 3]
+    """
     yield from tree_leaves(tree, is_leaf)
 
 
 def tree_leaves(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) -> list[Any]:
-    """Return the leaves from left to right."""
+    """Return the leaves of nested containers from left to right.
+
+    Args:
+        tree, is_leaf: as of :func:`tree_flatten`.
+
+    Example:
+        >>> tree_leaves([1, (2, 3)])
+        [1, 2, 3]
+    """
     return tree_flatten(tree, is_leaf)[0]
 
 
 def tree_structure(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) -> TreeSpec:
-    """Return the container's shape."""
+    """Return the structure of nested containers.
+
+    Args:
+        tree, is_leaf: as of :func:`tree_flatten`.
+
+    Example:
+        >>> tree_structure([1, 2]) == tree_structure([3, 4])
+        True
+    """
     return tree_flatten(tree, is_leaf)[1]
 
 
 def tree_map(
     func: Callable[..., Any], tree: PyTree, *rests: PyTree, is_leaf: Callable[[PyTree], bool] | None = None
 ) -> PyTree:
-    """Return the container with func(leaf, leaves of the others at its place…) in the place of each leaf."""
+    """Return nested containers with `func(leaf, ...)` instead of each leaf.
+
+    Args:
+        func: a function of the leaf, and of the leaves of `rests` at the same position.
+        tree: the containers.
+        rests: further containers of the same structure.
+        is_leaf: as of :func:`tree_flatten`.
+
+    Example:
+        >>> tree_map(lambda x, y: x + y, {"a": 1, "b": [2]}, {"a": 10, "b": [20]})
+        {'a': 11, 'b': [22]}
+    """
     leaves, spec = tree_flatten(tree, is_leaf)
     others = [_up_to(spec, rest) for rest in rests]
     return tree_unflatten([func(*row) for row in zip(leaves, *others, strict=True)], spec)
@@ -408,13 +512,31 @@ def broadcast_prefix(prefix: PyTree, spec: TreeSpec) -> list[Any] | None:
 def tree_map_(
     func: Callable[..., Any], tree: PyTree, *rests: PyTree, is_leaf: Callable[[PyTree], bool] | None = None
 ) -> PyTree:
-    """Call func as `tree_map` does, and return `tree` itself."""
+    """Call a function as :func:`tree_map` does, and return `tree` itself.
+
+    Example:
+        >>> tree_map_(print, [1, 2])
+        1
+        2
+        [1, 2]
+    """
     tree_map(func, tree, *rests, is_leaf=is_leaf)
     return tree
 
 
 def map_only(kind: Any, /) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
-    """Return a decorator: the function for instances of a class, or of what a predicate is true of; others stay."""
+    """Return a decorator that applies a function to some leaves only; others are returned unchanged.
+
+    Args:
+        kind: a class, a tuple of classes, or a predicate.
+
+    Example:
+        >>> @map_only(int)
+        ... def double(x):
+        ...     return 2 * x
+        >>> double(3), double("text")
+        (6, 'text')
+    """
     wanted = (lambda x: isinstance(x, kind)) if isinstance(kind, (type, tuple)) else kind
     return lambda func: lambda x: func(x) if wanted(x) else x
 
@@ -422,32 +544,68 @@ def map_only(kind: Any, /) -> Callable[[Callable[[Any], Any]], Callable[[Any], A
 def tree_map_only(
     kind: Any, /, func: Callable[[Any], Any], tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None
 ) -> PyTree:
-    """`tree_map`, for leaves of a class only."""
+    """Return nested containers with `func(leaf)` instead of each leaf of a class.
+
+    Args:
+        kind: a class, a tuple of classes, or a predicate.
+        func: the function.
+        tree, is_leaf: as of :func:`tree_flatten`.
+
+    Example:
+        >>> tree_map_only(int, lambda x: 2 * x, [1, "text"])
+        [2, 'text']
+    """
     return tree_map(map_only(kind)(func), tree, is_leaf=is_leaf)
 
 
 def tree_map_only_(
     kind: Any, /, func: Callable[[Any], Any], tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None
 ) -> PyTree:
-    """`tree_map_`, for leaves of a class only."""
+    """Call a function as :func:`tree_map_only` does, and return `tree` itself.
+
+    Example:
+        >>> tree_map_only_(int, print, [1, "text"])
+        1
+        [1, 'text']
+    """
     return tree_map_(map_only(kind)(func), tree, is_leaf=is_leaf)
 
 
 def tree_all(pred: Callable[[Any], bool], tree: PyTree) -> bool:
-    """Return whether it is true of all leaves."""
+    """Return whether a predicate is true of all leaves.
+
+    Example:
+        >>> tree_all(lambda x: x > 0, [1, (2, 3)])
+        True
+    """
     return all(map(pred, tree_leaves(tree)))
 
 
 def tree_any(pred: Callable[[Any], bool], tree: PyTree) -> bool:
-    """Return whether it is true of a leaf."""
+    """Return whether a predicate is true of a leaf.
+
+    Example:
+        >>> tree_any(lambda x: x > 2, [1, (2, 3)])
+        True
+    """
     return any(map(pred, tree_leaves(tree)))
 
 
 def tree_all_only(kind: Any, /, pred: Callable[[Any], bool], tree: PyTree) -> bool:
-    """Return whether it is true of all leaves of a class."""
+    """Return whether a predicate is true of all leaves of a class.
+
+    Example:
+        >>> tree_all_only(int, lambda x: x > 0, [1, "text"])
+        True
+    """
     return all(pred(leaf) for leaf in tree_leaves(tree) if isinstance(leaf, kind))
 
 
 def tree_any_only(kind: Any, /, pred: Callable[[Any], bool], tree: PyTree) -> bool:
-    """Return whether it is true of a leaf of a class."""
+    """Return whether a predicate is true of a leaf of a class.
+
+    Example:
+        >>> tree_any_only(int, lambda x: x > 2, [1, "text"])
+        False
+    """
     return any(pred(leaf) for leaf in tree_leaves(tree) if isinstance(leaf, kind))

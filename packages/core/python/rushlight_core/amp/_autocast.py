@@ -197,22 +197,55 @@ class autocast:  # noqa: N801
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Return whether there is autocast for tensors of such a device."""
+    """Return whether there is autocast for tensors of a type of device.
+
+    Args:
+        device_type: the type.
+
+    Example:
+        >>> torch.amp.is_autocast_available("cpu")
+        True
+    """
     return device_type in _DEVICES
 
 
 def is_autocast_enabled(device_type: str | None = None) -> bool:
-    """Return whether it is on in this thread for a device; by default "cuda"."""
+    """Return whether autocast is on in this thread.
+
+    Args:
+        device_type: the type of device; "cuda" by default.
+
+    Example:
+        >>> with torch.autocast("cpu"):
+        ...     torch.is_autocast_enabled("cpu")
+        True
+    """
     return (device_type or "cuda") in _state.dtypes
 
 
 def get_autocast_dtype(device_type: str) -> Any:
-    """Return the smaller dtype in this thread: that of the block, or the default."""
+    """Return the smaller dtype of autocast in this thread: that of the block, or the default.
+
+    Args:
+        device_type: the type of device.
+
+    Example:
+        >>> torch.get_autocast_dtype("cpu")
+        torch.bfloat16
+    """
     return _state.dtypes.get(device_type, _default(device_type))
 
 
 def set_autocast_dtype(device_type: str, dtype: Any) -> None:
-    """Set the default for blocks that name none."""
+    """Set the dtype of blocks of autocast that name none.
+
+    Args:
+        device_type: the type of device.
+        dtype: the dtype.
+
+    Example:
+        >>> torch.set_autocast_dtype("cpu", torch.bfloat16)
+    """
     _default(device_type)
     _defaults[device_type] = dtype
 
@@ -227,13 +260,30 @@ def _default(device_type: str) -> Any:
 
 
 def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: Any = None) -> Any:
-    """Decorates `forward` of a Function: backward is going to run as forward did (see :func:`custom_bwd`).
+    """Decorate `forward` of a Function, so that its backward runs as forward did (see :func:`custom_bwd`).
 
     Args:
         fwd: the function; without it, a decorator is returned.
-        device_type: whose autocast is meant.
-        cast_inputs: where autocast is on, arguments of floating point are converted to this dtype, and forward runs
+        device_type: the type of device whose autocast is meant.
+        cast_inputs: where autocast is on, floating-point arguments are converted to this dtype, and forward runs
             without autocast.
+
+    Example:
+        >>> class Product(torch.autograd.Function):
+        ...     @staticmethod
+        ...     @torch.amp.custom_fwd(device_type="cpu", cast_inputs=torch.float32)
+        ...     def forward(ctx, a, b):
+        ...         ctx.save_for_backward(a, b)
+        ...         return a @ b
+        ...
+        ...     @staticmethod
+        ...     @torch.amp.custom_bwd(device_type="cpu")
+        ...     def backward(ctx, grad):
+        ...         a, b = ctx.saved_tensors
+        ...         return grad @ b.T, a.T @ grad
+        >>> with torch.autocast("cpu"):
+        ...     Product.apply(torch.ones(2, 2), torch.ones(2, 2)).dtype
+        torch.float32
     """
     if fwd is None:
         return lambda function: custom_fwd(function, device_type=device_type, cast_inputs=cast_inputs)
@@ -267,7 +317,15 @@ def _to(value: Any, dtype: Any, device_type: str) -> Any:
 
 
 def custom_bwd(bwd: Any = None, *, device_type: str) -> Any:
-    """Decorates `backward` of a Function whose `forward` has :func:`custom_fwd`: autocast is on as it was there."""
+    """Decorate `backward` of a Function whose `forward` has :func:`custom_fwd`: autocast is on as it was there.
+
+    Args:
+        bwd: the function; without it, a decorator is returned.
+        device_type: the type of device whose autocast is meant.
+
+    Example:
+        >>> decorate = torch.amp.custom_bwd(device_type="cpu")  # see custom_fwd
+    """
     if bwd is None:
         return lambda function: custom_bwd(function, device_type=device_type)
 

@@ -8,30 +8,58 @@ from ._autocast import _state, get_autocast_dtype, is_autocast_enabled
 
 
 def is_autocast_cpu_enabled() -> bool:
-    """Return `is_autocast_enabled("cpu")`."""
+    """Return `is_autocast_enabled("cpu")`.
+
+    Example:
+        >>> torch.is_autocast_cpu_enabled()
+        False
+    """
     return is_autocast_enabled("cpu")
 
 
 def get_autocast_cpu_dtype() -> Any:
-    """Return `get_autocast_dtype("cpu")`."""
+    """Return `get_autocast_dtype("cpu")`.
+
+    Example:
+        >>> torch.get_autocast_cpu_dtype()
+        torch.bfloat16
+    """
     return get_autocast_dtype("cpu")
 
 
 def get_autocast_gpu_dtype() -> Any:
-    """Return `get_autocast_dtype("cuda")`."""
+    """Return `get_autocast_dtype("cuda")`.
+
+    Example:
+        >>> torch.get_autocast_gpu_dtype()
+        torch.float16
+    """
     return get_autocast_dtype("cuda")
 
 
 def is_autocast_cache_enabled() -> bool:
-    """Return whether a weight is converted once for all its uses."""
+    """Return whether a weight is converted once for all its uses.
+
+    Example:
+        >>> torch.is_autocast_cache_enabled()
+        True
+    """
     return _state.cached
 
 
 def set_autocast_cache_enabled(enabled: bool) -> None:
-    """Set whether a weight is converted once for all its uses, in blocks without `cache_enabled`."""
+    """Set whether a weight is converted once for all its uses, in blocks without `cache_enabled`.
+
+    Example:
+        >>> torch.set_autocast_cache_enabled(True)
+    """
     _state.cached = enabled
 
 
 def clear_autocast_cache() -> None:
-    """Release the converted weights."""
+    """Release the converted weights.
+
+    Example:
+        >>> torch.clear_autocast_cache()
+    """
     _state.weights.clear()

@@ -502,7 +502,7 @@ def reduce_scatter_single(
 def reduce_scatter_tensor(
     output: Tensor, input: Tensor, op: ReduceOp = ReduceOp.SUM, group: Group = None, async_op: bool = False
 ) -> Work | None:
-    """Reduce a tensor over all ranks, and write this rank's part of it to `output`; the older name of `reduce_scatter_single`.
+    """Reduce a tensor over all ranks and write this rank's part of it; the older name of `reduce_scatter_single`.
 
     Arguments:
         output: the tensor that is written.
