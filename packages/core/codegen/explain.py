@@ -49,8 +49,10 @@ def _explain(op: Op, formulas: dict[str, Derivative] | None) -> str:
         ("kind", f"{op.kind}: {KINDS[op.kind]}"),
         ("written by hand", _body(op)),
     ]
-    if op.kind == "custom":
-        rows.append(("CPU kernel", _kernel(op)))
+    if op.kind == "dynamic":
+        rows.append(("counting kernel", _kernel(f"{op.kernel or op.body_name}_count")))
+    if op.kind in ("custom", "dynamic"):
+        rows.append(("CPU kernel", _kernel(op.kernel or op.body_name)))
     rows += [
         ("derivative", _derivative(op, formulas)),
         ("C++", f"#include <{op.header}>"),
@@ -73,10 +75,28 @@ def _at(file: str, definition: str) -> str:
     """The file, with the line that matches where the sources are there."""
     path = CORE / file
     if path.exists():
-        for number, line in enumerate(path.read_text().splitlines(), 1):
-            if re.search(definition, line):
-                return f"{file}:{number}"
+        text = path.read_text()
+        found = re.search(definition, text, re.MULTILINE)
+        place = found.start() if found else _macro_call(text, definition)
+        if place is not None:
+            return f"{file}:{text.count(chr(10), 0, place) + 1}"
     return file
+
+
+_MACRO = re.compile(r"^#define (\w+)\((.*?)\)((?:.*\\\n)*.*)", re.MULTILINE)
+
+
+def _macro_call(text: str, definition: str) -> int | None:
+    """The place of a call of one of the file's own macros, at the beginning of a line, whose expansion matches."""
+    for name, parameters, body in _MACRO.findall(text):
+        lines = "\n".join(line.strip(" \\") for line in body.splitlines())
+        for call in re.finditer(rf"^{name}\((.*)\)", text, re.MULTILINE):
+            # Names are first among the arguments, so a comma within a later one does no harm.
+            given = dict(zip(parameters.split(", "), call.group(1).split(", "), strict=False))
+            expanded = re.sub(r"\w+", lambda word, given=given: given.get(word.group(), word.group()), lines)
+            if re.search(definition, expanded.replace("##", ""), re.MULTILINE):
+                return call.start()
+    return None
 
 
 def _body(op: Op) -> str:
@@ -89,13 +109,13 @@ def _body(op: Op) -> str:
     return f"{_at(op.body_file, definition)}: {namespace}::{name}"
 
 
-def _kernel(op: Op) -> str:
-    kernel = op.kernel or op.body_name
-    definition = rf"^void {kernel}\("
-    for path in sorted((CORE / "src" / "cpu").glob("*.cpp")):
-        if re.search(definition, path.read_text(), re.MULTILINE):
-            return f"{_at(path.relative_to(CORE).as_posix(), definition)}: cpu::{kernel}"
-    return f"src/cpu/: cpu::{kernel}"
+def _kernel(name: str) -> str:
+    definition = rf"^(void|int64_t) {name}\("
+    for path in sorted((CORE / "src" / "cpu").rglob("*.cpp")):
+        at = _at(path.relative_to(CORE).as_posix(), definition)
+        if not at.endswith(".cpp"):
+            return f"{at}: cpu::{name}"
+    return f"src/cpu/: cpu::{name}"
 
 
 def _derivative(op: Op, formulas: dict[str, Derivative] | None) -> str:

@@ -17,6 +17,7 @@ pytest.importorskip("yaml")
 
 import yaml
 
+from rushlight_core.codegen import explain as explaining
 from rushlight_core.codegen import loader
 from rushlight_core.codegen.batching import load_batching
 from rushlight_core.codegen.derivatives import load_derivatives
@@ -269,6 +270,31 @@ def test_explain(ops: list[Op], tmp_path: Path) -> None:
     assert "packages/autograd/derivatives/sums.yaml:1" in explain("neg", ops, tmp_path)
     with pytest.raises(UnknownOperatorError, match=r"did you mean .*add"):
         explain("ad", ops)
+
+
+def test_explain_names_the_line_of_every_body(ops: list[Op], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The line of the definition, or of the macro that makes it."""
+    core = Path(__file__).resolve().parents[2]
+    monkeypatch.setattr(explaining, "CORE", core)
+    for op in ops:
+        labels = ["declared", "written by hand", "counting kernel", "CPU kernel"]
+        rows = [
+            row.strip()
+            for row in explain(op.name, [op]).splitlines()
+            if row.strip().startswith(tuple(labels))
+        ]
+        assert len(rows) == 2 + (op.kind in ("custom", "dynamic")) + (op.kind == "dynamic"), op.name
+        for row in rows:
+            found = re.search(r"(\S+):(\d+)(?:: \w+::(\w+))?$", row)
+            assert found, f"{op.name}: {row}"
+            file, number, symbol = found.groups()
+            line = (core / file).read_text().splitlines()[int(number) - 1]
+            # A macro puts names together: conv1d from RL_CONVOLUTION(1).
+            assert symbol is None or symbol in line or re.match(r"RL_\w+\(", line), (
+                f"{op.name}: {row}: {line}"
+            )
+    lines = explain("fft_ifftn", ops).splitlines()
+    assert any("fourier.cpp:" in line and "composites::fft_ifftn" in line for line in lines)
 
 
 def test_the_command_line(tmp_path: Path) -> None:
