@@ -19,6 +19,7 @@ CORE = ROOT / "packages" / "core"
 # What is compiled for host and devices alike and includes public headers only.
 ELEMENTS = (
     "ops/cast_element.h",
+    "ops/cell.h",
     "ops/element_types.h",
     "ops/functors",
     "ops/reducers",
@@ -32,10 +33,14 @@ FOLDERS = {
     "tensor": {"runtime"},
     "dispatch": {"tensor"},
     "cpu": {"elements", "runtime"},
-    "ops": {"elements", "runtime", "tensor", "dispatch", "cpu"},
+    "sparse": {"runtime", "tensor", "dispatch"},
+    "ops": {"elements", "runtime", "tensor", "dispatch", "cpu", "sparse"},
+    "collective": {"runtime"},
+    "cuda": {"elements"},  # a plug-in, which links nothing of core
     "c": {"runtime", "tensor", "dispatch"},
     "python": {"elements", "runtime", "tensor", "dispatch", "cpu", "ops"},
 }
+SUFFIXES = (".h", ".cpp", ".cuh", ".cu")
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
 
 
@@ -49,7 +54,7 @@ def folder_of(path: str) -> str:
 
 def wrong_includes(src: Path) -> Iterator[str]:
     """Includes that point upwards, in words."""
-    for path in sorted([*src.rglob("*.h"), *src.rglob("*.cpp")]):
+    for path in sorted(path for path in src.rglob("*") if path.suffix in SUFFIXES):
         own = folder_of(path.relative_to(src).as_posix())
         for included in INCLUDE.findall(path.read_text()):
             other = folder_of(included)

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from check_folders import CORE, folder_of, misplaced, wrong_includes
+from check_folders import CORE, FOLDERS, folder_of, misplaced, wrong_includes
 
 
 def test_includes_point_downwards() -> None:
@@ -8,10 +8,19 @@ def test_includes_point_downwards() -> None:
 
 
 def test_an_include_that_points_upwards_is_found(tmp_path: Path) -> None:
-    (tmp_path / "cpu").mkdir()
+    for folder in ("cpu", "cuda"):
+        (tmp_path / folder).mkdir()
     (tmp_path / "cpu" / "loop.h").write_text('#include "ops/pointwise.h"\n#include "ops/functors/math.h"\n')
-    (found,) = wrong_includes(tmp_path)
-    assert found == "cpu/loop.h includes ops/pointwise.h: cpu may not look at ops"
+    (tmp_path / "cuda" / "loop.cuh").write_text('#include "ops/cell.h"\n#include "cpu/loop_table.h"\n')
+    assert list(wrong_includes(tmp_path)) == [
+        "cpu/loop.h includes ops/pointwise.h: cpu may not look at ops",
+        "cuda/loop.cuh includes cpu/loop_table.h: cuda may not look at cpu",
+    ]
+
+
+def test_every_folder_is_known() -> None:
+    folders = {path.name for path in (CORE / "src").iterdir() if path.is_dir()}
+    assert folders == FOLDERS.keys() - {"elements"}
 
 
 def test_folders() -> None:

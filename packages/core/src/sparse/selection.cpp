@@ -1,7 +1,6 @@
 // Slices of sparse tensors, and sparse tensors joined.
 #include <algorithm>
 
-#include "ops/host_values.h"
 #include "rushlight/ops/add.h"
 #include "rushlight/ops/amax.h"
 #include "rushlight/ops/amin.h"
@@ -52,8 +51,8 @@ Tensor index_select(const Tensor& t, int64_t dim, const Tensor& index) {
     const Tensor wanted = ops::reshape(ops::to(index, DType::Int64), kInts<-1>);
     const int64_t n = c.size[static_cast<size_t>(d)];
     if (wanted.numel() > 0)
-        RL_CHECK(*on_host(ops::amin(wanted)).data<int64_t>() >= 0 &&
-                     *on_host(ops::amax(wanted)).data<int64_t>() < n,
+        RL_CHECK(*ops::to(ops::amin(wanted), Device()).data<int64_t>() >= 0 &&
+                     *ops::to(ops::amax(wanted), Device()).data<int64_t>() < n,
                  throw_index, "index_select(index): out of range for dimension %lld of size %lld",
                  (long long)d, (long long)n);
     if (d >= c.sparse_dim()) {

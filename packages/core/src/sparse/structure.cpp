@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "ops/host_values.h"
 #include "rushlight/batched.h"
 #include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/_unique_elements.h"
@@ -33,6 +32,7 @@
 #include "rushlight/ops/select.h"
 #include "rushlight/ops/stack.h"
 #include "rushlight/ops/t.h"
+#include "rushlight/ops/to.h"
 #include "rushlight/ops/transpose.h"
 #include "rushlight/ops/zero_.h"
 #include "rushlight/ops/zeros.h"
@@ -43,8 +43,8 @@
 namespace rushlight {
 namespace {
 
-int64_t number(const Tensor& t) { return *on_host(t).data<int64_t>(); }
-bool truth(const Tensor& t) { return *on_host(t).data<bool>(); }
+int64_t number(const Tensor& t) { return *ops::to(t, Device()).data<int64_t>(); }
+bool truth(const Tensor& t) { return *ops::to(t, Device()).data<bool>(); }
 
 Tensor wide(const Tensor& t) { return t.dtype() == DType::Int64 ? t : ops::_to_copy(t, DType::Int64); }
 
