@@ -6,6 +6,7 @@
 #include "cpu/random_fill.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "check.h"
 #include "rushlight/parallel.h"
@@ -69,17 +70,53 @@ TEST(masks) {
     CHECK_EQUAL(mask_threshold(0.5), uint64_t{1} << 31);
 }
 
+// A probability that is rounded to 8 or 16 bits would keep other ties: those of 0.9 are kept with a probability of 0.4.
 TEST(ties_of_masks_are_decided_by_further_bits) {
-    constexpr uint64_t kThreshold = 0x80400000;  // a tie is kept with a probability of 1/4
-    int64_t ties = 0, kept = 0;
-    for (uint64_t i = 0; i < (1 << 20); ++i) {
-        const uint32_t high = philox(kKey, i / 16).word[i % 16 / 4] >> 8 * (i % 4) & 0xFF;
-        if (high != 0x80) continue;
-        ++ties;
-        kept += mask_keeps(kKey, i, kThreshold);
+    for (double p : {0.1, 0.001, 0.999, 0.25 + 0x1p-10}) {
+        const uint64_t threshold = mask_threshold(1 - p);
+        CHECK(std::fabs(static_cast<double>(threshold) * 0x1p-32 - (1 - p)) <= 0x1p-33);
+        constexpr int64_t kElements = 1 << 21;
+        int64_t ties = 0, kept = 0, kept_in_all = 0;
+        for (uint64_t i = 0; i < kElements; ++i) {
+            const uint32_t high = philox(kKey, i / 16).word[i % 16 / 4] >> 8 * (i % 4) & 0xFF;
+            const bool keeps = mask_keeps(kKey, i, threshold);
+            kept_in_all += keeps;
+            if (high != threshold >> 24) continue;
+            ++ties;
+            kept += keeps;
+        }
+        // Within five standard deviations.
+        const auto is_near = [](int64_t count, int64_t n, double probability) {
+            const auto of = static_cast<double>(n);
+            return std::fabs(static_cast<double>(count) - of * probability) <
+                   5 * std::sqrt(of * probability * (1 - probability));
+        };
+        CHECK(is_near(ties, kElements, 0x1p-8));
+        CHECK(is_near(kept, ties, static_cast<double>(threshold & 0xFFFFFF) * 0x1p-24));
+        CHECK(is_near(kept_in_all, kElements, 1 - p));
     }
-    CHECK(ties > 3800 && ties < 4400);
-    CHECK(kept > 910 && kept < 1140);
+}
+
+// An element is kept where a number of 32 bits is below the threshold, and each byte of that number is uniform: so the
+// probability is exact to 2^-32.
+TEST(an_element_of_a_mask_draws_32_bits) {
+    constexpr int kElements = 1 << 16;
+    std::vector<int> found[4];
+    for (std::vector<int>& counts : found) counts.assign(256, 0);
+    for (uint64_t i = 0; i < kElements; ++i) {
+        uint64_t number = 0;  // the largest threshold at which it is not kept
+        for (int bit = 31; bit >= 0; --bit) {
+            const uint64_t next = number | uint64_t{1} << bit;
+            if (!mask_keeps(kKey, i, next)) number = next;
+        }
+        CHECK(!mask_keeps(kKey, i, number) && mask_keeps(kKey, i, number + 1));
+        for (size_t byte = 0; byte < 4; ++byte) ++found[byte][number >> 8 * byte & 0xFF];
+    }
+    for (const std::vector<int>& counts : found) {
+        double statistic = 0;  // chi-squared, of 255 degrees of freedom
+        for (int count : counts) statistic += (count - 256.0) * (count - 256.0) / 256.0;
+        CHECK(statistic > 150 && statistic < 380);
+    }
 }
 
 TEST(integers) {
