@@ -1,8 +1,8 @@
 """Law: on the meta device an operator gives the sizes, strides, dtypes and number of results that it gives elsewhere, and
 refuses what is refused elsewhere, with an exception of the same class.
 
-Operators whose result's size depends on values (kind `dynamic`) refuse, and so may those that read values on the way, which
-say so in their entry (`synchronises`). Both raise NotImplementedError and say why. What is refused elsewhere because of its
+Operators whose result's size depends on values (kind `dynamic`) refuse, and so may the few others whose result cannot be
+told without values: `VALUES_DECIDE`. Both raise NotImplementedError and say why. What is refused elsewhere because of its
 values (a singular matrix, an index out of range) is accepted, for the meta device has no values.
 """
 
@@ -32,11 +32,33 @@ from rushlight_testing.samples import arguments_of, samples_of
 from rushlight_testing.variants import LAYOUTS, SIZES, one_element
 
 OPS = operators()
+# Operators that may refuse, beside those of kind dynamic: why their results cannot be told.
+_CHOSEN = "how many elements are chosen"
+_HOST = "the result is on the host"
+VALUES_DECIDE = {
+    "allclose": _HOST,
+    "cpu": _HOST,
+    "equal": _HOST,
+    "to": _HOST,
+    "argwhere": _CHOSEN,
+    "index": f"{_CHOSEN} by a mask",
+    "masked_select": _CHOSEN,
+    "nonzero.as_tuple": _CHOSEN,
+    "where.indices": _CHOSEN,
+    "_unique": "how many different elements there are",
+    "linalg_lstsq": "there are residuals if the rank is full",
+    "repeat_interleave.repeats": "the sum of the repeats, unless output_size says it",
+    "repeat_interleave.tensor": "the sum of the repeats, unless output_size says it",
+}
 REFUSED = re.compile("depends on values, which a meta tensor does not have|Cannot copy out of meta tensor")
 
 
 # No index is in the range of a dimension without elements, but the meta device does not look for one.
 NOTHING_TO_CHOOSE = re.compile("for 0 classes|of size 0|of 0 (elements|rows)|0 rows|the mask has")
+
+
+# What values must add up to, or lie below, none of OTHER_VALUES need do.
+SUMS_AND_LENGTHS = re.compile(r"the repeats add up to|does not hold \d+ targets|_lengths\): number \d+ is")
 
 
 def meta(t: Any) -> Any:
@@ -81,10 +103,14 @@ OTHER_VALUES = (core.zeros_like, core.ones_like, ones_on_the_diagonal, all_diffe
 
 def refused_for_its_values(op: Op, sample: Sample, error: Exception) -> bool:
     """Whether the same call with other values works."""
-    if NOTHING_TO_CHOOSE.search(str(error)):
+    if NOTHING_TO_CHOOSE.search(str(error)) or SUMS_AND_LENGTHS.search(str(error)):
         return True
     others = (map_tensors(lambda t, values=values: values(t), sample) for values in OTHER_VALUES)
     return any(not isinstance(attempt(op, other), Exception) for other in others)
+
+
+def may_refuse(op: Op) -> bool:
+    return op.kind == "dynamic" or op.name in VALUES_DECIDE
 
 
 def check_refusal(op: Op, text: str, got: Any, wanted: Exception | None, sample: Sample) -> None:
@@ -94,7 +120,7 @@ def check_refusal(op: Op, text: str, got: Any, wanted: Exception | None, sample:
         assert refused_for_its_values(op, sample, wanted), (
             f"{op.name}({text}): accepted on the meta device, elsewhere {type(wanted).__name__}: {wanted}"
         )
-    elif not (op.synchronises and isinstance(got, NotImplementedError) and REFUSED.search(str(got))):
+    elif not (may_refuse(op) and isinstance(got, NotImplementedError) and REFUSED.search(str(got))):
         assert type(got) is type(wanted), (
             f"{op.name}({text}): on the meta device {type(got).__name__}: {got}\nelsewhere "
             + (f"{type(wanted).__name__}: {wanted}" if wanted else "it works")
@@ -112,7 +138,7 @@ def check(op: Op, text: str, got: Any, wanted: Any, sample: Sample) -> None:
     )
     for a, b in zip(got, wanted, strict=True):
         assert form(a) == form(b), f"{op.name}({text}): on the meta device {form(a)}, not {form(b)}"
-        if isinstance(a, core.Tensor) and not op.synchronises:  # which may copy to the host
+        if isinstance(a, core.Tensor) and op.name not in VALUES_DECIDE:  # which may copy to the host
             assert a.device.type == "meta", f"{op.name}({text}): on {a.device}"
 
 
@@ -136,6 +162,39 @@ def test_meta_tells_what_comes(op: Op) -> None:
         if tensors_in([*again.args, *again.kwargs.values()]):
             there = on_meta(op, again)
             check(op, text, attempt(op, there), attempt(op, sample), sample)
+
+
+def test_operators_that_may_refuse_exist_and_look_at_values() -> None:
+    synchronise = {op.name for op in OPS if op.synchronises and op.kind != "dynamic"}
+    assert set(VALUES_DECIDE) <= synchronise
+
+
+def test_results_that_values_do_not_decide() -> None:
+    """Calls that look at values elsewhere, but whose results can be told."""
+    end, lengths = core.empty((), device="meta"), core.empty(3, dtype=core.int64, device="meta")
+    for made in (core.linspace(0, end, 5, device="meta"), core.logspace(end, 2.0, 5, device="meta")):
+        assert form(made) == ((5,), (1,), core.float32)
+        assert made.device.type == "meta"
+    assert core.linspace(end.to(core.complex64), 1, 2, device="meta").dtype is core.complex64
+    with pytest.raises(NotImplementedError, match="Cannot copy out of meta"):
+        core.linspace(0, end, 5)
+    x = core.empty(3, 2, device="meta")
+    assert form(x.repeat_interleave(lengths, 0, output_size=7)) == ((7, 2), (2, 1), core.float32)
+    assert form(core.repeat_interleave(lengths, output_size=4)) == ((4,), (1,), core.int64)
+    for refused in (lambda: x.repeat_interleave(lengths, 0), lambda: core.repeat_interleave(lengths)):
+        with pytest.raises(NotImplementedError, match="depends on values"):
+            refused()
+    with pytest.raises(RuntimeError, match="needs 1 or 2 integers"):
+        x.repeat_interleave(lengths, 1, output_size=7)
+    scores = core.empty(6, 3, 4, device="meta")
+    losses = [
+        core.ctc_loss(scores, targets, lengths, lengths, reduction=0) for targets in (lengths, x.long())
+    ]
+    assert [form(loss) for loss in losses] == [((3,), (1,), core.float32)] * 2
+    on_host = core.tensor([1, 0, 1])
+    assert core.ctc_loss(scores, core.ones(3, 1, dtype=core.int64), on_host, on_host).device.type == "meta"
+    with pytest.raises(RuntimeError, match="needs 0 to 6"):
+        core.ctc_loss(scores, lengths, on_host + 6, on_host)
 
 
 def test_a_wrong_form_is_noticed() -> None:

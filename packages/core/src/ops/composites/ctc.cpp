@@ -18,13 +18,17 @@ namespace {
 
 constexpr const char* kOp = "ctc_loss";
 
-// (batch) int64 on the CPU, each from 0 to `most`.
+bool has_values(const Tensor& t) { return t.device().type != DeviceType::Meta; }
+
+// (batch) int64 on the CPU, each from 0 to `most`; on the meta device where it was given there.
 Tensor lengths_of(const char* argument, const Tensor& given, int64_t batch, int64_t most) {
     RL_CHECK(is_integral(given.dtype()) && given.numel() == batch && given.dim() <= 1, throw_runtime,
              "%s(%s): needs %lld integers, got %s of shape %s", kOp, argument, (long long)batch,
              name(given.dtype()), to_string(given.sizes()).c_str());
     const int64_t flat[] = {batch};
-    Tensor t = ops::contiguous(ops::reshape(ops::to(ops::to(given, Device()), DType::Int64), flat));
+    const Tensor seen = has_values(given) ? ops::to(given, Device()) : given;
+    Tensor t = ops::contiguous(ops::reshape(ops::to(seen, DType::Int64), flat));
+    if (!has_values(t)) return t;
     const int64_t* values = t.impl()->view().as<int64_t>();
     for (int64_t n = 0; n < batch; ++n)
         RL_CHECK(values[n] >= 0 && values[n] <= most, throw_runtime,
@@ -33,11 +37,19 @@ Tensor lengths_of(const char* argument, const Tensor& given, int64_t batch, int6
     return t;
 }
 
-// (batch, longest) with labels checked; `targets` has one row each, or all joined.
+// (batch, longest) with labels checked; `targets` has one row each, or all joined. Without values it is as long as any
+// targets of that shape can be.
 Tensor rows_of(const Tensor& targets, const Tensor& lengths, int64_t classes, int64_t blank) {
-    Tensor given = ops::contiguous(ops::to(ops::to(targets, Device()), DType::Int64));
     const int64_t batch = lengths.numel();
     const bool joined = targets.dim() == 1;
+    if (!has_values(targets) || !has_values(lengths)) {
+        RL_CHECK(joined || targets.size(0) == batch, throw_runtime,
+                 "%s(targets): shape %s does not hold %lld targets", kOp, to_string(targets.sizes()).c_str(),
+                 (long long)batch);
+        const int64_t sizes[] = {batch, targets.size(-1)};
+        return make_tensor(sizes, DType::Int64, Device{DeviceType::Meta});
+    }
+    Tensor given = ops::contiguous(ops::to(ops::to(targets, Device()), DType::Int64));
     const int64_t* length = lengths.impl()->view().as<int64_t>();
     int64_t longest = 0, total = 0;
     for (int64_t n = 0; n < batch; ++n) longest = std::max(longest, length[n]), total += length[n];

@@ -250,14 +250,16 @@ Tensor matrix_exp(const Tensor& input) {
     Tensor norms =
         ops::_to_copy(linalg_matrix_norm(ops::detach(input), Scalar(1), kInts<-2, -1>, false, std::nullopt),
                       DType::Float64);
-    require_values("linalg.matrix_exp", norms);
-    norms = ops::contiguous(ops::to(norms, Device()));
-    Tensor squarings = make_tensor(norms.sizes(), DType::Int64),
-           scales = make_tensor(norms.sizes(), DType::Float64);
+    const bool meta = input.device().type == DeviceType::Meta;  // no values, so no squaring
+    if (!meta) require_values("linalg.matrix_exp", norms);
+    const Device host = meta ? input.device() : Device();
+    norms = ops::contiguous(ops::to(norms, host));
+    Tensor squarings = make_tensor(norms.sizes(), DType::Int64, host),
+           scales = make_tensor(norms.sizes(), DType::Float64, host);
     // Sixteen powers reach the dtype's precision for norms below this; each squaring doubles what was rounded.
     const int reach = real_dtype(input.dtype()) == DType::Float64 ? -1 : 1;
     int64_t most = 0;
-    for (int64_t i = 0; i < norms.numel(); ++i) {
+    for (int64_t i = 0; !meta && i < norms.numel(); ++i) {
         const double norm = norms.data<double>()[i];
         const int64_t s =
             std::isfinite(norm) && norm > std::ldexp(1.0, reach) ? std::ilogb(norm) + 1 - reach : 0;

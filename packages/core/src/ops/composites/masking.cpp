@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "bodies/masking.h"
 #include "ops/broadcasting.h"
 #include "ops/numbers.h"
@@ -6,10 +8,13 @@
 #include "rushlight/ops/broadcast_to.h"
 #include "rushlight/ops/cat.h"
 #include "rushlight/ops/clone.h"
+#include "rushlight/ops/flatten.h"
 #include "rushlight/ops/full.h"
 #include "rushlight/ops/index.h"
+#include "rushlight/ops/masked_fill.h"
 #include "rushlight/ops/masked_scatter_.h"
 #include "rushlight/ops/masked_select.h"
+#include "rushlight/ops/narrow.h"
 #include "rushlight/ops/nonzero.h"
 #include "rushlight/ops/reshape.h"
 #include "rushlight/ops/unbind.h"
@@ -49,11 +54,18 @@ Tensor masked_select(const Tensor& input, const Tensor& mask) {
 }
 
 Tensor _masked_scatter_backward(const Tensor& grad, const Tensor& mask, IntList sizes) {
-    Tensor written = ops::masked_select(grad, mask);
     int64_t count = 1;
     for (int64_t n : sizes)
         RL_CHECK(n >= 0 && !__builtin_mul_overflow(count, n, &count), throw_runtime,
                  "masked_scatter_backward(sizes): %s is no shape", to_string(sizes).c_str());
+    // How many elements the mask chooses does not change the shape: on the meta device any number will do.
+    Tensor written;
+    if (grad.device().type == DeviceType::Meta) {
+        written = ops::flatten(ops::masked_fill(grad, mask, Scalar(0)));
+        written = ops::narrow(written, 0, 0, std::min(written.numel(), count));
+    } else {
+        written = ops::masked_select(grad, mask);
+    }
     const int64_t rest = count - written.numel();
     if (rest > 0) {
         const Tensor parts[] = {written,

@@ -1,4 +1,5 @@
 #include "bodies/order.h"
+#include "ops/launch.h"
 #include "ops/views.h"
 #include "rushlight/ops/_repeat_index.h"
 #include "rushlight/ops/cat.h"
@@ -23,6 +24,17 @@ Tensor roll_one(const Tensor& input, int64_t shift, int dim) {
     const Tensor parts[] = {ops::narrow(input, dim, size - shift, shift),
                             ops::narrow(input, dim, 0, size - shift)};
     return ops::cat(parts, dim);
+}
+
+// The numbers from 0 to size - 1, each as often as `repeats` says. On the meta device `output_size` says how many they are.
+Tensor repeat_index(const Tensor& repeats, int64_t size, std::optional<int64_t> output_size) {
+    if (output_size && repeats.device().type == DeviceType::Meta)
+        return rules::_repeat_index(repeats, size, *output_size).make(0);
+    Tensor index = ops::_repeat_index(repeats, size);
+    RL_CHECK(!output_size || *output_size == index.numel(), throw_runtime,
+             "repeat_interleave(output_size): the repeats add up to %lld, not %lld", (long long)index.numel(),
+             (long long)output_size.value_or(0));
+    return index;
 }
 
 }  // namespace
@@ -109,22 +121,15 @@ Tensor repeat_interleave_tensor(const Tensor& input, const Tensor& repeats, std:
                                 std::optional<int64_t> output_size) {
     Tensor source = dim ? input : ops::flatten(input);
     int d = wrap_dim("repeat_interleave", dim.value_or(0), source.dim());
-    Tensor index = ops::_repeat_index(repeats, source.dim() ? source.sizes()[d] : 1);
-    RL_CHECK(!output_size || *output_size == index.numel(), throw_runtime,
-             "repeat_interleave(output_size): the repeats add up to %lld, not %lld", (long long)index.numel(),
-             (long long)output_size.value_or(0));
-    return ops::index_select(source, d, index);
+    return ops::index_select(source, d,
+                             repeat_index(repeats, source.dim() ? source.sizes()[d] : 1, output_size));
 }
 
 Tensor repeat_interleave_repeats(const Tensor& repeats, std::optional<int64_t> output_size) {
     RL_CHECK(repeats.dim() == 1, throw_runtime,
              "repeat_interleave(repeats): must have one dimension, got shape %s",
              to_string(repeats.sizes()).c_str());
-    Tensor index = ops::_repeat_index(repeats, repeats.numel());
-    RL_CHECK(!output_size || *output_size == index.numel(), throw_runtime,
-             "repeat_interleave(output_size): the repeats add up to %lld, not %lld", (long long)index.numel(),
-             (long long)output_size.value_or(0));
-    return ops::to(index, repeats.dtype());
+    return ops::to(repeat_index(repeats, repeats.numel(), output_size), repeats.dtype());
 }
 
 }  // namespace rushlight::composites

@@ -13,12 +13,14 @@ NewTensor of_length(int64_t n, DType dtype, std::optional<Device> device) {
     return {IntList(&n, 1), dtype, device.value_or(Device{})};
 }
 
-// An end of a range, which may be a tensor without dimensions.
-Scalar end_of(const char* op, const char* name, const TensorOrScalar& given) {
+// An end of a range, which may be a tensor without dimensions. Its value does not matter on the meta device.
+Scalar end_of(const char* op, const char* name, const TensorOrScalar& given, std::optional<Device> device) {
     if (!given.is_tensor()) return given.scalar();
     const Tensor& t = given.tensor();
     RL_CHECK(t.dim() == 0, throw_runtime, "%s(%s): needs a tensor without dimensions, got shape %s", op, name,
              to_string(t.sizes()).c_str());
+    if (t.device().type == DeviceType::Meta && device && device->type == DeviceType::Meta)
+        return is_complex(t.dtype()) ? Scalar(Complex<double>(0, 0)) : Scalar(0.0);
     require_values(op, t);
     Tensor value = make_tensor(IntList(), is_complex(t.dtype()) ? DType::Complex128 : DType::Float64);
     copy_into(value, t);
@@ -87,7 +89,8 @@ NewTensor linspace(Scalar start, Scalar end, int64_t steps, std::optional<DType>
 }
 NewTensor linspace_tensors(const TensorOrScalar& start, const TensorOrScalar& end, int64_t steps,
                            std::optional<DType> dtype, std::optional<Device> device) {
-    return linspace(end_of("linspace", "start", start), end_of("linspace", "end", end), steps, dtype, device);
+    return linspace(end_of("linspace", "start", start, device), end_of("linspace", "end", end, device), steps,
+                    dtype, device);
 }
 
 NewTensor logspace(Scalar start, Scalar end, int64_t steps, double base, std::optional<DType> dtype,
@@ -97,8 +100,8 @@ NewTensor logspace(Scalar start, Scalar end, int64_t steps, double base, std::op
 }
 NewTensor logspace_tensors(const TensorOrScalar& start, const TensorOrScalar& end, int64_t steps, double base,
                            std::optional<DType> dtype, std::optional<Device> device) {
-    return logspace(end_of("logspace", "start", start), end_of("logspace", "end", end), steps, base, dtype,
-                    device);
+    return logspace(end_of("logspace", "start", start, device), end_of("logspace", "end", end, device), steps,
+                    base, dtype, device);
 }
 
 NewTensor eye(int64_t n, std::optional<int64_t> m, std::optional<DType> dtype, std::optional<Device> device) {
