@@ -1,4 +1,4 @@
-// Sites: which line of the user's program is running. For errors that name two places, of which one is long past.
+// Sites: which line of the user's program is running. For errors that name two positions, of which one is long past.
 #pragma once
 
 #include <atomic>

@@ -6,19 +6,19 @@
 namespace rushlight {
 
 // Note [Sparse tensors]
-// A sparse tensor is a TensorImpl of the full shape that carries Stage::Sparse. Its storage has no memory; it owns the parts:
-// indices and values, which are plain tensors. So an alias or a detached tensor has the same parts, and whatever asks for
-// the address of elements finds none.
+// A sparse tensor is a TensorImpl of the full shape that carries Stage::Sparse. Its storage has no memory; it owns the
+// parts: indices and values, which are plain tensors. So an alias or a detached tensor has the same parts, and whatever asks
+// for the address of elements finds none.
 //
 // Every operator that is given a sparse tensor is called at Stage::Sparse, which is above Dual and Autograd. There each
 // operator that has a sparse form (src/sparse/) is computed by operators on the parts, and each of the others raises one
 // error. Calls with plain tensors never look at any of this: their mask has no such bit.
 //
 // Three operators lead from a sparse tensor to its values and back, and have derivatives: `_sparse_values` (the values),
-// `_with_sparse_values` (a tensor of other values at the same places) and `_sparse_mask_values` (what a tensor, dense or
-// sparse, has at these places). The stage hands them on. Each sparse form is made of them and of operators on plain tensors,
-// so its gradients of any order, in reverse and forward mode, follow from theirs. The history of a sparse tensor is its own,
-// as of any tensor; the parts have none.
+// `_with_sparse_values` (a tensor of other values at the same positions) and `_sparse_mask_values` (what a tensor, dense or
+// sparse, has at these positions). The stage hands them on. Each sparse form is made of them and of operators on plain
+// tensors, so its gradients of any order, in reverse and forward mode, follow from theirs. The history of a sparse tensor is
+// its own, as of any tensor; the parts have none.
 
 /// Coordinates; rows or columns compressed; rows or columns of blocks compressed.
 enum class Layout : uint8_t { Coo, Csr, Csc, Bsr, Bsc };
@@ -58,7 +58,7 @@ RL_API void check_sparse(const char* op, IntList size, const SparseParts& parts,
 
 // Conversions, made of operators: their gradients are those of the operators.
 
-/// Sorted, each place once: values at one place are added. RuntimeError unless the layout is COO.
+/// Sorted, each place once: values at one position are added. RuntimeError unless the layout is COO.
 RL_API Tensor coalesce(const Tensor& t);
 /// A plain tensor of the same values; of a plain tensor the tensor itself.
 RL_API Tensor to_dense(const Tensor& t);

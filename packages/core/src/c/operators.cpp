@@ -63,8 +63,8 @@ std::unique_ptr<const Signature> read_signature(const Operator& op) {
 }
 
 // Note [Operators by name]
-// An open-addressed table of the operators' places, made when C first asks: a search of the sorted names would take longer than
-// all else that a boxed call adds. Signatures are read when they are first used, and kept.
+// An open-addressed table of the operators' positions, made when C first asks: a search of the sorted names would take
+// longer than all else that a boxed call adds. Signatures are read when they are first used, and kept.
 class Names {
   public:
     Names() : signatures_(operators().size()) {
@@ -80,8 +80,8 @@ class Names {
     /// The place of an operator among all; -1 for none.
     int find(const char* name) const {
         const auto all = operators();
-        for (size_t slot = hash(name); const uint16_t place = slots_[slot & mask()]; ++slot)
-            if (std::strcmp(all[place - 1u]->name, name) == 0) return place - 1;
+        for (size_t slot = hash(name); const uint16_t position = slots_[slot & mask()]; ++slot)
+            if (std::strcmp(all[position - 1u]->name, name) == 0) return position - 1;
         return -1;
     }
     const Signature* signature(size_t index) {
@@ -149,9 +149,9 @@ std::string suggestion(std::string_view name) {
 
 NamedOperator operator_named(const char* name) {
     Names& table = names();
-    const int place = table.find(name);
-    RL_CHECK(place >= 0, throw_runtime, "there is no operator '%.100s'%s", name, suggestion(name).c_str());
-    const auto index = static_cast<size_t>(place);
+    const int position = table.find(name);
+    RL_CHECK(position >= 0, throw_runtime, "there is no operator '%.100s'%s", name, suggestion(name).c_str());
+    const auto index = static_cast<size_t>(position);
     return {operators()[index], table.signature(index)};
 }
 

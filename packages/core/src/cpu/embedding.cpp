@@ -5,7 +5,7 @@
 
 #include "cpu/contiguous.h"
 #include "cpu/embedding_kernels.h"
-#include "cpu/places.h"
+#include "cpu/positions.h"
 #include "rushlight/error.h"
 #include "rushlight/parallel.h"
 
@@ -26,7 +26,7 @@ const int64_t* checked_indices(KernelContext& ctx, const char* op, const View& i
         for (int64_t i = 0; i < count; ++i) widened[i] = dense.as<int32_t>()[i];
         numbers = widened;
     }
-    if (place_kernels().within(numbers, count, rows)) return numbers;
+    if (position_kernels().within(numbers, count, rows)) return numbers;
     for (int64_t i = 0; i < count; ++i) {
         RL_CHECK(numbers[i] >= 0 && numbers[i] < rows, throw_index,
                  "%s: index %lld at position %lld is out of range for a table of %lld rows", op,

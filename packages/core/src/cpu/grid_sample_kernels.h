@@ -9,7 +9,7 @@ namespace rushlight::cpu {
 
 /// `dims` sizes of the input, the last first: the order of the grid's coordinates.
 struct GridShape {
-    int64_t batch, channels, places;
+    int64_t batch, channels, positions;
     int dims;
     int64_t sizes[3];
     int64_t mode, padding;

@@ -4,7 +4,7 @@
 
 #include "cpu/contiguous.h"
 #include "cpu/index_select_kernels.h"
-#include "cpu/places.h"
+#include "cpu/positions.h"
 #include "rushlight/error.h"
 #include "rushlight/parallel.h"
 
@@ -30,7 +30,7 @@ struct Slices : IndexedSlices {
         n = given.numel;
     }
 
-    bool all_within() const { return place_kernels().within(index, n, size); }
+    bool all_within() const { return position_kernels().within(index, n, size); }
     // Raises where an index is out of range; `negative` ones count from the end.
     void check(const char* op, bool negative = false) const {
         if (all_within()) return;
@@ -43,12 +43,12 @@ struct Slices : IndexedSlices {
     void from_the_front(KernelContext& ctx) {
         if (all_within()) return;
         int64_t* front = scratch<int64_t>(ctx, n);
-        place_kernels().from_the_front(front, index, n, size);
+        position_kernels().from_the_front(front, index, n, size);
         index = front;
     }
 };
 
-// Whether slices are single elements, which loops over places read and write.
+// Whether slices are single elements, which loops over positions read and write.
 bool are_elements(const IndexedSlices& s) { return s.run == 1 && s.after.count == 1; }
 IndexRows rows_of(const IndexedSlices& s) {
     IndexRows r;
@@ -82,7 +82,7 @@ void read_slices(const IndexedSlices& s, void* out, const void* in, size_t items
     if (s.n == 0 || s.parts() == 0) return;
     if (are_elements(s)) {
         const IndexRows rows = rows_of(s);
-        const auto read = [&](RowRange range) { place_kernels().gather(rows, range, out, in, itemsize); };
+        const auto read = [&](RowRange range) { position_kernels().gather(rows, range, out, in, itemsize); };
         if (rows.rows.count > 1) return each_row(rows, read);
         return parallel_for(0, rows.width, kWork,
                             [&](int64_t begin, int64_t end) { read({0, 1, begin, end}); });
@@ -106,7 +106,7 @@ void write_slices(const IndexedSlices& s, void* to, const void* from, bool one, 
     if (are_elements(s)) {
         const IndexRows rows = rows_of(s);
         return each_row(rows, [&](RowRange range) {
-            place_kernels().scatter(rows, range, to, from, one ? 0 : 1, itemsize);
+            position_kernels().scatter(rows, range, to, from, one ? 0 : 1, itemsize);
         });
     }
     const auto move = one ? index_select_kernels().fill : index_select_kernels().copy;
@@ -117,7 +117,7 @@ void add_slices(const IndexedSlices& s, void* to, const void* from, DType dtype)
     if (s.n == 0 || s.parts() == 0) return;
     if (are_elements(s)) {
         const IndexRows rows = rows_of(s);
-        const auto add = place_kernels().add[static_cast<int>(dtype)];
+        const auto add = position_kernels().add[static_cast<int>(dtype)];
         return each_row(rows, [&](RowRange range) { add(rows, range, to, from); });
     }
     const auto add = index_select_kernels().add[static_cast<int>(dtype)];

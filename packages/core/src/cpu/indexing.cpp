@@ -6,7 +6,7 @@
 
 #include "cpu/contiguous.h"
 #include "cpu/index_select_kernels.h"
-#include "cpu/places.h"
+#include "cpu/positions.h"
 #include "rushlight/error.h"
 #include "rushlight/parallel.h"
 
@@ -71,7 +71,7 @@ class Indexed {
         bool good = true;
         for (int k = 0; k < num_; ++k) {
             const Dimension& d = dims_[k];
-            good &= place_kernels().offsets(to, d.index + begin, end - begin, d.size, d.stride, k > 0);
+            good &= position_kernels().offsets(to, d.index + begin, end - begin, d.size, d.stride, k > 0);
         }
         return good;
     }
@@ -152,8 +152,8 @@ void index(KernelContext& ctx, const View& out, const View& input, Views indices
             row.width = std::min(end - i, kBlock);
             if (!indexed.offsets(offsets, i, i + row.width)) good = false;
             else
-                place_kernels().gather(row, {0, 1, 0, row.width},
-                                       out.as<char>() + static_cast<size_t>(i) * size, input.data, size);
+                position_kernels().gather(row, {0, 1, 0, row.width},
+                                          out.as<char>() + static_cast<size_t>(i) * size, input.data, size);
         }
     });
     if (!good) indexed.fail("index");

@@ -29,10 +29,11 @@ struct Shape {
     explicit Shape(const View& input) {
         batch = input.ndim == 1 ? 1 : input.size(0);
         classes = input.ndim == 1 ? input.size(0) : input.size(1);
-        inner = 1;  // not by dividing: there may be places without classes, whose targets are to be checked
+        inner =
+            1;  // not by dividing: there may be positions without classes, whose targets are to be checked
         for (int d = 2; d < input.ndim; ++d) inner *= input.size(d);
     }
-    int64_t places() const { return batch * inner; }
+    int64_t positions() const { return batch * inner; }
 };
 
 void check_targets(const char* op, const int64_t* target, int64_t count, int64_t classes,
@@ -72,7 +73,7 @@ double sum_of_weights(KernelContext& ctx, const int64_t* target, int64_t count, 
     });
 }
 
-// From the losses of all places to the output.
+// From the losses of all positions to the output.
 template <class T>
 void reduce(KernelContext& ctx, T* out, const T* losses, int64_t count, int64_t reduction,
             double total_weight) {
@@ -81,7 +82,7 @@ void reduce(KernelContext& ctx, T* out, const T* losses, int64_t count, int64_t 
     *out = static_cast<T>(reduction == kMean ? total / total_weight : total);
 }
 
-// The gradient of each place's loss.
+// The gradient of each position's loss.
 template <class T>
 const T* spread_gradient(KernelContext& ctx, const T* grad_output, int64_t count, int64_t reduction,
                          const T* total_weight) {
@@ -106,13 +107,13 @@ void nll_loss(KernelContext& ctx, const View& out, const View& total_weight, con
     const View x = contiguous_in(ctx, widened(ctx, input)), w = contiguous_in(ctx, widened(ctx, weight));
     const View t = contiguous_in(ctx, target);
     const int64_t* classes = t.as<int64_t>();
-    check_targets("nll_loss", classes, s.places(), s.classes, ignore_index);
+    check_targets("nll_loss", classes, s.positions(), s.classes, ignore_index);
     with_type("nll_loss", x.dtype, [&]<class T>(T) {
         const T* in = x.as<T>();
         const T* weights = pointer<T>(w);
         T* result = wide.view().template as<T>();
-        T* losses = reduction == kNone ? result : scratch<T>(ctx, s.places());
-        for (int64_t i = 0; i < s.places(); ++i) {
+        T* losses = reduction == kNone ? result : scratch<T>(ctx, s.positions());
+        for (int64_t i = 0; i < s.positions(); ++i) {
             const int64_t c = classes[i];
             if (c == ignore_index) {
                 losses[i] = T(0);
@@ -121,9 +122,9 @@ void nll_loss(KernelContext& ctx, const View& out, const View& total_weight, con
                 losses[i] = weights == nullptr ? -p : -p * weights[c];
             }
         }
-        const double total = sum_of_weights(ctx, classes, s.places(), weights, ignore_index);
+        const double total = sum_of_weights(ctx, classes, s.positions(), weights, ignore_index);
         if (total_weight.defined()) *wide_total.view().template as<T>() = static_cast<T>(total);
-        reduce(ctx, result, losses, s.places(), reduction, total);
+        reduce(ctx, result, losses, s.positions(), reduction, total);
     });
     wide.finish();
     wide_total.finish();
@@ -138,13 +139,13 @@ void nll_loss_backward(KernelContext& ctx, const View& grad_input, const View& g
                w = contiguous_in(ctx, widened(ctx, weight));
     const View t = contiguous_in(ctx, target), total = widened(ctx, total_weight);
     const int64_t* classes = t.as<int64_t>();
-    check_targets("nll_loss_backward", classes, s.places(), s.classes, ignore_index);
+    check_targets("nll_loss_backward", classes, s.positions(), s.classes, ignore_index);
     with_type("nll_loss_backward", dy.dtype, [&]<class T>(T) {
         const T* weights = pointer<T>(w);
         T* dx = wide.view().template as<T>();
         if (grad_input.numel) __builtin_memset(dx, 0, sizeof(T) * static_cast<size_t>(grad_input.numel));
-        const T* grad = spread_gradient(ctx, dy.as<T>(), s.places(), reduction, pointer<T>(total));
-        for (int64_t i = 0; i < s.places(); ++i) {
+        const T* grad = spread_gradient(ctx, dy.as<T>(), s.positions(), reduction, pointer<T>(total));
+        for (int64_t i = 0; i < s.positions(); ++i) {
             const int64_t c = classes[i];
             if (c == ignore_index) continue;
             dx[i / s.inner * s.classes * s.inner + c * s.inner + i % s.inner] =
@@ -162,15 +163,15 @@ void cross_entropy(KernelContext& ctx, const View& out, const View& log_sum, con
     const View x = contiguous_in(ctx, widened(ctx, input)), w = contiguous_in(ctx, widened(ctx, weight));
     const View t = contiguous_in(ctx, target);
     const int64_t* classes = t.as<int64_t>();
-    check_targets("cross_entropy", classes, s.places(), s.classes, ignore_index);
+    check_targets("cross_entropy", classes, s.positions(), s.classes, ignore_index);
     with_type("cross_entropy", x.dtype, [&]<class T>(T) {
         const CrossEntropy<T> c{s.batch, s.classes,     s.inner,      x.as<T>(),
                                 classes, pointer<T>(w), ignore_index, static_cast<T>(label_smoothing)};
-        T* sums = log_sum.defined() ? wide_sums.view().template as<T>() : scratch<T>(ctx, s.places());
+        T* sums = log_sum.defined() ? wide_sums.view().template as<T>() : scratch<T>(ctx, s.positions());
         T* result = wide.view().template as<T>();
-        T* losses = reduction == kNone ? result : scratch<T>(ctx, s.places());
+        T* losses = reduction == kNone ? result : scratch<T>(ctx, s.positions());
         if (s.classes == 0) {  // every target is ignored
-            for (int64_t i = 0; i < s.places(); ++i) {
+            for (int64_t i = 0; i < s.positions(); ++i) {
                 sums[i] = -std::numeric_limits<T>::infinity();
                 losses[i] = T(0);
             }
@@ -178,9 +179,9 @@ void cross_entropy(KernelContext& ctx, const View& out, const View& log_sum, con
             loops<T>().log_sums(c, sums);
             loops<T>().cross_entropy(c, losses, sums);
         }
-        const double total = sum_of_weights(ctx, classes, s.places(), c.weight, ignore_index);
+        const double total = sum_of_weights(ctx, classes, s.positions(), c.weight, ignore_index);
         if (total_weight.defined()) *wide_total.view().template as<T>() = static_cast<T>(total);
-        reduce(ctx, result, losses, s.places(), reduction, total);
+        reduce(ctx, result, losses, s.positions(), reduction, total);
     });
     wide.finish();
     wide_sums.finish();
@@ -199,11 +200,11 @@ void cross_entropy_backward(KernelContext& ctx, const View& grad_input, const Vi
                sums = contiguous_in(ctx, widened(ctx, log_sum));
     const View t = contiguous_in(ctx, target), total = widened(ctx, total_weight);
     const int64_t* classes = t.as<int64_t>();
-    check_targets("cross_entropy_backward", classes, s.places(), s.classes, ignore_index);
+    check_targets("cross_entropy_backward", classes, s.positions(), s.classes, ignore_index);
     with_type("cross_entropy_backward", x.dtype, [&]<class T>(T) {
         const CrossEntropy<T> c{s.batch, s.classes,     s.inner,      x.as<T>(),
                                 classes, pointer<T>(w), ignore_index, static_cast<T>(label_smoothing)};
-        const T* grad = spread_gradient(ctx, dy.as<T>(), s.places(), reduction, pointer<T>(total));
+        const T* grad = spread_gradient(ctx, dy.as<T>(), s.positions(), reduction, pointer<T>(total));
         loops<T>().cross_entropy_backward(c, wide.view().template as<T>(), grad, sums.as<T>());
     });
     wide.finish();

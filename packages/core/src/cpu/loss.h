@@ -1,4 +1,4 @@
-// Losses of classification with classes as int64 targets. input (batch, classes, places...) or (classes);
+// Losses of classification with classes as int64 targets. input (batch, classes, positions...) or (classes);
 // target without the class dimension. reduction: 0 none, 1 mean (weighted by the targets' weights), 2 sum.
 // Targets equal to ignore_index do not count; other targets out of range raise IndexError. float16 and
 // bfloat16 go through float32.
@@ -17,7 +17,7 @@ void nll_loss_backward(KernelContext& ctx, const View& grad_input, const View& g
                        int64_t ignore_index);
 
 /// nll_loss of log_softmax without the array of log-probabilities in between. log_sum, of target's sizes, is
-/// the logarithm of the sum of exponentials at each place; it and total_weight may be undefined. Label
+/// the logarithm of the sum of exponentials at each position; it and total_weight may be undefined. Label
 /// smoothing after Szegedy et al., "Rethinking the Inception architecture", 2016.
 void cross_entropy(KernelContext& ctx, const View& out, const View& log_sum, const View& total_weight,
                    const View& input, const View& target, const View& weight, int64_t reduction,

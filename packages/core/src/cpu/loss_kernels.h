@@ -19,11 +19,11 @@ struct CrossEntropy {
 
 template <class T>
 struct LossLoops {
-    // log_sum at each place.
+    // log_sum at each position.
     void (*log_sums)(const CrossEntropy<T>&, T* log_sum);
-    // The loss at each place, 0 where the target is ignored.
+    // The loss at each position, 0 where the target is ignored.
     void (*cross_entropy)(const CrossEntropy<T>&, T* loss, const T* log_sum);
-    // grad_input, from the gradient of each place's loss.
+    // grad_input, from the gradient of each position's loss.
     void (*cross_entropy_backward)(const CrossEntropy<T>&, T* grad_input, const T* grad, const T* log_sum);
 };
 

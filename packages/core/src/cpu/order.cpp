@@ -7,8 +7,8 @@
 #include "cpu/line_shape.h"
 #include "cpu/order_kernels.h"
 #include "cpu/ordered_lines.h"
-#include "cpu/places.h"
 #include "cpu/pointwise_driver.h"
+#include "cpu/positions.h"
 #include "rushlight/error.h"
 #include "rushlight/parallel.h"
 
@@ -75,7 +75,7 @@ void flip(KernelContext&, const View& out, const View& input, Ints dims) {
     coalesce(plan);
     const int last = plan.ndim - 1;
     if (plan.strides[0][last] == size && plan.strides[1][last] == -size)
-        plan.loop = place_kernels().copy_backwards(itemsize(input.dtype));
+        plan.loop = position_kernels().copy_backwards(itemsize(input.dtype));
     run(plan);
 }
 

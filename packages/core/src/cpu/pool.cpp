@@ -61,7 +61,7 @@ constexpr Ints kOnes{nullptr, 0};
 
 // Calls body(place in the plane) for each element of a window that lies inside the plane, in order.
 template <class Body>
-void each_place(const PoolGeometry& g, int64_t at, Body&& body) {
+void each_position(const PoolGeometry& g, int64_t at, Body&& body) {
     const int64_t window[] = {at / (g.out[1] * g.out[2]), at / g.out[2] % g.out[1], at % g.out[2]};
     int64_t start[3], from[3], to[3];
     for (int d = 0; d < 3; ++d) {
@@ -82,8 +82,8 @@ void max_of_integers(const PoolGeometry& g, T* out, int64_t* indices, const T* i
     for (int64_t o = 0; o < g.planes * g.out_size(); ++o) {
         const T* x = in + o / g.out_size() * g.in_size();
         int64_t best = -1;
-        each_place(g, o % g.out_size(), [&](int64_t place) {
-            if (best < 0 || x[place] > x[best]) best = place;
+        each_position(g, o % g.out_size(), [&](int64_t position) {
+            if (best < 0 || x[position] > x[best]) best = position;
         });
         out[o] = best < 0 ? std::numeric_limits<T>::min() : x[best];
         if (indices) indices[o] = best;
@@ -98,8 +98,8 @@ void average_of_integers(const PoolGeometry& g, PoolDivisor divisor, int64_t* ou
         const int64_t window[] = {at / (g.out[1] * g.out[2]), at / g.out[2] % g.out[1], at % g.out[2]};
         uint64_t sum = 0;
         int64_t inside = 0, all = 1;
-        each_place(g, at, [&](int64_t place) {
-            sum += static_cast<uint64_t>(x[place]);
+        each_position(g, at, [&](int64_t position) {
+            sum += static_cast<uint64_t>(x[position]);
             ++inside;
         });
         for (int d = 0; d < 3; ++d) {
@@ -135,10 +135,10 @@ void max_pool(KernelContext& ctx, const char* op, int dims, const View& out, con
 void max_pool_backward(KernelContext& ctx, const char* op, int dims, const View& grad_input,
                        const View& grad_output, const View& indices) {
     const WidenedOut wide(ctx, grad_input);
-    const View dy = contiguous_in(ctx, widened(ctx, grad_output)), places = contiguous_in(ctx, indices);
+    const View dy = contiguous_in(ctx, widened(ctx, grad_output)), positions = contiguous_in(ctx, indices);
     const PoolGeometry g = geometry(dims, grad_input, dy);
     with_type(op, dy.dtype, [&]<class T>(T) {
-        RL_CHECK(loops<T>().max_backward(g, wide.view().as<T>(), dy.as<T>(), places.as<int64_t>()),
+        RL_CHECK(loops<T>().max_backward(g, wide.view().as<T>(), dy.as<T>(), positions.as<int64_t>()),
                  throw_index, "%s(indices): an index is out of range for the %lld elements of a plane", op,
                  (long long)g.in_size());
     });

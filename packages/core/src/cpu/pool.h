@@ -7,7 +7,7 @@
 
 namespace rushlight::cpu {
 
-/// indices: int64 places of the maxima within their planes, the first among equals, and -1 where a window lies in the
+/// indices: int64 positions of the maxima within their planes, the first among equals, and -1 where a window lies in the
 /// padding; may be undefined. NaN is a maximum, the last one of a window.
 void max_pool2d(KernelContext& ctx, const View& out, const View& indices, const View& input, Ints kernel_size,
                 Ints stride, Ints padding, Ints dilation, bool ceil_mode);

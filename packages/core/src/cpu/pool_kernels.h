@@ -6,7 +6,7 @@
 
 namespace rushlight::cpu {
 
-/// Sizes stand right-aligned in three places: a two-dimensional pool has depth 1.
+/// Sizes stand right-aligned in three positions: a two-dimensional pool has depth 1.
 struct PoolGeometry {
     int64_t planes;
     int64_t in[3], out[3], kernel[3], stride[3], padding[3], dilation[3];
@@ -25,7 +25,7 @@ template <class T>
 struct PoolLoops {
     void (*max)(KernelContext&, const PoolGeometry&, T* out, int64_t* indices,
                 const T* in);  // indices may be null
-    // Whether all places lie within their planes.
+    // Whether all positions lie within their planes.
     bool (*max_backward)(const PoolGeometry&, T* grad_in, const T* grad_out, const int64_t* indices);
     void (*average)(KernelContext&, const PoolGeometry&, PoolDivisor, T* out, const T* in);
     void (*average_backward)(KernelContext&, const PoolGeometry&, PoolDivisor, T* grad_in, const T* grad_out);

@@ -24,7 +24,7 @@ struct RowRange {
     int64_t first, last, begin, end;
 };
 
-struct PlaceKernels {
+struct PositionKernels {
     // Whether all are in [0, size).
     bool (*within)(const int64_t* index, int64_t n, int64_t size);
     // to[i] = from[i], those below 0 counted from the end; whether all are in [-size, size).
@@ -43,6 +43,6 @@ struct PlaceKernels {
     LoopFn (*copy_backwards)(size_t itemsize);
 };
 
-RUSHLIGHT_KERNEL_TABLE(PlaceKernels, place_kernels)
+RUSHLIGHT_KERNEL_TABLE(PositionKernels, position_kernels)
 
 }  // namespace rushlight::cpu

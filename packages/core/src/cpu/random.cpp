@@ -159,12 +159,12 @@ void integers_(KernelContext& ctx, const View& self, int64_t low, int64_t range)
 
 void randperm(KernelContext& ctx, const View& out, int64_t n) {
     if (Generator* twister = twister_of(ctx)) return twister::randperm(*twister, out, n);
-    int64_t* place = out.as<int64_t>();
+    int64_t* position = out.as<int64_t>();
     uint64_t* bits = scratch<uint64_t>(ctx, n);
     fill_integers(ctx.random, 0, 0, reinterpret_cast<int64_t*>(bits), n);
-    std::iota(place, place + n, int64_t{0});
+    std::iota(position, position + n, int64_t{0});
     for (int64_t i = n - 1; i > 0; --i)
-        std::swap(place[i], place[uniform_below(bits[i], static_cast<uint64_t>(i) + 1)]);
+        std::swap(position[i], position[uniform_below(bits[i], static_cast<uint64_t>(i) + 1)]);
 }
 
 void multinomial(KernelContext& ctx, const View& out, const View& input, int64_t num_samples,

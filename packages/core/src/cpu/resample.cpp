@@ -15,7 +15,7 @@ template <class T> const ResampleLoops<T>& loops();
 template <> const ResampleLoops<float>& loops() { return resample_kernels().f32; }
 template <> const ResampleLoops<double>& loops() { return resample_kernels().f64; }
 
-// The taps of all output places, in scratch memory.
+// The taps of all output positions, in scratch memory.
 template <class T>
 Taps<T> table(KernelContext& ctx, const functors::Resampling& r) {
     const int64_t taps = r.taps<T>();
@@ -75,13 +75,14 @@ void grid_sample(KernelContext& ctx, const View& out, const View& input, const V
                  int64_t padding, bool align_corners) {
     if (out.numel == 0) return;
     const WidenedOut wide(ctx, out);
-    const View x = contiguous_in(ctx, widened(ctx, input)), places = contiguous_in(ctx, widened(ctx, grid));
+    const View x = contiguous_in(ctx, widened(ctx, input)),
+               positions = contiguous_in(ctx, widened(ctx, grid));
     GridShape s{input.size(0), input.size(1), 1, input.ndim - 2, {1, 1, 1}, mode, padding, align_corners};
     for (int d = 0; d < s.dims; ++d) s.sizes[d] = input.size(input.ndim - 1 - d);
-    for (int d = 1; d < grid.ndim - 1; ++d) s.places *= grid.size(d);
+    for (int d = 1; d < grid.ndim - 1; ++d) s.positions *= grid.size(d);
     if (x.dtype == DType::Float32)
-        grid_sample_kernels().f32(s, wide.view().as<float>(), x.as<float>(), places.as<float>());
-    else grid_sample_kernels().f64(s, wide.view().as<double>(), x.as<double>(), places.as<double>());
+        grid_sample_kernels().f32(s, wide.view().as<float>(), x.as<float>(), positions.as<float>());
+    else grid_sample_kernels().f64(s, wide.view().as<double>(), x.as<double>(), positions.as<double>());
     wide.finish();
 }
 

@@ -1,4 +1,4 @@
-// Interpolation along one dimension, and its gradient; images read at any places.
+// Interpolation along one dimension, and its gradient; images read at any positions.
 #pragma once
 
 #include "rushlight/kernel.h"
@@ -11,7 +11,7 @@ void resample(KernelContext& ctx, const View& out, const View& input, int64_t di
 void resample_backward(KernelContext& ctx, const View& grad_input, const View& grad_output, int64_t dim,
                        int64_t size, int64_t mode, bool align_corners, double scale, bool antialias);
 
-/// (N, C, places) of (N, C, sizes) at grid (N, places, dims). mode and padding as of grid_sampler.
+/// (N, C, positions) of (N, C, sizes) at grid (N, positions, dims). mode and padding as of grid_sampler.
 void grid_sample(KernelContext& ctx, const View& out, const View& input, const View& grid, int64_t mode,
                  int64_t padding, bool align_corners);
 

@@ -1,4 +1,4 @@
-// The loops behind resample.h, on row-major arrays of (outer, places, inner).
+// The loops behind resample.h, on row-major arrays of (outer, positions, inner).
 #pragma once
 
 #include "cpu/capability.h"

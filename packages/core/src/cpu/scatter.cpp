@@ -5,7 +5,7 @@
 #include <string>
 
 #include "cpu/contiguous.h"
-#include "cpu/places.h"
+#include "cpu/positions.h"
 #include "cpu/scatter_kernels.h"
 #include "rushlight/error.h"
 #include "rushlight/parallel.h"
@@ -59,12 +59,13 @@ void check_index(KernelContext& ctx, const char* op, Raise raise, const View& t,
     const auto* values = dense.as<int64_t>();
     std::atomic<bool> good = true;
     parallel_for(0, dense.numel, 1 << 16, [&](int64_t begin, int64_t end) {
-        if (!place_kernels().within(values + begin, end - begin, along.size)) good = false;
+        if (!position_kernels().within(values + begin, end - begin, along.size)) good = false;
     });
     if (!good) fail_index(op, raise, values, dense.numel, along.dim, along.size);
 }
 
-// Rows are what the index holds along its last dimension. Rows of one group may meet at one place, those of two groups cannot.
+// Rows are what the index holds along its last dimension. Rows of one group may meet at one position, those of two groups
+// cannot.
 struct Rows : IndexRows {
     int64_t group = 1;
 
@@ -130,9 +131,9 @@ class Numbered {
             if (t.numel > 0) span_ += (t.sizes[d] - 1) * t.strides[d];
         }
     }
-    // The places of `n` numbers, at most kBlock, into `memory`; false where one is out of range.
+    // The positions of `n` numbers, at most kBlock, into `memory`; false where one is out of range.
     bool rows(const int64_t* number, int64_t n, int64_t* memory, IndexRows& r) const {
-        if (!place_kernels().from_the_front(memory, number, n, count_)) return false;
+        if (!position_kernels().from_the_front(memory, number, n, count_)) return false;
         for (int64_t i = 0; !dense_ && i < n; ++i) memory[i] = elements_.offset(memory[i]);
         r.index = memory;
         r.width = n;
@@ -171,7 +172,7 @@ void gather(KernelContext& ctx, const View& out, const View& input, const View& 
     const size_t size = itemsize(input.dtype);
     std::atomic<bool> good = true;
     rows.each_part([&](RowRange range) {
-        if (!place_kernels().gather(rows, range, out.data, input.data, size)) good = false;
+        if (!position_kernels().gather(rows, range, out.data, input.data, size)) good = false;
     });
     if (!good) check_index(ctx, "gather", throw_runtime, input, index, dim);
 }
@@ -181,7 +182,7 @@ void scatter(KernelContext& ctx, const View& input, const View& index, const Vie
     const Rows rows(ctx, input, dim, apart_from(ctx, index, input));
     const View values = apart_and_dense(ctx, leading(src, index), input);
     rows.each_apart([&](RowRange range) {
-        place_kernels().scatter(rows, range, input.data, values.data, 1, itemsize(input.dtype));
+        position_kernels().scatter(rows, range, input.data, values.data, 1, itemsize(input.dtype));
     });
 }
 void scatter_value(KernelContext& ctx, const View& input, const View& index, int64_t dim,
@@ -190,14 +191,14 @@ void scatter_value(KernelContext& ctx, const View& input, const View& index, int
     const Rows rows(ctx, input, dim, apart_from(ctx, index, input));
     const void* element = as_element(ctx, value, input.dtype);
     rows.each_apart([&](RowRange range) {
-        place_kernels().scatter(rows, range, input.data, element, 0, itemsize(input.dtype));
+        position_kernels().scatter(rows, range, input.data, element, 0, itemsize(input.dtype));
     });
 }
 void scatter_add(KernelContext& ctx, const View& input, const View& index, const View& src, int64_t dim) {
     if (index.numel == 0) return;
     const Rows rows(ctx, input, dim, apart_from(ctx, index, input));
     const View values = apart_and_dense(ctx, leading(src, index), input);
-    const auto add = place_kernels().add[static_cast<int>(input.dtype)];
+    const auto add = position_kernels().add[static_cast<int>(input.dtype)];
     rows.each_apart([&](RowRange range) { add(rows, range, input.data, values.data); });
 }
 
@@ -225,13 +226,13 @@ void scatter_reduce(KernelContext& ctx, const View& input, const View& index, co
         (k < along.dim ? lines.outer : k == along.dim ? lines.n : lines.inner) *= length;
     }
     lines.slices = is_of_slices(input, index, along.dim);
-    View places = index;
+    View positions = index;
     if (lines.slices) {  // one line for all
-        places =
+        positions =
             View{index.data, index.sizes + along.dim, index.strides + along.dim, lines.n, 1, index.dtype, 0};
-        places = leading(places, places);
+        positions = leading(positions, positions);
     }
-    lines.index = contiguous_in(ctx, apart_from(ctx, places, input), DType::Int64).as<int64_t>();
+    lines.index = contiguous_in(ctx, apart_from(ctx, positions, input), DType::Int64).as<int64_t>();
     const View values = apart_and_dense(ctx, src, input);
     const ScatterReduction how = scatter_reduction_of(reduce);
     const auto body = scatter_kernels().reduce[static_cast<int>(how)][static_cast<int>(input.dtype)];
@@ -270,14 +271,14 @@ void take(KernelContext& ctx, const View& out, const View& input, const View& in
     const size_t size = itemsize(input.dtype);
     std::atomic<bool> good = true;
     parallel_for(0, index.numel, kWork, [&](int64_t begin, int64_t end) {
-        int64_t places[Numbered::kBlock];
+        int64_t positions[Numbered::kBlock];
         IndexRows rows;
         for (int64_t i = begin, n; i < end && good; i += n) {
             n = std::min(end - i, Numbered::kBlock);
-            if (!elements.rows(number + i, n, places, rows)) good = false;
+            if (!elements.rows(number + i, n, positions, rows)) good = false;
             else
-                place_kernels().gather(rows, {0, 1, 0, n}, out.as<char>() + static_cast<size_t>(i) * size,
-                                       input.data, size);
+                position_kernels().gather(rows, {0, 1, 0, n}, out.as<char>() + static_cast<size_t>(i) * size,
+                                          input.data, size);
         }
     });
     if (!good) fail_number("take", number, index.numel, input.numel);
@@ -287,25 +288,25 @@ void put(KernelContext& ctx, const View& input, const View& index, const View& s
     const View numbers = apart_and_dense(ctx, index, input), values = apart_and_dense(ctx, source, input);
     const Numbered elements(input);
     const size_t size = itemsize(input.dtype);
-    const auto add = place_kernels().add[static_cast<int>(input.dtype)];
-    int64_t places[Numbered::kBlock];
+    const auto add = position_kernels().add[static_cast<int>(input.dtype)];
+    int64_t positions[Numbered::kBlock];
     IndexRows rows;
     for (int64_t i = 0, n; i < index.numel; i += n) {
         n = std::min(index.numel - i, Numbered::kBlock);
-        elements.rows(numbers.as<int64_t>() + i, n, places, rows);
+        elements.rows(numbers.as<int64_t>() + i, n, positions, rows);
         const char* from = values.as<char>() + static_cast<size_t>(i) * size;
         if (accumulate) add(rows, {0, 1, 0, n}, input.data, from);
-        else place_kernels().scatter(rows, {0, 1, 0, n}, input.data, from, 1, size);
+        else position_kernels().scatter(rows, {0, 1, 0, n}, input.data, from, 1, size);
     }
 }
 void put_check(KernelContext& ctx, const View& input, const View& index, const View&, bool) {
     if (index.numel == 0) return;
     const View dense = contiguous_in(ctx, without_repeats(ctx, index));
     const auto* number = dense.as<int64_t>();
-    int64_t places[Numbered::kBlock];
+    int64_t positions[Numbered::kBlock];
     for (int64_t i = 0, n; i < dense.numel; i += n) {
         n = std::min(dense.numel - i, Numbered::kBlock);
-        if (!place_kernels().from_the_front(places, number + i, n, input.numel))
+        if (!position_kernels().from_the_front(positions, number + i, n, input.numel))
             fail_number("put_", number, dense.numel, input.numel);
     }
 }

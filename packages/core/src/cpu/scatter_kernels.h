@@ -1,4 +1,4 @@
-// The loops behind scatter.h that reduce what meets at one place.
+// The loops behind scatter.h that reduce what meets at one position.
 #pragma once
 
 #include "cpu/capability.h"
@@ -24,8 +24,8 @@ struct ScatterLines {
 };
 
 struct ScatterKernels {
-    // Blocks begin .. end-1 of outer * across(). `counts` is for means: of slices, how many meet at each place; else memory for
-    // size * width() numbers.
+    // Blocks begin .. end-1 of outer * across(). `counts` is for means: of slices, how many meet at each position; else
+    // memory for size * width() numbers.
     using Reduce = void (*)(const ScatterLines&, void* to, const void* from, bool include_self,
                             int64_t* counts, int64_t begin, int64_t end);
     Reduce reduce[kNumScatterReductions][kNumDTypes];  // null where it is not defined

@@ -53,21 +53,22 @@ void searchsorted(KernelContext& ctx, const View& out, const View& boundaries, c
                  "searchsorted(sorter): index %lld is out of range for %lld boundaries",
                  static_cast<long long>(at[i]), static_cast<long long>(n));
     if (out.numel == 0) return;
-    const auto place = searching_kernels().place[static_cast<int>(input.dtype)];
-    const View places = out.dtype == DType::Int64 ? out : scratch_like(ctx, out, DType::Int64);
+    const auto position = searching_kernels().position[static_cast<int>(input.dtype)];
+    const View positions = out.dtype == DType::Int64 ? out : scratch_like(ctx, out, DType::Int64);
     const auto size = static_cast<int64_t>(itemsize(input.dtype));
     // Rows of values that share their boundaries.
     const int64_t width = boundaries.ndim == 1 ? values.numel : values.size(-1), rows = values.numel / width;
     const auto search = [&](int64_t row, int64_t begin, int64_t end) {
-        place(places.as<int64_t>() + row * width + begin, values.as<char>() + (row * width + begin) * size,
-              end - begin, sorted.as<char>() + row * n * size, at ? at + row * n : nullptr, n, right);
+        position(positions.as<int64_t>() + row * width + begin,
+                 values.as<char>() + (row * width + begin) * size, end - begin,
+                 sorted.as<char>() + row * n * size, at ? at + row * n : nullptr, n, right);
     };
     if (rows == 1) parallel_for(0, width, kWork, [&](int64_t begin, int64_t end) { search(0, begin, end); });
     else
         parallel_for(0, rows, kWork / width + 1, [&](int64_t begin, int64_t end) {
             for (int64_t row = begin; row < end; ++row) search(row, 0, width);
         });
-    if (places.data != out.data) copy_to(out, places);
+    if (positions.data != out.data) copy_to(out, positions);
 }
 
 void isin_sorted(KernelContext& ctx, const View& out, const View& input, const View& sorted, bool invert) {

@@ -8,11 +8,11 @@ namespace rushlight::cpu {
 
 /// A loop for each dtype that has an order, else null.
 struct SearchingKernels {
-    // The places of n values among `count` sorted ones, in front of equal ones or behind them; NaN goes to the end. `order`
-    // says where the sorted ones lie, null: where they are.
-    using Place = void (*)(int64_t* places, const void* values, int64_t n, const void* sorted,
-                           const int64_t* order, int64_t count, bool right);
-    Place place[kNumDTypes];
+    // The positions of n values among `count` sorted ones, in front of equal ones or behind them; NaN goes to the end.
+    // `order` says where the sorted ones lie, null: where they are.
+    using Position = void (*)(int64_t* positions, const void* values, int64_t n, const void* sorted,
+                              const int64_t* order, int64_t count, bool right);
+    Position position[kNumDTypes];
     // Whether each of n values is among `count` sorted ones; a NaN is nowhere.
     using IsIn = void (*)(bool* found, const void* values, int64_t n, const void* sorted, int64_t count,
                           bool invert);
@@ -21,8 +21,8 @@ struct SearchingKernels {
     // how many they are.
     using Group = int64_t (*)(int64_t* starts, int64_t* group, const void* sorted, int64_t n);
     Group group[kNumDTypes];
-    // -1, 0 or 1 as the first of two rows of `width` elements comes before the other, equals it, or comes behind. NaN is largest;
-    // `equal` is false where there is one.
+    // -1, 0 or 1 as the first of two rows of `width` elements comes before the other, equals it, or comes behind. NaN is
+    // largest; `equal` is false where there is one.
     using Compare = int (*)(const void* a, const void* b, int64_t width, bool* equal);
     Compare compare[kNumDTypes];
 };

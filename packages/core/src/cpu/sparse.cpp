@@ -1,7 +1,7 @@
 #include "cpu/sparse.h"
 
 #include "cpu/contiguous.h"
-#include "cpu/places.h"
+#include "cpu/positions.h"
 #include "cpu/sparse_kernels.h"
 #include "rushlight/error.h"
 
@@ -10,7 +10,7 @@ namespace {
 
 const int64_t* checked(KernelContext& ctx, const char* what, const View& indices, int64_t size) {
     const int64_t* numbers = contiguous_in(ctx, indices).as<int64_t>();
-    if (place_kernels().within(numbers, indices.numel, size)) return numbers;
+    if (position_kernels().within(numbers, indices.numel, size)) return numbers;
     for (int64_t i = 0; i < indices.numel; ++i)
         RL_CHECK(numbers[i] >= 0 && numbers[i] < size, throw_index,
                  "sparse matrix: %s index %lld at position %lld is out of range for size %lld", what,
@@ -44,10 +44,10 @@ Rows by_row(KernelContext& ctx, const int64_t* row, int64_t nnz, int64_t rows) {
 
 void sparse_mm(KernelContext& ctx, const View& out, const View& row, const View& col, const View& values,
                const View& dense, int64_t rows) {
-    const int64_t* places = checked(ctx, "row", row, rows);
+    const int64_t* positions = checked(ctx, "row", row, rows);
     const int64_t* columns = checked(ctx, "column", col, dense.size(0));
     if (out.numel == 0) return;
-    const Rows by = by_row(ctx, places, row.numel, rows);
+    const Rows by = by_row(ctx, positions, row.numel, rows);
     const WidenedOut wide(ctx, out);
     const View factors = contiguous_in(ctx, widened(ctx, values)), given = widened(ctx, dense);
     const int64_t width = out.size(1);

@@ -65,21 +65,21 @@ void choose_of_all(KernelContext& ctx, const View& out, const View& input, Rank 
 
 // --- counting ---
 
-// count[place(i)] += 1 for i in [0, n); a negative place is none. Counts are whole numbers, so they do not depend on the number of
-// threads.
-template <class Place>
-void count_places(int64_t n, int64_t bins, int64_t* counts, Place place) {
+// count[place(i)] += 1 for i in [0, n); a negative place is none. Counts are whole numbers, so they do not depend on the
+// number of threads.
+template <class Position>
+void count_positions(int64_t n, int64_t bins, int64_t* counts, Position position) {
     std::fill_n(counts, bins, 0);
     const int64_t chunk = std::max<int64_t>(1 << 16, bins), chunks = (n + chunk - 1) / chunk;
     if (chunks <= 1) {
         for (int64_t i = 0; i < n; ++i)
-            if (int64_t at = place(i); at >= 0) ++counts[at];
+            if (int64_t at = position(i); at >= 0) ++counts[at];
         return;
     }
     parallel_for(0, chunks, 1, [&](int64_t begin, int64_t end) {
         std::vector<int64_t> own(static_cast<size_t>(bins));
         for (int64_t i = begin * chunk; i < std::min(n, end * chunk); ++i)
-            if (int64_t at = place(i); at >= 0) ++own[static_cast<size_t>(at)];
+            if (int64_t at = position(i); at >= 0) ++own[static_cast<size_t>(at)];
         for (int64_t b = 0; b < bins; ++b)
             std::atomic_ref(counts[b]).fetch_add(own[static_cast<size_t>(b)], std::memory_order_relaxed);
     });
@@ -106,7 +106,7 @@ void count_parts(const View& out, const View& input, int64_t bins, double min, d
         low -= 1;
         high += 1;
     }
-    count_places(n, bins, counts, [&](int64_t i) -> int64_t {
+    count_positions(n, bins, counts, [&](int64_t i) -> int64_t {
         const C v = static_cast<C>(x[i]);
         if (!(v >= low && v <= high)) return -1;
         return std::min(static_cast<int64_t>((v - low) * static_cast<C>(bins) / (high - low)), bins - 1);
@@ -199,7 +199,7 @@ void bincount(KernelContext& ctx, const View& out, const View& input, const View
     const auto* x = static_cast<const int64_t*>(ctx.kept);
     if (!weights.defined()) {
         if (out.numel > 0)
-            count_places(input.numel, out.numel, out.as<int64_t>(), [&](int64_t i) { return x[i]; });
+            count_positions(input.numel, out.numel, out.as<int64_t>(), [&](int64_t i) { return x[i]; });
         return;
     }
     const auto* weight = contiguous_in(ctx, weights, DType::Float64).as<double>();

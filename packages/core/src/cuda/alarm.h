@@ -1,5 +1,5 @@
-// How a kernel says that a value is bad, as an index that is out of range: the error is found when the host next waits, and the
-// device stays usable.
+// How a kernel says that a value is bad, as an index that is out of range: the error is found when the host next waits, and
+// the device stays usable.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -21,14 +21,15 @@ enum class Cause : uint32_t {
     BadWeights
 };
 
-/// Given to kernels that check values. `place` is memory of the host that the device writes; any one of several writers wins.
+/// Given to kernels that check values. `place` is memory of the host that the device writes; any one of several writers
+/// wins.
 struct Alarm {
-    uint64_t* place;
+    uint64_t* position;
     uint32_t ticket;
 
 #if defined(__CUDACC__) || defined(RUSHLIGHT_CUDA_ON_HOST)
     __device__ void raise(Cause cause = Cause::Index) const {
-        *static_cast<volatile uint64_t*>(place) = static_cast<uint64_t>(cause) << 32 | ticket;
+        *static_cast<volatile uint64_t*>(position) = static_cast<uint64_t>(cause) << 32 | ticket;
     }
     /// `index`, or 0 where it is out of range: nothing outside of memory is read.
     __device__ int64_t checked(int64_t index, int64_t size) const {

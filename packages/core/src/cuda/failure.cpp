@@ -106,17 +106,17 @@ Alarm alarm_of(const KernelContext* context) {
 void prepare_alarm(int32_t device) {
     auto& all = alarms();
     if (all.size() <= static_cast<size_t>(device)) all.resize(static_cast<size_t>(device) + 1);
-    void* place = nullptr;
-    check(driver.pin(&place, sizeof(uint64_t), cudaHostAllocPortable), "pinning memory");
-    all[static_cast<size_t>(device)] = static_cast<uint64_t*>(place);
+    void* position = nullptr;
+    check(driver.pin(&position, sizeof(uint64_t), cudaHostAllocPortable), "pinning memory");
+    all[static_cast<size_t>(device)] = static_cast<uint64_t*>(position);
     *all[static_cast<size_t>(device)] = 0;
 }
 
 void check_alarm(int32_t device) {
-    uint64_t* const place = alarms()[static_cast<size_t>(device)];
-    if (__atomic_load_n(place, __ATOMIC_RELAXED) == 0) [[likely]]
+    uint64_t* const position = alarms()[static_cast<size_t>(device)];
+    if (__atomic_load_n(position, __ATOMIC_RELAXED) == 0) [[likely]]
         return;
-    const uint64_t given = __atomic_exchange_n(place, 0, __ATOMIC_RELAXED);
+    const uint64_t given = __atomic_exchange_n(position, 0, __ATOMIC_RELAXED);
     if (given == 0) return;  // another thread has said it
     const auto ticket = static_cast<uint32_t>(given);
     DeviceCall call = {};

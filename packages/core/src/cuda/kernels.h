@@ -107,7 +107,7 @@ BackendStatus index_put(const KernelArgs* args);
 BackendStatus index_backward(const KernelArgs* args);
 BackendStatus embedding_dense_backward(const KernelArgs* args);
 
-// kernels/places.cu
+// kernels/positions.cu
 BackendStatus gather(const KernelArgs* args);
 BackendStatus scatter(const KernelArgs* args);
 BackendStatus scatter_value(const KernelArgs* args);

@@ -26,9 +26,9 @@ void launch(void (*kernel)(P...), Grid grid, cudaStream_t stream,
 #ifdef RUSHLIGHT_CUDA_ON_HOST
     launch_on_host(kernel, grid, stream, arguments...);
 #else
-    void* places[] = {const_cast<void*>(static_cast<const void*>(&arguments))...};
+    void* positions[] = {const_cast<void*>(static_cast<const void*>(&arguments))...};
     check(driver.launch(reinterpret_cast<const void*>(kernel), dim3(grid.blocks, grid.rows),
-                        dim3(grid.threads), places, 0, stream),
+                        dim3(grid.threads), positions, 0, stream),
           "launching a kernel");
 #endif
 }

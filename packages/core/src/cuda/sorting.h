@@ -8,13 +8,13 @@ namespace rushlight::cuda {
 /// Replaces each of `n` counts by the sum of those before it, and writes the sum of all to `total`, if that is not null.
 void queue_offsets(KernelContext* context, int64_t* counts, int64_t n, int64_t* total = nullptr);
 
-/// Keys in rising order, each with the number of its place before; in scratch memory.
+/// Keys in rising order, each with the number of its position before; in scratch memory.
 struct Sorted {
     uint64_t* keys;
     int64_t* numbers;
 };
-/// Sorts `n` keys, which are overwritten, by their lowest `bits`; equal ones keep their order. `numbers` are what the keys carry:
-/// their places where it is null, else memory that is overwritten.
+/// Sorts `n` keys, which are overwritten, by their lowest `bits`; equal ones keep their order. `numbers` are what the keys
+/// carry: their positions where it is null, else memory that is overwritten.
 Sorted queue_sort(KernelContext* context, uint64_t* keys, int64_t* numbers, int64_t n, int bits);
 
 /// How many bits numbers below `count` have.

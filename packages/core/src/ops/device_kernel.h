@@ -7,7 +7,7 @@
 namespace rushlight {
 
 /// Calls the device's kernel among `slots`. Where it has none: what rushlight/device_fallback.h says. Inputs that
-/// begin at one of the places `written` are written too.
+/// begin at one of the positions `written` are written too.
 void call_on_device(const char* op, Device device, const KernelSlots& slots, KernelPart part,
                     KernelArgs&& args, const std::vector<const void*>* written = nullptr);
 

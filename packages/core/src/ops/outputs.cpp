@@ -9,7 +9,7 @@
 namespace rushlight {
 namespace {
 
-// Whether two elements lie at one place, which no dimension of stride 0 betrays: rows of a sliding window do.
+// Whether two elements lie at one position, which no dimension of stride 0 betrays: rows of a sliding window do.
 bool overlaps_itself(const Tensor& t) {
     int64_t sizes[kMaxDims], strides[kMaxDims], furthest = 0;
     int n = 0;
@@ -32,17 +32,17 @@ bool overlaps_itself(const Tensor& t) {
     if (t.numel() > furthest + 1) return true;
     // Interleaved: each element's place is looked at.
     std::vector<bool> taken(static_cast<size_t>(furthest) + 1);
-    int64_t index[kMaxDims] = {}, place = 0;
+    int64_t index[kMaxDims] = {}, position = 0;
     while (true) {
-        if (taken[static_cast<size_t>(place)]) return true;
-        taken[static_cast<size_t>(place)] = true;
+        if (taken[static_cast<size_t>(position)]) return true;
+        taken[static_cast<size_t>(position)] = true;
         int k = 0;
         for (; k < n && ++index[k] == sizes[k]; ++k) {
-            place -= (sizes[k] - 1) * strides[k];
+            position -= (sizes[k] - 1) * strides[k];
             index[k] = 0;
         }
         if (k == n) return false;
-        place += strides[k];
+        position += strides[k];
     }
 }
 

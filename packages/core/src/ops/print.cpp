@@ -66,17 +66,17 @@ struct Elements {
     size_t width = 1;
 };
 
-// The places that are shown along a dimension; -1 stands for those that are left out.
+// The positions that are shown along a dimension; -1 stands for those that are left out.
 std::vector<int64_t> shown(int64_t size, bool summarize) {
-    std::vector<int64_t> places;
+    std::vector<int64_t> positions;
     for (int64_t i = 0; i < size; ++i) {
         if (summarize && size > 2 * kEdge && i == kEdge) {
-            places.push_back(-1);
+            positions.push_back(-1);
             i = size - kEdge;
         }
-        places.push_back(i);
+        positions.push_back(i);
     }
-    return places;
+    return positions;
 }
 
 void visit(const Tensor& t, bool summarize, int64_t dim, int64_t offset, const auto& see) {
@@ -150,18 +150,18 @@ Elements elements(const Tensor& t, bool summarize) {
 std::string layout(const Tensor& t, bool summarize, int64_t dim, size_t indent, const Elements& elements,
                    size_t& next) {
     if (t.dim() == 0) return elements.texts[next++];
-    const std::vector<int64_t> places = shown(t.size(dim), summarize);
+    const std::vector<int64_t> positions = shown(t.size(dim), summarize);
     const bool last = dim + 1 == t.dim();
     const size_t per_line =
         last ? std::max<size_t>(1, (kLineWidth - std::min<size_t>(indent, kLineWidth)) / (elements.width + 2))
              : 1;
     std::string text = "[";
-    for (size_t i = 0; i < places.size(); ++i) {
+    for (size_t i = 0; i < positions.size(); ++i) {
         if (i && i % per_line == 0)
             text += "," + std::string(last ? 1 : static_cast<size_t>(t.dim() - dim - 1), '\n') +
                     std::string(indent + 1, ' ');
         else if (i) text += ", ";
-        if (places[i] < 0) text += last ? " ..." : "...";
+        if (positions[i] < 0) text += last ? " ..." : "...";
         else
             text += last ? elements.texts[next++] : layout(t, summarize, dim + 1, indent + 1, elements, next);
     }

@@ -67,8 +67,8 @@ struct Cached {
     bool ours = false;
 };
 struct Cache {
-    Cached places[128];
-    Cached& at(const Key& key) { return places[Hash()(key) >> 57]; }
+    Cached positions[128];
+    Cached& at(const Key& key) { return positions[Hash()(key) >> 57]; }
 };
 // Too large for the room that libraries loaded late have; what a thread reaches without a call is this pointer.
 RL_TLS_MODEL thread_local Cache* cache = nullptr;
@@ -133,9 +133,9 @@ const Cached* look_up(Cache& cache, const _PyInterpreterFrame* frame, const Key&
         found = t.known.emplace(key, static_cast<Site>(t.entries.size())).first;
         t.entries.push_back({code, offset, key.op, is_ours(code)});
     }
-    Cached& place = cache.at(key);
-    place = {key, found->second, t.entries[found->second].ours};
-    return &place;
+    Cached& position = cache.at(key);
+    position = {key, found->second, t.entries[found->second].ours};
+    return &position;
 }
 
 Site current(const char* op) {
@@ -149,7 +149,7 @@ Site current(const char* op) {
     if (!thread || thread != PyGILState_GetThisThreadState()) return 0;
     _PyInterpreterFrame* frame = thread->cframe->current_frame;
 #endif
-    Cache& places = cache ? *cache : make_cache();
+    Cache& positions = cache ? *cache : make_cache();
     Site innermost = 0;
     for (; frame; frame = frame->previous) {
 #if PY_VERSION_HEX >= 0x030D0000
@@ -157,9 +157,9 @@ Site current(const char* op) {
 #else
         const Key key{frame->prev_instr, op};
 #endif
-        const Cached* found = &places.at(key);
+        const Cached* found = &positions.at(key);
         if (!(found->key == key)) [[unlikely]]
-            found = look_up(places, frame, key);
+            found = look_up(positions, frame, key);
         if (!found) continue;
         if (!found->ours) return found->site;
         if (!innermost) innermost = found->site;

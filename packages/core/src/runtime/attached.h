@@ -20,14 +20,14 @@ inline constexpr int kMaxDevices = 128;  // of one type; a device's index is one
 struct Attached;
 
 /// The allocators for which threads keep lists of small blocks: Note [Quick blocks].
-inline constexpr int kQuickPlaces = 8;
+inline constexpr int kQuickPositions = 8;
 
 /// The source of a device's memory: the context of a storage's release function. Never freed.
 struct MemorySource {
     const Attached* attached;
     int32_t index;
     void* stream;
-    int32_t place = kQuickPlaces;  // in a thread's table of lists; this one where there are none
+    int32_t position = kQuickPositions;  // in a thread's table of lists; this one where there are none
 };
 
 struct DeviceState {

@@ -139,11 +139,11 @@ class BlockTable {
         old.swap(slots_);
         --shift_;
         for (Block* block : old) {
-            if (block) place(block);
+            if (block) position(block);
         }
     }
     void insert(Block* block) {
-        place(block);
+        position(block);
         ++size_;
     }
     Block* find(const void* data) const {
@@ -176,7 +176,7 @@ class BlockTable {
         return (reinterpret_cast<uintptr_t>(data) >> 6) * 0x9E3779B97F4A7C15u >> shift_;
     }
     size_t next(size_t i) const { return (i + 1) & (slots_.size() - 1); }
-    void place(Block* block) {
+    void position(Block* block) {
         size_t i = home(block->data);
         while (slots_[i]) i = next(i);
         slots_[i] = block;

@@ -47,7 +47,7 @@ struct DeviceAllocator {
     const detail::Attached& owner;
     PluginDriver driver;
     detail::CachingAllocator blocks{driver, {}};
-    const int place = std::min(made_before++, detail::kQuickPlaces);
+    const int position = std::min(made_before++, detail::kQuickPositions);
 
     static inline std::atomic<int> made_before{0};
 };
@@ -65,8 +65,8 @@ struct ThreadList {
     DeviceAllocator* from;
     QuickBlocks blocks;
 };
-// One more than there are places: the last one stays empty.
-constinit thread_local ThreadList* thread_lists[kQuickPlaces + 1] RL_TLS_MODEL = {};
+// One more than there are positions: the last one stays empty.
+constinit thread_local ThreadList* thread_lists[kQuickPositions + 1] RL_TLS_MODEL = {};
 constinit thread_local bool thread_ends RL_TLS_MODEL = false;
 
 /// In a forked child the devices are the parent's, and so are their locks. What a child keeps in its lists is not used.
@@ -74,7 +74,7 @@ bool usable(const DeviceAllocator& from) { return !from.owner.forked.load(std::m
 
 /// Gives all blocks of this thread's list back; says whether there were any.
 bool drain_quick(DeviceAllocator& from) {
-    ThreadList* list = thread_lists[from.place];
+    ThreadList* list = thread_lists[from.position];
     if (!list || list->blocks.bytes() == 0) return false;
     from.blocks.take_back(list->blocks);
     return true;
@@ -92,12 +92,12 @@ struct ThreadEnd {
 };
 
 [[gnu::noinline]] void make_quick(DeviceAllocator& from) noexcept try {
-    if (thread_ends || from.place == kQuickPlaces) return;
+    if (thread_ends || from.position == kQuickPositions) return;
     static thread_local ThreadEnd end;
     (void)&end;
     auto list = std::make_unique<ThreadList>(&from);
     from.blocks.add(list->blocks);
-    thread_lists[from.place] = list.release();
+    thread_lists[from.position] = list.release();
 } catch (const std::bad_alloc&) {}  // the allocator serves this thread, too
 
 bool quick(size_t nbytes) {
@@ -106,11 +106,11 @@ bool quick(size_t nbytes) {
 
 /// A block of this thread's list, or null.
 void* take_quick(const MemorySource& from, size_t nbytes) {
-    ThreadList* list = thread_lists[from.place];
+    ThreadList* list = thread_lists[from.position];
     return list && quick(nbytes) ? list->blocks.take(nbytes) : nullptr;
 }
 bool put_quick(const MemorySource& to, void* data, size_t nbytes) {
-    ThreadList* list = thread_lists[to.place];
+    ThreadList* list = thread_lists[to.position];
     return list && quick(nbytes) && list->blocks.put(data, nbytes);
 }
 
@@ -124,9 +124,9 @@ bool put_quick(const MemorySource& to, void* data, size_t nbytes) {
 }
 
 [[gnu::noinline]] void release_slow(DeviceAllocator& from, void* data, size_t nbytes) noexcept {
-    if (quick(nbytes) && !thread_lists[from.place]) {
+    if (quick(nbytes) && !thread_lists[from.position]) {
         make_quick(from);
-        if (ThreadList* list = thread_lists[from.place]; list && list->blocks.put(data, nbytes)) return;
+        if (ThreadList* list = thread_lists[from.position]; list && list->blocks.put(data, nbytes)) return;
     }
     // Nobody is left to hear of a failure here; the next call of the device reports its state.
     (void)from.blocks.release(data);
@@ -167,7 +167,7 @@ BackendStatus create_allocator(int32_t index, const AllocatorDriver* driver, Dev
     const int events = !!c.record + !!c.reached + !!c.wait + !!c.destroy;
     if (events != 0 && events != 4)
         return refuse("create_allocator: the driver needs all four functions of marks, or none");
-    state.default_source.place = fresh->place;
+    state.default_source.position = fresh->position;
     // Never destroyed: tensors may outlive main().
     *made = state.allocator = fresh.release();
     return BackendStatus::Ok;

@@ -169,7 +169,7 @@ std::optional<TensorOrScalar> as_number(const TensorOrScalar& v) {
     return {};
 }
 
-// What `other`, which broadcasts to the shape of `t`, has at its places.
+// What `other`, which broadcasts to the shape of `t`, has at its positions.
 Tensor values_at(const char* op, const Tensor& other, const Tensor& t) {
     RL_CHECK(other.dim() <= t.dim(), throw_not_implemented,
              "%s: a sparse tensor of shape %s does not broadcast to a plain one of shape %s", op,
@@ -196,7 +196,7 @@ Tensor mul_sparse(const Tensor& a, const Tensor& b) {
     check_same_size("mul", a, b);
     if (same_indices(a, b) && sparse_parts(a).coalesced)
         return with_values(a, ops::mul(ops::_sparse_values(a), ops::_sparse_values(b)));
-    // Places of `a` where `b` has nothing keep a zero.
+    // Positions of `a` where `b` has nothing keep a zero.
     const Tensor x = from_coordinates(coalesced(a));
     const Tensor values = ops::mul(ops::_sparse_values(x), ops::_sparse_mask_values(b, x));
     Coordinates product = coordinates(x);
@@ -243,7 +243,7 @@ Tensor div_(const Tensor& a, const TensorOrScalar& b) { return scale_("div_", a,
 
 using Function = Tensor (*)(const Tensor&);
 
-// Values at one place are added first, where the function is not linear.
+// Values at one position are added first, where the function is not linear.
 template <Function f>
 Tensor each(const Tensor& t) {
     const Tensor once = layout_of(t) == Layout::Coo ? coalesce(t) : t;

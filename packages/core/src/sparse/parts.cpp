@@ -24,23 +24,23 @@ namespace rushlight::sparse {
 
 Tensor Coordinates::along(int64_t dim) const { return ops::select(indices, 0, dim); }
 
-Tensor Coordinates::places() const {
-    Tensor places = along(0);
+Tensor Coordinates::positions() const {
+    Tensor positions = along(0);
     for (int64_t d = 1; d < sparse_dim(); ++d)
-        places = ops::add(ops::mul(places, Scalar(size[static_cast<size_t>(d)])), along(d));
-    return places;
+        positions = ops::add(ops::mul(positions, Scalar(size[static_cast<size_t>(d)])), along(d));
+    return positions;
 }
 
-int64_t Coordinates::num_places() const {
+int64_t Coordinates::num_positions() const {
     int64_t n = 1;
     for (int64_t d = 0; d < sparse_dim(); ++d) n *= size[static_cast<size_t>(d)];
     return n;
 }
 
-Tensor coordinates_of(const Tensor& places, IntList size) {
-    if (size.size() == 1) return ops::unsqueeze(places, 0);
+Tensor coordinates_of(const Tensor& positions, IntList size) {
+    if (size.size() == 1) return ops::unsqueeze(positions, 0);
     std::vector<Tensor> rows(size.size());
-    Tensor rest = places;
+    Tensor rest = positions;
     for (size_t d = size.size(); d-- > 1;) {
         const Scalar n(std::max<int64_t>(size[d], 1));
         rows[d] = ops::remainder(rest, n);
@@ -61,8 +61,8 @@ Coordinates coordinates(const Tensor& t) {
     const int64_t nnz = parts.plain.numel(), lines = parts.indices.numel() - 1;
     const Tensor ends = ops::slice(wide(parts.indices), 0, 1, lines, 1);
     const Tensor one = ops::ones(ends.sizes(), DType::Int64, ends.device());
-    const int64_t places[] = {nnz + 1};
-    const Tensor ended = ops::index_add(ops::zeros(places, DType::Int64, ends.device()), 0, ends, one);
+    const int64_t positions[] = {nnz + 1};
+    const Tensor ended = ops::index_add(ops::zeros(positions, DType::Int64, ends.device()), 0, ends, one);
     const Tensor line = ops::slice(ops::cumsum(ended, 0), 0, 0, nnz, 1), plain = wide(parts.plain);
     Tensor both[] = {by_columns(parts.layout) ? plain : line, by_columns(parts.layout) ? line : plain};
     if (has_blocks(parts.layout)) {
@@ -138,10 +138,10 @@ Tensor coalesce(const Tensor& t) {
              "coalesce expected sparse coordinate tensor layout but got %s", layout_name(t));
     if (sparse_parts(t).coalesced) return t;
     sparse::Coordinates c = sparse::coordinates(t);
-    const auto [places, inverse, counts] = ops::_unique_elements(c.places(), false, true, false);
-    c.indices = sparse::coordinates_of(places, IntList(c.size).first(static_cast<size_t>(c.sparse_dim())));
+    const auto [positions, inverse, counts] = ops::_unique_elements(c.positions(), false, true, false);
+    c.indices = sparse::coordinates_of(positions, IntList(c.size).first(static_cast<size_t>(c.sparse_dim())));
     std::vector<int64_t> shape = c.values.shape();
-    shape[0] = places.numel();
+    shape[0] = positions.numel();
     c.values = ops::index_add(ops::zeros(shape, c.values.dtype(), c.values.device()), 0, inverse, c.values);
     c.coalesced = true;
     return sparse::from_coordinates(c);

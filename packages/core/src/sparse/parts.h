@@ -21,10 +21,10 @@ struct Coordinates {
     int64_t ndim() const { return static_cast<int64_t>(size.size()); }
     /// The coordinates along one sparse dimension, (nnz).
     Tensor along(int64_t dim) const;
-    /// The number of each place, counted row-major over the sparse dimensions, (nnz).
-    Tensor places() const;
-    /// How many such places there are.
-    int64_t num_places() const;
+    /// The number of each position, counted row-major over the sparse dimensions, (nnz).
+    Tensor positions() const;
+    /// How many such positions there are.
+    int64_t num_positions() const;
 };
 
 inline Layout layout_of(const Tensor& t) { return sparse_parts(t).layout; }
@@ -36,11 +36,11 @@ Coordinates coalesced(const Tensor& t);
 Tensor from_coordinates(const Coordinates& c);
 /// A COO tensor in the layout of another one, with blocks of the same size if their size divides it, else in COO.
 Tensor in_layout(const Tensor& coo, const Tensor& like);
-/// A tensor of the same places with other values, of any dtype.
+/// A tensor of the same positions with other values, of any dtype.
 Tensor with_values(const Tensor& like, const Tensor& values);
 
-/// The coordinates (dims, n) of places that are counted row-major over `size`.
-Tensor coordinates_of(const Tensor& places, IntList size);
+/// The coordinates (dims, n) of positions that are counted row-major over `size`.
+Tensor coordinates_of(const Tensor& positions, IntList size);
 
 /// `dim` as a number in [0, ndim); IndexError elsewhere.
 int64_t wrapped(const char* op, int64_t dim, int64_t ndim);

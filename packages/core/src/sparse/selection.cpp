@@ -28,14 +28,14 @@ namespace rushlight::sparse {
 namespace {
 
 // The elements `picked` of c, with other coordinates along `dim`; without those where `along` is undefined.
-Coordinates picked(const Coordinates& c, const Tensor& places, int64_t dim, const Tensor& along) {
+Coordinates picked(const Coordinates& c, const Tensor& positions, int64_t dim, const Tensor& along) {
     std::vector<Tensor> rows;
     for (int64_t d = 0; d < c.sparse_dim(); ++d) {
-        if (d != dim) rows.push_back(ops::index_select(c.along(d), 0, places));
+        if (d != dim) rows.push_back(ops::index_select(c.along(d), 0, positions));
         else if (along.defined()) rows.push_back(along);
     }
-    Coordinates result{rows.empty() ? Tensor() : ops::stack(rows, 0), ops::index_select(c.values, 0, places),
-                       c.size, false};
+    Coordinates result{rows.empty() ? Tensor() : ops::stack(rows, 0),
+                       ops::index_select(c.values, 0, positions), c.size, false};
     return result;
 }
 
@@ -68,8 +68,8 @@ Tensor index_select(const Tensor& t, int64_t dim, const Tensor& index) {
     const Tensor first = ops::sub(ops::cumsum(count, 0), count);
     const Tensor nth = ops::sub(ops::arange(Scalar(slice.numel()), DType::Int64, t.device()),
                                 ops::index_select(first, 0, slice));
-    const Tensor places = ops::index_select(order, 0, ops::add(ops::index_select(begin, 0, slice), nth));
-    Coordinates result = picked(c, places, d, slice);
+    const Tensor positions = ops::index_select(order, 0, ops::add(ops::index_select(begin, 0, slice), nth));
+    Coordinates result = picked(c, positions, d, slice);
     result.size[static_cast<size_t>(d)] = wanted.numel();
     result.coalesced = c.coalesced && d == 0;
     return in_layout(from_coordinates(result), t);
@@ -90,8 +90,8 @@ Tensor select(const Tensor& t, int64_t dim, int64_t index) {
         c.size = std::move(size);
         return from_coordinates(c);
     }
-    const Tensor places = ops::reshape(ops::nonzero(ops::eq(c.along(d), Scalar(at))), kInts<-1>);
-    Coordinates result = picked(c, places, d, Tensor());
+    const Tensor positions = ops::reshape(ops::nonzero(ops::eq(c.along(d), Scalar(at))), kInts<-1>);
+    Coordinates result = picked(c, positions, d, Tensor());
     // Of the last sparse dimension a plain tensor is left.
     if (!result.indices.defined()) return ops::sum(result.values, kInts<0>, false, t.dtype());
     result.size = std::move(size);

@@ -84,7 +84,7 @@ void check_coo(const char* op, IntList size, const SparseParts& parts, bool valu
         check_range(op, "indices", ops::select(indices, 0, d), size[static_cast<size_t>(d)]);
     if (!parts.coalesced || indices.size(1) < 2) return;
     sparse::Coordinates c{indices, parts.values, {size.begin(), size.end()}, true};
-    RL_CHECK(number(ops::amin(ops::diff(c.places()))) > 0, throw_runtime,
+    RL_CHECK(number(ops::amin(ops::diff(c.positions()))) > 0, throw_runtime,
              "%s(is_coalesced): the indices are not sorted, or one occurs twice", op);
 }
 
@@ -169,9 +169,9 @@ Tensor to_dense(const Tensor& t) {
     if (!is_sparse(t)) return t;
     const sparse::Coordinates c = sparse::coordinates(t);
     std::vector<int64_t> flat = c.values.shape();
-    flat[0] = c.num_places();
+    flat[0] = c.num_positions();
     const Tensor zeros = ops::zeros(flat, t.dtype(), t.device());
-    return ops::reshape(ops::index_add(zeros, 0, c.places(), c.values), c.size);
+    return ops::reshape(ops::index_add(zeros, 0, c.positions(), c.values), c.size);
 }
 
 Tensor to_sparse_coo(const Tensor& t, int64_t sparse_dim) {
@@ -192,10 +192,10 @@ Tensor to_sparse_coo(const Tensor& t, int64_t sparse_dim) {
     const Tensor rows = ops::reshape(t, flat), given = ops::ne(ops::detach(rows), Scalar(0));
     std::vector<int64_t> rest(flat.size() - 1);
     std::iota(rest.begin(), rest.end(), 1);
-    const Tensor places =
+    const Tensor positions =
         ops::reshape(ops::nonzero(rest.empty() ? given : ops::any(given, IntList(rest))), kInts<-1>);
-    return sparse::from_coordinates({sparse::coordinates_of(places, t.sizes().first(front)),
-                                     ops::index_select(rows, 0, places), t.shape(), true});
+    return sparse::from_coordinates({sparse::coordinates_of(positions, t.sizes().first(front)),
+                                     ops::index_select(rows, 0, positions), t.shape(), true});
 }
 
 namespace {
@@ -357,7 +357,7 @@ Tensor permute(const Tensor& t, IntList dims) {
         seen[static_cast<size_t>(d)] = true;
         const bool is_front = d < c.sparse_dim();
         RL_CHECK(is_front == (static_cast<int64_t>(i) < c.sparse_dim()), throw_not_implemented,
-                 "permute(dims): a sparse dimension cannot change places with a dense one");
+                 "permute(dims): a sparse dimension cannot change positions with a dense one");
         (is_front ? front : back).push_back(is_front ? d : d - c.sparse_dim() + 1);
         size.push_back(c.size[static_cast<size_t>(d)]);
     }

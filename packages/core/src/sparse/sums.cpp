@@ -106,9 +106,10 @@ Tensor softmax_of(const char* op, const Tensor& t, int64_t dim, std::optional<DT
         int64_t count = 1;
         if (!rows.empty()) {
             others.indices = ops::stack(rows, 0);
-            const auto [places, inverse, counts] = ops::_unique_elements(others.places(), false, true, false);
+            const auto [positions, inverse, counts] =
+                ops::_unique_elements(others.positions(), false, true, false);
             group = inverse;
-            count = places.numel();
+            count = positions.numel();
         }
         std::vector<int64_t> shape = x.shape();
         shape[0] = count;

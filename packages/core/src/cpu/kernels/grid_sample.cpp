@@ -6,7 +6,7 @@
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 namespace {
 
-// Places taken at a time: what is read of them, and with which weights, is worked out once for all channels.
+// Positions taken at a time: what is read of them, and with which weights, is worked out once for all channels.
 constexpr int64_t kBlock = 64;
 
 // Along one dimension, up to four elements of the input and their weights.
@@ -71,14 +71,14 @@ template <class T>
 void sample(const GridShape& s, T* out, const T* in, const T* grid) {
     int64_t length = 1;
     for (int d = 0; d < s.dims; ++d) length *= s.sizes[d];
-    const int64_t blocks = (s.places + kBlock - 1) / kBlock;
+    const int64_t blocks = (s.positions + kBlock - 1) / kBlock;
     const int64_t grain = (1 << 14) / (kBlock * (s.channels + 4)) + 1;
     parallel_for(0, s.batch * blocks, grain, [&](int64_t first, int64_t last) {
         Taps<T> taps;
         Corners<T> corners;
         for (int64_t b = first; b < last; ++b) {
             const int64_t sample = b / blocks, begin = b % blocks * kBlock;
-            const int64_t n = s.places - begin < kBlock ? s.places - begin : kBlock;
+            const int64_t n = s.positions - begin < kBlock ? s.positions - begin : kBlock;
             corners.count = 1;
             for (int64_t j = 0; j < n; ++j) {
                 corners.index[0][j] = 0;
@@ -86,13 +86,13 @@ void sample(const GridShape& s, T* out, const T* in, const T* grid) {
             }
             int64_t step = 1;
             for (int d = 0; d < s.dims; ++d) {
-                find_taps(taps, grid + (sample * s.places + begin) * s.dims + d, n, s.dims, s.sizes[d], s);
+                find_taps(taps, grid + (sample * s.positions + begin) * s.dims + d, n, s.dims, s.sizes[d], s);
                 corners.join(taps, step, n);
                 step *= s.sizes[d];
             }
             for (int64_t c = 0; c < s.channels; ++c) {
                 const T* plane = in + (sample * s.channels + c) * length;
-                T* to = out + (sample * s.channels + c) * s.places + begin;
+                T* to = out + (sample * s.channels + c) * s.positions + begin;
                 switch (corners.count) {
                     case 1: read_plane<1>(to, plane, corners, n); break;
                     case 4: read_plane<4>(to, plane, corners, n); break;

@@ -56,18 +56,18 @@ void select(const IndexedSlices& s, void* to, const void* from, size_t itemsize,
     const auto size = static_cast<int64_t>(itemsize);
     char* out = static_cast<char*>(to);
     const char* in = static_cast<const char*>(from);
-    each_run(s, begin, end, [=](int64_t place, int64_t at, int64_t width, int64_t soon) {
+    each_run(s, begin, end, [=](int64_t position, int64_t at, int64_t width, int64_t soon) {
         __builtin_prefetch(in + soon * size);
-        copy_run(out + at * size, in + place * size, width * size);
+        copy_run(out + at * size, in + position * size, width * size);
     });
 }
 void copy(const IndexedSlices& s, void* to, const void* from, size_t itemsize, int64_t begin, int64_t end) {
     const auto size = static_cast<int64_t>(itemsize);
     char* out = static_cast<char*>(to);
     const char* in = static_cast<const char*>(from);
-    each_run(s, begin, end, [=](int64_t place, int64_t at, int64_t width, int64_t soon) {
+    each_run(s, begin, end, [=](int64_t position, int64_t at, int64_t width, int64_t soon) {
         __builtin_prefetch(out + soon * size, 1);
-        copy_run(out + place * size, in + at * size, width * size);
+        copy_run(out + position * size, in + at * size, width * size);
     });
 }
 
@@ -78,8 +78,8 @@ template <class T>
 RL_INLINE void fill_runs(const IndexedSlices& s, void* to, const void* from, int64_t begin, int64_t end) {
     T* out = static_cast<T*>(to);
     const T value = *static_cast<const T*>(from);
-    each_run(s, begin, end, [=](int64_t place, int64_t, int64_t width, int64_t) {
-        for (int64_t j = 0; j < width; ++j) out[place + j] = value;
+    each_run(s, begin, end, [=](int64_t position, int64_t, int64_t width, int64_t) {
+        for (int64_t j = 0; j < width; ++j) out[position + j] = value;
     });
 }
 void fill(const IndexedSlices& s, void* to, const void* from, size_t itemsize, int64_t begin, int64_t end) {
@@ -96,9 +96,9 @@ template <class T>
 void add_runs(const IndexedSlices& s, void* to, const void* from, int64_t begin, int64_t end) {
     T* out = static_cast<T*>(to);
     const T* in = static_cast<const T*>(from);
-    each_run(s, begin, end, [=](int64_t place, int64_t at, int64_t width, int64_t soon) {
+    each_run(s, begin, end, [=](int64_t position, int64_t at, int64_t width, int64_t soon) {
         __builtin_prefetch(out + soon, 1);
-        T* __restrict y = out + place;
+        T* __restrict y = out + position;
         const T* __restrict x = in + at;
         for (int64_t j = 0; j < width; ++j) {
             if constexpr (std::is_same_v<T, bool>) y[j] = y[j] | x[j];

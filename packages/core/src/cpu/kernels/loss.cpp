@@ -8,10 +8,10 @@ namespace {
 
 constexpr int64_t kElementsPerThread = 1 << 13;
 
-// Runs body(batch, first place, lanes, count) for vectors of places, or body for single ones where inner is
+// Runs body(batch, first place, lanes, count) for vectors of positions, or body for single ones where inner is
 // 1.
 template <class T, class Body>
-void for_places(const CrossEntropy<T>& c, Body&& body) {
+void for_positions(const CrossEntropy<T>& c, Body&& body) {
     constexpr int kL = kLanes<T>;
     const int64_t blocks = (c.inner + kL - 1) / kL;
     parallel_for(0, c.batch * blocks, kElementsPerThread / (c.classes * (c.inner == 1 ? 1 : kL) + 1) + 1,
@@ -39,7 +39,7 @@ void log_sums(const CrossEntropy<T>& c, T* log_sum) {
         });
         return;
     }
-    for_places(c, [&](int64_t n, int64_t i, int64_t count) {
+    for_positions(c, [&](int64_t n, int64_t i, int64_t count) {
         const T* x = c.input + n * c.classes * c.inner + i;
         const auto s = side_by_side_log_sum<T, 1>(x, c.classes, c.inner, Lanes<T>(count));
         T top[kLanes<T>], total[kLanes<T>];
@@ -55,26 +55,26 @@ void log_sums(const CrossEntropy<T>& c, T* log_sum) {
 // p_c).
 template <class T>
 void cross_entropy(const CrossEntropy<T>& c, T* loss, const T* log_sum) {
-    for_places(c, [&](int64_t n, int64_t i, int64_t count) {
+    for_positions(c, [&](int64_t n, int64_t i, int64_t count) {
         const T* x = c.input + n * c.classes * c.inner + i;
-        const int64_t place = n * c.inner + i;
+        const int64_t position = n * c.inner + i;
         for (int64_t l = 0; l < count; ++l) {
-            const int64_t t = c.target[place + l];
+            const int64_t t = c.target[position + l];
             if (t == c.ignore_index) {
-                loss[place + l] = T(0);
+                loss[position + l] = T(0);
                 continue;
             }
             const T w = c.weight == nullptr ? T(1) : c.weight[t];
-            T value = (1 - c.smoothing) * w * (log_sum[place + l] - x[t * c.inner + l]);
+            T value = (1 - c.smoothing) * w * (log_sum[position + l] - x[t * c.inner + l]);
             if (c.smoothing != T(0)) {
                 T total = T(0);
                 for (int64_t k = 0; k < c.classes; ++k) {
                     total += (c.weight == nullptr ? T(1) : c.weight[k]) *
-                             (log_sum[place + l] - x[k * c.inner + l]);
+                             (log_sum[position + l] - x[k * c.inner + l]);
                 }
                 value += c.smoothing / static_cast<T>(c.classes) * total;
             }
-            loss[place + l] = value;
+            loss[position + l] = value;
         }
     });
 }
@@ -90,40 +90,40 @@ void cross_entropy_backward(const CrossEntropy<T>& c, T* grad_input, const T* gr
         weights = T(0);
         for (int64_t k = 0; k < c.classes; ++k) weights += c.weight[k];
     }
-    for_places(c, [&](int64_t n, int64_t i, int64_t count) {
-        const int64_t at = n * c.classes * c.inner + i, place = n * c.inner + i;
+    for_positions(c, [&](int64_t n, int64_t i, int64_t count) {
+        const int64_t at = n * c.classes * c.inner + i, position = n * c.inner + i;
         const T* x = c.input + at;
         T* dx = grad_input + at;
         // For each place: the gradient of its loss, and what multiplies the probabilities. Both 0 where it is
         // ignored.
         T g[kL] = {}, scale[kL] = {};
         for (int64_t l = 0; l < count; ++l) {
-            const int64_t t = c.target[place + l];
+            const int64_t t = c.target[position + l];
             if (t == c.ignore_index) continue;
-            g[l] = grad[place + l];
+            g[l] = grad[position + l];
             scale[l] =
                 g[l] * ((1 - c.smoothing) * (c.weight == nullptr ? T(1) : c.weight[t]) + even * weights);
         }
         if (c.inner == 1) {
-            if (c.target[place] == c.ignore_index) {  // also where the input is infinite
+            if (c.target[position] == c.ignore_index) {  // also where the input is infinite
                 __builtin_memset(dx, 0, sizeof(T) * static_cast<size_t>(c.classes));
                 return;
             }
-            const T shift = log_sum[place], less = g[0] * even;
+            const T shift = log_sum[position], less = g[0] * even;
             line_map(dx, c.classes, [&](int64_t k, auto lanes) {
                 const Vec<T> v = exp<T>(load(x + k, lanes) - shift) * scale[0];
                 return c.weight == nullptr ? v - less : v - less * load(c.weight + k, lanes);
             });
         } else {
             const Lanes<T> lanes(count);
-            const Vec<T> shift = load(log_sum + place, lanes), factor = load(scale), less = load(g) * even;
+            const Vec<T> shift = load(log_sum + position, lanes), factor = load(scale), less = load(g) * even;
             for (int64_t k = 0; k < c.classes; ++k) {
                 const Vec<T> v = exp<T>(load(x + k * c.inner, lanes) - shift) * factor;
                 store(dx + k * c.inner, v - less * (c.weight == nullptr ? T(1) : c.weight[k]), lanes);
             }
         }
         for (int64_t l = 0; l < count; ++l) {
-            const int64_t t = c.target[place + l];
+            const int64_t t = c.target[position + l];
             if (t == c.ignore_index) {
                 for (int64_t k = 0; k < c.classes; ++k) dx[k * c.inner + l] = T(0);
             } else {

@@ -133,7 +133,8 @@ RL_INLINE void each_bit(const uint64_t* words, int64_t n, One one) {
 
 // --- chosen elements side by side ---
 
-// A group of `kGroup` elements, of which `chosen` are kept, to `out`; vectors are stored whole where `room` elements are left.
+// A group of `kGroup` elements, of which `chosen` are kept, to `out`; vectors are stored whole where `room` elements are
+// left.
 template <class T>
 struct Group {
     static constexpr int kSize = 0;
@@ -334,29 +335,29 @@ template <int kDims>
 void coordinates_of(int64_t* out, const uint64_t* words, int64_t first, int64_t n, const int64_t* sizes,
                     int ndim) {
     const int dims = kDims ? kDims : ndim;
-    int64_t place[kMaxDims];
+    int64_t position[kMaxDims];
     int64_t rest = first;
     for (int d = dims - 1; d >= 0; --d) {
-        place[d] = rest % sizes[d];
+        position[d] = rest % sizes[d];
         rest /= sizes[d];
     }
     const int64_t width = sizes[dims - 1];
     for (int64_t i = 0; i < n;) {
         // To the end of the row.
-        const int64_t begin = place[dims - 1], end = width - begin < n - i ? width : begin + n - i;
+        const int64_t begin = position[dims - 1], end = width - begin < n - i ? width : begin + n - i;
         for (int64_t column = begin; column < end; column += 64) {
             uint64_t word = bits_from(words, i + column - begin, n);
             if (end - column < 64) word &= (uint64_t{1} << (end - column)) - 1;
             for (; word; word &= word - 1, out += dims) {
-                for (int d = 0; d + 1 < dims; ++d) out[d] = place[d];
+                for (int d = 0; d + 1 < dims; ++d) out[d] = position[d];
                 out[dims - 1] = column + __builtin_ctzll(word);
             }
         }
         i += end - begin;
-        place[dims - 1] = 0;
+        position[dims - 1] = 0;
         for (int d = dims - 2; d >= 0; --d) {
-            if (++place[d] < sizes[d]) break;
-            place[d] = 0;
+            if (++position[d] < sizes[d]) break;
+            position[d] = 0;
         }
     }
 }

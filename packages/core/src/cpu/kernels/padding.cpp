@@ -20,9 +20,9 @@ RL_INLINE void each_row(const PaddedPlanes& p, Body body) {
     }
 }
 
-// The places of a row before and behind the one that it is made of.
+// The positions of a row before and behind the one that it is made of.
 template <class Body>
-RL_INLINE void each_place_around(const PaddedDim& last, Body body) {
+RL_INLINE void each_position_around(const PaddedDim& last, Body body) {
     for (int64_t i = 0; i < last.before; ++i) body(i);
     for (int64_t i = last.before + last.size; i < last.padded; ++i) body(i);
 }
@@ -39,7 +39,7 @@ void extend(const PaddedPlanes& p, void* to, const void* in, int64_t begin, int6
             T* line = large + at * inner;
             __builtin_memcpy(line + last.before * inner, row,
                              static_cast<size_t>(last.size * inner) * sizeof(T));
-            each_place_around(last, [&](int64_t i) {
+            each_position_around(last, [&](int64_t i) {
                 for (int64_t k = 0; k < inner; ++k) line[i * inner + k] = row[last.from[i] * inner + k];
             });
         });
@@ -78,9 +78,9 @@ void fold(const PaddedPlanes& p, void* to, const void* in, int64_t begin, int64_
             T* row = small + at * inner;
             const T *line = large + from * inner, *middle = line + last.before * inner;
             for (int64_t i = 0; i < last.size * inner; ++i) row[i] = sum_of(row[i], middle[i]);
-            each_place_around(last, [&](int64_t i) {
-                T* place = row + last.from[i] * inner;
-                for (int64_t k = 0; k < inner; ++k) place[k] = sum_of(place[k], line[i * inner + k]);
+            each_position_around(last, [&](int64_t i) {
+                T* position = row + last.from[i] * inner;
+                for (int64_t k = 0; k < inner; ++k) position[k] = sum_of(position[k], line[i * inner + k]);
             });
         });
     }

@@ -73,14 +73,15 @@ RL_INLINE IndexVec<T> load_index(const Index<T>* p) {
     return v;
 }
 
-// The larger of two, a NaN before numbers, the first of equals, the last of NaN. `later`: no place comes before that of the best.
+// The larger of two, a NaN before numbers, the first of equals, the last of NaN. `later`: no place comes before that of the
+// best.
 template <class T, bool later>
-RL_INLINE void take_larger(Vec<T>& best, IndexVec<T>& place, Vec<T> v, IndexVec<T> at) {
+RL_INLINE void take_larger(Vec<T>& best, IndexVec<T>& position, Vec<T> v, IndexVec<T> at) {
     IndexVec<T> nan = (IndexVec<T>)(v != v);
-    if constexpr (!later) nan &= ~((IndexVec<T>)(best != best) & (at < place));
-    const IndexVec<T> better = (IndexVec<T>)(v > best) | nan | ((IndexVec<T>)(v == best) & (at < place));
+    if constexpr (!later) nan &= ~((IndexVec<T>)(best != best) & (at < position));
+    const IndexVec<T> better = (IndexVec<T>)(v > best) | nan | ((IndexVec<T>)(v == best) & (at < position));
     best = (Vec<T>)((better & (IndexVec<T>)v) | (~better & (IndexVec<T>)best));
-    place = (better & at) | (~better & place);
+    position = (better & at) | (~better & position);
 }
 
 // Elements step * l of what starts at p: adjacent, every second, or any.
@@ -110,14 +111,14 @@ void max_pool(KernelContext& ctx, const PoolGeometry& g, T* out, int64_t* indice
     const int64_t width = g.in[2], left = g.padding[2];
     const int64_t reach = (g.out[2] + kL) * g.stride[2] + g.kernel[2] * g.dilation[2] + 2 * kL;
     const int64_t line = max(left + width, reach) + kL;
-    // Behind all places, so that an element is chosen before it, also one of minus infinity.
+    // Behind all positions, so that an element is chosen before it, also one of minus infinity.
     constexpr auto nowhere = static_cast<Index<T>>(~uint64_t{0} >> 1 >> (64 - 8 * sizeof(T)));
     run_planes<T>(ctx, g, 2 * line, [&](int64_t plane, T* values) {
-        Index<T>* places = reinterpret_cast<Index<T>*>(values + line);
+        Index<T>* positions = reinterpret_cast<Index<T>*>(values + line);
         const T* x = in + plane * g.in_size();
         for (int64_t i = 0; i < line; ++i) {
             values[i] = -static_cast<T>(__builtin_inf());
-            places[i] = nowhere;
+            positions[i] = nowhere;
         }
         IndexVec<T> count;
 #pragma GCC unroll 16
@@ -127,34 +128,34 @@ void max_pool(KernelContext& ctx, const PoolGeometry& g, T* out, int64_t* indice
             for (int64_t j = 0; j < width; j += kL) {
                 const Lanes<T> lanes(min(kL, width - j));
                 Vec<T> best = -static_cast<T>(__builtin_inf()) - Vec<T>{};
-                IndexVec<T> place = nowhere - IndexVec<T>{};
+                IndexVec<T> position = nowhere - IndexVec<T>{};
                 rows.each([&](int64_t r) {
                     const Vec<T> v =
                         j + kL <= width ? load(x + r * width + j) : load(x + r * width + j, lanes);
-                    take_larger<T, true>(best, place, v, static_cast<Index<T>>(r * width + j) + count);
+                    take_larger<T, true>(best, position, v, static_cast<Index<T>>(r * width + j) + count);
                 });
                 if (j + kL <= width) {
                     store(values + left + j, best);
-                    __builtin_memcpy(places + left + j, &place, sizeof place);
+                    __builtin_memcpy(positions + left + j, &position, sizeof position);
                 } else {
                     store(values + left + j, best, lanes);
-                    store(reinterpret_cast<T*>(places + left + j), (Vec<T>)place, lanes);
+                    store(reinterpret_cast<T*>(positions + left + j), (Vec<T>)position, lanes);
                 }
             }
             T* y = out + plane * g.out_size() + row * g.out[2];
             for (int64_t j = 0; j < g.out[2]; j += kL) {
                 const int64_t at = j * g.stride[2], n = min(kL, g.out[2] - j);
                 Vec<T> best = strided<Vec<T>>(values + at, g.stride[2]);
-                IndexVec<T> place = strided<IndexVec<T>>(places + at, g.stride[2]);
+                IndexVec<T> position = strided<IndexVec<T>>(positions + at, g.stride[2]);
                 for (int64_t k = 1; k < g.kernel[2]; ++k) {
                     const int64_t tap = at + k * g.dilation[2];
-                    take_larger<T, false>(best, place, strided<Vec<T>>(values + tap, g.stride[2]),
-                                          strided<IndexVec<T>>(places + tap, g.stride[2]));
+                    take_larger<T, false>(best, position, strided<Vec<T>>(values + tap, g.stride[2]),
+                                          strided<IndexVec<T>>(positions + tap, g.stride[2]));
                 }
                 store(y + j, best, Lanes<T>(n));
                 if (indices == nullptr) continue;
                 Index<T> lanes[kL];
-                __builtin_memcpy(lanes, &place, sizeof place);
+                __builtin_memcpy(lanes, &position, sizeof position);
                 int64_t* to = indices + plane * g.out_size() + row * g.out[2] + j;
                 for (int64_t l = 0; l < n; ++l) to[l] = lanes[l] == nowhere ? -1 : lanes[l];
             }
@@ -165,20 +166,20 @@ void max_pool(KernelContext& ctx, const PoolGeometry& g, T* out, int64_t* indice
 template <class T>
 bool max_backward(const PoolGeometry& g, T* grad_in, const T* grad_out, const int64_t* indices) {
     const int64_t in = g.in_size(), out = g.out_size();
-    const auto places = static_cast<uint64_t>(in);
+    const auto positions = static_cast<uint64_t>(in);
     bool fits = true;
     parallel_for(0, g.planes, kElementsPerThread / (in + 1) + 1, [&](int64_t first, int64_t last) {
         for (int64_t p = first; p < last; ++p) {
             T* dx = grad_in + p * in;
             __builtin_memset(dx, 0, sizeof(T) * static_cast<size_t>(in));
             for (int64_t i = 0; i < out; ++i) {
-                const auto place = static_cast<uint64_t>(indices[p * out + i]);
-                if (place >= places) [[unlikely]] {
+                const auto position = static_cast<uint64_t>(indices[p * out + i]);
+                if (position >= positions) [[unlikely]] {
                     if (indices[p * out + i] == -1) continue;  // a window without elements
                     __atomic_store_n(&fits, false, __ATOMIC_RELAXED);
                     return;
                 }
-                dx[place] += grad_out[p * out + i];
+                dx[position] += grad_out[p * out + i];
             }
         }
     });
@@ -359,8 +360,8 @@ void adaptive_max(const PoolGeometry& g, T* out, int64_t* indices, const T* in) 
             const int64_t at = o % g.out_size();
             const Range z(g, 0, at / (g.out[1] * g.out[2])), y(g, 1, at / g.out[2] % g.out[1]),
                 x(g, 2, at % g.out[2]);
-            int64_t place = (z.begin * g.in[1] + y.begin) * g.in[2] + x.begin;
-            T best = values[place];
+            int64_t position = (z.begin * g.in[1] + y.begin) * g.in[2] + x.begin;
+            T best = values[position];
             for (int64_t i = z.begin; i < z.end; ++i) {
                 for (int64_t j = y.begin; j < y.end; ++j) {
                     for (int64_t k = x.begin; k < x.end; ++k) {
@@ -368,13 +369,13 @@ void adaptive_max(const PoolGeometry& g, T* out, int64_t* indices, const T* in) 
                         const T v = values[here];
                         if (v > best || v != v) {
                             best = v;
-                            place = here;
+                            position = here;
                         }
                     }
                 }
             }
             out[o] = best;
-            if (indices != nullptr) indices[o] = place;
+            if (indices != nullptr) indices[o] = position;
         }
     });
 }

@@ -1,4 +1,4 @@
-#include "cpu/places.h"
+#include "cpu/positions.h"
 
 #include <type_traits>
 
@@ -55,8 +55,8 @@ auto with_size(size_t itemsize, F f) {
 
 // --- rows of indices ---
 
-// one(j, place) for indices begin .. end-1 of a row. Nothing is read ahead: the processor overlaps these reads by itself, and
-// prefetches made 16 Mi random reads and writes slower.
+// one(j, place) for indices begin .. end-1 of a row. Nothing is read ahead: the processor overlaps these reads by itself,
+// and prefetches made 16 Mi random reads and writes slower.
 template <class One>
 RL_INLINE void each_index(const int64_t* index, int64_t begin, int64_t end, int64_t stride, int64_t step,
                           One one) {
@@ -90,7 +90,7 @@ RL_INLINE bool gather_rows(const IndexRows& r, RowRange range, T* out, const T* 
             const T* from = in + base;
             T* to = out + at;
             each_index(index, b, end, r.stride, r.step,
-                       [=](int64_t j, int64_t place) { to[j] = from[place]; });
+                       [=](int64_t j, int64_t position) { to[j] = from[position]; });
         }
     });
     return good;
@@ -109,23 +109,26 @@ RL_INLINE void write_rows(const IndexRows& r, RowRange range, T* out, const T* i
         T* to = out + base;
         const T* from = in + at * in_step;
         each_index(index, range.begin, range.end, r.stride, r.step,
-                   [=](int64_t j, int64_t place) { write(to[place], from[j * in_step]); });
+                   [=](int64_t j, int64_t position) { write(to[position], from[j * in_step]); });
     });
 }
 void scatter(const IndexRows& r, RowRange range, void* to, const void* from, int64_t from_step,
              size_t itemsize) {
     with_size(itemsize, [&]<class T>(T) {
         write_rows(r, range, static_cast<T*>(to), static_cast<const T*>(from), from_step,
-                   [](T& place, const T& value) { place = value; });
+                   [](T& position, const T& value) { position = value; });
     });
 }
 
 template <class T>
 void add_rows(const IndexRows& r, RowRange range, void* to, const void* from) {
-    write_rows(r, range, static_cast<T*>(to), static_cast<const T*>(from), 1, [](T& place, const T& value) {
-        if constexpr (std::is_same_v<T, bool>) place = place || value;
-        else place = static_cast<T>(static_cast<Computed<T>>(place) + static_cast<Computed<T>>(value));
-    });
+    write_rows(
+        r, range, static_cast<T*>(to), static_cast<const T*>(from), 1, [](T& position, const T& value) {
+            if constexpr (std::is_same_v<T, bool>) position = position || value;
+            else
+                position =
+                    static_cast<T>(static_cast<Computed<T>>(position) + static_cast<Computed<T>>(value));
+        });
 }
 
 template <class T>
@@ -139,9 +142,9 @@ LoopFn copy_backwards(size_t itemsize) {
     return with_size(itemsize, []<class T>(T) -> LoopFn { return backwards<T>; });
 }
 
-constexpr PlaceKernels make() {
-    PlaceKernels k{within, from_the_front, offsets, gather, scatter, {}, copy_backwards};
-    const auto of = [&](DType t) -> PlaceKernels::Add& { return k.add[static_cast<int>(t)]; };
+constexpr PositionKernels make() {
+    PositionKernels k{within, from_the_front, offsets, gather, scatter, {}, copy_backwards};
+    const auto of = [&](DType t) -> PositionKernels::Add& { return k.add[static_cast<int>(t)]; };
     of(DType::Bool) = add_rows<bool>;
     const auto add_type = [&]<class T>(DType t) { of(t) = add_rows<T>; };
     each_type(RealNumbers{}, add_type);
@@ -151,6 +154,6 @@ constexpr PlaceKernels make() {
 
 }  // namespace
 
-const PlaceKernels place_kernels_table = make();
+const PositionKernels position_kernels_table = make();
 
 }  // namespace rushlight::cpu::RUSHLIGHT_CPU

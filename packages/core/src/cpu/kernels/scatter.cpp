@@ -19,21 +19,22 @@ void reduce_slices(const ScatterLines& l, T* to, const T* from, bool include_sel
         const int64_t width = l.inner - first < columns ? l.inner - first : columns;
         const auto row = [&](int64_t at) { return to + (o * l.size + at) * l.inner + first; };
         for (int64_t i = 0; !include_self && i < l.n; ++i) {
-            T* place = row(l.index[i]);
-            for (int64_t j = 0; j < width; ++j) place[j] = static_cast<T>(neutral<how, C>());
+            T* position = row(l.index[i]);
+            for (int64_t j = 0; j < width; ++j) position[j] = static_cast<T>(neutral<how, C>());
         }
         for (int64_t i = 0; i < l.n; ++i) {
-            T* __restrict place = row(l.index[i]);
+            T* __restrict position = row(l.index[i]);
             const T* __restrict part = from + (o * l.n + i) * l.inner + first;
 #pragma omp simd
             for (int64_t j = 0; j < width; ++j)
-                place[j] = static_cast<T>(combine<how, C>(static_cast<C>(place[j]), static_cast<C>(part[j])));
+                position[j] =
+                    static_cast<T>(combine<how, C>(static_cast<C>(position[j]), static_cast<C>(part[j])));
         }
         for (int64_t at = 0; how == ScatterReduction::Mean && at < l.size; ++at) {
             if (counts[at] < 2) continue;
-            T* place = row(at);
+            T* position = row(at);
             for (int64_t j = 0; j < width; ++j)
-                place[j] = static_cast<T>(mean_of<C>(static_cast<C>(place[j]), counts[at]));
+                position[j] = static_cast<T>(mean_of<C>(static_cast<C>(position[j]), counts[at]));
         }
     }
 }
@@ -63,15 +64,15 @@ void reduce_lines(const ScatterLines& l, T* to, const T* from, bool include_self
                 }
         };
         if (!include_self)
-            each([](T& place, int64_t, int64_t) { place = static_cast<T>(neutral<how, C>()); });
-        each([&](T& place, int64_t at, int64_t) {
-            place = static_cast<T>(combine<how, C>(static_cast<C>(place), static_cast<C>(from[at])));
+            each([](T& position, int64_t, int64_t) { position = static_cast<T>(neutral<how, C>()); });
+        each([&](T& position, int64_t at, int64_t) {
+            position = static_cast<T>(combine<how, C>(static_cast<C>(position), static_cast<C>(from[at])));
         });
         if constexpr (how == ScatterReduction::Mean) {
             for (int64_t k = 0; k < l.size * width; ++k) counts[k] = include_self;
             each([&](T&, int64_t, int64_t k) { ++counts[k]; });
-            each([&](T& place, int64_t, int64_t k) {
-                if (counts[k]) place = static_cast<T>(mean_of<C>(static_cast<C>(place), counts[k]));
+            each([&](T& position, int64_t, int64_t k) {
+                if (counts[k]) position = static_cast<T>(mean_of<C>(static_cast<C>(position), counts[k]));
                 counts[k] = 0;
             });
         }

@@ -41,17 +41,17 @@ RL_INLINE void search(int64_t n, int64_t count, bool right, Value value, Element
     }
     for (; i < n; ++i) {
         const C v = value(i);
-        put(i, first_place(count, [&](int64_t k) { return goes_behind(v, element(k), right); }));
+        put(i, first_position(count, [&](int64_t k) { return goes_behind(v, element(k), right); }));
     }
 }
 
 template <class T>
-void place(int64_t* places, const void* values, int64_t n, const void* sorted, const int64_t* order,
-           int64_t count, bool right) {
+void position(int64_t* positions, const void* values, int64_t n, const void* sorted, const int64_t* order,
+              int64_t count, bool right) {
     using C = Computed<T>;
     const T *x = static_cast<const T*>(values), *s = static_cast<const T*>(sorted);
     const auto value = [=](int64_t i) { return static_cast<C>(x[i]); };
-    const auto put = [=](int64_t i, int64_t at) { places[i] = at; };
+    const auto put = [=](int64_t i, int64_t at) { positions[i] = at; };
     if (order) search<C>(n, count, right, value, [=](int64_t k) { return static_cast<C>(s[order[k]]); }, put);
     else if (right) search<C>(n, count, true, value, [=](int64_t k) { return static_cast<C>(s[k]); }, put);
     else search<C>(n, count, false, value, [=](int64_t k) { return static_cast<C>(s[k]); }, put);
@@ -102,7 +102,7 @@ int compare(const void* first, const void* second, int64_t width, bool* equal) {
 template <class T>
 constexpr void add(SearchingKernels& k, DType dtype) {
     const int d = static_cast<int>(dtype);
-    k.place[d] = place<T>;
+    k.position[d] = position<T>;
     k.is_in[d] = is_in<T>;
     k.group[d] = group<T>;
     k.compare[d] = compare<T>;

@@ -120,13 +120,14 @@ void softmax_backward(const LineShape& s, T* grad_in, const T* grad_out, const T
         },
         [&](int64_t at, auto lanes, auto count) {
             constexpr int kCount = decltype(count)::value;
-            auto place = [&](int64_t k, int p) { return at + k * s.inner + p * kLanes<T>; };
+            auto position = [&](int64_t k, int p) { return at + k * s.inner + p * kLanes<T>; };
             Vec<T> product[kCount] = {};
             for_side_by_side<T, kCount>(out + at, s.size, s.inner, lanes, [&](int64_t k, int p, Vec<T> y) {
-                product[p] += y * load(grad_out + place(k, p), lanes);
+                product[p] += y * load(grad_out + position(k, p), lanes);
             });
             for_side_by_side<T, kCount>(out + at, s.size, s.inner, lanes, [&](int64_t k, int p, Vec<T> y) {
-                store(grad_in + place(k, p), y * (load(grad_out + place(k, p), lanes) - product[p]), lanes);
+                store(grad_in + position(k, p), y * (load(grad_out + position(k, p), lanes) - product[p]),
+                      lanes);
             });
         });
 }

@@ -149,13 +149,13 @@ void pivots_to_order(KernelContext& ctx, const View& order, const View& pivots, 
     const auto* exchanged = contiguous_in(ctx, pivots).as<int32_t>();
     const int64_t k = pivots.size(-1);
     for (int64_t b = 0; b < order.numel / rows; ++b, exchanged += k) {
-        auto* places = order.as<int64_t>() + b * rows;
-        std::iota(places, places + rows, int64_t{0});
+        auto* positions = order.as<int64_t>() + b * rows;
+        std::iota(positions, positions + rows, int64_t{0});
         for (int64_t i = 0; i < k; ++i) {
             RL_CHECK(exchanged[i] >= 1 && exchanged[i] <= rows, throw_runtime,
                      "lu_unpack(LU_pivots): must be between 1 and the %lld rows, found %d", (long long)rows,
                      exchanged[i]);
-            std::swap(places[i], places[exchanged[i] - 1]);
+            std::swap(positions[i], positions[exchanged[i] - 1]);
         }
     }
 }

@@ -3,8 +3,8 @@
 // Note [Row-major LAPACK]
 // Tensors are row-major, LAPACK is column-major: it sees the transpose of every matrix that it is handed. Most kernels here
 // say what they want of the transpose, and copy nothing twice: the Cholesky factor of a symmetric matrix is in the other
-// triangle; the QR decomposition of A is the LQ decomposition of its transpose; in U S V^T the outer factors change places;
-// det and inverse commute with it; triangular systems are solved from the other side.
+// triangle; the QR decomposition of A is the LQ decomposition of its transpose; in U S V^T the outer factors change
+// positions; det and inverse commute with it; triangular systems are solved from the other side.
 #pragma once
 
 #include <algorithm>

@@ -57,8 +57,8 @@ void linalg_eigh(KernelContext&, const View& values, const View& vectors, const 
 
 namespace {
 
-// One matrix, column-major; LAPACK's geev gives complex eigenvalues of real matrices as two arrays, and their eigenvectors, which come
-// in conjugate pairs, as two columns: the real and the imaginary part.
+// One matrix, column-major; LAPACK's geev gives complex eigenvalues of real matrices as two arrays, and their eigenvectors,
+// which come in conjugate pairs, as two columns: the real and the imaginary part.
 template <class T>
 class Eigen {
   public:
@@ -157,7 +157,7 @@ void linalg_svd(KernelContext&, const View& u, const View& s, const View& vh, co
             }
             return;
         }
-        // Of the transpose: left and right change places.
+        // Of the transpose: left and right change positions.
         const char job = !vectors_wanted ? 'N' : full ? 'A' : 'S';
         const int64_t wide = full ? m : k;
         const double work = static_cast<double>(m * n * k) * 4;

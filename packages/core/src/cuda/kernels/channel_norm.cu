@@ -1,5 +1,6 @@
-// Batch norm and group norm of row-major arrays (batch, channels, ...), and their gradients. Statistics are taken in float64: of
-// each share of a line the mean, then squared distances from it. How lines are shared depends on the shape alone.
+// Batch norm and group norm of row-major arrays (batch, channels, ...), and their gradients. Statistics are taken in
+// float64: of each share of a line the mean, then squared distances from it. How lines are shared depends on the shape
+// alone.
 #include "cuda/kernels.h"
 #include "cuda/kernels/lines.cuh"
 
@@ -18,7 +19,7 @@ struct Runs {
         if (shares < 1) shares = 1;
     }
     __host__ __device__ int64_t length() const { return size * pieces; }
-    __device__ int64_t place(int64_t line, int64_t i) const {
+    __device__ int64_t position(int64_t line, int64_t i) const {
         return ((i / size) * count + line) * size + i % size;
     }
     __device__ int64_t first(int64_t share) const { return length() * share / shares; }
@@ -37,7 +38,7 @@ __global__ void __launch_bounds__(kThreads) find_moments(const Runs s, Moments* 
     const int64_t first = s.first(blockIdx.y), last = s.first(blockIdx.y + 1);
     for (int64_t line = blockIdx.x; line < s.count; line += gridDim.x) {
         const auto value = [&](int64_t i) {
-            return static_cast<double>(static_cast<T>(in[s.place(line, i)]));
+            return static_cast<double>(static_cast<T>(in[s.position(line, i)]));
         };
         double mean = 0, squares = 0;
         for (int64_t i = first + threadIdx.x; i < last; i += kThreads) mean += value(i);
@@ -80,7 +81,7 @@ __global__ void __launch_bounds__(kThreads)
         const T mean = means[line / per_mean];
         Sums sum = {0, 0};
         for (int64_t i = first + threadIdx.x; i < last; i += kThreads) {
-            const int64_t at = s.place(line, i);
+            const int64_t at = s.position(line, i);
             const T g = static_cast<T>(grad[at]);
             sum.grad += g;
             sum.product += static_cast<double>(g) * (static_cast<T>(in[at]) - mean);
@@ -110,25 +111,25 @@ struct InputGradient {
     T p, q, r;
 };
 
-/// Runs of `size` elements take the places of `period` in turn.
+/// Runs of `size` elements take the positions of `period` in turn.
 template <class Stored>
 __global__ void __launch_bounds__(kThreads)
-    apply_affine(Stored* out, const Stored* in, const Affine<Computed<Stored>>* places, int64_t n,
+    apply_affine(Stored* out, const Stored* in, const Affine<Computed<Stored>>* positions, int64_t n,
                  int64_t size, int64_t period) {
     const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
     for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < n; i += step) {
-        const auto& a = places[i / size % period];
+        const auto& a = positions[i / size % period];
         out[i] = Stored(static_cast<Computed<Stored>>(in[i]) * a.scale + a.shift);
     }
 }
 template <class Stored>
-__global__ void __launch_bounds__(kThreads)
-    apply_gradient(Stored* out, const Stored* grad, const Stored* in,
-                   const InputGradient<Computed<Stored>>* places, int64_t n, int64_t size, int64_t period) {
+__global__ void __launch_bounds__(kThreads) apply_gradient(Stored* out, const Stored* grad, const Stored* in,
+                                                           const InputGradient<Computed<Stored>>* positions,
+                                                           int64_t n, int64_t size, int64_t period) {
     using T = Computed<Stored>;
     const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
     for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < n; i += step) {
-        const auto& a = places[i / size % period];
+        const auto& a = positions[i / size % period];
         out[i] = Stored(static_cast<T>(grad[i]) * a.p + (static_cast<T>(in[i]) * a.q + a.r));
     }
 }
@@ -203,12 +204,12 @@ struct BatchNorm {
                                             static_cast<T>(args.params[2].as_float())};
         const Stored* x = dense<Stored>(context, input);
         auto* moments = training ? scratch<Moments>(context, channels * runs.shares) : nullptr;
-        auto* places = scratch<Affine<T>>(context, channels);
+        auto* positions = scratch<Affine<T>>(context, channels);
         if (training) launch(&find_moments<Stored>, runs.grid(), stream, runs, moments, x);
         launch(&settle_batch<T>, Grid{blocks_for(channels), kThreads}, stream, runs, statistics, moments,
-               places);
-        launch(&apply_affine<Stored>, Grid{blocks_for(input.numel), kThreads}, stream, to.data(), x, places,
-               input.numel, size, channels);
+               positions);
+        launch(&apply_affine<Stored>, Grid{blocks_for(input.numel), kThreads}, stream, to.data(), x,
+               positions, input.numel, size, channels);
         to.finish();
         for (const DenseOut<T>* made : {&save_mean, &save_invstd, &new_mean, &new_var}) made->finish();
     }
@@ -249,14 +250,14 @@ struct BatchNormBackward {
         const Stored *grad = dense<Stored>(context, args.in(0)), *x = dense<Stored>(context, input);
         const T* means = dense<T>(context, args.in(3));
         auto* sums = scratch<Sums>(context, channels * runs.shares);
-        auto* places = scratch<InputGradient<T>>(context, channels);
+        auto* positions = scratch<InputGradient<T>>(context, channels);
         if (input.numel > 0) launch(&find_sums<Stored>, runs.grid(), stream, runs, sums, grad, x, means, 1);
         launch(&settle_batch_gradients<T>, Grid{blocks_for(channels), kThreads}, stream, runs, sums, means,
                dense<T>(context, args.in(4)), dense<T>(context, args.in(2)), args.params[0].as_bool(),
-               grad_weight.data(), grad_bias.data(), places);
+               grad_weight.data(), grad_bias.data(), positions);
         if (to.data() && input.numel > 0)
             launch(&apply_gradient<Stored>, Grid{blocks_for(input.numel), kThreads}, stream, to.data(), grad,
-                   x, places, input.numel, size, channels);
+                   x, positions, input.numel, size, channels);
         to.finish();
         grad_weight.finish();
         grad_bias.finish();
@@ -269,7 +270,7 @@ struct BatchNormBackward {
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     settle_groups(const Runs s, const Moments* shares, const T* weight, const T* bias, T eps,
-                  int64_t channels, int64_t per_group, T* means, T* rstds, Affine<T>* places) {
+                  int64_t channels, int64_t per_group, T* means, T* rstds, Affine<T>* positions) {
     const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
     for (int64_t k = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; k < s.count * per_group;
          k += step) {
@@ -277,7 +278,7 @@ __global__ void __launch_bounds__(kThreads)
         const Moments found = joined(s, shares, group);
         const double rstd = 1 / std::sqrt(found.squares / static_cast<double>(s.length()) + eps),
                      scale = weight ? rstd * weight[c] : rstd;
-        places[k] = {static_cast<T>(scale), static_cast<T>((bias ? bias[c] : T(0)) - found.mean * scale)};
+        positions[k] = {static_cast<T>(scale), static_cast<T>((bias ? bias[c] : T(0)) - found.mean * scale)};
         if (k % per_group != 0) continue;
         if (means) means[group] = static_cast<T>(found.mean);
         if (rstds) rstds[group] = static_cast<T>(rstd);
@@ -299,26 +300,26 @@ struct GroupNorm {
         const DenseOut<T> means(context, args.out(1)), rstds(context, args.out(2));
         const Stored* x = dense<Stored>(context, input);
         auto* moments = scratch<Moments>(context, runs.count * runs.shares);
-        auto* places = scratch<Affine<T>>(context, lines);
+        auto* positions = scratch<Affine<T>>(context, lines);
         launch(&find_moments<Stored>, runs.grid(), stream, runs, moments, x);
         launch(&settle_groups<T>, Grid{blocks_for(lines), kThreads}, stream, runs, moments,
                dense<T>(context, args.in(1)), dense<T>(context, args.in(2)),
                static_cast<T>(args.params[1].as_float()), channels, channels / groups, means.data(),
-               rstds.data(), places);
-        launch(&apply_affine<Stored>, Grid{blocks_for(input.numel), kThreads}, stream, to.data(), x, places,
-               input.numel, size, lines);
+               rstds.data(), positions);
+        launch(&apply_affine<Stored>, Grid{blocks_for(input.numel), kThreads}, stream, to.data(), x,
+               positions, input.numel, size, lines);
         to.finish();
         means.finish();
         rstds.finish();
     }
 };
 
-/// `s` are the channels of samples. With h the normalised input and g the gradient times the weight: rstd (g - mean of g - h times
-/// the mean of g h).
+/// `s` are the channels of samples. With h the normalised input and g the gradient times the weight: rstd (g - mean of g - h
+/// times the mean of g h).
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     settle_group_gradients(const Runs s, const Sums* shares, const T* means, const T* rstds, const T* weight,
-                           int64_t channels, int64_t per_group, InputGradient<T>* places) {
+                           int64_t channels, int64_t per_group, InputGradient<T>* positions) {
     const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
     for (int64_t k = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; k < s.count; k += step) {
         const int64_t group = k / per_group;
@@ -332,8 +333,8 @@ __global__ void __launch_bounds__(kThreads)
             products += w * sum.product;
         }
         const double q = -products / count * rstd * rstd * rstd;
-        places[k] = {static_cast<T>(weight ? rstd * weight[k % channels] : rstd), static_cast<T>(q),
-                     static_cast<T>(-grads / count * rstd - q * mean)};
+        positions[k] = {static_cast<T>(weight ? rstd * weight[k % channels] : rstd), static_cast<T>(q),
+                        static_cast<T>(-grads / count * rstd - q * mean)};
     }
 }
 
@@ -376,11 +377,11 @@ struct GroupNormBackward {
             launch(&join_samples<T>, Grid{blocks_for(channels), kThreads}, stream, runs, sums, rstds,
                    channels, per_group, grad_weight.data(), grad_bias.data());
         if (to.data() && input.numel > 0) {
-            auto* places = scratch<InputGradient<T>>(context, runs.count);
+            auto* positions = scratch<InputGradient<T>>(context, runs.count);
             launch(&settle_group_gradients<T>, Grid{blocks_for(runs.count), kThreads}, stream, runs, sums,
-                   means, rstds, dense<T>(context, args.in(4)), channels, per_group, places);
+                   means, rstds, dense<T>(context, args.in(4)), channels, per_group, positions);
             launch(&apply_gradient<Stored>, Grid{blocks_for(input.numel), kThreads}, stream, to.data(), grad,
-                   x, places, input.numel, size, runs.count);
+                   x, positions, input.numel, size, runs.count);
         }
         to.finish();
         grad_weight.finish();

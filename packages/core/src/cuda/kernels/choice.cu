@@ -9,19 +9,19 @@
 namespace rushlight::cuda {
 namespace {
 
-using functors::first_place;
+using functors::first_position;
 
 /// 1 with the probability in the same place.
 template <class T>
 struct Toss {
     uint8_t* out;
     const T* chances;
-    KeyPlace place;
+    KeyPosition position;
     Alarm alarm;
     __device__ void operator()(int64_t i) const {
         const T chance = chances[i];
         if (!(chance >= 0 && chance <= 1)) alarm.raise(Cause::BadProbability);
-        out[i] = uniform_at<T>(place.key(), i) < chance;
+        out[i] = uniform_at<T>(position.key(), i) < chance;
     }
 };
 
@@ -30,7 +30,7 @@ void queue_tosses(const KernelArgs& args) {
     const View& out = args.out(0);
     const DenseOut<uint8_t> to(args.context, out);
     queue_for_each(args, out.numel,
-                   Toss<T>{to.data(), dense<T>(args.context, args.in(0)), KeyPlace(args.context),
+                   Toss<T>{to.data(), dense<T>(args.context, args.in(0)), KeyPosition(args.context),
                            alarm_of(args.context)});
     to.finish();
 }
@@ -59,23 +59,24 @@ struct Choose {
     int64_t* out;
     const double* sums;
     int64_t n, samples;
-    KeyPlace place;
+    KeyPosition position;
     __device__ void operator()(int64_t i) const {
         const double* const row = sums + i / samples * n;
-        const double total = row[n - 1], share = uniform_at<double>(place.key(), i) * total;
-        const int64_t at = first_place(n, [&](int64_t k) { return row[k] <= share; });
+        const double total = row[n - 1], share = uniform_at<double>(position.key(), i) * total;
+        const int64_t at = first_position(n, [&](int64_t k) { return row[k] <= share; });
         // A share that rounding has made the total goes to the last weight that is not zero.
-        out[i] = at < n ? at : first_place(n, [&](int64_t k) { return row[k] < total; });
+        out[i] = at < n ? at : first_position(n, [&](int64_t k) { return row[k] < total; });
     }
 };
-/// The first arrivals of processes with these rates (Efraimidis and Spirakis, "Weighted random sampling with a reservoir", 2006).
+/// The first arrivals of processes with these rates (Efraimidis and Spirakis, "Weighted random sampling with a reservoir",
+/// 2006).
 struct Arrive {
     double* times;
     const double* weights;
-    KeyPlace place;
+    KeyPosition position;
     __device__ void operator()(int64_t i) const {
         const double w = weights[i];
-        times[i] = w > 0 ? -std::log1p(-uniform_at<double>(place.key(), i)) / w : INFINITY;
+        times[i] = w > 0 ? -std::log1p(-uniform_at<double>(position.key(), i)) / w : INFINITY;
     }
 };
 struct TakeFirst {
@@ -108,9 +109,9 @@ BackendStatus multinomial(const KernelArgs* args) {
         queue_for_each(*args, rows,
                        SumRows{sums, weights, n, replacement ? 1 : samples, alarm_of(args->context)});
         auto* to = out.as<int64_t>();
-        const KeyPlace place(args->context);
-        if (replacement) return queue_for_each(*args, out.numel, Choose{to, sums, n, samples, place});
-        queue_for_each(*args, in.numel, Arrive{sums, weights, place});
+        const KeyPosition position(args->context);
+        if (replacement) return queue_for_each(*args, out.numel, Choose{to, sums, n, samples, position});
+        queue_for_each(*args, in.numel, Arrive{sums, weights, position});
         const int64_t* order = queue_order(args->context, sums, DType::Float64, rows, n, false);
         queue_for_each(*args, out.numel, TakeFirst{to, order, n, samples});
     });

@@ -1,6 +1,6 @@
-// Convolutions in one to three dimensions and their gradients, as products of matrices: the input's windows become the columns of
-// a matrix, in scratch memory, which the weight multiplies. Where each group has one input channel, and for integers, elements
-// are summed directly. All sums have a fixed order.
+// Convolutions in one to three dimensions and their gradients, as products of matrices: the input's windows become the
+// columns of a matrix, in scratch memory, which the weight multiplies. Where each group has one input channel, and for
+// integers, elements are summed directly. All sums have a fixed order.
 #include <algorithm>
 
 #include "cuda/blas.h"
@@ -10,7 +10,7 @@
 namespace rushlight::cuda {
 namespace {
 
-/// A cross-correlation from `in` to `out`, all row-major. Spatial sizes stand right-aligned in three places. A transposed
+/// A cross-correlation from `in` to `out`, all row-major. Spatial sizes stand right-aligned in three positions. A transposed
 /// convolution is the gradient of one, with `in` and `out` swapped.
 struct Correlation {
     int64_t batch, in_channels, out_channels, groups;
@@ -52,11 +52,11 @@ struct Correlation {
     }
 
     /// The place in the input that a tap reads for an output place; -1 in the padding.
-    __device__ int64_t source(int64_t place, int64_t tap) const {
+    __device__ int64_t source(int64_t position, int64_t tap) const {
         int64_t found = 0, step = 1;
         for (int d = 2; d >= 0; --d) {
-            const int64_t at = place % out[d] * stride[d] - padding[d] + tap % kernel[d] * dilation[d];
-            place /= out[d];
+            const int64_t at = position % out[d] * stride[d] - padding[d] + tap % kernel[d] * dilation[d];
+            position /= out[d];
             tap /= kernel[d];
             if (at < 0 || at >= in[d]) return -1;
             found += at * step;
@@ -65,11 +65,11 @@ struct Correlation {
         return found;
     }
     /// The output place for which a tap reads that place of the input; -1 where there is none.
-    __device__ int64_t target(int64_t place, int64_t tap) const {
+    __device__ int64_t target(int64_t position, int64_t tap) const {
         int64_t found = 0, step = 1;
         for (int d = 2; d >= 0; --d) {
-            const int64_t from = place % in[d] + padding[d] - tap % kernel[d] * dilation[d];
-            place /= in[d];
+            const int64_t from = position % in[d] + padding[d] - tap % kernel[d] * dilation[d];
+            position /= in[d];
             tap /= kernel[d];
             if (from < 0 || from % stride[d] != 0 || from / stride[d] >= out[d]) return -1;
             found += from / stride[d] * step;
@@ -86,12 +86,12 @@ template <class T>
 __global__ void __launch_bounds__(kThreads)
     gather_columns(const Correlation c, T* columns, const T* in, int64_t samples, int64_t sample_step,
                    int64_t row_step) {
-    const int64_t rows = c.in_channels * c.taps(), places = c.out_size(), n = samples * rows * places;
+    const int64_t rows = c.in_channels * c.taps(), positions = c.out_size(), n = samples * rows * positions;
     const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
     for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < n; i += step) {
-        const int64_t place = i % places, row = i / places % rows, sample = i / places / rows;
-        const int64_t from = c.source(place, row % c.taps());
-        columns[sample * sample_step + row * row_step + place] =
+        const int64_t position = i % positions, row = i / positions % rows, sample = i / positions / rows;
+        const int64_t from = c.source(position, row % c.taps());
+        columns[sample * sample_step + row * row_step + position] =
             from < 0 ? T() : in[(sample * c.in_channels + row / c.taps()) * c.in_size() + from];
     }
 }
@@ -101,14 +101,14 @@ template <class Stored>
 __global__ void __launch_bounds__(kThreads)
     sum_columns(const Correlation c, Stored* in, const Stored* columns, int64_t samples, bool add) {
     using T = Computed<Stored>;
-    const int64_t size = c.in_size(), taps = c.taps(), places = c.out_size(),
+    const int64_t size = c.in_size(), taps = c.taps(), positions = c.out_size(),
                   n = samples * c.in_channels * size;
     const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
     for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < n; i += step) {
         T sum = add ? static_cast<T>(in[i]) : T(0);
         for (int64_t tap = 0; tap < taps; ++tap) {
-            const int64_t place = c.target(i % size, tap);
-            if (place >= 0) sum += static_cast<T>(columns[(i / size * taps + tap) * places + place]);
+            const int64_t position = c.target(i % size, tap);
+            if (position >= 0) sum += static_cast<T>(columns[(i / size * taps + tap) * positions + position]);
         }
         in[i] = Stored(sum);
     }
@@ -130,16 +130,16 @@ template <class Stored>
 __global__ void __launch_bounds__(kThreads)
     correlate(const Correlation c, Stored* out, const Stored* in, const Stored* weight, const Stored* bias) {
     using T = typename SumOf<Stored>::Type;
-    const int64_t places = c.out_size(), n = c.batch * c.out_channels * places, taps = c.taps();
+    const int64_t positions = c.out_size(), n = c.batch * c.out_channels * positions, taps = c.taps();
     const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
     for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < n; i += step) {
-        const int64_t place = i % places, channel = i / places % c.out_channels,
-                      sample = i / places / c.out_channels;
+        const int64_t position = i % positions, channel = i / positions % c.out_channels,
+                      sample = i / positions / c.out_channels;
         const int64_t first = sample * c.in_channels + channel / c.group_out() * c.group_in();
         T sum = bias ? static_cast<T>(bias[channel]) : T(0);
         for (int64_t k = 0; k < c.group_in(); ++k)
             for (int64_t tap = 0; tap < taps; ++tap) {
-                const int64_t from = c.source(place, tap);
+                const int64_t from = c.source(position, tap);
                 if (from < 0) continue;
                 sum += static_cast<T>(in[(first + k) * c.in_size() + from]) *
                        static_cast<T>(weight[(channel * c.group_in() + k) * taps + tap]);
@@ -157,12 +157,13 @@ __global__ void __launch_bounds__(kThreads)
     const int64_t size = c.in_size(), n = c.batch * c.in_channels * size, taps = c.taps();
     const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
     for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < n; i += step) {
-        const int64_t place = i % size, channel = i / size % c.in_channels, sample = i / size / c.in_channels;
+        const int64_t position = i % size, channel = i / size % c.in_channels,
+                      sample = i / size / c.in_channels;
         const int64_t first = channel / c.group_in() * c.group_out();
         T sum = bias ? static_cast<T>(bias[channel]) : T(0);
         for (int64_t k = first; k < first + c.group_out(); ++k)
             for (int64_t tap = 0; tap < taps; ++tap) {
-                const int64_t to = c.target(place, tap);
+                const int64_t to = c.target(position, tap);
                 if (to < 0) continue;
                 sum += static_cast<T>(out[(sample * c.out_channels + k) * c.out_size() + to]) *
                        static_cast<T>(weight[(k * c.group_in() + channel % c.group_in()) * taps + tap]);
@@ -177,16 +178,16 @@ __global__ void __launch_bounds__(kThreads)
     correlate_weights(const Correlation c, Stored* weight, const Stored* in, const Stored* out) {
     using T = Computed<Stored>;
     __shared__ Values<T> room;
-    const int64_t places = c.out_size(), taps = c.taps(), count = c.out_channels * c.group_in() * taps;
+    const int64_t positions = c.out_size(), taps = c.taps(), count = c.out_channels * c.group_in() * taps;
     for (int64_t w = blockIdx.x; w < count; w += gridDim.x) {
         const int64_t tap = w % taps, channel = w / taps / c.group_in(),
                       source = channel / c.group_out() * c.group_in() + w / taps % c.group_in();
         T sum = 0;
-        for (int64_t i = threadIdx.x; i < c.batch * places; i += kThreads) {
-            const int64_t sample = i / places, from = c.source(i % places, tap);
+        for (int64_t i = threadIdx.x; i < c.batch * positions; i += kThreads) {
+            const int64_t sample = i / positions, from = c.source(i % positions, tap);
             if (from < 0) continue;
             sum += static_cast<T>(in[(sample * c.in_channels + source) * c.in_size() + from]) *
-                   static_cast<T>(out[(sample * c.out_channels + channel) * places + i % places]);
+                   static_cast<T>(out[(sample * c.out_channels + channel) * positions + i % positions]);
         }
         sum = over_lanes(room.x, threadIdx.x, kThreads, sum, Plus());
         if (threadIdx.x == 0) weight[w] = Stored(sum);
@@ -287,26 +288,27 @@ class Convolution {
             launch(&correlate_weights<Stored>, grid_of_blocks(weight.numel), stream_, c_, to.data(), x, y);
             return to.finish();
         }
-        const int64_t places = c_.out_size();
+        const int64_t positions = c_.out_size();
         Stored* const turned =
-            samples_ > 1 ? scratch<Stored>(args_.context, samples_ * c_.out_channels * places) : nullptr;
+            samples_ > 1 ? scratch<Stored>(args_.context, samples_ * c_.out_channels * positions) : nullptr;
         for_samples([&](int64_t first, int64_t count) {
-            // Places of all samples side by side: one product for each group.
-            const Stored* from = y + first * c_.out_channels * places;
+            // Positions of all samples side by side: one product for each group.
+            const Stored* from = y + first * c_.out_channels * positions;
             const Stored* columns = columns_of(x + first * c_.in_channels * c_.in_size(), count, true);
             if (count > 1) {
-                const int64_t sizes[] = {c_.out_channels, count, places},
-                              given[] = {places, c_.out_channels * places, 1},
-                              made[] = {count * places, places, 1}, n = c_.out_channels * count * places;
+                const int64_t sizes[] = {c_.out_channels, count, positions},
+                              given[] = {positions, c_.out_channels * positions, 1},
+                              made[] = {count * positions, positions, 1},
+                              n = c_.out_channels * count * positions;
                 queue_copy(View{turned, sizes, made, n, 3, DTypeOf<Stored>::value, 1},
                            View{const_cast<Stored*>(from), sizes, given, n, 3, DTypeOf<Stored>::value, 0},
                            args_.context);
                 from = turned;
             }
-            Product p = product(c_.group_out(), c_.window(), count * places, first > 0 ? 1 : 0);
+            Product p = product(c_.group_out(), c_.window(), count * positions, first > 0 ? 1 : 0);
             p.count = c_.groups;
-            p.a = {from, c_.group_out() * count * places, count * places, 1};
-            p.b = {columns, c_.window() * count * places, 1, count * places};
+            p.a = {from, c_.group_out() * count * positions, count * positions, 1};
+            p.b = {columns, c_.window() * count * positions, 1, count * positions};
             p.out = {to.data(), c_.group_out() * c_.window(), c_.window(), 1};
             multiply(args_.context->call->device, stream_, workspace(), kWorkspaceBytes, p);
         });
@@ -344,11 +346,11 @@ class Convolution {
         joined = joined && samples > 1;
         if (c_.is_pointwise() && !joined) return x;
         Stored* to = room(samples);
-        const int64_t places = c_.out_size();
+        const int64_t positions = c_.out_size();
         by_size(DTypeOf<Stored>::value, [&]<class T>(T) {
-            launch(&gather_columns<T>, grid_of(samples * rows_ * places), stream_, c_,
+            launch(&gather_columns<T>, grid_of(samples * rows_ * positions), stream_, c_,
                    reinterpret_cast<T*>(to), reinterpret_cast<const T*>(x), samples,
-                   joined ? places : rows_ * places, joined ? samples * places : places);
+                   joined ? positions : rows_ * positions, joined ? samples * positions : positions);
         });
         return to;
     }
@@ -381,7 +383,7 @@ class Convolution {
         if (p.m == 0 || p.n == 0 || p.k == 0) return;
         const bool by_group = c_.groups <= samples;
         const int64_t times = by_group ? c_.groups : samples;
-        const auto place = [&](const Matrix& m, int64_t sample_step) {
+        const auto position = [&](const Matrix& m, int64_t sample_step) {
             Matrix moved = m;
             if (by_group) moved.batch = sample_step;
             return moved;
@@ -389,9 +391,9 @@ class Convolution {
         for (int64_t i = 0; i < times; ++i) {
             Product one = p;
             one.count = by_group ? samples : c_.groups;
-            one.a = place(p.a, a_step);
-            one.b = place(p.b, b_step);
-            one.out = place(p.out, out_step);
+            one.a = position(p.a, a_step);
+            one.b = position(p.b, b_step);
+            one.out = position(p.out, out_step);
             const auto move = [&](Matrix& m, const Matrix& given, int64_t sample_step) {
                 m.data = static_cast<const Stored*>(given.data) + i * (by_group ? given.batch : sample_step);
             };

@@ -1,5 +1,5 @@
-// How often numbers occur, and sums of weights by where elements lie. Elements are sorted by their bins, so that sums have the
-// order of the elements.
+// How often numbers occur, and sums of weights by where elements lie. Elements are sorted by their bins, so that sums have
+// the order of the elements.
 #include "cuda/alarm.h"
 #include "cuda/kernels.h"
 #include "cuda/kernels/lines.cuh"
@@ -9,7 +9,7 @@
 namespace rushlight::cuda {
 namespace {
 
-using functors::first_place;
+using functors::first_position;
 
 // --- Bins -------------------------------------------------------------------------------------------
 
@@ -18,7 +18,7 @@ struct Binned {
     Sorted sorted;
     int64_t n;
     __device__ int64_t begin_of(int64_t bin) const {
-        return first_place(n, [&](int64_t k) { return sorted.keys[k] < static_cast<uint64_t>(bin); });
+        return first_position(n, [&](int64_t k) { return sorted.keys[k] < static_cast<uint64_t>(bin); });
     }
 };
 Binned queue_binned(const KernelArgs& args, uint64_t* keys, int64_t n, int64_t bins) {
@@ -186,7 +186,7 @@ struct EdgeKeys {
         const T v = in[i];
         int64_t at = bins;
         if (v >= edges[0] && v <= edges[bins]) {
-            const int64_t behind = first_place(bins + 1, [&](int64_t k) { return edges[k] <= v; });
+            const int64_t behind = first_position(bins + 1, [&](int64_t k) { return edges[k] <= v; });
             at = (behind < bins ? behind : bins) - 1;
         }
         keys[i] = static_cast<uint64_t>(at);

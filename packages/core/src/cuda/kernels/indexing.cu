@@ -9,13 +9,13 @@ namespace {
 /// out (before, n, after), row-major: of each slice that an index chooses its elements before and after the indices.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
-    read_chosen(const Chosen chosen, const Walk places, const Walk inner, int64_t n, int64_t after,
+    read_chosen(const Chosen chosen, const Walk positions, const Walk inner, int64_t n, int64_t after,
                 int64_t count, T* out, const T* in) {
     const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
     for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < count; i += step) {
         const int64_t slice = i / after % n, element = i / after / n * after + i % after;
         const int64_t at = chosen.at(slice);
-        out[i] = in[places.offset(at == kNowhere ? 0 : at) + inner.offset(element)];
+        out[i] = in[positions.offset(at == kNowhere ? 0 : at) + inner.offset(element)];
     }
 }
 
@@ -26,7 +26,7 @@ __global__ void __launch_bounds__(kThreads) look_at_chosen(const Chosen chosen, 
         chosen.at(i);
 }
 
-void queue_reading(const KernelArgs& args, const Chosen& chosen, const Walk& places, const Walk& inner,
+void queue_reading(const KernelArgs& args, const Chosen& chosen, const Walk& positions, const Walk& inner,
                    int64_t n, int64_t after) {
     if (n == 0) return;
     for (int k = 0; k < chosen.count; ++k)
@@ -36,7 +36,7 @@ void queue_reading(const KernelArgs& args, const Chosen& chosen, const Walk& pla
     const cudaStream_t stream = queue_of(args);
     if (out.numel == 0) return launch(&look_at_chosen, Grid{blocks_for(n), kThreads}, stream, chosen, n);
     by_size(out.dtype, [&]<class T>(T) {
-        launch(&read_chosen<T>, Grid{blocks_for(out.numel), kThreads}, stream, chosen, places, inner, n,
+        launch(&read_chosen<T>, Grid{blocks_for(out.numel), kThreads}, stream, chosen, positions, inner, n,
                after, out.numel, out.as<T>(), in.as<const T>());
     });
 }
@@ -47,7 +47,7 @@ BackendStatus index(const KernelArgs* args) {
     return guarded([args] {
         queue_of(*args);
         const Indices indices(*args, args->in(0), &args->in(1), args->params[0].as_int());
-        queue_reading(*args, indices.chosen, indices.places, indices.inner, indices.n, indices.after);
+        queue_reading(*args, indices.chosen, indices.positions, indices.inner, indices.n, indices.after);
     });
 }
 

@@ -8,10 +8,10 @@ namespace {
 
 enum Reduction : int64_t { kNone, kMean, kSum };
 
-/// An input of (batch, classes, ...), whose places have one target each, and how places count.
+/// An input of (batch, classes, ...), whose positions have one target each, and how positions count.
 template <class Stored>
 struct Classes {
-    int64_t places = 1, classes, inner = 1, ignore_index;
+    int64_t positions = 1, classes, inner = 1, ignore_index;
     const int64_t* target;
     const Stored* weight;  // of each class, or null
     Alarm alarm;
@@ -24,11 +24,11 @@ struct Classes {
           weight(dense<Stored>(args.context, weights)),
           alarm(alarm_of(args.context)) {
         for (int d = 2; d < ndim; ++d) inner *= sizes[d];
-        places = (ndim == 1 ? 1 : sizes[0]) * inner;
+        positions = (ndim == 1 ? 1 : sizes[0]) * inner;
     }
-    /// The class of a place; -1 where the place is ignored, and where the target is no class, which raises the alarm.
-    __device__ int64_t class_of(int64_t place) const {
-        const int64_t t = target[place];
+    /// The class of a position; -1 where the place is ignored, and where the target is no class, which raises the alarm.
+    __device__ int64_t class_of(int64_t position) const {
+        const int64_t t = target[position];
         if (t == ignore_index) return -1;
         if (t >= 0 && t < classes) return t;
         alarm.raise();
@@ -38,30 +38,30 @@ struct Classes {
     __device__ T weight_of(int64_t c) const {
         return weight ? static_cast<T>(weight[c]) : T(1);
     }
-    /// Where the input's element of a place and a class lies.
-    __device__ int64_t at(int64_t place, int64_t c) const {
-        return (place / inner * classes + c) * inner + place % inner;
+    /// Where the input's element of a position and a class lies.
+    __device__ int64_t at(int64_t position, int64_t c) const {
+        return (position / inner * classes + c) * inner + position % inner;
     }
     /// The lines of classes.
-    Lines lines() const { return {places / inner, classes, inner}; }
+    Lines lines() const { return {positions / inner, classes, inner}; }
 };
 
-// --- From the losses of places to the result ---------------------------------------------------------
+// --- From the losses of positions to the result ---------------------------------------------------------
 
 /// How many blocks share a sum: it depends on the shape alone, so that sums do, too.
-inline unsigned shares_of(int64_t places) {
-    constexpr int64_t kPlacesPerShare = 4 * kThreads;
-    const int64_t wanted = (places + kPlacesPerShare - 1) / kPlacesPerShare;
+inline unsigned shares_of(int64_t positions) {
+    constexpr int64_t kPositionsPerShare = 4 * kThreads;
+    const int64_t wanted = (positions + kPositionsPerShare - 1) / kPositionsPerShare;
     return static_cast<unsigned>(wanted < 1 ? 1 : wanted < kThreads ? wanted : kThreads);
 }
 
-/// Adds up the losses of a share of the places, and the weights of their classes, in float64.
+/// Adds up the losses of a share of the positions, and the weights of their classes, in float64.
 template <class T, class Stored>
 __global__ void __launch_bounds__(kThreads)
     sum_shares(const Classes<Stored> c, const T* losses, double* sums) {
     __shared__ Values<double> room;
     double loss = 0, weight = 0;
-    for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < c.places;
+    for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < c.positions;
          i += static_cast<int64_t>(gridDim.x) * kThreads) {
         const int64_t t = c.class_of(i);
         if (t < 0) continue;
@@ -98,7 +98,7 @@ struct CopyLosses {
 template <class T, class Stored>
 void queue_reduced(const KernelArgs& args, const Classes<Stored>& c, const T* losses, const View& out,
                    const View& total_weight, int64_t reduction, cudaStream_t stream) {
-    const unsigned shares = shares_of(c.places);
+    const unsigned shares = shares_of(c.positions);
     auto* sums = scratch<double>(args.context, 2 * shares);
     const DenseOut<T> weight(args.context, total_weight);
     launch(&sum_shares<T, Stored>, Grid{shares, kThreads}, stream, c, losses, sums);
@@ -107,22 +107,22 @@ void queue_reduced(const KernelArgs& args, const Classes<Stored>& c, const T* lo
     weight.finish();
     if (reduction != kNone) return;
     const DenseOut<Stored> to(args.context, out);
-    queue_for_each(CopyLosses<T, Stored>{losses, to.data()}, c.places, stream);
+    queue_for_each(CopyLosses<T, Stored>{losses, to.data()}, c.positions, stream);
     to.finish();
 }
 
-/// The gradient of a place's loss: its own, or a share of the one gradient.
+/// The gradient of a position's loss: its own, or a share of the one gradient.
 template <class T, class Stored>
-struct PlaceGradients {
+struct PositionGradients {
     const Stored* grad;
     const T* total_weight;
     int64_t reduction;
-    PlaceGradients(const KernelArgs& args, const View& grads, const View& total, int64_t kind)
+    PositionGradients(const KernelArgs& args, const View& grads, const View& total, int64_t kind)
         : grad(dense<Stored>(args.context, grads)),
           total_weight(dense<T>(args.context, total)),
           reduction(kind) {}
-    __device__ T of(int64_t place) const {
-        if (reduction == kNone) return static_cast<T>(grad[place]);
+    __device__ T of(int64_t position) const {
+        if (reduction == kNone) return static_cast<T>(grad[position]);
         const T whole = static_cast<T>(grad[0]);
         return reduction == kMean ? whole / *total_weight : whole;
     }
@@ -148,8 +148,8 @@ struct NllLoss {
         const cudaStream_t stream = queue_of(args);
         const int64_t reduction = args.params[0].as_int();
         const Classes<Stored> c(args, in.sizes, in.ndim, args.in(1), args.in(2), args.params[1].as_int());
-        auto* losses = scratch<T>(args.context, c.places);
-        queue_for_each(NllLosses<T, Stored>{c, dense<Stored>(args.context, in), losses}, c.places, stream);
+        auto* losses = scratch<T>(args.context, c.positions);
+        queue_for_each(NllLosses<T, Stored>{c, dense<Stored>(args.context, in), losses}, c.positions, stream);
         queue_reduced(args, c, losses, args.out(0), args.out(1), reduction, stream);
     }
 };
@@ -157,12 +157,12 @@ struct NllLoss {
 template <class T, class Stored>
 struct NllGradients {
     Classes<Stored> c;
-    PlaceGradients<T, Stored> grads;
+    PositionGradients<T, Stored> grads;
     Stored* out;
     __device__ void operator()(int64_t i) const {
-        const int64_t row = i / c.inner, place = row / c.classes * c.inner + i % c.inner;
-        const int64_t t = c.class_of(place);
-        out[i] = Stored(t == row % c.classes ? -grads.of(place) * c.template weight_of<T>(t) : T(0));
+        const int64_t row = i / c.inner, position = row / c.classes * c.inner + i % c.inner;
+        const int64_t t = c.class_of(position);
+        out[i] = Stored(t == row % c.classes ? -grads.of(position) * c.template weight_of<T>(t) : T(0));
     }
 };
 struct NllLossBackward {
@@ -174,7 +174,7 @@ struct NllLossBackward {
         const cudaStream_t stream = queue_of(args);
         const Classes<Stored> c(args, out.sizes, out.ndim, args.in(1), args.in(2), args.params[1].as_int());
         const DenseOut<Stored> to(args.context, out);
-        const PlaceGradients<T, Stored> grads(args, args.in(0), args.in(3), args.params[0].as_int());
+        const PositionGradients<T, Stored> grads(args, args.in(0), args.in(3), args.params[0].as_int());
         queue_for_each(NllGradients<T, Stored>{c, grads, to.data()}, out.numel, stream);
         to.finish();
     }
@@ -224,8 +224,8 @@ struct CrossEntropy {
         const int64_t reduction = args.params[0].as_int();
         const Classes<Stored> c(args, in.sizes, in.ndim, args.in(1), args.in(2), args.params[1].as_int());
         const DenseOut<T> kept(args.context, args.out(1));
-        T* log_sums = kept.data() ? kept.data() : scratch<T>(args.context, c.places);
-        auto* losses = scratch<T>(args.context, c.places);
+        T* log_sums = kept.data() ? kept.data() : scratch<T>(args.context, c.positions);
+        auto* losses = scratch<T>(args.context, c.positions);
         const Lines lines = c.lines();
         if (lines.count > 0)
             launch(&cross_entropies<T, Stored>, lines.grid(), stream, c, lines,
@@ -250,21 +250,22 @@ __global__ void __launch_bounds__(kThreads) sum_weights(const Classes<Stored> c,
 template <class T, class Stored>
 struct CrossEntropyGradients {
     Classes<Stored> c;
-    PlaceGradients<T, Stored> grads;
+    PositionGradients<T, Stored> grads;
     const Stored* in;
     const T* log_sums;
     const T* sum_of_weights;  // where there is smoothing
     T smoothing;
     Stored* out;
     __device__ void operator()(int64_t i) const {
-        const int64_t row = i / c.inner, k = row % c.classes, place = row / c.classes * c.inner + i % c.inner;
-        const int64_t t = c.class_of(place);
+        const int64_t row = i / c.inner, k = row % c.classes,
+                      position = row / c.classes * c.inner + i % c.inner;
+        const int64_t t = c.class_of(position);
         T value = 0;
         if (t >= 0) {
-            const T g = grads.of(place), own = (1 - smoothing) * c.template weight_of<T>(t);
+            const T g = grads.of(position), own = (1 - smoothing) * c.template weight_of<T>(t);
             const T even = smoothing / static_cast<T>(c.classes);
             const T weights = sum_of_weights ? own + even * *sum_of_weights : own;
-            value = std::exp(static_cast<T>(in[i]) - log_sums[place]) * (g * weights);
+            value = std::exp(static_cast<T>(in[i]) - log_sums[position]) * (g * weights);
             if (sum_of_weights) value -= g * even * c.template weight_of<T>(k);
             if (k == t) value -= g * own;
         }
@@ -286,7 +287,7 @@ struct CrossEntropyBackward {
             launch(&sum_weights<T, Stored>, Grid{1, kThreads}, stream, c, sum);
         }
         const DenseOut<Stored> to(args.context, args.out(0));
-        const PlaceGradients<T, Stored> grads(args, args.in(0), args.in(5), args.params[0].as_int());
+        const PositionGradients<T, Stored> grads(args, args.in(0), args.in(5), args.params[0].as_int());
         queue_for_each(
             CrossEntropyGradients<T, Stored>{c, grads, dense<Stored>(args.context, in),
                                              dense<T>(args.context, args.in(4)), sum, smoothing, to.data()},

@@ -1,5 +1,5 @@
-// Elements that may meet at one place: added, reduced or written there. What goes to each place is sorted by it first, so that
-// one thread works on a place, in the order of the elements: the result has the bits of the CPU's, in every run.
+// Elements that may meet at one position: added, reduced or written there. What goes to each position is sorted by it first,
+// so that one thread works on a place, in the order of the elements: the result has the bits of the CPU's, in every run.
 // An index out of range is found when the host next waits, and writes nothing: cuda/alarm.h.
 #include "cuda/kernels.h"
 #include "cuda/kernels/walk.cuh"
@@ -13,16 +13,16 @@ using namespace functors;
 
 // --- What meets where -------------------------------------------------------------------------------
 
-/// `n` elements, or slices of `width` elements, each of which goes to one of `count` places.
+/// `n` elements, or slices of `width` elements, each of which goes to one of `count` positions.
 struct Meeting {
     int64_t n, count, width;
-    Walk places, inner;  // in the tensor that is written
+    Walk positions, inner;  // in the tensor that is written
     Walk elements, inner_of_element;  // in what goes there
 };
 
 /// The place of each element, and `count` of those that go nowhere, which the sort puts last.
 __global__ void __launch_bounds__(kThreads)
-    find_places(const Chosen chosen, int64_t n, int64_t count, uint64_t* keys) {
+    find_positions(const Chosen chosen, int64_t n, int64_t count, uint64_t* keys) {
     const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
     for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < n; i += step) {
         const int64_t at = chosen.at(i);
@@ -30,27 +30,28 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
-Sorted queue_places(const KernelArgs& args, const Chosen& chosen, const Meeting& m) {
+Sorted queue_positions(const KernelArgs& args, const Chosen& chosen, const Meeting& m) {
     for (int k = 0; k < chosen.count; ++k)
         if (chosen.of[k].size == 0)
             fail(BackendStatus::Index, "an index is out of range of a dimension of size 0");
     auto* keys = scratch<uint64_t>(args.context, m.n);
-    launch(&find_places, Grid{blocks_for(m.n), kThreads}, queue_of(args), chosen, m.n, m.count, keys);
+    launch(&find_positions, Grid{blocks_for(m.n), kThreads}, queue_of(args), chosen, m.n, m.count, keys);
     return queue_sort(args.context, keys, nullptr, m.n, bits_below(m.count + 1));
 }
 
-/// Calls `each(first, end, j)` for the elements `first` to `end` of the sorted ones that meet at a place, and each of a slice.
+/// Calls `each(first, end, j)` for the elements `first` to `end` of the sorted ones that meet at a position, and each of a
+/// slice.
 template <class F>
 __device__ void each_meeting(const Meeting& m, const Sorted& sorted, F each) {
     const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
     for (int64_t t = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; t < m.n * m.width;
          t += step) {
         const int64_t first = t / m.width;
-        const uint64_t place = sorted.keys[first];
-        if (place >= static_cast<uint64_t>(m.count) || (first > 0 && sorted.keys[first - 1] == place))
+        const uint64_t position = sorted.keys[first];
+        if (position >= static_cast<uint64_t>(m.count) || (first > 0 && sorted.keys[first - 1] == position))
             continue;
         int64_t end = first + 1;
-        while (end < m.n && sorted.keys[end] == place) ++end;
+        while (end < m.n && sorted.keys[end] == position) ++end;
         each(first, end, t % m.width);
     }
 }
@@ -89,10 +90,10 @@ template <class T>
 __global__ void __launch_bounds__(kThreads)
     reduce_meeting(const Meeting m, const Sorted sorted, T* to, const T* from, const How given) {
     each_meeting(m, sorted, [&](int64_t first, int64_t end, int64_t j) {
-        T& place = to[m.places.offset(static_cast<int64_t>(sorted.keys[first])) + m.inner.offset(j)];
+        T& position = to[m.positions.offset(static_cast<int64_t>(sorted.keys[first])) + m.inner.offset(j)];
         const T* source = from + m.inner_of_element.offset(j);
         const auto by = [&]<ScatterReduction how>() {
-            place = reduced<how>(m, sorted, first, end, place, source, given);
+            position = reduced<how>(m, sorted, first, end, position, source, given);
         };
         switch (given.how) {
             case ScatterReduction::Sum: return by.template operator()<ScatterReduction::Sum>();
@@ -112,7 +113,7 @@ template <class T>
 __global__ void __launch_bounds__(kThreads)
     write_meeting(const Meeting m, const Sorted sorted, T* to, const T* from) {
     each_meeting(m, sorted, [&](int64_t first, int64_t end, int64_t j) {
-        to[m.places.offset(static_cast<int64_t>(sorted.keys[first])) + m.inner.offset(j)] =
+        to[m.positions.offset(static_cast<int64_t>(sorted.keys[first])) + m.inner.offset(j)] =
             from[m.elements.offset(sorted.numbers[end - 1]) + m.inner_of_element.offset(j)];
     });
 }
@@ -120,7 +121,7 @@ __global__ void __launch_bounds__(kThreads)
 void queue_reduced(const KernelArgs& args, const Chosen& chosen, const Meeting& m, const View& to,
                    const void* from, const How& how) {
     if (m.n == 0) return;
-    const Sorted sorted = queue_places(args, chosen, m);
+    const Sorted sorted = queue_positions(args, chosen, m);
     using Elements = Types<bool, uint8_t, int8_t, int16_t, int32_t, int64_t, uint16_t, uint32_t, uint64_t,
                            Half, BFloat16, float, double, Complex<float>, Complex<double>>;
     by_element_type(Elements{}, to.dtype, [&]<class T>(T) {
@@ -130,7 +131,7 @@ void queue_reduced(const KernelArgs& args, const Chosen& chosen, const Meeting& 
 void queue_written(const KernelArgs& args, const Chosen& chosen, const Meeting& m, const View& to,
                    const void* from) {
     if (m.n == 0) return;
-    const Sorted sorted = queue_places(args, chosen, m);
+    const Sorted sorted = queue_positions(args, chosen, m);
     by_size(to.dtype, [&]<class T>(T) {
         launch_meeting(&write_meeting<T>, args, m, sorted, to.as<T>(), static_cast<const T*>(from));
     });
@@ -177,7 +178,7 @@ struct Scattered {
             one.data = dense<int64_t>(args.context, line);
             one.walk.push(m.n, 1);
             one.weight = 1;
-            m.places.push(m.count, to.strides[dim]);
+            m.positions.push(m.count, to.strides[dim]);
             m.elements.push(m.n, src.strides[dim]);
             for (int d = 0; d < index.ndim; ++d) {
                 if (d == dim) continue;
@@ -191,7 +192,7 @@ struct Scattered {
         m.count = to.numel;
         one.data = dense<int64_t>(args.context, index);
         one.walk.push(m.n, 1);
-        m.places = Walk(to);
+        m.positions = Walk(to);
         const RowMajor weights(to.sizes, to.ndim);
         one.weight = to.ndim ? weights.strides[dim] : 1;
         for (int d = 0; d < index.ndim; ++d) {
@@ -215,7 +216,7 @@ struct Slices {
         chosen.count = 1;
         chosen.of[0] = {dense<int64_t>(args.context, index), Walk(), m.count, 1};
         chosen.of[0].walk.push(m.n, 1);
-        m.places.push(m.count, to.ndim ? to.strides[dim] : 0);
+        m.positions.push(m.count, to.ndim ? to.strides[dim] : 0);
         m.elements.push(m.n, source.ndim ? source.strides[to.ndim ? dim : 0] : 0);
         for (int d = 0; d < to.ndim; ++d) {
             if (d == dim) continue;
@@ -228,9 +229,13 @@ struct Slices {
 
 /// The meeting of what indices choose of a tensor, and of values that broadcast to it.
 Meeting meeting_of(const Indices& indices, const View& values) {
-    Meeting m{
-        indices.n, indices.places_count, indices.before * indices.after, indices.places, indices.inner, {},
-        {}};
+    Meeting m{indices.n,
+              indices.positions_count,
+              indices.before * indices.after,
+              indices.positions,
+              indices.inner,
+              {},
+              {}};
     for (int d = 0; d < indices.ndim; ++d) {
         const int at = d - indices.ndim + values.ndim;
         const int64_t stride = at < 0 || values.sizes[at] == 1 ? 0 : values.strides[at];
@@ -359,7 +364,7 @@ BackendStatus embedding_dense_backward(const KernelArgs* args) {
         m.count = out.sizes[0];
         m.width =
             out.sizes[1] * (is_complex(out.dtype) ? 2 : 1);  // complex numbers as twice as many real ones
-        const Sorted sorted = queue_places(*args, chosen, m);
+        const Sorted sorted = queue_positions(*args, chosen, m);
         by_element_type(Types<Half, BFloat16, float, double>{}, real_dtype(out.dtype), [&]<class T>(T) {
             launch_meeting(&sum_rows<T>, *args, m, sorted, out.as<T>(), static_cast<const T*>(grad),
                            args->params[2].as_bool());

@@ -1,5 +1,5 @@
-// Elements along a dimension in order, and those of a rank. Short rows are sorted by a block each, in shared memory; long ones by
-// radix sort, all together.
+// Elements along a dimension in order, and those of a rank. Short rows are sorted by a block each, in shared memory; long
+// ones by radix sort, all together.
 #include "cuda/kernels.h"
 #include "cuda/kernels/bytes.cuh"
 #include "cuda/ordering.h"
@@ -42,9 +42,10 @@ constexpr int kShort = 1024;
 
 struct Room {
     uint64_t keys[kShort];
-    uint16_t places[kShort];
+    uint16_t positions[kShort];
 };
-/// A bitonic network (K. E. Batcher, "Sorting networks and their applications", 1968) over keys and places, which all differ.
+/// A bitonic network (K. E. Batcher, "Sorting networks and their applications", 1968) over keys and positions, which all
+/// differ.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     order_short(const T* rows, int64_t* numbers, int64_t lines, int n, int width, bool descending) {
@@ -55,7 +56,8 @@ __global__ void __launch_bounds__(kThreads)
         for (int i = t; i < width; i += threads) {
             const KeyOf<T> key = i < n ? key_of(rows[line * n + i]) : KeyOf<T>(0);
             room.keys[i] = i < n ? (descending ? static_cast<KeyOf<T>>(~key) : key) : ~uint64_t{0};
-            room.places[i] = static_cast<uint16_t>(i);  // what fills up the room comes last, being behind all
+            room.positions[i] =
+                static_cast<uint16_t>(i);  // what fills up the room comes last, being behind all
         }
         for (int size = 2; size <= width; size *= 2)
             for (int apart = size / 2; apart > 0; apart /= 2) {
@@ -63,17 +65,17 @@ __global__ void __launch_bounds__(kThreads)
                 for (int k = t; k < width / 2; k += threads) {
                     const int low = k / apart * apart * 2 + k % apart, high = low + apart;
                     const uint64_t a = room.keys[low], b = room.keys[high];
-                    const uint16_t at_a = room.places[low], at_b = room.places[high];
+                    const uint16_t at_a = room.positions[low], at_b = room.positions[high];
                     const bool behind = a > b || (a == b && at_a > at_b);
                     if (behind != ((low & size) == 0)) continue;
                     room.keys[low] = b;
                     room.keys[high] = a;
-                    room.places[low] = at_b;
-                    room.places[high] = at_a;
+                    room.positions[low] = at_b;
+                    room.positions[high] = at_a;
                 }
             }
         __syncthreads();
-        for (int i = t; i < n; i += threads) numbers[line * n + i] = line * n + room.places[i];
+        for (int i = t; i < n; i += threads) numbers[line * n + i] = line * n + room.positions[i];
     }
 }
 

@@ -37,7 +37,7 @@ struct Padded {
         return found;
     }
 
-    /// The padded places of a dimension that take element `at`: up to three runs, in rising order.
+    /// The padded positions of a dimension that take element `at`: up to three runs, in rising order.
     struct Runs {
         int count = 0;
         int64_t begin[3], end[3];
@@ -48,17 +48,17 @@ struct Padded {
         }
     };
     __device__ Runs runs(int d, int64_t at) const {
-        const int64_t size = small[d], place = before[d] + at;
+        const int64_t size = small[d], position = before[d] + at;
         Runs found;
         if (mode == PadMode::Replicate) {
-            found.add(at == 0 ? 0 : place, at == size - 1 ? large[d] : place + 1, large[d]);
+            found.add(at == 0 ? 0 : position, at == size - 1 ? large[d] : position + 1, large[d]);
             return found;
         }
-        const int64_t first = mode == PadMode::Reflect ? before[d] - at : place - size,
-                      last = mode == PadMode::Reflect ? before[d] + 2 * (size - 1) - at : place + size;
-        if (first != place) found.add(first, first + 1, large[d]);
-        found.add(place, place + 1, large[d]);
-        if (last != place) found.add(last, last + 1, large[d]);
+        const int64_t first = mode == PadMode::Reflect ? before[d] - at : position - size,
+                      last = mode == PadMode::Reflect ? before[d] + 2 * (size - 1) - at : position + size;
+        if (first != position) found.add(first, first + 1, large[d]);
+        found.add(position, position + 1, large[d]);
+        if (last != position) found.add(last, last + 1, large[d]);
         return found;
     }
 };
@@ -90,9 +90,9 @@ struct Fold {
         using C = Computed<T>;
         C sum = C(0);
         for (bool more = true; more;) {
-            int64_t place = 0;
-            for (int d = 0; d < p.ndim; ++d) place = place * p.large[d] + at[d];
-            sum = static_cast<C>(sum + static_cast<C>(grad[place]));
+            int64_t position = 0;
+            for (int d = 0; d < p.ndim; ++d) position = position * p.large[d] + at[d];
+            sum = static_cast<C>(sum + static_cast<C>(grad[position]));
             more = false;
             for (int d = p.ndim - 1; d >= 0 && !more; --d) {
                 more = true;

@@ -1,5 +1,6 @@
-// Pooling over two or three dimensions: the largest or the mean element of each window, and the gradients. Sums have the order of
-// the CPU's. A gradient is gathered from the windows that contain an element, so that it does not depend on the run.
+// Pooling over two or three dimensions: the largest or the mean element of each window, and the gradients. Sums have the
+// order of the CPU's. A gradient is gathered from the windows that contain an element, so that it does not depend on the
+// run.
 #include <limits>
 
 #include "cuda/alarm.h"
@@ -12,7 +13,7 @@ namespace {
 __device__ int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 __device__ int64_t larger(int64_t a, int64_t b) { return a < b ? b : a; }
 
-/// The part of a window along one dimension that lies in the input: `count` places from `first`, `step` apart.
+/// The part of a window along one dimension that lies in the input: `count` positions from `first`, `step` apart.
 struct Span {
     int64_t first, count, step;
     int64_t extent;  // what the divisor of a mean is multiplied by
@@ -22,7 +23,7 @@ struct WindowRange {
     int64_t first, end;
 };
 
-/// Sizes stand right-aligned in three places: two dimensions have depth 1.
+/// Sizes stand right-aligned in three positions: two dimensions have depth 1.
 struct PoolSizes {
     int64_t planes, in[3], out[3];
 
@@ -67,8 +68,8 @@ struct SlidingWindows : PoolSizes {
                 include_padding ? end - start : smaller(end, in[d]) - larger(start, 0)};
     }
     /// Without dilation.
-    __device__ WindowRange around(int d, int64_t place) const {
-        const int64_t at = place + padding[d];
+    __device__ WindowRange around(int d, int64_t position) const {
+        const int64_t at = position + padding[d];
         return {at < kernel[d] ? 0 : (at - kernel[d]) / stride[d] + 1, smaller(at / stride[d] + 1, out[d])};
     }
 };
@@ -82,8 +83,8 @@ struct AdaptiveWindows : PoolSizes {
         const int64_t first = window * in[d] / out[d], end = ((window + 1) * in[d] + out[d] - 1) / out[d];
         return {first, end - first, 1, end - first};
     }
-    __device__ WindowRange around(int d, int64_t place) const {
-        return {place * out[d] / in[d], ((place + 1) * out[d] + in[d] - 1) / in[d]};
+    __device__ WindowRange around(int d, int64_t position) const {
+        return {position * out[d] / in[d], ((position + 1) * out[d] + in[d] - 1) / in[d]};
     }
 };
 
@@ -96,7 +97,7 @@ struct Box {
         : z(w.span(0, at / (w.out[1] * w.out[2]))),
           y(w.span(1, at / w.out[2] % w.out[1])),
           x(w.span(2, at % w.out[2])) {}
-    __device__ int64_t place(const PoolSizes& sizes, int64_t i, int64_t j, int64_t k) const {
+    __device__ int64_t position(const PoolSizes& sizes, int64_t i, int64_t j, int64_t k) const {
         return ((z.first + i * z.step) * sizes.in[1] + y.first + j * y.step) * sizes.in[2] + x.first +
                k * x.step;
     }
@@ -117,11 +118,11 @@ __global__ void __launch_bounds__(kThreads)
         for (int64_t i = 0; i < box.z.count; ++i) {
             for (int64_t j = 0; j < box.y.count; ++j) {
                 for (int64_t k = 0; k < box.x.count; ++k) {
-                    const int64_t place = box.place(w, i, j, k);
-                    const T v = static_cast<T>(from[place]);
+                    const int64_t position = box.position(w, i, j, k);
+                    const T v = static_cast<T>(from[position]);
                     if (found < 0 || v > best || v != v) {  // the first of equals, the last NaN
                         best = v;
-                        found = place;
+                        found = position;
                     }
                 }
             }
@@ -178,37 +179,37 @@ struct AdaptiveMax {
     }
 };
 
-/// A block has a plane at a time and takes its outputs in order, kThreads together; of those of one place the first adds all.
-/// Where windows lie is not known here.
+/// A block has a plane at a time and takes its outputs in order, kThreads together; of those of one position the first adds
+/// all. Where windows lie is not known here.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     spread_maxima(T* out, const T* grad, const int64_t* indices, const Alarm alarm, int64_t planes,
                   int64_t in_size, int64_t out_size) {
     __shared__ Values<T> values;
-    __shared__ Values<int64_t> places;
+    __shared__ Values<int64_t> positions;
     for (int64_t plane = blockIdx.x; plane < planes; plane += gridDim.x) {
         T* to = out + plane * in_size;
         for (int64_t i = threadIdx.x; i < in_size; i += kThreads) to[i] = 0;
         for (int64_t first = 0; first < out_size; first += kThreads) {
             const int64_t o = first + threadIdx.x;
-            __syncthreads();  // the places before are done with
-            int64_t place = -1;
+            __syncthreads();  // the positions before are done with
+            int64_t position = -1;
             if (o < out_size) {
                 const int64_t given = indices[plane * out_size + o];
                 // A window without elements has the place -1.
-                place = given == -1 || alarm.checked(given, in_size) == given ? given : -1;
+                position = given == -1 || alarm.checked(given, in_size) == given ? given : -1;
                 values.x[threadIdx.x] = grad[plane * out_size + o];
             }
-            places.x[threadIdx.x] = place;
+            positions.x[threadIdx.x] = position;
             __syncthreads();
-            if (place < 0) continue;
+            if (position < 0) continue;
             uint32_t t = 0;
-            while (places.x[t] != place) ++t;
+            while (positions.x[t] != position) ++t;
             if (t != threadIdx.x) continue;
-            T sum = to[place];
+            T sum = to[position];
             for (; t < kThreads; ++t)
-                if (places.x[t] == place) sum += values.x[t];
-            to[place] = sum;
+                if (positions.x[t] == position) sum += values.x[t];
+            to[position] = sum;
         }
     }
 }
@@ -244,7 +245,7 @@ __global__ void __launch_bounds__(kThreads) find_means(const Windows w, Stored* 
             T column = 0;
             for (int64_t i = 0; i < box.z.count; ++i)
                 for (int64_t j = 0; j < box.y.count; ++j)
-                    column += static_cast<T>(from[box.place(w, i, j, k)]);
+                    column += static_cast<T>(from[box.position(w, i, j, k)]);
             sum += column;
         }
         const int64_t extent = box.z.extent * box.y.extent * box.x.extent;

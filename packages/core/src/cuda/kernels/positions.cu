@@ -1,5 +1,6 @@
-// Elements at other places: gather and scatter along a dimension, slices filled by index, reversed dimensions, triangles of matrices. An index out of
-// range is found when the host next waits: cuda/alarm.h. Where several elements are scattered to one place, any one stays.
+// Elements at other positions: gather and scatter along a dimension, slices filled by index, reversed dimensions, triangles
+// of matrices. An index out of range is found when the host next waits: cuda/alarm.h. Where several elements are scattered
+// to one position, any one stays.
 #include "cuda/alarm.h"
 #include "cuda/kernels.h"
 #include "cuda/kernels/bytes.cuh"
@@ -8,24 +9,25 @@ namespace rushlight::cuda {
 namespace {
 
 /// The elements of a row-major index, and where each lies in a tensor and in what is scattered.
-struct Places {
+struct Positions {
     int ndim, dim;
     int64_t n, size;  // of the index; of the tensor along `dim`
     int64_t sizes[kLoopDims], strides[kLoopDims], source[kLoopDims];
     const int64_t* index;
     Alarm alarm;
 
-    Places(const KernelArgs& args, const View& tensor, const View& places, int64_t along, const View* src)
-        : ndim(places.ndim),
+    Positions(const KernelArgs& args, const View& tensor, const View& positions, int64_t along,
+              const View* src)
+        : ndim(positions.ndim),
           dim(static_cast<int>(along < 0 ? along + tensor.ndim : along)),
-          n(places.numel),
+          n(positions.numel),
           size(tensor.ndim == 0 ? 1 : tensor.size(dim)),
-          index(dense<int64_t>(args.context, places)),
+          index(dense<int64_t>(args.context, positions)),
           alarm(alarm_of(args.context)) {
         if (ndim > kLoopDims || tensor.ndim > kLoopDims)
             fail(BackendStatus::NotImplemented, "has no kernel for more than %d dimensions", kLoopDims);
         for (int d = 0; d < ndim; ++d) {
-            sizes[d] = places.size(d);
+            sizes[d] = positions.size(d);
             // An index with a dimension may belong to a tensor that has none.
             strides[d] = tensor.ndim == 0 ? 0 : tensor.stride(d);
             source[d] = !src || src->ndim == 0 ? 0 : src->stride(d);
@@ -100,17 +102,17 @@ struct Slices {
 };
 
 template <class T>
-__global__ void __launch_bounds__(kThreads) gather_elements(const Places p, T* out, const T* in) {
+__global__ void __launch_bounds__(kThreads) gather_elements(const Positions p, T* out, const T* in) {
     const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
     for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < p.n; i += step)
         out[i] = in[p[i].in_tensor];
 }
 /// An index out of range writes nothing.
 template <class T>
-__global__ void __launch_bounds__(kThreads) scatter_elements(const Places p, T* to, const T* src) {
+__global__ void __launch_bounds__(kThreads) scatter_elements(const Positions p, T* to, const T* src) {
     const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
     for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < p.n; i += step) {
-        const Places::Both at = p[i];
+        const Positions::Both at = p[i];
         if (p.index[i] >= 0 && p.index[i] < p.size) to[at.in_tensor] = src[at.in_source];
     }
 }
@@ -147,9 +149,9 @@ __global__ void __launch_bounds__(kThreads) keep_triangle(T* out, const T* in, i
 void queue_scatter(const KernelArgs& args, const View& index, const View& src) {
     const View& to = args.in(0);
     const cudaStream_t stream = queue_of(args);
-    const Places places(args, to, index, args.params[0].as_int(), &src);
+    const Positions positions(args, to, index, args.params[0].as_int(), &src);
     by_size(to.dtype, [&]<class T>(T) {
-        launch(&scatter_elements<T>, Grid{blocks_for(index.numel), kThreads}, stream, places, to.as<T>(),
+        launch(&scatter_elements<T>, Grid{blocks_for(index.numel), kThreads}, stream, positions, to.as<T>(),
                src.as<const T>());
     });
 }
@@ -180,9 +182,9 @@ BackendStatus gather(const KernelArgs* args) {
         const View &out = args->out(0), &in = args->in(0);
         if (out.numel == 0) return;
         const cudaStream_t stream = queue_of(*args);
-        const Places places(*args, in, args->in(1), args->params[0].as_int(), nullptr);
+        const Positions positions(*args, in, args->in(1), args->params[0].as_int(), nullptr);
         by_size(out.dtype, [&]<class T>(T) {
-            launch(&gather_elements<T>, Grid{blocks_for(out.numel), kThreads}, stream, places, out.as<T>(),
+            launch(&gather_elements<T>, Grid{blocks_for(out.numel), kThreads}, stream, positions, out.as<T>(),
                    in.as<const T>());
         });
     });

@@ -11,8 +11,8 @@ namespace {
 
 /// Calls `each(block, index)` of every block of kPer values.
 template <int kPer, class T, class F>
-__global__ void __launch_bounds__(kThreads) draw(const F f, const KeyPlace place, T* out, int64_t n) {
-    const PhiloxKey key = place.key();
+__global__ void __launch_bounds__(kThreads) draw(const F f, const KeyPosition position, T* out, int64_t n) {
+    const PhiloxKey key = position.key();
     const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
     for (int64_t b = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; b * kPer < n; b += step) {
         const PhiloxBlock block = philox(key, static_cast<uint64_t>(b));
@@ -89,7 +89,7 @@ void queue_draw(const KernelArgs& args, const View& out, const F& f) {
     const bool direct = out.contiguous && out.dtype == DTypeOf<T>::value;
     T* values = direct ? out.as<T>() : scratch<T>(args.context, out.numel);
     launch(&draw<kPer, T, F>, Grid{blocks_for((out.numel + kPer - 1) / kPer), kThreads}, stream, f,
-           KeyPlace(args.context), values, out.numel);
+           KeyPosition(args.context), values, out.numel);
     if (direct) return;
     const RowMajor dense(out.sizes, out.ndim);
     queue_copy(out, View{values, out.sizes, dense.strides, out.numel, out.ndim, DTypeOf<T>::value, 1},
@@ -136,9 +136,9 @@ void queue_mapped(const KernelArgs& args, const View& out, double a, double b) {
 const View& written(const KernelArgs& args) { return args.tensors[0]; }
 
 template <int kPer, class T>
-__global__ void __launch_bounds__(kThreads)
-    drop(const KeyPlace place, uint64_t threshold, T scale, const T* in, T* out, uint8_t* mask, int64_t n) {
-    const PhiloxKey key = place.key();
+__global__ void __launch_bounds__(kThreads) drop(const KeyPosition position, uint64_t threshold, T scale,
+                                                 const T* in, T* out, uint8_t* mask, int64_t n) {
+    const PhiloxKey key = position.key();
     const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
     for (int64_t b = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; b * kPer < n; b += step) {
         const PhiloxBlock block = philox(key, static_cast<uint64_t>(b));
@@ -172,7 +172,7 @@ void queue_dropout(const KernelArgs& args) {
     T* to = out.dtype == DTypeOf<T>::value ? out.as<T>() : scratch<T>(args.context, out.numel);
     constexpr int kPer = 16;
     launch(&drop<kPer, T>, Grid{blocks_for((out.numel + kPer - 1) / kPer), kThreads}, stream,
-           KeyPlace(args.context), mask_threshold(1 - p), static_cast<T>(1 / (1 - p)), from, to,
+           KeyPosition(args.context), mask_threshold(1 - p), static_cast<T>(1 / (1 - p)), from, to,
            mask.defined() ? mask.as<uint8_t>() : nullptr, out.numel);
     if (to != out.data) queue_copy(out, as_t(to), args.context);
 }

@@ -7,10 +7,10 @@ namespace rushlight::cuda {
 namespace {
 
 /// Where the key lies: in the call, or in the device's memory, which is read when the kernel runs.
-struct KeyPlace {
+struct KeyPosition {
     PhiloxKey own;
     const PhiloxKey* base;
-    explicit KeyPlace(const KernelContext* context)
+    explicit KeyPosition(const KernelContext* context)
         : own(context->random), base(context->call->random_base) {}
     __device__ PhiloxKey key() const { return base ? PhiloxKey{base->seed, base->offset + own.offset} : own; }
 };

@@ -1,4 +1,4 @@
-// Interpolation along a dimension and its gradient, and tensors that are read at any places of a grid.
+// Interpolation along a dimension and its gradient, and tensors that are read at any positions of a grid.
 #include "cuda/kernels.h"
 #include "cuda/kernels/lines.cuh"
 #include "cuda/sorting.h"
@@ -13,7 +13,7 @@ using namespace functors;
 
 // --- Along a dimension ------------------------------------------------------------------------------
 
-/// Which input places each of `out` is made of: `taps` of them.
+/// Which input positions each of `out` is made of: `taps` of them.
 template <class C>
 struct Taps {
     int64_t taps, *index;
@@ -34,7 +34,7 @@ Taps<C> queue_taps(const KernelArgs& args, const Resampling& r) {
     return t;
 }
 
-/// Row-major arrays of (outer, places, inner).
+/// Row-major arrays of (outer, positions, inner).
 template <class T>
 struct Interpolate {
     using C = Computed<T>;
@@ -59,7 +59,7 @@ struct TapKeys {
     const int64_t* index;
     __device__ void operator()(int64_t i) const { keys[i] = static_cast<uint64_t>(index[i]); }
 };
-/// Each input place adds up what was made of it, in the order of the output places.
+/// Each input place adds up what was made of it, in the order of the output positions.
 template <class T>
 struct InterpolateBackward {
     using C = Computed<T>;
@@ -69,12 +69,12 @@ struct InterpolateBackward {
     Sorted sorted;
     int64_t in_size, out_size, inner;
     __device__ void operator()(int64_t i) const {
-        const auto place = static_cast<uint64_t>(i / inner % in_size);
+        const auto position = static_cast<uint64_t>(i / inner % in_size);
         const T* from = grad + i / inner / in_size * out_size * inner + i % inner;
         const int64_t n = out_size * t.taps;
         C total = C(0);
-        for (int64_t k = first_place(n, [&](int64_t p) { return sorted.keys[p] < place; });
-             k < n && sorted.keys[k] == place; ++k) {
+        for (int64_t k = first_position(n, [&](int64_t p) { return sorted.keys[p] < position; });
+             k < n && sorted.keys[k] == position; ++k) {
             const int64_t tap = sorted.numbers[k];
             if (t.weight[tap] != C(0)) total += static_cast<C>(from[tap / t.taps * inner]) * t.weight[tap];
         }
@@ -135,10 +135,10 @@ struct ResampleBackward {
     }
 };
 
-// --- At the places of a grid ------------------------------------------------------------------------
+// --- At the positions of a grid ------------------------------------------------------------------------
 
 struct GridShape {
-    int64_t batch, channels, places = 1, length = 1;
+    int64_t batch, channels, positions = 1, length = 1;
     int dims;
     int64_t sizes[3];  // the last first: the order of the grid's coordinates
     int64_t padding;
@@ -151,13 +151,13 @@ struct GridShape {
           padding(args.params[1].as_int()),
           align_corners(args.params[2].as_bool()) {
         for (int d = 0; d < dims; ++d) length *= sizes[d] = in.size(in.ndim - 1 - d);
-        for (int d = 1; d < grid.ndim - 1; ++d) places *= grid.size(d);
+        for (int d = 1; d < grid.ndim - 1; ++d) positions *= grid.size(d);
     }
 };
 
 /// All channels of a place of a sample.
 template <GridMode mode, class T>
-struct SamplePlace {
+struct SamplePosition {
     using C = Computed<T>;
     static constexpr int kTaps = grid_taps(mode), kMost = kTaps == 4 ? 16 : kTaps * kTaps * kTaps;
     GridShape s;
@@ -165,7 +165,7 @@ struct SamplePlace {
     const T *in, *grid;
 
     __device__ void operator()(int64_t i) const {
-        const int64_t sample = i / s.places, place = i % s.places;
+        const int64_t sample = i / s.positions, position = i % s.positions;
         int64_t index[kMost] = {0}, step = 1;
         C weight[kMost] = {C(1)};
         int count = 1;
@@ -190,7 +190,7 @@ struct SamplePlace {
             const T* plane = in + (sample * s.channels + c) * s.length;
             C sum = weight[0] * static_cast<C>(plane[index[0]]);
             for (int k = 1; k < count; ++k) sum += weight[k] * static_cast<C>(plane[index[k]]);
-            out[(sample * s.channels + c) * s.places + place] = static_cast<T>(sum);
+            out[(sample * s.channels + c) * s.positions + position] = static_cast<T>(sum);
         }
     }
 };
@@ -203,16 +203,16 @@ struct GridSample {
         queue_of(args);
         const GridShape s(args, in, grid);
         const DenseOut<T> to(args.context, out);
-        const T *from = dense<T>(args.context, in), *places = dense<T>(args.context, grid);
-        const int64_t n = s.batch * s.places;
+        const T *from = dense<T>(args.context, in), *positions = dense<T>(args.context, grid);
+        const int64_t n = s.batch * s.positions;
         switch (args.params[0].as_int()) {
             case kGridNearest:
-                queue_for_each(args, n, SamplePlace<kGridNearest, T>{s, to.data(), from, places});
+                queue_for_each(args, n, SamplePosition<kGridNearest, T>{s, to.data(), from, positions});
                 break;
             case kGridLinear:
-                queue_for_each(args, n, SamplePlace<kGridLinear, T>{s, to.data(), from, places});
+                queue_for_each(args, n, SamplePosition<kGridLinear, T>{s, to.data(), from, positions});
                 break;
-            default: queue_for_each(args, n, SamplePlace<kGridCubic, T>{s, to.data(), from, places});
+            default: queue_for_each(args, n, SamplePosition<kGridCubic, T>{s, to.data(), from, positions});
         }
         to.finish();
     }

@@ -1,5 +1,5 @@
-// Slices and rows by index, and sums of rows. An index out of range is found when the host next waits: cuda/alarm.h. Until then the first
-// element stands for it.
+// Slices and rows by index, and sums of rows. An index out of range is found when the host next waits: cuda/alarm.h. Until
+// then the first element stands for it.
 #include "cuda/alarm.h"
 #include "cuda/kernels.h"
 #include "cuda/kernels/bytes.cuh"
@@ -7,7 +7,7 @@
 namespace rushlight::cuda {
 namespace {
 
-/// out (outer, n, inner) = in (outer, size, inner) at the places that an index of `n` names.
+/// out (outer, n, inner) = in (outer, size, inner) at the positions that an index of `n` names.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     take_slices(T* out, const T* in, const int64_t* index, const Alarm alarm, int64_t outer, int64_t n,

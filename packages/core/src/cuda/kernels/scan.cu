@@ -1,6 +1,6 @@
-// Scans: running sums, products, logarithms of sums and extremes along a dimension, and linear recurrences. Threads of a line
-// each take some of its elements, and join what lies before theirs; long lines are shared by blocks. What is joined depends on
-// the shape alone, so results are the same in every run.
+// Scans: running sums, products, logarithms of sums and extremes along a dimension, and linear recurrences. Threads of a
+// line each take some of its elements, and join what lies before theirs; long lines are shared by blocks. What is joined
+// depends on the shape alone, so results are the same in every run.
 #include "cuda/kernels.h"
 #include "cuda/kernels/bytes.cuh"
 #include "ops/functors/scan.h"
@@ -23,34 +23,36 @@ template <class T>
 struct Sums : Arrays<T> {
     using State = ScanState<T>;
     __device__ static State nothing() { return State(0); }
-    __device__ State at(int64_t place, int64_t) const { return widened(this->in[place]); }
+    __device__ State at(int64_t position, int64_t) const { return widened(this->in[position]); }
     __device__ static State join(State a, State b) { return a + b; }
-    __device__ void put(int64_t place, State s) const { this->out[place] = narrowed<T>(s); }
+    __device__ void put(int64_t position, State s) const { this->out[position] = narrowed<T>(s); }
 };
 template <class T>
 struct Products : Arrays<T> {
     using State = ScanState<T>;
     __device__ static State nothing() { return State(1); }
-    __device__ State at(int64_t place, int64_t) const { return widened(this->in[place]); }
+    __device__ State at(int64_t position, int64_t) const { return widened(this->in[position]); }
     __device__ static State join(State a, State b) { return a * b; }
-    __device__ void put(int64_t place, State s) const { this->out[place] = narrowed<T>(s); }
+    __device__ void put(int64_t position, State s) const { this->out[position] = narrowed<T>(s); }
 };
 
 template <class T>
 struct LogSums : Arrays<T> {
     using State = LogSum;
     __device__ static State nothing() { return LogSum::nothing(); }
-    __device__ State at(int64_t place, int64_t) const { return LogSum::of(widened(this->in[place])); }
+    __device__ State at(int64_t position, int64_t) const { return LogSum::of(widened(this->in[position])); }
     __device__ static State join(const State& a, const State& b) { return a.joined(b); }
-    __device__ void put(int64_t place, const State& s) const { this->out[place] = narrowed<T>(s.value()); }
+    __device__ void put(int64_t position, const State& s) const {
+        this->out[position] = narrowed<T>(s.value());
+    }
 };
 template <class T>
 struct LogSums<Complex<T>> : Arrays<Complex<T>> {
     using State = Complex<double>;
     __device__ static State nothing() { return State(-INFINITY, 0); }
-    __device__ State at(int64_t place, int64_t) const { return widened(this->in[place]); }
+    __device__ State at(int64_t position, int64_t) const { return widened(this->in[position]); }
     __device__ static State join(State a, State b) { return b.re == -INFINITY ? a : log_of_both(a, b); }
-    __device__ void put(int64_t place, State s) const { this->out[place] = narrowed<Complex<T>>(s); }
+    __device__ void put(int64_t position, State s) const { this->out[position] = narrowed<Complex<T>>(s); }
 };
 
 template <class T, bool largest>
@@ -61,15 +63,15 @@ struct Extremes : Arrays<T> {
         int64_t index;  // -1: there is none
     };
     __device__ static State nothing() { return {T(), -1}; }
-    __device__ State at(int64_t place, int64_t i) const { return {this->in[place], i}; }
+    __device__ State at(int64_t position, int64_t i) const { return {this->in[position], i}; }
     __device__ static State join(const State& a, const State& b) {
         if (a.index < 0 || b.index < 0) return a.index < 0 ? b : a;
         return replaces<largest>(static_cast<Computed<T>>(b.value), static_cast<Computed<T>>(a.value)) ? b
                                                                                                        : a;
     }
-    __device__ void put(int64_t place, const State& s) const {
-        this->out[place] = s.value;
-        indices[place] = s.index;
+    __device__ void put(int64_t position, const State& s) const {
+        this->out[position] = s.value;
+        indices[position] = s.index;
     }
 };
 template <class T>
@@ -137,9 +139,9 @@ __global__ void __launch_bounds__(kThreads)
             sum = before_lane<F>(room.x, lane, lanes, sum, all);
             sum = F::join(carried, sum);
             for (int k = 0; !only_states && k < kItems && own + k < end; ++k) {
-                const int64_t place = first + (own + k) * inner;
-                sum = F::join(sum, f.at(place, own + k));
-                f.put(place, sum);
+                const int64_t position = first + (own + k) * inner;
+                sum = F::join(sum, f.at(position, own + k));
+                f.put(position, sum);
             }
             carried = F::join(carried, all);
         }

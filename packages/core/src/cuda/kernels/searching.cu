@@ -1,4 +1,4 @@
-// Places in sorted sequences, distinct elements and rows, and numbers that are repeated.
+// Positions in sorted sequences, distinct elements and rows, and numbers that are repeated.
 #include "cuda/alarm.h"
 #include "cuda/kernels.h"
 #include "cuda/kernels/bytes.cuh"
@@ -12,11 +12,11 @@ namespace {
 
 using namespace functors;
 
-// --- Places -----------------------------------------------------------------------------------------
+// --- Positions -----------------------------------------------------------------------------------------
 
 /// Where values go into a sequence of `n`; rows of `width` values have a sequence each, or all the same.
 template <class T>
-struct FindPlaces {
+struct FindPositions {
     void* out;
     const T *values, *sorted;
     const int64_t* order;  // of a sequence that is not sorted, or null
@@ -28,9 +28,9 @@ struct FindPlaces {
         using C = Computed<T>;
         const int64_t row = shared ? 0 : i / width * n;
         const C value = static_cast<C>(values[i]);
-        const int64_t at = first_place(n, [&](int64_t k) {
-            const int64_t place = order ? alarm.checked(order[row + k], n) : k;
-            return goes_behind(value, static_cast<C>(sorted[row + place]), right);
+        const int64_t at = first_position(n, [&](int64_t k) {
+            const int64_t position = order ? alarm.checked(order[row + k], n) : k;
+            return goes_behind(value, static_cast<C>(sorted[row + position]), right);
         });
         if (narrow) static_cast<int32_t*>(out)[i] = static_cast<int32_t>(at);
         else static_cast<int64_t*>(out)[i] = at;
@@ -53,7 +53,7 @@ struct IsAmong {
         using C = Computed<T>;
         const C value = static_cast<C>(values[i]);
         // NaN is last, and no element lies behind it.
-        const int64_t at = first_place(n, [&](int64_t k) { return static_cast<C>(sorted[k]) < value; });
+        const int64_t at = first_position(n, [&](int64_t k) { return static_cast<C>(sorted[k]) < value; });
         out[i] = (at < n && static_cast<C>(sorted[at]) == value) != invert;
     }
 };
@@ -91,7 +91,7 @@ struct WriteInverse {
     const int64_t *order, *starts;
     int64_t groups;
     __device__ void operator()(int64_t i) const {
-        const int64_t group = first_place(groups, [&](int64_t g) { return starts[g] <= i; }) - 1;
+        const int64_t group = first_position(groups, [&](int64_t g) { return starts[g] <= i; }) - 1;
         inverse[order ? order[i] : i] = group;
     }
 };
@@ -204,7 +204,7 @@ struct WriteRepeated {
     const int64_t* offsets;
     int64_t size;
     __device__ void operator()(int64_t i) const {
-        out[i] = first_place(size, [&](int64_t k) { return offsets[k] <= i; }) - 1;
+        out[i] = first_position(size, [&](int64_t k) { return offsets[k] <= i; }) - 1;
     }
 };
 int64_t* queue_repeats(const KernelArgs& args, int64_t* total) {
@@ -234,9 +234,10 @@ BackendStatus searchsorted(const KernelArgs* args) {
         by_ordered_type(values.dtype, [&]<class T>(T) {
             queue_for_each(
                 *args, out.numel,
-                FindPlaces<T>{out.data, static_cast<const T*>(given), static_cast<const T*>(sorted), order, n,
-                              sequence.ndim == 1 ? 1 : values.size(-1), sequence.ndim == 1,
-                              args->params[1].as_bool(), out.dtype == DType::Int32, alarm_of(args->context)});
+                FindPositions<T>{out.data, static_cast<const T*>(given), static_cast<const T*>(sorted), order,
+                                 n, sequence.ndim == 1 ? 1 : values.size(-1), sequence.ndim == 1,
+                                 args->params[1].as_bool(), out.dtype == DType::Int32,
+                                 alarm_of(args->context)});
         });
     });
 }

@@ -60,7 +60,7 @@ struct Chosen {
 
     /// The sum of the weights; kNowhere where a number is skipped, or out of range, which raises the alarm.
     __device__ int64_t at(int64_t i) const {
-        int64_t place = others.offset(i);
+        int64_t position = others.offset(i);
         for (int k = 0; k < count; ++k) {
             const One& one = of[k];
             int64_t number = one.data[one.walk.offset(i)];
@@ -70,18 +70,18 @@ struct Chosen {
                 alarm.raise();
                 return kNowhere;
             }
-            place += number * one.weight;
+            position += number * one.weight;
         }
-        return place;
+        return position;
     }
 };
 
-/// Indices of a tensor by dimension, absent in some, as in `input[indices]`. Numbers are places among the chosen dimensions;
-/// a place by itself is one slice, whose elements `before` and `after` the indices `inner` walks through.
+/// Indices of a tensor by dimension, absent in some, as in `input[indices]`. Numbers are positions among the chosen
+/// dimensions; a place by itself is one slice, whose elements `before` and `after` the indices `inner` walks through.
 struct Indices {
     Chosen chosen;
-    Walk places, inner;  // in the tensor
-    int64_t n = 1, places_count = 1, before = 1, after = 1;
+    Walk positions, inner;  // in the tensor
+    int64_t n = 1, positions_count = 1, before = 1, after = 1;
     int ndim = 0, joint_ndim = 0, split;
     int64_t shape[64];  // of the indexed tensor: before, joint, after
     int64_t joint[64];
@@ -105,8 +105,8 @@ struct Indices {
             Chosen::One& one = chosen.of[chosen.count++];
             one.data = dense<int64_t>(args.context, given[d]);
             one.size = t.sizes[d];
-            one.weight = places_count;
-            places_count *= t.sizes[d];
+            one.weight = positions_count;
+            positions_count *= t.sizes[d];
             const RowMajor own(given[d].sizes, given[d].ndim);
             for (int k = 0; k < joint_ndim; ++k) {
                 const int at = k - joint_ndim + given[d].ndim;
@@ -115,7 +115,7 @@ struct Indices {
         }
         for (int d = 0; d < t.ndim; ++d) {
             if (d < count && given[d].defined()) {
-                places.push(t.sizes[d], t.strides[d]);
+                positions.push(t.sizes[d], t.strides[d]);
                 continue;
             }
             (d < split ? before : after) *= t.sizes[d];

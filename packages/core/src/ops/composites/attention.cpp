@@ -72,8 +72,10 @@ Tensor weights_of(const Tensor& query, const Tensor& key, const Tensor& mask, bo
     Tensor scores = ops::matmul(ops::mul(query, scale), transposed(key));
     constexpr double kNever = -std::numeric_limits<double>::infinity();
     if (is_causal) {
-        auto places = [&](int64_t n) { return ops::arange(Scalar(n), std::nullopt, query.device(), false); };
-        Tensor seen = ops::ge(ops::unsqueeze(places(query.size(-2)), 1), places(key.size(-2)));
+        auto positions = [&](int64_t n) {
+            return ops::arange(Scalar(n), std::nullopt, query.device(), false);
+        };
+        Tensor seen = ops::ge(ops::unsqueeze(positions(query.size(-2)), 1), positions(key.size(-2)));
         scores = ops::where(seen, scores, kNever);
     }
     if (mask.defined())
@@ -86,8 +88,8 @@ Tensor weights_of(const Tensor& query, const Tensor& key, const Tensor& mask, bo
 
 // A mask that also hides what comes later.
 Tensor causal(const Tensor& mask, int64_t queries, int64_t keys) {
-    auto places = [&](int64_t n) { return ops::arange(Scalar(n), std::nullopt, mask.device(), false); };
-    Tensor seen = ops::ge(ops::unsqueeze(places(queries), 1), places(keys));
+    auto positions = [&](int64_t n) { return ops::arange(Scalar(n), std::nullopt, mask.device(), false); };
+    Tensor seen = ops::ge(ops::unsqueeze(positions(queries), 1), positions(keys));
     const bool bools = mask.dtype() == DType::Bool;
     return ops::where(seen, mask, bools ? Scalar(false) : Scalar(-std::numeric_limits<double>::infinity()));
 }

@@ -142,9 +142,9 @@ Tensor linalg_lu_solve(const Tensor& LU, const Tensor& pivots, const Tensor& B, 
     if (!left) return ops::adjoint(linalg_lu_solve(LU, pivots, ops::adjoint(B), true, !adjoint));
     Tensor order = ops::_pivots_to_order(pivots, LU.size(-1));
     auto rows_of = [&](const Tensor& x, const Tensor& which) {
-        Tensor all = x, places = ops::unsqueeze(which, -1);
-        broadcast_batches("linalg.lu_solve", "LU", places, "B", all);
-        return take_rows(all, ops::select(places, -1, 0));
+        Tensor all = x, positions = ops::unsqueeze(which, -1);
+        broadcast_batches("linalg.lu_solve", "LU", positions, "B", all);
+        return take_rows(all, ops::select(positions, -1, 0));
     };
     RL_CHECK(B.size(-2) == LU.size(-1), throw_runtime,
              "linalg.lu_solve(B): needs %lld rows for factors of shape %s, got shape %s",

@@ -104,10 +104,10 @@ Tensor whole(const char* op, const Tensor& input, std::optional<int64_t> n, int6
 }
 
 // Which dimensions, and how long each becomes; without `s` as it is.
-struct Places {
+struct Positions {
     std::vector<int64_t> dims, sizes;
 
-    Places(const char* op, const Tensor& input, std::optional<IntList> s, std::optional<IntList> dim) {
+    Positions(const char* op, const Tensor& input, std::optional<IntList> s, std::optional<IntList> dim) {
         const auto ndim = input.dim();
         if (dim) {
             for (int64_t d : *dim) dims.push_back(dimension(op, input, d));
@@ -143,35 +143,35 @@ struct Places {
 
 Tensor along_many(const char* op, const Tensor& input, std::optional<IntList> s, std::optional<IntList> dim,
                   Norm norm, bool forward) {
-    const Places places(op, input, s, dim);
-    const Tensor x = places.resize(op, complex_input(op, input));
-    if (places.dims.empty()) return ops::clone(x);  // a number is its own transform
-    return ops::_fft_c2c(x, places.dims, scale_of(op, norm, forward, places.count()), forward);
+    const Positions positions(op, input, s, dim);
+    const Tensor x = positions.resize(op, complex_input(op, input));
+    if (positions.dims.empty()) return ops::clone(x);  // a number is its own transform
+    return ops::_fft_c2c(x, positions.dims, scale_of(op, norm, forward, positions.count()), forward);
 }
 // Real numbers along the last of the dimensions, then complex ones along the others.
 Tensor half_of_many(const char* op, const Tensor& input, std::optional<IntList> s, std::optional<IntList> dim,
                     Norm norm, bool forward) {
-    Places places(op, input, s, dim);
-    RL_CHECK(!places.dims.empty(), throw_runtime, "fft.%s(dim): needs at least one dimension", op);
-    const Tensor x = places.resize(op, real_input(op, input));
+    Positions positions(op, input, s, dim);
+    RL_CHECK(!positions.dims.empty(), throw_runtime, "fft.%s(dim): needs at least one dimension", op);
+    const Tensor x = positions.resize(op, real_input(op, input));
     const Tensor y =
-        ops::_fft_r2c(x, places.dims.back(), scale_of(op, norm, forward, places.count()), forward);
-    places.dims.pop_back();
-    return places.dims.empty() ? y : ops::_fft_c2c(y, places.dims, 1, forward);
+        ops::_fft_r2c(x, positions.dims.back(), scale_of(op, norm, forward, positions.count()), forward);
+    positions.dims.pop_back();
+    return positions.dims.empty() ? y : ops::_fft_c2c(y, positions.dims, 1, forward);
 }
 Tensor whole_of_many(const char* op, const Tensor& input, std::optional<IntList> s,
                      std::optional<IntList> dim, Norm norm, bool forward) {
-    Places places(op, input, s, dim);
-    RL_CHECK(!places.dims.empty(), throw_runtime, "fft.%s(dim): needs at least one dimension", op);
-    const int64_t last = places.dims.back();
-    if (!s || s->back() == -1) places.sizes.back() = 2 * (input.sizes()[static_cast<size_t>(last)] - 1);
-    const int64_t n = places.sizes.back();
+    Positions positions(op, input, s, dim);
+    RL_CHECK(!positions.dims.empty(), throw_runtime, "fft.%s(dim): needs at least one dimension", op);
+    const int64_t last = positions.dims.back();
+    if (!s || s->back() == -1) positions.sizes.back() = 2 * (input.sizes()[static_cast<size_t>(last)] - 1);
+    const int64_t n = positions.sizes.back();
     RL_CHECK(n >= 1, throw_runtime, "fft.%s(s): needs at least one data point, got %lld", op, (long long)n);
-    const double scale = scale_of(op, norm, forward, places.count());
-    places.sizes.back() = n / 2 + 1;
-    Tensor x = places.resize(op, complex_input(op, input));
-    places.dims.pop_back();
-    if (!places.dims.empty()) x = ops::_fft_c2c(x, places.dims, 1, forward);
+    const double scale = scale_of(op, norm, forward, positions.count());
+    positions.sizes.back() = n / 2 + 1;
+    Tensor x = positions.resize(op, complex_input(op, input));
+    positions.dims.pop_back();
+    if (!positions.dims.empty()) x = ops::_fft_c2c(x, positions.dims, 1, forward);
     return ops::_fft_c2r(x, last, n, scale, forward);
 }
 

@@ -47,9 +47,9 @@ Tensor sum_classes(const Tensor& t, const Tensor& input) {
 }
 Tensor sum_all(const Tensor& t) { return ops::sum(t, std::nullopt, false, std::nullopt); }
 
-// The weight of each place's class, 0 where the target is ignored; with kSum their sum.
-Tensor place_weights(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t reduction,
-                     int64_t ignore_index) {
+// The weight of each position's class, 0 where the target is ignored; with kSum their sum.
+Tensor position_weights(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t reduction,
+                        int64_t ignore_index) {
     return ops::nll_loss(ops::full_like(input, Scalar(-1.0), std::nullopt, std::nullopt, false, std::nullopt),
                          target, weight, reduction, ignore_index);
 }
@@ -65,7 +65,7 @@ Tensor spelled_out(const Tensor& input, const Tensor& target, const Tensor& weig
     if (reduction != kNone) even = sum_all(even);
     const auto classes = static_cast<double>(input.size(class_dim(input)));
     loss = ops::add(ops::mul(loss, 1 - smoothing), ops::mul(even, smoothing / classes));
-    return reduction == kMean ? ops::div(loss, place_weights(input, target, weight, kSum, ignore_index))
+    return reduction == kMean ? ops::div(loss, position_weights(input, target, weight, kSum, ignore_index))
                               : loss;
 }
 
@@ -110,13 +110,14 @@ Tensor cross_entropy_loss(const Tensor& input, const Tensor& target, const Tenso
     return ops::_cross_entropy(input, target, weight, reduction, ignore_index, label_smoothing);
 }
 
-// The loss of a place is w n, with n its loss under weight 1; the mean is sum w n / sum w.
+// The loss of a position is w n, with n its loss under weight 1; the mean is sum w n / sum w.
 Tensor _class_weight_gradient(const Tensor& grad, const Tensor& input, const Tensor& target,
                               const Tensor& weight, const Tensor& result, int64_t reduction,
                               int64_t ignore_index) {
     Tensor share = ops::nll_loss(input, target, Tensor(), kNone, ignore_index);
     if (reduction == kMean)
-        share = ops::div(ops::sub(share, result), place_weights(input, target, weight, kSum, ignore_index));
+        share =
+            ops::div(ops::sub(share, result), position_weights(input, target, weight, kSum, ignore_index));
     const Tensor counts = ops::ne(target, Scalar(ignore_index));
     share = ops::where(counts, ops::mul(share, grad), Scalar(0));
     if (share.dtype() != weight.dtype()) share = ops::_to_copy(share, weight.dtype());
@@ -125,7 +126,7 @@ Tensor _class_weight_gradient(const Tensor& grad, const Tensor& input, const Ten
                           ops::reshape(share, kInts<-1>));
 }
 
-// With p = softmax(input), w the weight of a place's class and W the sum of all weights, the gradient at a place is
+// With p = softmax(input), w the weight of a position's class and W the sum of all weights, the gradient at a position is
 //     grad ((1 - s) w + s W / C) p - grad (1 - s) w onehot(target) - grad s / C weight.
 Tensor cross_entropy_backward(const Tensor& grad, const Tensor& input, const Tensor& target,
                               const Tensor& weight, const Tensor& log_sum, const Tensor& total_weight,
@@ -141,7 +142,7 @@ Tensor cross_entropy_backward(const Tensor& grad, const Tensor& input, const Ten
     const Tensor weights = same ? weight : ops::_to_copy(weight, share.dtype());
     Tensor hits = ops::nll_loss_backward(ops::mul(share, 1 - smoothing), target, weights, total_weight,
                                          input.sizes(), kNone, ignore_index);
-    Tensor mass = ops::mul(place_weights(input, target, weight, kNone, ignore_index), 1 - smoothing);
+    Tensor mass = ops::mul(position_weights(input, target, weight, kNone, ignore_index), 1 - smoothing);
     Tensor even;
     if (smoothing != 0) {
         const double each = smoothing / static_cast<double>(input.size(dim));

@@ -1,4 +1,4 @@
-// Channels moved to places and back.
+// Channels moved to positions and back.
 #include "bodies/patches.h"
 #include "rushlight/ops/clone.h"
 #include "rushlight/ops/permute.h"

@@ -1,4 +1,4 @@
-// Images read at any places.
+// Images read at any positions.
 #include <limits>
 
 #include "bodies/resampling.h"
@@ -126,15 +126,15 @@ void check(const Tensor& input, const Tensor& grid, int64_t mode, int64_t paddin
 Tensor grid_sampler(const Tensor& input, const Tensor& grid, int64_t mode, int64_t padding, bool align) {
     check(input, grid, mode, padding);
     const int64_t dims = input.dim() - 2, batch = input.size(0), channels = input.size(1);
-    int64_t length = 1, places = 1;
+    int64_t length = 1, positions = 1;
     for (int64_t d = 2; d < input.dim(); ++d) length *= input.sizes()[d];
-    for (int64_t d = 1; d < grid.dim() - 1; ++d) places *= grid.sizes()[d];
+    for (int64_t d = 1; d < grid.dim() - 1; ++d) positions *= grid.sizes()[d];
     if (!differentiated(input, grid) && length <= INT32_MAX)
         return ops::_grid_sample(input, grid, mode, padding, align);
 
     // One gather for every combination of the taps of each dimension, the last dimension first.
-    const int64_t flat_shape[] = {batch, channels, length}, line_shape[] = {batch, places},
-                  wide[] = {batch, channels, places};
+    const int64_t flat_shape[] = {batch, channels, length}, line_shape[] = {batch, positions},
+                  wide[] = {batch, channels, positions};
     Tensor flat = ops::reshape(input, flat_shape);
     std::vector<Tap> corners;
     Tensor nowhere, coordinates;

@@ -38,21 +38,21 @@ Tensor strips(const char* op, const Tensor& y, int64_t dim, const Tensor* x) {
     Tensor sums = ops::add(ops::narrow(y, d, 0, rest), ops::narrow(y, d, first, n - first));
     if (!x) return sums;
     check_samples(op, "x", *x);
-    Tensor places = *x;
+    Tensor positions = *x;
     if (x->dim() == 1) {
         RL_CHECK(x->numel() == n, throw_runtime,
                  "%s(x): needs a place for each of the %lld samples, got %lld", op, (long long)n,
                  (long long)x->numel());
         std::vector<int64_t> shape(static_cast<size_t>(y.dim() - d), 1);
         shape[0] = n;
-        places = ops::reshape(*x, shape);
+        positions = ops::reshape(*x, shape);
     }
     const int64_t behind = y.dim() - d;
-    RL_CHECK(places.dim() >= behind && places.size(-behind) == n, throw_runtime,
+    RL_CHECK(positions.dim() >= behind && positions.size(-behind) == n, throw_runtime,
              "%s(x): shape %s has no place for each of the %lld samples along dimension %d", op,
              to_string(x->sizes()).c_str(), (long long)n, d);
-    return ops::mul(sums, ops::sub(ops::narrow(places, -behind, first, n - first),
-                                   ops::narrow(places, -behind, 0, rest)));
+    return ops::mul(sums, ops::sub(ops::narrow(positions, -behind, first, n - first),
+                                   ops::narrow(positions, -behind, 0, rest)));
 }
 Tensor halved(const Tensor& t, Scalar dx) { return ops::mul(t, Scalar(dx.to<double>() / 2)); }
 
@@ -73,8 +73,8 @@ Tensor _shift(const Tensor& input, int64_t dim, int64_t by, Scalar fill) {
 
 Tensor _logcumsumexp_gradient(const Tensor& grad, const Tensor& input, const Tensor& result, int64_t dim,
                               bool reverse) {
-    // exp(input[i] - result[j]) is exp(input[i] - result[i]) times exp(result[k - 1] - result[k]) for k of (i, j]: none exceeds 1.
-    // Where a result is infinite, infinite elements have all of it; where it is -inf, there was no element yet.
+    // exp(input[i] - result[j]) is exp(input[i] - result[i]) times exp(result[k - 1] - result[k]) for k of (i, j]: none
+    // exceeds 1. Where a result is infinite, infinite elements have all of it; where it is -inf, there was no element yet.
     constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
     const Tensor finite = ops::nan_to_num(result, kNan, std::nullopt, 0.0);
     const Tensor apart = ops::sub(ops::_shift(finite, dim, 1, Scalar(0)), finite);

@@ -45,7 +45,7 @@ Tensor with_sparse_values(const Tensor& values, const Tensor& pattern) {
     check_pattern("_with_sparse_values(pattern)", pattern);
     RL_CHECK(!is_batched(values), throw_not_implemented, "sparse tensors cannot be made inside vmap");
     SparseParts parts = sparse_parts(pattern);
-    // A gradient that is itself sparse is made of values for the same places.
+    // A gradient that is itself sparse is made of values for the same positions.
     const Tensor plain = is_sparse(values) ? to_dense(values) : values;
     RL_CHECK(std::ranges::equal(plain.sizes(), parts.values.sizes()), throw_runtime,
              "_with_sparse_values(values): needs shape %s, got %s", to_string(parts.values.sizes()).c_str(),
@@ -61,9 +61,9 @@ Tensor sparse_mask_values(const Tensor& input, const Tensor& pattern) {
              to_string(pattern.sizes()).c_str());
     const sparse::Coordinates at = sparse::coordinates(pattern);
     if (!is_sparse(input)) {
-        std::vector<int64_t> flat{at.num_places()};
+        std::vector<int64_t> flat{at.num_positions()};
         flat.insert(flat.end(), at.size.begin() + at.sparse_dim(), at.size.end());
-        return as_values(ops::index_select(ops::reshape(input, flat), 0, at.places()), pattern);
+        return as_values(ops::index_select(ops::reshape(input, flat), 0, at.positions()), pattern);
     }
     if (same_indices(sparse_parts(input), sparse_parts(pattern))) return ops::_sparse_values(input);
     const sparse::Coordinates given = sparse::coalesced(input);
@@ -72,7 +72,7 @@ Tensor sparse_mask_values(const Tensor& input, const Tensor& pattern) {
              (long long)given.sparse_dim(), (long long)at.sparse_dim());
     if (given.nnz() == 0)
         return as_values(ops::zeros(at.values.sizes(), input.dtype(), input.device()), pattern);
-    const Tensor have = given.places(), wanted = at.places();
+    const Tensor have = given.positions(), wanted = at.positions();
     const Tensor found = ops::clamp(ops::_searchsorted(have, wanted, Tensor(), false, false), std::nullopt,
                                     Scalar(given.nnz() - 1));
     std::vector<int64_t> column(static_cast<size_t>(given.values.dim()), 1);

@@ -1,4 +1,4 @@
-// Splitting into views by numbers of sections or by places.
+// Splitting into views by numbers of sections or by positions.
 #include "bodies/splitting.h"
 #include "ops/views.h"
 #include "rushlight/batched.h"
@@ -32,13 +32,13 @@ std::vector<Tensor> into(const char* op, const Tensor& input, int64_t sections, 
     return pieces;
 }
 
-std::vector<Tensor> before(const char* op, const Tensor& input, IntList places, int64_t dim) {
+std::vector<Tensor> before(const char* op, const Tensor& input, IntList positions, int64_t dim) {
     const int d = split_dim(op, input, dim);
     std::vector<Tensor> pieces;
     int64_t start = 0;
-    for (int64_t place : places) {
-        pieces.push_back(ops::slice(input, d, start, place, 1));
-        start = place;
+    for (int64_t position : positions) {
+        pieces.push_back(ops::slice(input, d, start, position, 1));
+        start = position;
     }
     pieces.push_back(ops::slice(input, d, start, std::nullopt, 1));
     return pieces;

@@ -110,12 +110,12 @@ std::vector<Tensor> meshgrid(TensorList tensors, std::optional<std::string_view>
                  "meshgrid(tensors): the dtypes %s and %s differ", name(tensors[0].dtype()), name(t.dtype()));
         shape.push_back(t.numel());
     }
-    auto place = [&](size_t i) { return xy && tensors.size() > 1 && i < 2 ? 1 - i : i; };
+    auto position = [&](size_t i) { return xy && tensors.size() > 1 && i < 2 ? 1 - i : i; };
     if (xy && tensors.size() > 1) std::swap(shape[0], shape[1]);
     std::vector<Tensor> grids;
     for (size_t i = 0; i < tensors.size(); ++i) {
         std::vector<int64_t> along(shape.size(), 1);
-        along[place(i)] = tensors[i].numel();
+        along[position(i)] = tensors[i].numel();
         grids.push_back(ops::expand(ops::reshape(tensors[i], along), shape, false));
     }
     return grids;

@@ -93,8 +93,8 @@ Tensor quantiles(const char* op, const Tensor& input, const Tensor& q, std::opti
     std::vector<int64_t> shape = lines.shape();
     shape.back() = q.numel();
     ranks = ops::broadcast_to(ranks, shape);
-    auto at = [&](const Tensor& places) {
-        return ops::gather(sorted, -1, ops::_to_copy(ops::detach(places), DType::Int64));
+    auto at = [&](const Tensor& positions) {
+        return ops::gather(sorted, -1, ops::_to_copy(ops::detach(positions), DType::Int64));
     };
     Tensor result;
     switch (between) {

@@ -1,4 +1,4 @@
-// Which places of a tensor a sampled one is made of, and with which weights, along one dimension.
+// Which positions of a tensor a sampled one is made of, and with which weights, along one dimension.
 #pragma once
 
 #include <cmath>
@@ -44,7 +44,8 @@ inline constexpr int grid_taps(int64_t mode) {
     return mode == kGridNearest ? 1 : mode == kGridLinear ? 2 : 4;
 }
 
-/// Calls put(k, index, weight) for each tap of coordinate `g`, from -1 to 1 over `size` elements. Places outside weigh nothing.
+/// Calls put(k, index, weight) for each tap of coordinate `g`, from -1 to 1 over `size` elements. Positions outside weigh
+/// nothing.
 template <GridMode mode, class T, class Put>
 RL_HD inline void each_grid_tap(T g, T size, int64_t padding, bool align, Put put) {
     const auto tap = [&](int k, T at, T weight) {

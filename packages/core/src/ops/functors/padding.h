@@ -1,4 +1,4 @@
-// What padded places take from the tensor.
+// What padded positions take from the tensor.
 #pragma once
 
 #include <cstdint>

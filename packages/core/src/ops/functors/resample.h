@@ -1,4 +1,4 @@
-// Which places of a tensor an interpolated one is made of, and with which weights.
+// Which positions of a tensor an interpolated one is made of, and with which weights.
 #pragma once
 
 #include <cmath>
@@ -11,7 +11,7 @@ namespace {
 
 enum ResampleMode : int64_t { kNearest, kNearestExact, kLinear, kCubic };
 
-// Keys' kernel of parameter a: the weights of the places 1 + f and 2 - f, and f and 1 - f, away.
+// Keys' kernel of parameter a: the weights of the positions 1 + f and 2 - f, and f and 1 - f, away.
 template <class T>
 RL_HD inline T keys_near(T x, T a) {
     return ((a + 2) * x - (a + 3)) * x * x + 1;
@@ -25,7 +25,7 @@ RL_HD inline T between(T x, T low, T high) {
     return x < low ? low : high < x ? high : x;
 }
 
-/// A dimension of `in` places that becomes one of `out`.
+/// A dimension of `in` positions that becomes one of `out`.
 struct Resampling {
     int64_t in, out;
     int64_t mode;
@@ -35,7 +35,7 @@ struct Resampling {
 
     RL_HD bool cubic() const { return mode == kCubic; }
     RL_HD bool linear() const { return mode == kLinear; }
-    /// Input places from one output place to the next.
+    /// Input positions from one output place to the next.
     template <class T>
     RL_HD T step() const {
         if (align_corners && (linear() || cubic()))
@@ -44,19 +44,19 @@ struct Resampling {
         return scale > 0 ? static_cast<T>(given < 1e9 ? given : 1e9)
                          : static_cast<T>(in) / static_cast<T>(out);
     }
-    /// Where output place j lies among the input places.
+    /// Where output place j lies among the input positions.
     template <class T>
     RL_HD T source(int64_t j, T step) const {
-        const T place = static_cast<T>(j);
-        return align_corners ? step * place : step * (place + T(0.5)) - T(0.5);
+        const T position = static_cast<T>(j);
+        return align_corners ? step * position : step * (position + T(0.5)) - T(0.5);
     }
-    /// How far a filter reaches that covers what lies between two output places.
+    /// How far a filter reaches that covers what lies between two output positions.
     template <class T>
     RL_HD T reach() const {
         const T step = this->step<T>();
         return (step > 1 ? step : T(1)) * (cubic() ? 2 : 1);
     }
-    /// How many input places an output place is made of.
+    /// How many input positions an output place is made of.
     template <class T>
     RL_HD int64_t taps() const {
         if (antialias) {
@@ -65,7 +65,7 @@ struct Resampling {
         }
         return linear() ? 2 : cubic() ? 4 : 1;
     }
-    /// Those of output place j, and their weights; places of weight 0 may stand twice.
+    /// Those of output place j, and their weights; positions of weight 0 may stand twice.
     template <class T>
     RL_HD void taps_of(int64_t j, int64_t* index, T* weight) const {
         if (antialias) return antialiased(j, index, weight);
@@ -104,7 +104,7 @@ struct Resampling {
         if (!cubic()) return x < 1 ? 1 - x : T(0);
         return x < 1 ? keys_near(x, T(-0.5)) : x < 2 ? keys_far(x, T(-0.5)) : T(0);
     }
-    // The filter is stretched to the distance of the output places; the weights within the input add up to one.
+    // The filter is stretched to the distance of the output positions; the weights within the input add up to one.
     template <class T>
     RL_HD void antialiased(int64_t j, int64_t* index, T* weight) const {
         const T step = this->step<T>(), width = step > 1 ? step : T(1), reach = this->reach<T>();

@@ -1,4 +1,4 @@
-// Places in sorted sequences.
+// Positions in sorted sequences.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 namespace rushlight::functors {
 namespace {
 
-/// The first of `n` places at which `stays` fails, which holds in front of it and nowhere else. Halves are chosen by arithmetic: a
-/// jump would be guessed wrong every other time.
+/// The first of `n` positions at which `stays` fails, which holds in front of it and nowhere else. Halves are chosen by
+/// arithmetic: a jump would be guessed wrong every other time.
 template <class Stays>
-RL_HD inline int64_t first_place(int64_t n, Stays stays) {
+RL_HD inline int64_t first_position(int64_t n, Stays stays) {
     if (n == 0) return 0;
     int64_t begin = 0;
     while (n > 1) {

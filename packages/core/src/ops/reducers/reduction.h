@@ -142,10 +142,10 @@ struct IndexedExtreme {
             T found = lane[0];
             for (int64_t k = 1; k < kWidth; ++k) found = extreme.step(found, lane[k]);
             if (best.index >= 0 && !comes_first<T, largest>(found, best.value)) continue;
-            int64_t place = 0;
-            while (read(i + place) != found && found == found) ++place;
-            while (found != found && read(i + place) == read(i + place)) ++place;
-            best = {found, index + i + place};
+            int64_t position = 0;
+            while (read(i + position) != found && found == found) ++position;
+            while (found != found && read(i + position) == read(i + position)) ++position;
+            best = {found, index + i + position};
         }
         for (; i < n; ++i) best = step(best, read(i), index + i);
         return best;

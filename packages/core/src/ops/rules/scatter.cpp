@@ -1,4 +1,4 @@
-// Reading and writing at scattered places: gather, scatter and their like along a dimension, take and put by number.
+// Reading and writing at scattered positions: gather, scatter and their like along a dimension, take and put by number.
 #include "bodies/scatter.h"
 #include "ops/numbers.h"
 #include "ops/views.h"

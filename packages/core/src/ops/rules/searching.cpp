@@ -1,4 +1,4 @@
-// Places in sorted sequences, membership and distinct elements.
+// Positions in sorted sequences, membership and distinct elements.
 #include "bodies/searching.h"
 
 namespace rushlight::rules {

@@ -77,7 +77,7 @@ Outputs histc(const Tensor& input, int64_t bins, Scalar min, Scalar max) {
     const auto low = min.to<double>(), high = max.to<double>();
     // Equal ends stand for the range of the elements, if there are any.
     if (low != high || input.numel() == 0) {
-        // In the dtype in which places are computed.
+        // In the dtype in which positions are computed.
         const double most = input.dtype() == DType::Float64 ? std::numeric_limits<double>::max()
                                                             : std::numeric_limits<float>::max();
         RL_CHECK(std::abs(low) <= most && std::abs(high) <= most, throw_runtime,

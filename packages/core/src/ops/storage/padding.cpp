@@ -28,12 +28,12 @@ Tensor constant_pad_nd(const Tensor& input, IntList pad, Scalar value) {
     }
     Tensor out = make_tensor(IntList(sizes, static_cast<size_t>(inside.ndim)), input.dtype(), input.device());
     fill_with(out, value);
-    ViewSpec place(out);
-    for (int d = 0; d < place.ndim; ++d) {
-        place.offset += before[d] * place.strides[d];
-        place.sizes[d] = inside.sizes[d];
+    ViewSpec position(out);
+    for (int d = 0; d < position.ndim; ++d) {
+        position.offset += before[d] * position.strides[d];
+        position.sizes[d] = inside.sizes[d];
     }
-    copy_into(take_view(out, place), take_view(input, inside));
+    copy_into(take_view(out, position), take_view(input, inside));
     return out;
 }
 

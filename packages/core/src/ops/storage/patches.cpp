@@ -11,7 +11,7 @@ namespace {
 
 // The numbers of one call, for height and width.
 struct Windows {
-    int64_t size[2], kernel[2], dilation[2], padding[2], stride[2], places[2];
+    int64_t size[2], kernel[2], dilation[2], padding[2], stride[2], positions[2];
 
     Windows(const char* op, IntList sizes, IntList kernel_size, IntList dilated, IntList padded,
             IntList strided) {
@@ -35,12 +35,12 @@ struct Windows {
                      "%s: a window of %s, %s apart, is larger than the padded image of %lld by %lld", op,
                      to_string(kernel_size).c_str(), to_string(dilated).c_str(),
                      (long long)(sizes[0] + 2 * padded[0]), (long long)(sizes[1] + 2 * padded[1]));
-            places[d] = room / stride[d] + 1;
-            RL_CHECK(places[d] < kMost, throw_runtime,
+            positions[d] = room / stride[d] + 1;
+            RL_CHECK(positions[d] < kMost, throw_runtime,
                      "%s: there must be fewer than 2^31 windows along a side", op);
         }
     }
-    int64_t columns() const { return places[0] * places[1]; }
+    int64_t columns() const { return positions[0] * positions[1]; }
     int64_t taps() const { return kernel[0] * kernel[1]; }
 };
 
@@ -73,12 +73,14 @@ Tensor im2col(const Tensor& input, IntList kernel_size, IntList dilation, IntLis
     windows.push(channels, padded.strides()[batched ? 1 : 0]);
     const IntList step = padded.strides().last(2);
     for (size_t d = 0; d < 2; ++d) windows.push(w.kernel[d], step[d] * w.dilation[d]);
-    for (size_t d = 0; d < 2; ++d) windows.push(w.places[d], w.places[d] > 1 ? step[d] * w.stride[d] : 1);
+    for (size_t d = 0; d < 2; ++d)
+        windows.push(w.positions[d], w.positions[d] > 1 ? step[d] * w.stride[d] : 1);
 
     const int64_t sizes[] = {n, channels * w.taps(), w.columns()};
     Tensor out = make_tensor(IntList(sizes).subspan(batched ? 0 : 1), input.dtype(), input.device());
-    copy_into(take_view(out, row_major({n, channels, w.kernel[0], w.kernel[1], w.places[0], w.places[1]})),
-              take_view(padded, windows));
+    copy_into(
+        take_view(out, row_major({n, channels, w.kernel[0], w.kernel[1], w.positions[0], w.positions[1]})),
+        take_view(padded, windows));
     return out;
 }
 
@@ -91,8 +93,8 @@ Tensor col2im(const Tensor& input, IntList output_size, IntList kernel_size, Int
     RL_CHECK(
         input.size(-2) % w.taps() == 0 && input.size(-1) == w.columns(), throw_runtime,
         "fold(input): an image of %s has %lld by %lld windows of %lld elements a channel, which shape %s does not fit",
-        to_string(output_size).c_str(), (long long)w.places[0], (long long)w.places[1], (long long)w.taps(),
-        to_string(input.sizes()).c_str());
+        to_string(output_size).c_str(), (long long)w.positions[0], (long long)w.positions[1],
+        (long long)w.taps(), to_string(input.sizes()).c_str());
     const bool batched = input.dim() == 3;
     const int64_t n = batched ? input.size(0) : 1, channels = input.size(-2) / w.taps();
     const int64_t height = w.size[0] + 2 * w.padding[0], width = w.size[1] + 2 * w.padding[1];
@@ -104,11 +106,11 @@ Tensor col2im(const Tensor& input, IntList output_size, IntList kernel_size, Int
     copy_into(columns, input);
     StagesOff stages(kAllStages);
     // Windows overlap, but the same element of all of them does not: one addition for each element.
-    ViewSpec from = row_major({n, channels, w.taps(), w.places[0], w.places[1]});
+    ViewSpec from = row_major({n, channels, w.taps(), w.positions[0], w.positions[1]});
     from.remove(2);
     ViewSpec to(padded);
     for (int d = 0; d < 2; ++d) {
-        to.sizes[2 + d] = w.places[d];
+        to.sizes[2 + d] = w.positions[d];
         to.strides[2 + d] *= w.stride[d];
     }
     for (int64_t i = 0; i < w.kernel[0]; ++i) {

@@ -22,7 +22,7 @@ void check_grad(const char* op, const ViewSpec& spec, const Tensor& grad) {
              to_string(grad.sizes()).c_str());
 }
 
-Tensor place(const char* op, const Tensor& base, const ViewSpec& spec, const Tensor& grad) {
+Tensor position(const char* op, const Tensor& base, const ViewSpec& spec, const Tensor& grad) {
     check_grad(op, spec, grad);
     copy_into(take_view(base, spec), grad);
     return base;
@@ -32,21 +32,21 @@ Tensor place(const char* op, const Tensor& base, const ViewSpec& spec, const Ten
 
 Tensor select_backward(const Tensor& grad, IntList input_sizes, int64_t dim, int64_t index) {
     Tensor base = zeros_for(grad, input_sizes);
-    return place("select_backward", base, views::select(base, dim, index), grad);
+    return position("select_backward", base, views::select(base, dim, index), grad);
 }
 Tensor slice_backward(const Tensor& grad, IntList input_sizes, int64_t dim, std::optional<int64_t> start,
                       std::optional<int64_t> end, int64_t step) {
     Tensor base = zeros_for(grad, input_sizes);
-    return place("slice_backward", base, views::slice(base, dim, start, end, step), grad);
+    return position("slice_backward", base, views::slice(base, dim, start, end, step), grad);
 }
 Tensor narrow_backward(const Tensor& grad, IntList input_sizes, int64_t dim, int64_t start, int64_t length) {
     Tensor base = zeros_for(grad, input_sizes);
-    return place("narrow_backward", base, views::narrow(base, dim, start, length), grad);
+    return position("narrow_backward", base, views::narrow(base, dim, start, length), grad);
 }
 Tensor diagonal_backward(const Tensor& grad, IntList input_sizes, int64_t offset, int64_t dim1,
                          int64_t dim2) {
     Tensor base = zeros_for(grad, input_sizes);
-    return place("diagonal_backward", base, views::diagonal(base, offset, dim1, dim2), grad);
+    return position("diagonal_backward", base, views::diagonal(base, offset, dim1, dim2), grad);
 }
 Tensor unfold_backward(const Tensor& grad, IntList input_sizes, int64_t dimension, int64_t size,
                        int64_t step) {
