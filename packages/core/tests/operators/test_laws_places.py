@@ -1,7 +1,8 @@
 """Law: where an infinity or a NaN lies among the elements does not matter to what a reduction makes of it.
 
-Elements are reduced one by one, in lanes, in blocks that are joined, and along rows: each of these must give a result of the
-same kind (finite, NaN or an infinity of one sign) for every place, and that of the oracle where the entry has one.
+Elements are reduced one by one, in several accumulators, in blocks that are joined, and along rows: each of these must
+give a result of the same kind (finite, NaN or an infinity of one sign) for every position, and that of the oracle where
+the entry has one.
 """
 
 from __future__ import annotations

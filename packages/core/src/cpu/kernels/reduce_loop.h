@@ -15,7 +15,7 @@
 
 #include "cpu/kernels/pointwise_loop.h"
 #include "cpu/reduce_table.h"
-#include "ops/reducers/lanes.h"
+#include "ops/reducers/accumulators.h"
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 namespace {
@@ -99,7 +99,7 @@ struct ReduceLoop {
         if constexpr (requires { r.run(read, n, index); }) {
             return r.join(acc, r.run(read, n, index));
         } else {
-            return reducers::in_lanes(
+            return reducers::with_accumulators(
                 n, acc, [&] { return r.start(); }, [&](Acc a, int64_t i) { return r.step(a, read(i)); },
                 [&](Acc a, Acc b) { return r.join(a, b); });
         }

@@ -6,7 +6,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "ops/reducers/lanes.h"
+#include "ops/reducers/accumulators.h"
 #include "rushlight/scalar.h"
 
 namespace rushlight::reducers {
@@ -127,7 +127,7 @@ struct IndexedExtreme {
     RL_HD_CALL Wide finish(Acc a, int64_t) const { return a.value; }
     RL_HD_CALL int64_t index(Acc a) const { return a.index; }
 
-    // Block by block: the extreme of a block is found in lanes, its place only where it is a new one.
+    // Block by block: the extreme of a block is found in several accumulators, its place only where it is a new one.
     template <class Read>
     Acc run(Read read, int64_t n, int64_t index) const {
         constexpr int64_t kBlock = 256, kWidth = 32;
@@ -135,12 +135,13 @@ struct IndexedExtreme {
         Acc best = start();
         int64_t i = 0;
         for (; i + kBlock <= n; i += kBlock) {
-            T lane[kWidth];
-            for (int64_t k = 0; k < kWidth; ++k) lane[k] = read(i + k);
+            T accumulators[kWidth];
+            for (int64_t k = 0; k < kWidth; ++k) accumulators[k] = read(i + k);
             for (int64_t j = kWidth; j < kBlock; j += kWidth)
-                for (int64_t k = 0; k < kWidth; ++k) lane[k] = extreme.step(lane[k], read(i + j + k));
-            T found = lane[0];
-            for (int64_t k = 1; k < kWidth; ++k) found = extreme.step(found, lane[k]);
+                for (int64_t k = 0; k < kWidth; ++k)
+                    accumulators[k] = extreme.step(accumulators[k], read(i + j + k));
+            T found = accumulators[0];
+            for (int64_t k = 1; k < kWidth; ++k) found = extreme.step(found, accumulators[k]);
             if (best.index >= 0 && !comes_first<T, largest>(found, best.value)) continue;
             int64_t position = 0;
             while (read(i + position) != found && found == found) ++position;
@@ -239,14 +240,14 @@ struct Var {
     Acc run(Read read, int64_t n, int64_t) const {
         auto zero = [] { return 0.0; };
         auto plus = [](double a, double b) { return a + b; };
-        double sum = in_lanes(
+        double sum = with_accumulators(
             n, 0.0, zero, [&](double a, int64_t i) { return a + static_cast<double>(read(i)); }, plus);
         double mean = sum / static_cast<double>(n);
         auto add_square = [&](double a, int64_t i) {
             double apart = static_cast<double>(read(i)) - mean;
             return a + apart * apart;
         };
-        return {static_cast<double>(n), mean, in_lanes(n, 0.0, zero, add_square, plus)};
+        return {static_cast<double>(n), mean, with_accumulators(n, 0.0, zero, add_square, plus)};
     }
 };
 /// Of complex numbers: squared distances in the plane.

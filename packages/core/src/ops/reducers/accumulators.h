@@ -1,0 +1,57 @@
+// Many partial results side by side: what lets the compiler turn a reduction into vector code.
+#pragma once
+
+#include <cstdint>
+
+namespace rushlight::reducers {
+namespace {
+
+/// How many there are: 256 bytes of them, whatever the width of vectors, so that every machine adds in one order.
+template <class Acc>
+inline constexpr int64_t kAccumulators = sizeof(Acc) <= 8 ? 256 / sizeof(Acc) : 8;
+
+// By halves, each a loop of known length.
+template <int64_t count, class Acc, class Join>
+[[gnu::always_inline]] inline Acc fold(Acc* accumulators, Join join) {
+    if constexpr (count == 1) {
+        return accumulators[0];
+    } else {
+        for (int64_t k = 0; k < count / 2; ++k)
+            accumulators[k] = join(accumulators[k], accumulators[k + count / 2]);
+        return fold<count / 2>(accumulators, join);
+    }
+}
+
+// Fewer elements than accumulators: half as many as a loop of known length, then the rest.
+template <int64_t count, class Acc, class Step>
+[[gnu::always_inline]] inline void take_rest(Acc* accumulators, int64_t i, int64_t n, Step step) {
+    if constexpr (count < 8) {
+        for (int64_t k = 0; i < n; ++k, ++i) accumulators[k] = step(accumulators[k], i);
+    } else {
+        if (n - i >= count) {
+            for (int64_t k = 0; k < count; ++k) accumulators[k] = step(accumulators[k], i + k);
+            i += count;
+        }
+        take_rest<count / 2>(accumulators, i, n, step);
+    }
+}
+
+/// Takes elements 0 .. n-1 into `acc` by step(acc, i); runs of them, which begin with start(), are put together by join.
+template <class Acc, class Start, class Step, class Join>
+[[gnu::always_inline]] inline Acc with_accumulators(int64_t n, Acc acc, Start start, Step step, Join join) {
+    constexpr int64_t count = kAccumulators<Acc>;
+    int64_t i = 0;
+    if (n >= count) {
+        Acc accumulators[count];
+        for (int64_t k = 0; k < count; ++k) accumulators[k] = start();
+        for (; i + count <= n; i += count)
+            for (int64_t k = 0; k < count; ++k) accumulators[k] = step(accumulators[k], i + k);
+        take_rest<count / 2>(accumulators, i, n, step);
+        return join(acc, fold<count>(accumulators, join));
+    }
+    for (; i < n; ++i) acc = step(acc, i);
+    return acc;
+}
+
+}  // namespace
+}  // namespace rushlight::reducers
