@@ -222,8 +222,8 @@ Tensor of_blocks(const Tensor& t, bool columns, bool blocks, int64_t block_rows,
     col = ops::floor_divide(col, wide);
     const Tensor indices[] = {columns ? col : row, columns ? row : col};
     const int64_t lines[] = {columns ? cols : rows, columns ? rows : cols}, area = block_rows * block_columns;
-    const sparse::Coordinates places{ops::stack(indices, 0), c.values, {lines[0], lines[1]}, false};
-    const auto [unique, inverse, counts] = ops::_unique_elements(places.places(), false, true, false);
+    const sparse::Coordinates positions{ops::stack(indices, 0), c.values, {lines[0], lines[1]}, false};
+    const auto [unique, inverse, counts] = ops::_unique_elements(positions.positions(), false, true, false);
     const int64_t all[] = {unique.numel() * area}, shape[] = {unique.numel(), block_rows, block_columns};
     const Tensor at = ops::add(ops::mul(inverse, Scalar(area)), inner);
     const Tensor values = ops::index_add(ops::zeros(all, t.dtype(), t.device()), 0, at, c.values);
