@@ -45,18 +45,22 @@ def _shard(ops: list[Op]) -> str:
         if op.kind in BODIES:
             includes.add(body_header(op))
         if op.kind in ("custom", "dynamic"):
-            includes |= {"ops/launch.h", "cpu/entry_points.h"}
+            includes.add("ops/launch.h")
             if len(_written(op)) > 1:
                 includes.add("ops/written.h")
     lines = [f"// {GENERATED}"] + [f'#include "{name}"' for name in sorted(includes)]
     lines += ["", "namespace rushlight {", ""]
     loops = [op for op in ops if op.kind in ("pointwise", "reduce")]
-    if loops:
-        lines.append("namespace cpu {")
-        for op in loops:
-            table = "LoopTable" if op.kind == "pointwise" else "ReduceTable"
-            lines.append(f"RUSHLIGHT_KERNEL_TABLE({table}, {loop_name(op)})")
-        lines += ["}  // namespace cpu", ""]
+    of_cpu = []
+    for op in loops:
+        table = "LoopTable" if op.kind == "pointwise" else "ReduceTable"
+        of_cpu.append(f"RUSHLIGHT_KERNEL_TABLE({table}, {loop_name(op)})")
+    for op in ops:
+        if op.kind in ("custom", "dynamic"):
+            of_cpu += _kernel_declarations(op)
+    if of_cpu:
+        # Operators may share a kernel.
+        lines += ["namespace cpu {", *dict.fromkeys(of_cpu), "}  // namespace cpu", ""]
     lines.append("namespace {")
     for op in ops:
         lines += ["", f"// --- {op.name} ({op.source.name}:{op.line})"]
@@ -288,22 +292,61 @@ _PARAM_GETTERS = {
     "int[]?": "as_ints()",
     "str": "as_string()",
 }
+# The type that each of them gives.
+_PARAM_TYPES = {
+    "as_int()": "int64_t",
+    "as_bool()": "bool",
+    "as_float()": "double",
+    "as_ints()": "Ints",
+    "as_string()": "std::string_view",
+}
 
 
 def _written(op: Op) -> list[str]:
     return [*op.writes, *(a.name for a in op.tensors if a.write)]
 
 
+def _returns_an_argument(op: Op) -> bool:
+    """Whether the first argument is the result: uniform_."""
+    return op.is_inplace and len(op.schema.returns) == 1
+
+
+def _num_outputs(op: Op) -> int:
+    return 0 if _returns_an_argument(op) else len(op.schema.returns) + len(op.aux)
+
+
+def _kernel_params(op: Op) -> list[Argument]:
+    """The arguments without tensors that a kernel of kinds custom and dynamic takes."""
+    others = [a for a in op.schema.arguments if not a.type.is_tensor and a.name not in op.rule_only]
+    return [a for a in others if a.type.name in _PARAM_GETTERS]
+
+
+def _kernel_declarations(op: Op) -> list[str]:
+    """The CPU kernel of kinds custom and dynamic, and what looks at the arguments first."""
+    kernel = op.kernel or op.body_name
+    outputs = ["const View&"] * _num_outputs(op)
+    inputs = ["Views" if a.type.name.endswith("[]") else "const View&" for a in op.tensors]
+    params = [
+        "const Param&" if a.name in op.castable else _PARAM_TYPES[_PARAM_GETTERS[a.type.name]]
+        for a in _kernel_params(op)
+    ]
+
+    def declared(result: str, name: str, *types: str) -> str:
+        return f"{result} {name}({', '.join(['KernelContext&', *types])});"
+
+    lines = [declared("void", kernel, *outputs, *inputs, *params)]
+    if op.kind == "dynamic":
+        lines.append(declared("int64_t", f"{kernel}_count", *inputs, *params))
+    elif op.check:
+        lines.append(declared("void", op.check, *inputs, *params))
+    return lines
+
+
 def _custom(op: Op) -> list[str]:
     kernel = op.kernel or op.body_name
     own = op.name.replace(".", "_")
-    tensors = list(op.tensors)
-    others = [a for a in op.schema.arguments if not a.type.is_tensor and a.name not in op.rule_only]
-    params = [a for a in others if a.type.name in _PARAM_GETTERS]
-    written_result = (
-        op.is_inplace and len(op.schema.returns) == 1
-    )  # uniform_: its first argument is its result
-    count = 0 if written_result else len(op.schema.returns) + len(op.aux)
+    tensors, params = list(op.tensors), _kernel_params(op)
+    written_result, count = _returns_an_argument(op), _num_outputs(op)
     lists = [a for a in tensors if a.type.name.endswith("[]")]
 
     # The thunk: from the uniform KernelArgs to the kernel's own parameters.

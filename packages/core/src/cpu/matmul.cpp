@@ -323,7 +323,7 @@ void mm(KernelContext& ctx, const View& out, const View& a, const View& b) {
 }
 
 void addmm(KernelContext& ctx, const View& out, const View& input, const View& a, const View& b,
-           Complex<double> beta, Complex<double> alpha) {
+           const Param& beta, const Param& alpha) {
     multiply_scaled(ctx, out, &input, a, b, false, beta, alpha);
 }
 
@@ -332,7 +332,7 @@ void bmm(KernelContext& ctx, const View& out, const View& a, const View& b) {
 }
 
 void baddbmm(KernelContext& ctx, const View& out, const View& input, const View& a, const View& b,
-             Complex<double> beta, Complex<double> alpha) {
+             const Param& beta, const Param& alpha) {
     multiply_scaled(ctx, out, &input, a, b, false, beta, alpha);
 }
 

@@ -13,14 +13,14 @@ void mm(KernelContext& ctx, const View& out, const View& a, const View& b);
 /// out (m, n) = beta * input + alpha * a b, `input` broadcast to (m, n). With beta = 0 it is not read. Only of
 /// complex matrices the numbers are complex.
 void addmm(KernelContext& ctx, const View& out, const View& input, const View& a, const View& b,
-           Complex<double> beta, Complex<double> alpha);
+           const Param& beta, const Param& alpha);
 
 /// out (batch, m, n) = a (batch, m, k) b (batch, k, n)
 void bmm(KernelContext& ctx, const View& out, const View& a, const View& b);
 
 /// out (batch, m, n) = beta * input + alpha * a b, `input` broadcast to (batch, m, n).
 void baddbmm(KernelContext& ctx, const View& out, const View& input, const View& a, const View& b,
-             Complex<double> beta, Complex<double> alpha);
+             const Param& beta, const Param& alpha);
 
 /// out (..., n) = input (..., k) times the transpose of weight (n, k), plus bias (n) where it is defined.
 void linear(KernelContext& ctx, const View& out, const View& input, const View& weight, const View& bias);

@@ -41,6 +41,8 @@ bool is_product(const Array<T>& out, const Array<T>& a, const Array<T>& b, auto&
     return true;
 }
 
+Param number(int64_t value) { return {Param::Kind::Int, 0, {value}}; }
+
 const double kNoAddend = 0;
 auto nothing = [](int64_t, int64_t) { return kNoAddend; };
 
@@ -72,15 +74,15 @@ TEST(addends_broadcast_and_may_be_the_output) {
                            full = random<float>({n, 20}).transposed(0, 1);
         Array<float> out({20, n});
         Context ctx;
-        cpu::addmm(ctx, out.view(), row.view(), a.view(), b.view(), 2, 3);
+        cpu::addmm(ctx, out.view(), row.view(), a.view(), b.view(), number(2), number(3));
         CHECK(is_product(out, a, b, [&](int64_t, int64_t j) { return 2 * row(j); }, 3));
-        cpu::addmm(ctx, out.view(), column.view(), a.view(), b.view(), 2, 3);
+        cpu::addmm(ctx, out.view(), column.view(), a.view(), b.view(), number(2), number(3));
         CHECK(is_product(out, a, b, [&](int64_t i, int64_t) { return 2 * column(i, 0); }, 3));
-        cpu::addmm(ctx, out.view(), full.view(), a.view(), b.view(), -1, 1);
+        cpu::addmm(ctx, out.view(), full.view(), a.view(), b.view(), number(-1), number(1));
         CHECK(is_product(out, a, b, [&](int64_t i, int64_t j) { return -full(i, j); }, 1));
         const Array<float> before = random<float>({20, n});
         std::copy(before.data(), before.data() + before.numel(), out.data());
-        cpu::addmm(ctx, out.view(), out.view(), a.view(), b.view(), 1, 1);
+        cpu::addmm(ctx, out.view(), out.view(), a.view(), b.view(), number(1), number(1));
         CHECK(is_product(out, a, b, [&](int64_t i, int64_t j) { return before(i, j); }, 1));
     }
 }
@@ -90,7 +92,7 @@ TEST(an_addend_times_zero_is_not_read) {
     input(1) = std::nanf("");
     const Array<float> a = random<float>({5, 6}), b = random<float>({6, 4});
     Context ctx;
-    cpu::addmm(ctx, out.view(), input.view(), a.view(), b.view(), 0, 1);
+    cpu::addmm(ctx, out.view(), input.view(), a.view(), b.view(), number(0), number(1));
     CHECK(is_product(out, a, b, nothing, 1));
 }
 
