@@ -10,7 +10,7 @@ from .model import Op
 from .writer import GENERATED, shards
 
 # Operators to a file: a reducer is compiled for many shapes and dtypes, and one edit should rebuild in seconds.
-SHARD = {"pointwise": 16, "reduce": 5}
+SHARD = {"pointwise": 16, "reduce": 7}
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,12 @@ def functor_name(op: Op) -> str:
     return op.body or "".join(part.capitalize() for part in op.name.replace(".", "_").split("_"))
 
 
+def _with_their_bodies(ops: list[Op]) -> list[Op]:
+    """Operators of one functor or reducer side by side: in one file its loops are compiled once."""
+    first: dict[str, int] = {}
+    return sorted(ops, key=lambda op: first.setdefault(functor_name(op), len(first)))
+
+
 def emit_kernels(ops: list[Op], target: Target = CPU) -> dict[str, str]:
     """File name to text: kernels/pointwise_<family>.cpp and kernels/reduce_<family>.cpp, or .cu."""
     files = {}
@@ -39,7 +45,7 @@ def emit_kernels(ops: list[Op], target: Target = CPU) -> dict[str, str]:
         ("pointwise", "LoopTable", "loops", "functors"),
         ("reduce", "ReduceTable", "reducers", "reducers"),
     ):
-        chosen = [op for op in ops if op.kind == kind]
+        chosen = _with_their_bodies([op for op in ops if op.kind == kind])
         for name, group in shards(chosen, SHARD[kind], lambda op: op.family).items():
             lines = [f"// {GENERATED}", f'#include "{target.headers.format(kind=kind)}"']
             lines += [f'#include "ops/{folder}/{family}.h"' for family in sorted({op.family for op in group})]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -71,3 +72,30 @@ def test_the_covariance_of_integers_has_the_dtype_of_the_weights() -> None:
         assert found.dtype == dtype
         expected = np.cov([[1, 2, 4], [3, 1, 0]], aweights=[0.5, 1.0, 1.5])
         np.testing.assert_allclose(found.to(core.float64).numpy(), expected, rtol=2e-2)
+
+
+@pytest.mark.parametrize(
+    "dtype", ["bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64"]
+)
+def test_integers_of_one_width_are_told_apart(dtype: str) -> None:
+    """Signed and unsigned integers, and bools and bytes, share loops where their bits are enough."""
+    if dtype == "bool":
+        few = np.array([False, True, True])
+    else:
+        ends = np.iinfo(dtype)
+        few = np.array([ends.min, ends.max, 0, 1, ends.max], dtype=dtype)
+    for size in (1, 5, 77, 300, 5000):
+        array = np.resize(few, size)
+        tensor, wide = core.tensor(array), [int(x) for x in array]
+        for name, wanted in (
+            ("sum", sum(wide)),
+            ("nansum", sum(wide)),
+            ("prod", math.prod(wide)),
+            ("any", any(wide)),
+            ("all", all(wide)),
+            ("count_nonzero", sum(map(bool, wide))),
+            ("amax", max(wide)),
+            ("amin", min(wide)),
+        ):
+            got = getattr(core, name)(tensor).item()
+            assert (int(got) - int(wanted)) % 2**64 == 0, f"{name} of {size} {dtype}: {got}, not {wanted}"

@@ -9,8 +9,9 @@
 //     kIdentity                        whether no elements have a result
 // and may have
 //     Acc run(read, n, index)          of a run of elements at once: read(i) is element i, whose number is index + i
-//     Steps                            the reducer whose start, step, join and run these are: a base that reducers share,
+//     Steps                            the reducer whose start, step, join and run these are: one that reducers share,
 //                                      for which they are compiled once
+//     Element                          the type that Steps takes, where it is not T but has the same bits
 #pragma once
 
 #include "cpu/kernels/pointwise_loop.h"
@@ -154,10 +155,23 @@ struct StepsOf<R> {
     using type = typename R::Steps;
 };
 
+template <class R, class T>
+struct ElementOf {
+    using type = T;
+};
+template <class R, class T>
+    requires requires { typename R::Element; }
+struct ElementOf<R, T> {
+    using type = typename R::Element;
+};
+
 template <class R, class T, class Stored>
 constexpr ReduceLoops reduce_loops() {
-    using Steps = ReduceLoop<typename StepsOf<R>::type, T, Stored>;
-    static_assert(sizeof(typename R::Acc) <= 32);
+    using Element = typename ElementOf<R, T>::type;
+    using Read = std::conditional_t<std::is_same_v<T, Stored>, Element, Stored>;
+    using Steps = ReduceLoop<typename StepsOf<R>::type, Element, Read>;
+    static_assert(sizeof(typename R::Acc) <= 32 && sizeof(typename Steps::Acc) == sizeof(typename R::Acc) &&
+                  sizeof(Read) == sizeof(Stored));
     return {Steps::start,
             Steps::accumulate,
             Steps::join,

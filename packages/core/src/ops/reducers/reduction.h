@@ -22,9 +22,27 @@ using Wider =
 template <class T>
 using WiderResult = std::conditional_t<std::is_same_v<Wider<T>, uint64_t>, int64_t, Wider<T>>;
 
+// The unsigned integer with the bits of an integer; other types, also bool, are themselves.
+template <class T>
+struct BitsOf {
+    using type = T;
+};
+template <class T>
+    requires(std::is_integral_v<T> && !std::is_same_v<T, bool>)
+struct BitsOf<T> {
+    using type = std::make_unsigned_t<T>;
+};
+// A bool is read as a byte, for which the compiler makes vectors.
+template <class T>
+using Byte = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
+// The type with the bits of T whose values are T's as 64 bits.
+template <class T>
+using WidenedBits = std::conditional_t<sizeof(T) == 8, typename BitsOf<T>::type, Byte<T>>;
+
 template <class T>
 struct Sum {
-    using Steps = Sum;
+    using Steps = Sum<WidenedBits<T>>;
+    using Element = WidenedBits<T>;
     using Acc = Wider<T>;
     using Wide = WiderResult<T>;
     static constexpr bool kIdentity = true;
@@ -43,6 +61,8 @@ struct Mean : Sum<T> {
 
 template <class T>
 struct Prod {
+    using Steps = Prod<WidenedBits<T>>;
+    using Element = WidenedBits<T>;
     using Acc = Wider<T>;
     using Wide = WiderResult<T>;
     static constexpr bool kIdentity = true;
@@ -176,6 +196,8 @@ struct Argmin : IndexedExtreme<T, false> {
 
 template <class T>
 struct Any {
+    using Steps = Any<typename BitsOf<T>::type>;
+    using Element = typename BitsOf<T>::type;
     using Acc = uint8_t;
     using Wide = bool;
     static constexpr bool kIdentity = true;
@@ -187,6 +209,8 @@ struct Any {
 };
 template <class T>
 struct All {
+    using Steps = All<typename BitsOf<T>::type>;
+    using Element = typename BitsOf<T>::type;
     using Acc = uint8_t;
     using Wide = bool;
     static constexpr bool kIdentity = true;
@@ -198,6 +222,8 @@ struct All {
 };
 template <class T>
 struct CountNonzero {
+    using Steps = CountNonzero<typename BitsOf<Byte<T>>::type>;
+    using Element = typename BitsOf<Byte<T>>::type;
     using Acc = int64_t;
     using Wide = int64_t;
     static constexpr bool kIdentity = true;

@@ -8,7 +8,7 @@ namespace {
 
 template <class T>
 struct NanSum : Sum<T> {
-    using Steps = NanSum;
+    using Steps = std::conditional_t<std::is_integral_v<T>, typename Sum<T>::Steps, NanSum>;
     using typename Sum<T>::Acc;
     using Sum<T>::Sum;
     RL_HD_CALL Acc step(Acc a, T x) const { return a + (x == x ? static_cast<Acc>(x) : Acc(0)); }
