@@ -33,7 +33,7 @@ FOLDERS = {
     "tensor": {"runtime"},
     "dispatch": {"tensor"},
     "cpu": {"elements", "runtime"},
-    "sparse": {"runtime", "tensor", "dispatch"},
+    "sparse": {"runtime", "tensor", "dispatch", "ops"},  # its stage stands above ops, its parts below
     "ops": {"elements", "runtime", "tensor", "dispatch", "cpu", "sparse"},
     "collective": {"runtime"},
     "cuda": {"elements"},  # a plug-in, which links nothing of core
