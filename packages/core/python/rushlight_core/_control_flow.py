@@ -1,39 +1,324 @@
-"""Control flow as functions."""
+"""Control flow as functions: `cond`, `while_loop` and `scan`.
+
+They run as an `if` or a loop of Python does, so that gradients, forward-mode derivatives and vmap see the operators that are
+called. While a program is captured they become a part of it (rushlight_core.seams.control_flow).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ._C import Tensor
+from ._C import Tensor, flip, movedim, stack, where
+from ._C import bool as _bool
+from .pytree import TreeSpec, tree_flatten, tree_unflatten
+from .seams.control_flow import active_recorder
+
+__all__ = ["cond", "scan", "while_loop"]
+
+# What holds tensors together: the container, and which of its leaves are None.
+Structure = tuple[TreeSpec, list[bool]]
 
 
 def cond(
-    pred: bool | Tensor,
+    pred: bool | int | float | Tensor,
     true_fn: Callable[..., Any],
     false_fn: Callable[..., Any],
     operands: Sequence[Any] = (),
 ) -> Any:
     """Call `true_fn(*operands)` if `pred` is true, else `false_fn(*operands)`, and return the result.
 
-    Nothing is traced: this is an `if` statement as a function, for programs that were written for a compiler.
+    While a program is captured (`export`), both functions are called once and become branches of the program, of which each
+    run takes one. Inside of `vmap`, where `pred` has a value for each example, both are called and `where` chooses.
+
+        >>> import rushlight_core as core
+        >>> x = core.tensor([3.0])
+        >>> core.cond(x.sum() > 0, lambda a: a + 1, lambda a: a - 1, (x,))
+        tensor([4.])
 
     Args:
-        pred: a bool, or a tensor of one element.
-        true_fn, false_fn: functions of the operands; only one of them runs.
-        operands: their arguments.
+        pred: a tensor of one element, or a number. A number chooses now: the program that is captured has one branch.
+        true_fn, false_fn: functions of the operands. In a program they must return tensors of the same dtypes, shapes and
+            devices, and must not write to tensors from outside.
+        operands: tensors, or tuples, lists and dicts of tensors.
+
+    Returns:
+        What the function returned, in memory that is no operand's.
 
     Raises:
-        TypeError: one of the functions cannot be called, or `operands` is no sequence.
-        RuntimeError: `pred` does not have one element.
-
-    Example:
-        >>> torch.cond(torch.tensor(True), torch.sin, torch.cos, (torch.tensor(0.0),))
-        tensor(0.)
+        RuntimeError: `pred` is neither a number nor a tensor of one element, a function cannot be called, an operand is no
+            tensor, or the branches return other types.
     """
-    for name, function in (("true_fn", true_fn), ("false_fn", false_fn)):
-        if not callable(function):
-            raise TypeError(f"cond({name}): must be a function, not {type(function).__name__}")
-    if not isinstance(operands, (tuple, list)):
-        raise TypeError(f"cond(operands): must be a tuple or a list, not {type(operands).__name__}")
-    return true_fn(*operands) if bool(pred) else false_fn(*operands)
+    if isinstance(pred, (bool, int, float)):
+        return true_fn(*operands) if pred else false_fn(*operands)
+    if not isinstance(pred, Tensor):
+        raise RuntimeError(f"Expected pred to be bool or tensor, but got {pred}.")
+    if pred.numel() != 1:
+        raise RuntimeError(f"Expected pred to be bool or single-element tensor, but got {pred}.")
+    if not callable(true_fn) or not callable(false_fn):
+        raise RuntimeError("Expect both branches to be callable.")
+    if not isinstance(operands, (tuple, list)) or not _are_tensors(operands):
+        raise RuntimeError(
+            "Expect operands to be a tuple of possibly nested dict/list/tuple that only consists of tensor leaves, "
+            f"but got {operands}."
+        )
+    recorder = active_recorder()
+    if recorder is None and not pred._is_batched():
+        return _fresh(true_fn(*operands) if bool(pred) else false_fn(*operands), operands)
+    structures: list[Structure] = []
+
+    def branch(name: str, function: Callable[..., Any]) -> Callable[[list[Tensor]], list[Tensor]]:
+        def call(_inputs: list[Tensor]) -> list[Tensor]:
+            tensors, structure = _taken_apart(f"cond: {name}", function(*operands))
+            if structures and structures[0] != structure:
+                raise RuntimeError("cond: true_fn and false_fn must return tensors in the same container")
+            structures.append(structure)
+            return tensors
+
+        return call
+
+    true_branch, false_branch = branch("true_fn", true_fn), branch("false_fn", false_fn)
+    if recorder is not None:
+        return _put_together(recorder.cond(pred, true_branch, false_branch), structures[0])
+    pairs = list(zip(true_branch([]), false_branch([]), strict=True))
+    _check_types("cond: true_fn", [a for a, _ in pairs], [b for _, b in pairs], "false_fn returns")
+    chosen = pred.reshape(())
+    return _put_together([where(chosen, a, b) for a, b in pairs], structures[0])
+
+
+def while_loop(
+    cond_fn: Callable[..., Any],
+    body_fn: Callable[..., Any],
+    carried_inputs: Sequence[Any],
+) -> Any:
+    """Call `body_fn` on what it returned before, first on `carried_inputs`, while `cond_fn` returns true.
+
+    While a program is captured (`export`), both functions are called once and become a loop of the program.
+
+        >>> import rushlight_core as core
+        >>> while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x * 2), (core.tensor(0), core.ones(2)))
+        (tensor(3), tensor([8., 8.]))
+
+    Args:
+        cond_fn: a function of the carried values, which returns a bool tensor without dimensions, or a bool.
+        body_fn: a function of the carried values, which returns a tuple of the next ones, of the same dtypes, shapes and
+            devices. In a program it must not write to tensors from outside, and gradients do not pass through the loop.
+        carried_inputs: tensors or ints, or tuples, lists and dicts of them. Ints cannot be carried in a program.
+
+    Returns:
+        The last carried values as a tuple, in memory that is not that of `carried_inputs`.
+
+    Raises:
+        RuntimeError: a function cannot be called, `carried_inputs` is no tuple or list of tensors and ints, or a function
+            returns something else than it must.
+        NotImplementedError: a program is captured, and an int is carried.
+    """
+    if not callable(cond_fn) or not callable(body_fn):
+        raise RuntimeError("Expect cond_fn and body_fn to be callable.")
+    if not isinstance(carried_inputs, (tuple, list)):
+        raise RuntimeError(f"carried_inputs must be a tuple or list, got {type(carried_inputs)}")
+    carried, spec = tree_flatten(tuple(carried_inputs))
+    if not all(isinstance(leaf, (Tensor, int)) for leaf in carried):
+        raise RuntimeError(
+            "Expect carried_inputs to be a tuple of possibly nested dict/list/tuple that only consists of tensor or int "
+            f"leaves, but got {carried_inputs}."
+        )
+
+    def condition(values: list[Any]) -> bool | Tensor:
+        answer = cond_fn(*tree_unflatten(values, spec))
+        if not isinstance(answer, bool) and not (
+            isinstance(answer, Tensor) and answer.dim() == 0 and answer.dtype is _bool
+        ):
+            raise RuntimeError(f"cond_fn must return a boolean scalar tensor or a boolean but got {answer}")
+        return answer
+
+    def body(values: list[Any]) -> list[Any]:
+        result = body_fn(*tree_unflatten(values, spec))
+        if not isinstance(result, (tuple, list)):
+            raise RuntimeError(f"body_fn should return a tuple but got {type(result)}")
+        leaves, structure = tree_flatten(tuple(result))
+        if structure != spec:
+            raise RuntimeError(
+                f"body_fn should return the containers of carried_inputs, {spec}, but got {structure}"
+            )
+        _check_types("while_loop: body_fn", leaves, carried, "carried_inputs has")
+        return leaves
+
+    recorder = active_recorder()
+    if recorder is None:
+        values = carried
+        while condition(values):
+            values = body(values)
+        return tree_unflatten(_fresh(values, carried), spec)
+
+    if not all(isinstance(leaf, Tensor) for leaf in carried):
+        raise NotImplementedError(
+            "while_loop(carried_inputs): a program cannot carry ints\nhint: carry a tensor, such as torch.tensor(0)"
+        )
+
+    def recorded_condition(values: list[Tensor]) -> list[Tensor]:
+        answer = condition(values)
+        if not isinstance(answer, Tensor):
+            raise RuntimeError(
+                f"while_loop: cond_fn returns {answer} of type bool, which each run of the program would repeat\n"
+                "hint: compute it with operators"
+            )
+        return [answer]
+
+    return tree_unflatten(recorder.while_loop(recorded_condition, body, carried), spec)
+
+
+def scan(
+    combine_fn: Callable[[Any, Any], tuple[Any, Any]],
+    init: Any,
+    xs: Any,
+    *,
+    dim: int = 0,
+    reverse: bool = False,
+) -> tuple[Any, Any]:
+    """Carry a value along a dimension: `carry, y = combine_fn(carry, x)` for each slice x of `xs`, first with `init`.
+
+    While a program is captured (`export`), `combine_fn` is called once and becomes a loop of the program, whose length may
+    be a size that changes.
+
+        >>> import rushlight_core as core
+        >>> carry, sums = scan(lambda s, x: (s + x, s + x), core.tensor(0.0), core.arange(4.0))
+        >>> carry, sums
+        (tensor(6.), tensor([0., 1., 3., 6.]))
+
+    Args:
+        combine_fn: a function of what is carried and a slice, which returns what is carried on, of the same container,
+            dtypes and shapes, and a result of tensors and None.
+        init: a tensor, or a container of tensors.
+        xs: a tensor, or a container of tensors, of one size of at least 1 in `dim`.
+        dim: the dimension.
+        reverse: whether to begin at the end.
+
+    Returns:
+        What was carried last, and the results, stacked in `dim`. Where `xs` has no tensors: `init` and an empty list.
+
+    Raises:
+        RuntimeError: an argument has another type, a tensor of `xs` has no slices, or `combine_fn` returns something else
+            than it must.
+        IndexError: there is no dimension `dim`.
+    """
+    first, carry_spec = tree_flatten(init)
+    slices, slices_spec = tree_flatten(xs)
+    if not slices:
+        return init, []
+    if not callable(combine_fn):
+        raise RuntimeError(f"Combine_fn must be a callable, but got {combine_fn}")
+    if not isinstance(dim, int):
+        raise RuntimeError(f"Dim must be an int, but got {type(dim)}")
+    if not isinstance(reverse, bool):
+        raise RuntimeError(f"Reverse must be a bool, but got {type(reverse)}")
+    if not first:
+        raise RuntimeError("scan() operator requires init leaves.")
+    for name, leaves in (("init", first), ("xs", slices)):
+        for leaf in leaves:
+            if not isinstance(leaf, Tensor):
+                raise RuntimeError(f"All {name} leaves must be a Tensor but got {leaf}")
+    rank = slices[0].dim()
+    if not -rank <= dim < rank:
+        raise IndexError(f"scan(dim): is {dim}, which tensors with {rank} dimensions do not have")
+    dim %= rank
+    if any(x.dim() <= dim or x.shape[dim] == 0 for x in slices):
+        raise RuntimeError(
+            "All xs leaves must at least have 'dim' number of dimensions and scan dimension > 0"
+        )
+    if any(x.shape[dim] != slices[0].shape[dim] for x in slices):
+        raise RuntimeError("All xs leaves must have the same size in dimension 'dim'")
+    moved = [movedim(x, dim, 0) if dim else x for x in slices]
+    if reverse:
+        moved = [flip(x, [0]) for x in moved]
+    structures: list[Structure] = []
+
+    def step(inputs: list[Tensor]) -> list[Tensor]:
+        given = tree_unflatten(inputs[: len(first)], carry_spec)
+        result = combine_fn(given, tree_unflatten(inputs[len(first) :], slices_spec))
+        if not isinstance(result, (tuple, list)) or len(result) != 2:
+            raise RuntimeError(f"scan: combine_fn must return what is carried and a result, but got {result}")
+        carried, carried_spec = tree_flatten(result[0])
+        if carried_spec != carry_spec:
+            raise RuntimeError(
+                f"scan: combine_fn must carry the container of init, {carry_spec}, but got {carried_spec}"
+            )
+        _check_types("scan: combine_fn", carried, first, "init has")
+        row, structure = _taken_apart("scan: combine_fn", result[1])
+        if structures and structures[-1] != structure:
+            raise RuntimeError("scan: combine_fn must return results in one container")
+        structures.append(structure)
+        return [*carried, *row]
+
+    recorder = active_recorder()
+    if recorder is not None:
+        made = recorder.scan(step, first, moved)
+        carry, stacked = made[: len(first)], made[len(first) :]
+    else:
+        carry, rows = first, []
+        for i in range(moved[0].shape[0]):
+            outcome = step([*carry, *(x.select(0, i) for x in moved)])
+            carry = outcome[: len(first)]
+            rows.append(outcome[len(first) :])
+        carry = _fresh(carry, [first, moved])
+        stacked = [stack(column) for column in zip(*rows, strict=True)]
+    if reverse:
+        stacked = [flip(y, [0]) for y in stacked]
+    if dim:
+        stacked = [movedim(y, 0, dim) if dim < y.dim() else y for y in stacked]
+    return tree_unflatten(carry, carry_spec), _put_together(stacked, structures[0])
+
+
+def _are_tensors(tree: Any) -> bool:
+    return all(isinstance(leaf, Tensor) for leaf in tree_flatten(tree)[0])
+
+
+def _taken_apart(what: str, tree: Any) -> tuple[list[Tensor], Structure]:
+    """The tensors of a result and what holds them."""
+    leaves, spec = tree_flatten(tree)
+    for leaf in leaves:
+        if leaf is not None and not isinstance(leaf, Tensor):
+            raise RuntimeError(f"{what} must return tensors, but got {leaf!r} of {type(leaf)}")
+    return [leaf for leaf in leaves if leaf is not None], (spec, [leaf is None for leaf in leaves])
+
+
+def _put_together(tensors: list[Tensor], structure: Structure) -> Any:
+    spec, absent = structure
+    rest = iter(tensors)
+    return tree_unflatten([None if nothing else next(rest) for nothing in absent], spec)
+
+
+def _check_types(what: str, made: Sequence[Any], wanted: Sequence[Any], whose: str) -> None:
+    def text(value: Any) -> str:
+        if not isinstance(value, Tensor):
+            return type(value).__name__
+        return f"{value.dtype} of shape {tuple(value.shape)} on {value.device}"
+
+    for number, (a, b) in enumerate(zip(made, wanted, strict=True)):
+        if isinstance(a, Tensor) and isinstance(b, Tensor):
+            same = a.dtype == b.dtype and a.shape == b.shape and a.device.type == b.device.type
+        else:
+            same = isinstance(a, int) and isinstance(b, int)
+        if not same:
+            raise RuntimeError(
+                f"{what} must return tensors of the same dtype, shape and device: leaf {number} is {text(a)}, "
+                f"{whose} {text(b)}"
+            )
+
+
+def _fresh(tree: Any, given: Any) -> Any:
+    """The tree with copies of the tensors that are given ones, views of them, or there twice."""
+
+    def root(tensor: Tensor) -> Tensor:
+        return tensor if tensor._base is None else tensor._base
+
+    taken = [root(leaf) for leaf in tree_flatten(given)[0] if isinstance(leaf, Tensor)]
+    leaves, spec = tree_flatten(tree)
+    fresh = []
+    for leaf in leaves:
+        made = leaf
+        if isinstance(leaf, Tensor):
+            made = leaf.clone() if any(root(leaf) is other for other in taken) else leaf
+            taken.append(root(made))
+        fresh.append(made)
+    return tree_unflatten(fresh, spec)

@@ -101,16 +101,6 @@ def test_sums_of_several_numbers() -> None:
     assert core.sym_sum(4) == 4
 
 
-def test_one_of_two_functions() -> None:
-    x = core.tensor([1.0])
-    assert core.cond(x > 0, lambda a: a + 1, lambda a: a - 1, (x,)).tolist() == [2]
-    assert core.cond(False, lambda: 1, lambda: 2) == 2
-    with pytest.raises(TypeError, match="true_fn"):
-        core.cond(True, 1, lambda: 2)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="operands"):
-        core.cond(True, lambda: 1, lambda: 2, x)
-
-
 def test_tensors_over_files(tmp_path: Path) -> None:
     path = tmp_path / "numbers"
     shared = core.from_file(path, True, 4)

@@ -121,6 +121,7 @@ if TYPE_CHECKING:
     from rushlight.jit import ScriptModule as ScriptModule
     from rushlight_autograd.batching import vmap as vmap
     from rushlight_core import *  # noqa: F403
+    from rushlight_core._control_flow import while_loop as while_loop
     from rushlight_nn.functional import bilinear as bilinear
     from rushlight_nn.functional import conv_tbc as conv_tbc
     from rushlight_nn.serialization import load as load
@@ -184,9 +185,16 @@ _ELSEWHERE = {
     "get_device_module": "rushlight.accelerator",
     "load": "rushlight_nn.serialization",
     "save": "rushlight_nn.serialization",
+    "while_loop": "rushlight_core._control_flow",
 }
 
-_NOT_FOR_ALL = {"Future", "PyTorchFileReader", "ScriptModule", "TensorType"}  # that PyTorch does not document
+_NOT_FOR_ALL = {
+    "Future",
+    "PyTorchFileReader",
+    "ScriptModule",
+    "TensorType",
+    "while_loop",
+}  # that PyTorch does not document
 
 __all__ = [*{*rushlight_core.__all__, *_MODULES, *_ELSEWHERE} - _NOT_FOR_ALL]
 

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 MODULES: dict[str, dict[str, str]] = {
+    "_higher_order_ops.cond": {"rushlight_core._control_flow": "cond"},
+    "_higher_order_ops.scan": {"rushlight_core._control_flow": "scan"},
+    "_higher_order_ops.while_loop": {"rushlight_core._control_flow": "while_loop"},
     "amp.autocast_mode": {"rushlight_core.amp": "autocast custom_bwd custom_fwd is_autocast_available"},
     "amp.grad_scaler": {"rushlight_core.amp": "GradScaler"},
     "array_api": {"rushlight_core.array_api": "*"},

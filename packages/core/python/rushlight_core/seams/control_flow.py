@@ -1,0 +1,64 @@
+"""The seam between control flow on values and the packages that capture programs.
+
+`cond`, `while_loop` and `scan` read values to choose what runs next, which a captured program cannot follow. A package that
+captures programs installs a recorder: while it records, the functions hand their parts to the recorder instead of running
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from rushlight_core import Tensor
+
+    Function = Callable[[list[Tensor]], Sequence[Tensor]]
+else:
+    Function = Callable
+
+__all__ = ["Function", "Recorder", "active_recorder", "set_recorder"]
+
+
+class Recorder(Protocol):
+    """What records control flow. Functions take and return lists of tensors, and each is called once."""
+
+    def is_recording(self) -> bool:
+        """Return whether the calling thread's program is being captured."""
+
+    def cond(self, pred: Tensor, true_fn: Function, false_fn: Function) -> list[Tensor]:
+        """Record both branches, which take an empty list, and return tensors of the types that they return.
+
+        Raises:
+            RuntimeError: the branches return other types.
+        """
+
+    def while_loop(self, cond_fn: Function, body_fn: Function, carried: Sequence[Tensor]) -> list[Tensor]:
+        """Record a loop, and return tensors of the types of `carried`.
+
+        Raises:
+            RuntimeError: `body_fn` returns other types.
+        """
+
+    def scan(self, combine_fn: Function, init: Sequence[Tensor], xs: Sequence[Tensor]) -> list[Tensor]:
+        """Record a loop over slices along the first dimension of `xs`; `combine_fn` takes what is carried and the slices.
+
+        Return the last carried tensors and the further results, stacked.
+
+        Raises:
+            RuntimeError: what is carried has other types than `init`.
+        """
+
+
+_recorder: Recorder | None = None
+
+
+def set_recorder(recorder: Recorder | None) -> None:
+    """Install the recorder of the process; None removes it."""
+    global _recorder
+    _recorder = recorder
+
+
+def active_recorder() -> Recorder | None:
+    """Return the recorder, if it records the calling thread."""
+    return _recorder if _recorder is not None and _recorder.is_recording() else None
