@@ -16,12 +16,14 @@ namespace rushlight::graph {
 struct Birth {
     uint64_t capture;  // number of the thread's; 0: a thread without one
     bool inside;       // an operator
+    uint32_t block;    // of control flow, which was recorded: 0 is the graph
 };
 
 /// The capture of the running thread.
 struct Capturing {
     uint64_t number = 0;
     int depth = 0;  // 1 inside a recorded call
+    uint32_t block = 0;  // that is recorded
 };
 extern thread_local Capturing capturing RL_TLS_MODEL;
 

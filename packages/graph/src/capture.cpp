@@ -1,11 +1,9 @@
 #include "rushlight/graph/capture.h"
 
 #include <algorithm>
-#include <atomic>
-#include <unordered_map>
-#include <unordered_set>
 
 #include "births.h"
+#include "recorder.h"
 #include "rushlight/abi.h"
 #include "rushlight/batched.h"
 #include "rushlight/ops/clone.h"
@@ -19,87 +17,14 @@
 
 namespace rushlight::graph {
 
-struct Recorder {
-    inline static std::atomic<uint64_t> last_number{0};
-
-    ~Recorder();
-    Recorder(std::vector<Named> inputs, std::vector<Named> state, std::set<std::string> expanded);
-
-    void call(const Operator& op, StageMask rest, Stack& stack);
-    void values_read(const char* op, const Tensor& t) const;
-    void begin() { random_ = random_before_ = default_generator().get_state(); }
-    void check_random() const;
-    void note_end() { seeded_ = default_generator().get_state() != random_; }
-    void undo();
-    Program finish(TensorList outputs, std::map<std::string, std::string> metadata);
-
-    const uint64_t number = ++last_number;
-    bool started = false, stopped = false;
-    bool watches = false;  // memory: also of results, so until the program is made
-    std::vector<std::string> modules;
-
-  private:
-    // A tensor of the program.
-    struct Known {
-        ValueId value;
-        Tensor tensor;     // so that its address is not another's
-        Storage* storage;  // at the time
-    };
-    // Inputs and state: what a run of the region may change, and what it was before.
-    struct Outside {
-        Named named;
-        Tensor before;  // a copy, once there is a reason for one
-        uint32_t version;
-        TensorImpl* grad;
-        Ref<Storage> storage;
-        Geometry geometry;
-        std::optional<uint32_t> constant;  // in graph.constants
-    };
-
-    void check_stages(const Operator& op, const Stack& stack) const;
-    static bool has_moved(const Outside& outside);
-    void check_offset(const Node& node, const Operator& op) const;
-    void keep_before_write(Storage* storage);
-    void make_own(const Tensor& t, const Operator& op);
-
-    ValueId value_of(const Tensor& t, const Operator& op);
-    ValueId add_value(const Tensor& t);
-    ValueId add_constant(const Tensor& t, std::string name, ConstantKind kind);
-    ValueId add_alias(const Tensor& t, ValueId memory, const Operator& op);
-    Argument argument_of(const Value& value, const Operator& op);
-    Result result_of(const Value& value);
-    uint32_t operator_index(const Operator& op);
-    uint32_t text_index(const std::string& text);
-    void locate(Node& node);
-
-    Graph graph_;
-    std::vector<Tensor> constants_;
-    std::vector<Outside> outside_;
-    size_t num_inputs_;
-    std::set<std::string> expanded_;
-    std::unordered_map<TensorImpl*, size_t> outside_of_;
-    std::unordered_map<Storage*, std::vector<size_t>> outside_over_;
-    std::unordered_map<TensorImpl*, Known> known_;
-    std::unordered_map<Storage*, ValueId> memory_;
-    std::vector<Tensor> from_outside_;  // inputs and constants
-    std::vector<Tensor> held_;  // that were known once: in-place results take their place
-    std::unordered_set<ValueId>
-        fresh_;  // constants that Python made inside the region: each run begins with theirs
-    std::unordered_map<const Operator*, uint32_t> operators_;
-    std::unordered_map<std::string, uint32_t> texts_{{"", 0}};
-    bool seeded_ = false;  // after the last call
-    std::vector<uint8_t> random_before_,
-        random_;  // the default generator's state, and that after the last call
-};
-
-namespace {
-
-RL_TLS_MODEL thread_local Recorder* recorder = nullptr;
+constinit RL_TLS_MODEL thread_local Recorder* recorder = nullptr;
 
 std::string here() {
     const std::string line = describe(current_site());
     return line.empty() ? "" : " at " + line;
 }
+
+namespace {
 
 void traced(const Operator& op, StageMask rest, Stack& stack) {
     if (recorder) recorder->call(op, rest, stack);
@@ -247,7 +172,9 @@ void Recorder::call(const Operator& op, StageMask rest, Stack& stack) {
     if (expanded_.contains(op.name)) return op.boxed(op, rest, stack);
     const SchemaText schema(op);
     each_tensor(stack, [&](const Tensor& t, size_t position) {
-        if (schema.arguments[position].written) make_own(t, op);
+        if (!schema.arguments[position].written) return;
+        make_own(t, op);
+        check_write(t, op);
     });
     Node node;
     for (const Value& value : stack) node.arguments.push_back(argument_of(value, op));
@@ -277,8 +204,10 @@ void Recorder::call(const Operator& op, StageMask rest, Stack& stack) {
     for (size_t i = 0; i < given.size(); ++i) {
         const auto position = static_cast<uint32_t>(given[i].second);
         if (given[i].first.version() != versions[i] &&
-            std::find(node.writes.begin(), node.writes.end(), position) == node.writes.end())
+            std::find(node.writes.begin(), node.writes.end(), position) == node.writes.end()) {
+            check_write(given[i].first, op);
             node.writes.push_back(position);
+        }
     }
     for (const auto& [t, position] : given)
         if (auto at = outside_of_.find(t.impl()); at != outside_of_.end())
@@ -293,7 +222,7 @@ void Recorder::call(const Operator& op, StageMask rest, Stack& stack) {
     for (const Value& value : stack) node.results.push_back(result_of(value));
     // A call with fewer results on the stack than its schema has is core's mistake, and not passed on.
     node.op = operator_index(op);
-    graph_.nodes.push_back(std::move(node));
+    nodes().push_back(std::move(node));
 }
 
 ValueId Recorder::add_value(const Tensor& t) {
@@ -301,13 +230,18 @@ ValueId Recorder::add_value(const Tensor& t) {
     Storage* storage = t.impl()->storage();
     const ValueId memory = memory_.emplace(storage, id).first->second;
     graph_.values.push_back({type_of(t), memory, {}});
+    block_of_.push_back(open_.empty() ? 0 : open_.back().number);
     auto [at, added] = known_.try_emplace(t.impl(), Known{id, t, storage});
-    if (!added) at->second = {id, t, storage};
+    if (!added) {
+        if (!open_.empty()) open_.back().replaced.emplace_back(t.impl(), at->second);
+        at->second = {id, t, storage};
+    }
     return id;
 }
 
 ValueId Recorder::add_constant(const Tensor& t, std::string name, ConstantKind kind) {
     const ValueId id = add_value(t);
+    block_of_[id] = 0;
     std::vector<int64_t> strides;
     if (!t.is_contiguous()) strides.assign(t.strides().begin(), t.strides().end());
     graph_.constants.push_back({std::move(name), id, kind, false, std::move(strides)});
@@ -329,7 +263,7 @@ ValueId Recorder::add_alias(const Tensor& t, ValueId memory, const Operator& op)
                       t.impl()->offset()};
     check_offset(node, op);
     node.results = {add_value(t)};
-    graph_.nodes.push_back(std::move(node));
+    nodes().push_back(std::move(node));
     return graph_.values.size() - 1;
 }
 
@@ -341,7 +275,12 @@ ValueId Recorder::value_of(const Tensor& t, const Operator& op) {
             "capture: %s%s uses a tensor whose memory was replaced (by `.data =` or set_), which cannot be "
             "captured so far",
             op.name, here().c_str());
-        return at->second.value;
+        const ValueId id = at->second.value;
+        // A view that a block has made of memory from outside is made again, by the address of the memory.
+        if (is_open(block_of_[id]) || !is_open(block_of_[graph_.values[id].memory])) {
+            check_scope(id, op);
+            return id;
+        }
     }
     if (auto at = outside_of_.find(t.impl()); at != outside_of_.end()) {
         Outside& outside = outside_[at->second];
@@ -350,7 +289,16 @@ ValueId Recorder::value_of(const Tensor& t, const Operator& op) {
     }
     if (auto over = outside_over_.find(storage); over != outside_over_.end() && !memory_.contains(storage))
         value_of(outside_[over->second.front()].named.tensor, op);  // `weight.data` before any use of weight
-    if (auto at = memory_.find(storage); at != memory_.end()) return add_alias(t, at->second, op);
+    if (auto at = memory_.find(storage); at != memory_.end()) {
+        check_scope(at->second, op);
+        return add_alias(t, at->second, op);
+    }
+    RL_CHECK(
+        std::ranges::none_of(barriers_, [&](const Tensor& one) { return one.impl()->storage() == storage; }),
+        throw_not_implemented,
+        "capture: %s%s computes a gradient through control flow (cond, while_loop, scan), which cannot be "
+        "captured so far\nhint: write the branch as where(), or the loop in Python",
+        op.name, here().c_str());
     const auto birth = birth_of(storage);
     RL_CHECK(
         !birth || (birth->capture == number && !birth->inside), throw_not_implemented,
@@ -362,10 +310,40 @@ ValueId Recorder::value_of(const Tensor& t, const Operator& op) {
     return id;
 }
 
+void Recorder::check_scope(ValueId id, const Operator& op) const {
+    RL_CHECK(
+        is_open(block_of_[id]), throw_runtime,
+        "capture: %s%s uses a tensor that was made inside of a branch or loop, outside of it\nhint: return it "
+        "from the function that makes it",
+        op.name, here().c_str());
+}
+
+bool Recorder::is_open(uint32_t block) const {
+    return block == 0 || std::ranges::any_of(open_, [&](const Open& open) { return open.number == block; });
+}
+
+// Whether the innermost block has made the memory of a value.
+bool Recorder::is_own(ValueId id) const {
+    const ValueId memory = graph_.values[id].memory;
+    return open_.empty() ||
+           (block_of_[memory] == open_.back().number && !open_.back().inputs.contains(memory));
+}
+
+// What a block writes is seen by no other run of it, nor by the branch that does not run.
+void Recorder::check_write(const Tensor& t, const Operator& op) {
+    RL_CHECK(
+        is_own(value_of(t, op)), throw_not_implemented,
+        "capture: %s%s writes to a tensor from outside of the branch or loop that it is in, which cannot be "
+        "captured so far\nhint: return the new value, or write to a clone",
+        op.name, here().c_str());
+}
+
 // A tensor of Python's data is about to be written: each run writes to a copy.
 void Recorder::make_own(const Tensor& t, const Operator& op) {
     const ValueId id = value_of(t, op);
     if (!fresh_.contains(id)) return;
+    const auto birth = birth_of(t.impl()->storage());
+    if (!birth || birth->block != capturing.block) return;  // of a block around: check_write refuses it
     const auto shares = [&](const ValueInfo& value) { return value.memory == id; };
     if (std::count_if(graph_.values.begin(), graph_.values.end(), shares) > 1) return;  // refused in the end
     Node node;
@@ -379,7 +357,7 @@ void Recorder::make_own(const Tensor& t, const Operator& op) {
         }
     memory_.erase(t.impl()->storage());
     node.results = {add_value(t)};
-    graph_.nodes.push_back(std::move(node));
+    nodes().push_back(std::move(node));
 }
 
 Argument Recorder::argument_of(const Value& value, const Operator& op) {
@@ -546,7 +524,7 @@ void Capture::start() {
     watch_births(true);
     recorder_->watches = true;
     recorder = recorder_.get();
-    capturing = {recorder->number, 0};
+    capturing = {recorder->number, 0, 0};
     dispatch_state.on |= bit(Stage::Tracer);
 }
 

@@ -1,5 +1,6 @@
 #include "encoding.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -100,11 +101,31 @@ Json encode_arguments(const Node& node) {
     return arguments;
 }
 
+Json encode_ids(const std::vector<ValueId>& ids) { return Json::List(ids.begin(), ids.end()); }
+
+Json encode_node(const Node& node);
+
+Json encode_blocks(const std::vector<Block>& blocks) {
+    Json::List list;
+    for (const Block& block : blocks) {
+        Json::List nodes;
+        for (const Node& node : block.nodes) nodes.push_back(encode_node(node));
+        list.push_back(Json::Object{{"inputs", encode_ids(block.inputs)},
+                                    {"nodes", std::move(nodes)},
+                                    {"outputs", encode_ids(block.outputs)}});
+    }
+    return list;
+}
+
 Json encode_node(const Node& node) {
     Json::List results;
     for (const Result& result : node.results) results.push_back(encode_result(result));
-    Json::Object object{
-        {"op", node.op}, {"arguments", encode_arguments(node)}, {"results", std::move(results)}};
+    Json::Object object;
+    if (node.control == ControlFlow::None) object.emplace_back("op", node.op);
+    else object.emplace_back("control", name(node.control));
+    object.emplace_back("arguments", encode_arguments(node));
+    object.emplace_back("results", std::move(results));
+    if (node.control != ControlFlow::None) object.emplace_back("blocks", encode_blocks(node.blocks));
     if (!node.writes.empty())
         object.emplace_back("writes", Json::List(node.writes.begin(), node.writes.end()));
     if (node.random) object.emplace_back("random", true);
@@ -248,9 +269,30 @@ Result decode_result(const At& at) {
     return at.index();
 }
 
+Node decode_node(const At& at, const Examples& examples);
+
+Block decode_block(const At& at, const Examples& examples) {
+    Block block;
+    block.inputs = at["inputs"].indices();
+    at["nodes"].each([&](const At& item) { block.nodes.push_back(decode_node(item, examples)); });
+    block.outputs = at["outputs"].indices();
+    return block;
+}
+
+ControlFlow decode_control(const At& at) {
+    for (ControlFlow control : {ControlFlow::Cond, ControlFlow::WhileLoop, ControlFlow::Scan})
+        if (at.string() == name(control)) return control;
+    fail(at.path, "cond, while_loop or scan");
+}
+
 Node decode_node(const At& at, const Examples& examples) {
     Node node;
-    node.op = at["op"].index();
+    if (auto control = at.optional("control")) {
+        node.control = decode_control(*control);
+        at["blocks"].each([&](const At& item) { node.blocks.push_back(decode_block(item, examples)); });
+    } else {
+        node.op = at["op"].index();
+    }
     at["arguments"].each([&](const At& item) {
         const auto position = static_cast<uint32_t>(node.arguments.size());
         node.arguments.push_back(decode_argument(item, examples, node.moving, position));
@@ -360,7 +402,9 @@ Json encode(const Graph& graph) {
     for (const Symbol& symbol : graph.symbols) symbols.push_back(encode_symbol(symbol));
     for (const Expression& expression : graph.expressions)
         expressions.push_back(encode_expression(expression));
-    return Json::Object{{"format", kFormat},
+    const bool plain =
+        std::ranges::all_of(graph.nodes, [](const Node& node) { return node.control == ControlFlow::None; });
+    return Json::Object{{"format", plain ? kOldestFormat : kFormat},
                         {"writer", graph.writer},
                         {"symbols", std::move(symbols)},
                         {"expressions", std::move(expressions)},
@@ -381,9 +425,11 @@ Graph decode(const Json& json) {
     Graph graph;
     graph.writer = root["writer"].string();
     const int64_t format = root["format"].integer();
-    RL_CHECK(format == kFormat, throw_value,
-             "program: the file has format %lld, this library reads format %lld\nhint: it was written by %s",
-             static_cast<long long>(format), static_cast<long long>(kFormat), graph.writer.c_str());
+    RL_CHECK(
+        format >= kOldestFormat && format <= kFormat, throw_value,
+        "program: the file has format %lld, this library reads formats %lld to %lld\nhint: it was written by %s",
+        static_cast<long long>(format), static_cast<long long>(kOldestFormat),
+        static_cast<long long>(kFormat), graph.writer.c_str());
     root["operators"].each([&](const At& at) {
         std::vector<At> parts;
         at.each([&](const At& part) { parts.push_back(part); });

@@ -1,4 +1,4 @@
-// Graphs as JSON, version 1 of the format: docs/programs.md describes it.
+// Graphs as JSON: docs/programs.md describes the format.
 #pragma once
 
 #include "json.h"
@@ -6,8 +6,9 @@
 
 namespace rushlight::graph {
 
-/// Raised by one when a reader of this version would misunderstand what a new writer writes.
-inline constexpr int64_t kFormat = 1;
+/// Raised by one when a reader of this version would misunderstand what a new writer writes. 2 has control flow; a graph without is
+/// written as 1, so that older readers take it.
+inline constexpr int64_t kFormat = 2, kOldestFormat = 1;
 
 Json encode(const Graph& graph);
 /// ValueError where the JSON has not the form of a graph. What the graph says is for `verify` to judge.

@@ -40,18 +40,37 @@ class Generalizer {
                     sizes_of(index_of(graph)).c_str());
             done[constant.value] = true;
         }
-        for (size_t n = 0; n < out_.nodes.size(); ++n) {
-            generalize_arguments(n);
-            for (const Result& result : out_.nodes[n].results) {
-                if (auto* one = std::get_if<ValueId>(&result)) take(*one, "a result of " + out_.describe(n));
-                else if (auto* list = std::get_if<std::vector<ValueId>>(&result))
-                    for (ValueId id : *list) take(id, "a result of " + out_.describe(n));
-            }
-        }
+        std::vector<const std::vector<Node>*> lists;
+        for (const Graph& graph : graphs_) lists.push_back(&graph.nodes);
+        generalize_nodes(out_.nodes, lists, take);
         return std::move(out_);
     }
 
   private:
+    // `lists`: the nodes of each graph.
+    template <class F>
+    void generalize_nodes(std::vector<Node>& nodes, const std::vector<const std::vector<Node>*>& lists,
+                          const F& take) {
+        for (size_t n = 0; n < nodes.size(); ++n) {
+            Node& node = nodes[n];
+            std::vector<const Node*> same_node;
+            for (const auto* list : lists) same_node.push_back(&(*list)[n]);
+            generalize_arguments(node, n, same_node);
+            const std::string what = "a result of " + out_.describe(node, n);
+            for (size_t b = 0; b < node.blocks.size(); ++b) {
+                for (ValueId id : node.blocks[b].inputs) take(id, "an input of " + out_.describe(node, n));
+                std::vector<const std::vector<Node>*> inner;
+                for (const Node* one : same_node) inner.push_back(&one->blocks[b].nodes);
+                generalize_nodes(node.blocks[b].nodes, inner, take);
+            }
+            for (const Result& result : node.results) {
+                if (auto* one = std::get_if<ValueId>(&result)) take(*one, what);
+                else if (auto* list = std::get_if<std::vector<ValueId>>(&result))
+                    for (ValueId id : *list) take(id, what);
+            }
+        }
+    }
+
     static Graph with_symbols(Graph graph, std::vector<Symbol> symbols) {
         graph.symbols = std::move(symbols);
         return graph;
@@ -73,18 +92,29 @@ class Generalizer {
             sizes_of(0).c_str(), first.c_str(), sizes_of(run).c_str(), other.c_str());
     }
 
+    void check_nodes(size_t run, const std::vector<Node>& first, const std::vector<Node>& other) const {
+        const Graph &a = graphs_[0], &b = graphs_[run];
+        const size_t both = std::min(first.size(), other.size());
+        for (size_t n = 0; n < both; ++n) {
+            const Node &x = first[n], &y = other[n];
+            const bool called = x.control == ControlFlow::None;
+            bool same = x.control == y.control && x.results == y.results && x.writes == y.writes &&
+                        x.arguments.size() == y.arguments.size() && x.blocks.size() == y.blocks.size();
+            same = same && (!called || a.operators[x.op].name == b.operators[y.op].name);
+            for (size_t i = 0; same && i < x.blocks.size(); ++i)
+                same = x.blocks[i].inputs == y.blocks[i].inputs && x.blocks[i].outputs == y.blocks[i].outputs;
+            if (!same) fail_structure(run, a.describe(x, n), b.describe(y, n));
+            for (size_t i = 0; i < x.blocks.size(); ++i)
+                check_nodes(run, x.blocks[i].nodes, y.blocks[i].nodes);
+        }
+        if (first.size() != other.size())
+            fail_structure(run, first.size() > both ? a.describe(first[both], both) : "nothing more",
+                           other.size() > both ? b.describe(other[both], both) : "nothing more");
+    }
+
     void check_structure(size_t run) const {
         const Graph &a = graphs_[0], &b = graphs_[run];
-        const size_t both = std::min(a.nodes.size(), b.nodes.size());
-        for (size_t n = 0; n < both; ++n) {
-            const Node &x = a.nodes[n], &y = b.nodes[n];
-            if (a.operators[x.op].name != b.operators[y.op].name || x.results != y.results ||
-                x.writes != y.writes || x.arguments.size() != y.arguments.size())
-                fail_structure(run, a.describe(n), b.describe(n));
-        }
-        if (a.nodes.size() != b.nodes.size())
-            fail_structure(run, a.nodes.size() > both ? a.describe(both) : "nothing more",
-                           b.nodes.size() > both ? b.describe(both) : "nothing more");
+        check_nodes(run, a.nodes, b.nodes);
         const auto count = [](const Graph& g) {
             return std::to_string(g.constants.size()) + " constants and " + std::to_string(g.outputs.size()) +
                    " results";
@@ -125,27 +155,27 @@ class Generalizer {
         }
     }
 
-    void generalize_arguments(size_t n) {
-        Node& node = out_.nodes[n];
+    // `captured`: the node in each graph.
+    void generalize_arguments(Node& node, size_t n, const std::vector<const Node*>& captured) {
         for (uint32_t i = 0; i < node.arguments.size(); ++i) {
-            const Argument& first = graphs_[0].nodes[n].arguments[i];
-            if (std::ranges::all_of(graphs_,
-                                    [&](const Graph& g) { return same(g.nodes[n].arguments[i], first); }))
+            const Argument& first = captured[0]->arguments[i];
+            if (std::ranges::all_of(captured,
+                                    [&](const Node* one) { return same(one->arguments[i], first); }))
                 continue;
-            const std::string what = "argument '" + argument_name(node, i) + "' of " + out_.describe(n);
+            const std::string what = "argument '" + argument_name(node, i) + "' of " + out_.describe(node, n);
             const auto* list = std::get_if<Numbers>(&first);
             const size_t items = list ? list->size() : 1;
             for (uint32_t item = 0; item < items; ++item) {
                 Numbers seen;
-                for (const Graph& graph : graphs_) {
-                    const Argument& argument = graph.nodes[n].arguments[i];
+                for (size_t run = 0; run < captured.size(); ++run) {
+                    const Argument& argument = captured[run]->arguments[i];
                     const auto* numbers = std::get_if<Numbers>(&argument);
                     const auto* number = std::get_if<int64_t>(&argument);
                     if (argument.index() != first.index() || (numbers && numbers->size() != items))
-                        fail_structure(index_of(graph), what + " of one kind", "of another");
+                        fail_structure(run, what + " of one kind", "of another");
                     RL_CHECK(number || numbers, throw_runtime,
                              "capture: %s changes with the sizes (%s and %s), and is no integer",
-                             what.c_str(), sizes_of(0).c_str(), sizes_of(index_of(graph)).c_str());
+                             what.c_str(), sizes_of(0).c_str(), sizes_of(run).c_str());
                     seen.push_back(number ? *number : (*numbers)[item]);
                 }
                 if (auto found = explain(seen, what)) node.moving.push_back({i, item, *found});
@@ -161,6 +191,7 @@ class Generalizer {
         return a == b;
     }
     std::string argument_name(const Node& node, uint32_t i) const {
+        if (node.control != ControlFlow::None) return std::to_string(i);
         return std::string(SchemaText(*find_operator(out_.operators[node.op].name)).arguments[i].name);
     }
 

@@ -14,6 +14,8 @@ namespace {
 
 // Sizes of more elements than this are an error long before memory is asked for.
 constexpr int64_t kMostElements = int64_t{1} << 60;
+// Files of more could not be read: their JSON would be nested too deeply.
+constexpr int kDeepestBlocks = 12;
 
 [[noreturn, gnu::format(printf, 1, 2)]] void fail(const char* format, ...) {
     char text[1024];
@@ -26,7 +28,7 @@ constexpr int64_t kMostElements = int64_t{1} << 60;
 
 class Verifier {
   public:
-    explicit Verifier(const Graph& graph) : graph_(graph), defined_(graph.values.size(), false) {}
+    explicit Verifier(const Graph& graph) : graph_(graph), places_(graph.values.size()) {}
 
     void run() {
         operators_ = resolve(graph_);
@@ -36,13 +38,32 @@ class Verifier {
         for (const Input& input : graph_.inputs) define(input.value, "input '" + input.name + "'");
         check_places();
         for (const Constant& constant : graph_.constants) check_constant(constant);
-        for (at_ = 0; at_ < graph_.nodes.size(); ++at_) check_node(graph_.nodes[at_]);
+        check_nodes(graph_.nodes);
         for (ValueId output : graph_.outputs) use(output, "the results");
-        for (size_t i = 0; i < defined_.size(); ++i)
-            if (!defined_[i]) fail("value %zu is never defined", i);
+        for (size_t i = 0; i < places_.size(); ++i)
+            if (!places_[i].defined) fail("value %zu is never defined", i);
     }
 
   private:
+    // Where a value is defined.
+    struct Place {
+        bool defined = false;
+        bool in_scope = false;
+        bool by_node = false;  // and not an input or constant
+        const Block* block = nullptr;  // null: the graph itself
+    };
+
+    void check_nodes(const std::vector<Node>& nodes) {
+        const Node* outer = node_;
+        const size_t outer_number = number_;
+        for (number_ = 0; number_ < nodes.size(); ++number_) {
+            node_ = &nodes[number_];
+            check_node(*node_);
+        }
+        node_ = outer;
+        number_ = outer_number;
+    }
+
     void check_places() const {
         for (const Symbol& symbol : graph_.symbols)
             for (const auto& [input, dim, scale, offset] : symbol.places) {
@@ -73,14 +94,16 @@ class Verifier {
             fail("value %zu shares memory with %u, which is not the first with that memory", index, memory);
     }
 
-    void define(ValueId id, const std::string& what) {
-        if (id >= defined_.size()) fail("%s defines value %u of %zu", what.c_str(), id, defined_.size());
-        if (defined_[id]) fail("%s defines value %u a second time", what.c_str(), id);
-        defined_[id] = true;
+    void define(ValueId id, const std::string& what, bool by_node = false) {
+        if (id >= places_.size()) fail("%s defines value %u of %zu", what.c_str(), id, places_.size());
+        if (places_[id].defined) fail("%s defines value %u a second time", what.c_str(), id);
+        places_[id] = {true, true, by_node, block_};
+        if (block_) defined_here_.push_back(id);
     }
     void use(ValueId id, const std::string& what) const {
-        if (id >= defined_.size()) fail("%s uses value %u of %zu", what.c_str(), id, defined_.size());
-        if (!defined_[id]) fail("%s uses value %u before it is defined", what.c_str(), id);
+        if (id >= places_.size()) fail("%s uses value %u of %zu", what.c_str(), id, places_.size());
+        if (!places_[id].defined) fail("%s uses value %u before it is defined", what.c_str(), id);
+        if (!places_[id].in_scope) fail("%s uses value %u outside of the block of it", what.c_str(), id);
     }
 
     void check_constant(const Constant& constant) {
@@ -101,10 +124,12 @@ class Verifier {
     }
 
     void check_node(const Node& node) {
-        if (node.op >= graph_.operators.size())
-            fail("node %zu calls operator %u of %zu", at_, node.op, graph_.operators.size());
         if (std::max(node.line, node.module) >= graph_.texts.size())
-            fail("node %zu has a text beyond the %zu there are", at_, graph_.texts.size());
+            fail("node %zu has a text beyond the %zu there are", number_, graph_.texts.size());
+        if (node.control != ControlFlow::None) return check_control_flow(node);
+        if (!node.blocks.empty()) fail("%s has blocks", name().c_str());
+        if (node.op >= graph_.operators.size())
+            fail("node %zu calls operator %u of %zu", number_, node.op, graph_.operators.size());
         const Operator* op = operators_[node.op];
         const SchemaText& schema = schemas_[node.op];
         if (node.arguments.size() != schema.arguments.size())
@@ -123,8 +148,10 @@ class Verifier {
             if (expression >= graph_.expressions.size() || !(is_integer || (list && item < list->size())))
                 fail("%s has a size among its arguments that is not there", name().c_str());
         }
-        for (uint32_t position : node.writes)
+        for (uint32_t position : node.writes) {
             if (position >= node.arguments.size()) fail("%s writes argument %u", name().c_str(), position);
+            check_write(node.arguments[position]);
+        }
         if (node.results.size() != schema.returns.size())
             fail("%s has %zu results, needs %zu: %s", name().c_str(), node.results.size(),
                  schema.returns.size(), op->schema);
@@ -132,10 +159,154 @@ class Verifier {
             const bool is_list = std::holds_alternative<std::vector<ValueId>>(node.results[i]);
             if (is_list != (schema.returns[i] == "Tensor[]"))
                 fail("%s: result %zu must be %s", name().c_str(), i, std::string(schema.returns[i]).c_str());
-            if (auto* one = std::get_if<ValueId>(&node.results[i])) define(*one, name());
+            if (auto* one = std::get_if<ValueId>(&node.results[i])) define(*one, name(), true);
             else if (auto* list = std::get_if<std::vector<ValueId>>(&node.results[i]))
-                for (ValueId id : *list) define(id, name());
+                for (ValueId id : *list) define(id, name(), true);
         }
+    }
+
+    // Whether the memory of a value was made by a node of the block that is checked.
+    bool is_own(ValueId id) const {
+        const Place& place = places_[graph_.values[id].memory];
+        return place.block == block_ && place.by_node;
+    }
+    void check_write(const Argument& argument) const {
+        if (!block_) return;
+        const auto check = [&](ValueId id) {
+            if (!is_own(id))
+                fail("%s writes value %u, whose memory is from outside of its block", name().c_str(), id);
+        };
+        if (auto* use = std::get_if<Use>(&argument)) check(use->value);
+        else if (auto* list = std::get_if<std::vector<std::optional<ValueId>>>(&argument))
+            for (const auto& id : *list)
+                if (id) check(*id);
+    }
+
+    // --- control flow: Note [Control flow] ---
+
+    const TensorType& type(ValueId id) const { return graph_.values[id].type; }
+
+    void check_control_flow(const Node& node) {
+        const bool is_cond = node.control == ControlFlow::Cond, is_scan = node.control == ControlFlow::Scan;
+        const std::vector<Block>& blocks = node.blocks;
+        if (blocks.size() != (is_scan ? 1 : 2))
+            fail("%s has %zu blocks, needs %d", name().c_str(), blocks.size(), is_scan ? 1 : 2);
+        if (node.arguments.size() != (is_scan ? 2 : 1))
+            fail("%s has %zu arguments, needs %d", name().c_str(), node.arguments.size(), is_scan ? 2 : 1);
+        if (!node.writes.empty() || !node.moving.empty())
+            fail("%s writes arguments, or has sizes among them", name().c_str());
+        std::vector<TensorType> given, made, last;  // of a block's inputs, of its outputs, of the results
+        if (is_cond) {
+            const auto* pred = std::get_if<Use>(&node.arguments[0]);
+            if (!pred) fail("%s: argument 0 must be a tensor", name().c_str());
+            use(pred->value, name());
+            require_one_element(pred->value);
+        } else {
+            for (ValueId id : tensors_of(node, 0)) given.push_back(type(id));
+        }
+        const size_t carried = given.size();
+        std::optional<int64_t> length;
+        if (is_scan) {
+            for (ValueId id : tensors_of(node, 1)) {
+                TensorType slice = type(id);
+                if (slice.sizes.empty() || slice.sizes[0] < 1 || (length && *length != slice.sizes[0]))
+                    fail("%s: argument 1 must be tensors of one length of at least 1", name().c_str());
+                length = slice.sizes[0];
+                slice.sizes.erase(slice.sizes.begin());
+                given.push_back(std::move(slice));
+            }
+            if (!length) fail("%s: argument 1 must be tensors", name().c_str());
+        }
+        if (depth_ == kDeepestBlocks)
+            fail("%s is inside of %d blocks, at most %d are allowed", name().c_str(), depth_, kDeepestBlocks);
+        for (size_t i = 0; i < node.results.size(); ++i) {
+            const auto* id = std::get_if<ValueId>(&node.results[i]);
+            if (!id || *id >= places_.size()) fail("%s: result %zu must be a tensor", name().c_str(), i);
+            last.push_back(type(*id));
+        }
+        if (is_cond) {
+            made = last;
+        } else {
+            made.assign(given.begin(), given.begin() + static_cast<ptrdiff_t>(carried));
+            for (size_t i = carried; is_scan && i < last.size(); ++i) {
+                TensorType row = last[i];
+                if (row.sizes.empty() || row.sizes[0] != *length)
+                    fail("%s: result %zu must be of length %lld", name().c_str(), i,
+                         static_cast<long long>(*length));
+                row.sizes.erase(row.sizes.begin());
+                made.push_back(std::move(row));
+            }
+            if (last.size() != made.size() ||
+                !std::equal(made.begin(), made.begin() + static_cast<ptrdiff_t>(carried), last.begin()))
+                fail("%s has other results than it carries", name().c_str());
+        }
+        for (size_t i = 0; i < blocks.size(); ++i) {
+            const bool is_condition = node.control == ControlFlow::WhileLoop && i == 0;
+            check_block(blocks[i], given, is_condition ? nullptr : &made);
+        }
+        for (const Result& result : node.results) {
+            const ValueId id = std::get<ValueId>(result);
+            define(id, name(), true);
+            if (graph_.values[id].memory != id)
+                fail("%s: value %u must have its own memory", name().c_str(), id);
+        }
+    }
+
+    // Without `made` the outputs are those of a condition: one bool.
+    void check_block(const Block& block, const std::vector<TensorType>& given,
+                     const std::vector<TensorType>* made) {
+        const Block* outer_block = block_;
+        std::vector<ValueId> outer_defined;
+        outer_defined.swap(defined_here_);
+        block_ = &block;
+        ++depth_;
+        const auto check = [&](const std::vector<ValueId>& ids, const std::vector<TensorType>& types,
+                               const char* what) {
+            if (ids.size() != types.size())
+                fail("%s: a block has %zu %s, needs %zu", name().c_str(), ids.size(), what, types.size());
+            for (size_t i = 0; i < ids.size(); ++i)
+                if (ids[i] >= places_.size() || !(type(ids[i]) == types[i]))
+                    fail("%s: the %s of a block must have the type %s at place %zu", name().c_str(), what,
+                         to_text(types[i]).c_str(), i);
+        };
+        check(block.inputs, given, "inputs");
+        for (ValueId id : block.inputs) define(id, name());
+        check_nodes(block.nodes);
+        for (ValueId id : block.outputs) use(id, name());
+        if (made) {
+            check(block.outputs, *made, "outputs");
+            std::unordered_set<ValueId> memory;
+            for (ValueId id : block.outputs)
+                if (!is_own(id) || !memory.insert(graph_.values[id].memory).second)
+                    fail("%s: output %u of a block must have its own memory", name().c_str(), id);
+        } else {
+            if (block.outputs.size() != 1) fail("%s: the condition must be one tensor", name().c_str());
+            require_one_element(block.outputs[0]);
+        }
+        for (ValueId id : defined_here_) places_[id].in_scope = false;
+        defined_here_.swap(outer_defined);
+        block_ = outer_block;
+        --depth_;
+    }
+
+    void require_one_element(ValueId id) const {
+        int64_t count = 1;
+        for (int64_t size : type(id).sizes) count *= size;  // check_type has bounded it
+        if (count != 1 || !graph_.values[id].moving.empty())
+            fail("%s: value %u must have one element", name().c_str(), id);
+    }
+
+    // The tensors of an argument, all of which must be there.
+    std::vector<ValueId> tensors_of(const Node& node, size_t position) const {
+        const auto* list = std::get_if<std::vector<std::optional<ValueId>>>(&node.arguments[position]);
+        std::vector<ValueId> ids;
+        if (!list) fail("%s: argument %zu must be a list of tensors", name().c_str(), position);
+        for (const auto& id : *list) {
+            if (!id) fail("%s: argument %zu lacks a tensor", name().c_str(), position);
+            use(*id, name());
+            ids.push_back(*id);
+        }
+        return ids;
     }
 
     // Whether core's boxed call takes the argument for the type; tensors must be defined.
@@ -170,25 +341,39 @@ class Verifier {
         return false;
     }
 
-    std::string name() const { return graph_.describe(at_); }
+    std::string name() const { return graph_.describe(*node_, number_); }
 
     const Graph& graph_;
     std::vector<const Operator*> operators_;
     std::vector<SchemaText> schemas_;
-    std::vector<bool> defined_;
+    std::vector<Place> places_;
     std::unordered_set<std::string_view> names_;
-    size_t at_ = 0;
+    const Node* node_ = nullptr;  // that is checked, and its place in its list
+    size_t number_ = 0;
+    const Block* block_ = nullptr;  // that it is in
+    int depth_ = 0;
+    std::vector<ValueId> defined_here_;  // in that block
 };
 
 }  // namespace
 
-std::string Graph::describe(size_t node) const {
-    const Node& n = nodes[node];
-    std::string text = "node " + std::to_string(node) + " (";
-    text += n.op < operators.size() ? operators[n.op].name : "?";
-    if (n.line && n.line < texts.size()) text += " at " + texts[n.line];
-    if (n.module && n.module < texts.size()) text += " in " + texts[n.module];
+std::string Graph::describe(const Node& node, size_t number) const {
+    std::string text = "node " + std::to_string(number) + " (";
+    if (node.control != ControlFlow::None) text += name(node.control);
+    else text += node.op < operators.size() ? operators[node.op].name : "?";
+    if (node.line && node.line < texts.size()) text += " at " + texts[node.line];
+    if (node.module && node.module < texts.size()) text += " in " + texts[node.module];
     return text + ")";
+}
+
+const char* name(ControlFlow control) {
+    switch (control) {
+        case ControlFlow::Cond: return "cond";
+        case ControlFlow::WhileLoop: return "while_loop";
+        case ControlFlow::Scan: return "scan";
+        case ControlFlow::None: break;
+    }
+    return nullptr;
 }
 
 std::vector<const Operator*> resolve(const Graph& graph) {

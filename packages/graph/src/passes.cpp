@@ -32,11 +32,16 @@ void each_result(const Node& node, F&& take) {
 }
 
 // The first values of all memory that some node writes.
-std::set<ValueId> written_memory(const Graph& graph) {
-    std::set<ValueId> written;
-    for (const Node& node : graph.nodes)
+void add_written(const Graph& graph, const std::vector<Node>& nodes, std::set<ValueId>& written) {
+    for (const Node& node : nodes) {
         for (uint32_t position : node.writes)
             each_use(node.arguments[position], [&](ValueId id) { written.insert(graph.values[id].memory); });
+        for (const Block& block : node.blocks) add_written(graph, block.nodes, written);
+    }
+}
+std::set<ValueId> written_memory(const Graph& graph) {
+    std::set<ValueId> written;
+    add_written(graph, graph.nodes, written);
     return written;
 }
 
@@ -54,34 +59,51 @@ void rename_uses(Node& node, const std::map<ValueId, ValueId>& names) {
 }
 
 // Numbers the values that are there from 0 on, and drops texts and operators that nobody uses.
-void compact(Graph& graph) {
-    constexpr ValueId kGone = ~ValueId{0};
-    std::vector<ValueId> places(graph.values.size(), kGone);
-    std::vector<ValueInfo> values;
-    const auto define = [&](ValueId& id) {
-        places[id] = static_cast<ValueId>(values.size());
-        values.push_back(graph.values[id]);
-        id = places[id];
-    };
-    for (Input& input : graph.inputs) define(input.value);
-    for (Constant& constant : graph.constants) define(constant.value);
-    std::vector<OperatorRef> operators;
-    std::vector<std::string> texts{""};
-    std::map<uint32_t, uint32_t> operator_places, text_places{{0, 0}};
-    const auto keep = [](uint32_t& index, std::map<uint32_t, uint32_t>& kept, auto& from, auto& to) {
+class Compaction {
+  public:
+    explicit Compaction(Graph& graph) : graph_(graph), places_(graph.values.size(), ~ValueId{0}) {}
+
+    void run() {
+        for (Input& input : graph_.inputs) define(input.value);
+        for (Constant& constant : graph_.constants) define(constant.value);
+        for (Node& node : graph_.nodes) take(node);
+        for (ValueId& output : graph_.outputs) output = places_[output];
+        // The first value with some memory may be gone: then the first that is left takes its place.
+        std::map<ValueId, ValueId> firsts;
+        for (ValueId id = 0; id < values_.size(); ++id)
+            values_[id].memory = firsts.emplace(values_[id].memory, id).first->second;
+        graph_.values = std::move(values_);
+        graph_.operators = std::move(operators_);
+        graph_.texts = std::move(texts_);
+    }
+
+  private:
+    void define(ValueId& id) {
+        places_[id] = static_cast<ValueId>(values_.size());
+        values_.push_back(graph_.values[id]);
+        id = places_[id];
+    }
+    template <class T>
+    static void keep(uint32_t& index, std::map<uint32_t, uint32_t>& kept, const std::vector<T>& from,
+                     std::vector<T>& to) {
         auto [at, added] = kept.emplace(index, static_cast<uint32_t>(to.size()));
         if (added) to.push_back(from[index]);
         index = at->second;
-    };
-    for (Node& node : graph.nodes) {
-        keep(node.op, operator_places, graph.operators, operators);
-        keep(node.line, text_places, graph.texts, texts);
-        keep(node.module, text_places, graph.texts, texts);
+    }
+    void take(Node& node) {
+        if (node.control == ControlFlow::None) keep(node.op, operator_places_, graph_.operators, operators_);
+        keep(node.line, text_places_, graph_.texts, texts_);
+        keep(node.module, text_places_, graph_.texts, texts_);
         for (Argument& argument : node.arguments) {
-            if (auto* use = std::get_if<Use>(&argument)) use->value = places[use->value];
+            if (auto* use = std::get_if<Use>(&argument)) use->value = places_[use->value];
             else if (auto* list = std::get_if<std::vector<std::optional<ValueId>>>(&argument))
                 for (auto& id : *list)
-                    if (id) id = places[*id];
+                    if (id) id = places_[*id];
+        }
+        for (Block& block : node.blocks) {
+            for (ValueId& id : block.inputs) define(id);
+            for (Node& inner : block.nodes) take(inner);
+            for (ValueId& id : block.outputs) id = places_[id];
         }
         for (Result& result : node.results) {
             if (auto* one = std::get_if<ValueId>(&result)) define(*one);
@@ -89,26 +111,21 @@ void compact(Graph& graph) {
                 for (ValueId& id : *list) define(id);
         }
     }
-    for (ValueId& output : graph.outputs) output = places[output];
-    // The first value with some memory may be gone: then the first that is left takes its place.
-    std::map<ValueId, ValueId> firsts;
-    for (ValueId id = 0; id < values.size(); ++id)
-        values[id].memory = firsts.emplace(values[id].memory, id).first->second;
-    graph.values = std::move(values);
-    graph.operators = std::move(operators);
-    graph.texts = std::move(texts);
-}
 
-// Nodes whose results nobody uses, which write nothing that is seen, and draw no random numbers.
-void remove_dead(Graph& graph, std::vector<Tensor>& constants) {
-    std::set<ValueId> live(graph.outputs.begin(), graph.outputs.end()), seen;  // values, and memory
-    for (ValueId output : graph.outputs) seen.insert(graph.values[output].memory);
-    for (const Input& input : graph.inputs) seen.insert(graph.values[input.value].memory);
-    for (const Constant& constant : graph.constants)
-        if (constant.written) seen.insert(graph.values[constant.value].memory);
+    Graph& graph_;
+    std::vector<ValueId> places_;  // the new numbers
+    std::vector<ValueInfo> values_;
+    std::vector<OperatorRef> operators_;
+    std::vector<std::string> texts_{""};
+    std::map<uint32_t, uint32_t> operator_places_, text_places_{{0, 0}};
+};
+
+// Keeps the nodes whose results are `live`, which write memory that is `seen`, or which draw random numbers.
+void keep_live(const Graph& graph, std::vector<Node>& nodes, std::set<ValueId>& live,
+               std::set<ValueId>& seen) {
     std::vector<Node> kept;
-    for (size_t n = graph.nodes.size(); n-- > 0;) {
-        Node& node = graph.nodes[n];
+    for (size_t n = nodes.size(); n-- > 0;) {
+        Node& node = nodes[n];
         bool needed = node.random;
         each_result(node, [&](ValueId id) { needed = needed || live.contains(id); });
         for (uint32_t position : node.writes)
@@ -119,10 +136,27 @@ void remove_dead(Graph& graph, std::vector<Tensor>& constants) {
             live.insert(id);
             seen.insert(graph.values[id].memory);
         });
+        for (Block& block : node.blocks) {
+            for (ValueId id : block.outputs) {
+                live.insert(id);
+                seen.insert(graph.values[id].memory);
+            }
+            keep_live(graph, block.nodes, live, seen);
+        }
         kept.push_back(std::move(node));
     }
     std::reverse(kept.begin(), kept.end());
-    graph.nodes = std::move(kept);
+    nodes = std::move(kept);
+}
+
+// Leaves out nodes whose results nobody uses, which write nothing that is seen, and draw no random numbers.
+void remove_dead(Graph& graph, std::vector<Tensor>& constants) {
+    std::set<ValueId> live(graph.outputs.begin(), graph.outputs.end()), seen;  // values, and memory
+    for (ValueId output : graph.outputs) seen.insert(graph.values[output].memory);
+    for (const Input& input : graph.inputs) seen.insert(graph.values[input.value].memory);
+    for (const Constant& constant : graph.constants)
+        if (constant.written) seen.insert(graph.values[constant.value].memory);
+    keep_live(graph, graph.nodes, live, seen);
     std::vector<Constant> used;
     std::vector<Tensor> tensors;
     for (size_t i = 0; i < graph.constants.size(); ++i)
@@ -132,18 +166,18 @@ void remove_dead(Graph& graph, std::vector<Tensor>& constants) {
         }
     graph.constants = std::move(used);
     constants = std::move(tensors);
-    compact(graph);
+    Compaction(graph).run();
 }
 
 // A call that was made before with the same arguments, on memory that nobody writes, gives the same. Uses are renamed and
 // outputs are not: two results stay two tensors, since who gets them may write one.
-void share_calls(Graph& graph) {
-    const std::set<ValueId> written = written_memory(graph);
-    std::map<std::string, const Node*> known;
-    std::map<ValueId, ValueId> names;
-    for (Node& node : graph.nodes) {
+// A block sees the calls before it, and nobody outside those of a block, which may not have run: `known` is a copy.
+void share_calls(const Graph& graph, std::vector<Node>& nodes, const std::set<ValueId>& written,
+                 std::map<std::string, const Node*> known, std::map<ValueId, ValueId>& names) {
+    for (Node& node : nodes) {
         rename_uses(node, names);
-        bool pure = !node.random && node.writes.empty();
+        for (Block& block : node.blocks) share_calls(graph, block.nodes, written, known, names);
+        bool pure = !node.random && node.writes.empty() && node.control == ControlFlow::None;
         const auto check = [&](ValueId id) { pure = pure && !written.contains(graph.values[id].memory); };
         each_use(node, check);
         each_result(node, check);
@@ -156,6 +190,10 @@ void share_calls(Graph& graph) {
         if (before.size() != here.size()) continue;
         for (size_t i = 0; i < here.size(); ++i) names[here[i]] = before[i];
     }
+}
+void share_calls(Graph& graph) {
+    std::map<ValueId, ValueId> names;
+    share_calls(graph, graph.nodes, written_memory(graph), {}, names);
 }
 
 // What the call gives, of values that are known.
@@ -185,7 +223,7 @@ std::map<ValueId, Tensor> call_now(const Graph& graph, const Node& node,
     return made;
 }
 
-// Calls of constants alone become constants, where that takes no more memory than the arguments do. A view of a constant
+// Calls of constants alone, outside of blocks (which may never run), become constants, where that takes no more memory than the arguments do. A view of a constant
 // stays one, but what is computed of it may be known.
 void fold_constants(Graph& graph, std::vector<Tensor>& constants) {
     const std::set<ValueId> written = written_memory(graph);
@@ -198,7 +236,9 @@ void fold_constants(Graph& graph, std::vector<Tensor>& constants) {
     size_t number = 0;
     std::vector<Node> kept;
     for (Node& node : graph.nodes) {
-        bool foldable = !node.random && node.writes.empty() && node.moving.empty(), has_tensor = false;
+        bool foldable = !node.random && node.writes.empty() && node.moving.empty() &&
+                        node.control == ControlFlow::None,
+             has_tensor = false;
         int64_t before = 0, after = 0;
         each_use(node, [&](ValueId id) {
             auto at = known.find(id);

@@ -3,19 +3,34 @@
 #include <algorithm>
 
 #include "boxed_argument.h"
+#include "control_flow.h"
 #include "file.h"
+#include "rushlight/interrupt.h"
+#include "rushlight/ops/clone.h"
 #include "rushlight/ops/equal.h"
+#include "rushlight/ops/select.h"
+#include "rushlight/ops/stack.h"
 
 namespace rushlight::graph {
 namespace {
 
+struct Step;
+
+// A list of nodes, ready to run.
+struct Steps {
+    std::vector<Step> steps;
+    std::vector<ValueId> inputs, outputs;  // of a block
+    std::vector<ValueId> released;         // when its outputs have been taken
+};
+
 struct Step {
-    const Operator* op;
-    Stack arguments;  // without the tensors
+    const Node* node;
+    const Operator* op;  // null: control flow
+    Stack arguments;     // without the tensors
     std::vector<std::pair<uint32_t, ValueId>> tensors;  // position, value
     std::vector<std::pair<uint32_t, std::vector<std::optional<ValueId>>>> lists;
     std::vector<ValueId> released;  // values that no later node uses
-    std::vector<Moving> moving;     // integers among the arguments that the sizes of the inputs decide
+    std::vector<Steps> blocks;
 };
 
 // What one run computes of the sizes of its inputs.
@@ -41,17 +56,110 @@ std::string type_of(const Tensor& t) {
 
 }  // namespace
 
+using Values = std::vector<Tensor>;
+
 struct Program::State {
     Graph graph;
     std::vector<Tensor> constants;
-    std::vector<Step> steps;
+    Steps steps;
 
     void prepare();
     Sizes bind(TensorList inputs) const;
-    void fill(const Step& step, const std::vector<Tensor>& values, const Sizes& sizes, Stack& stack) const;
-    void store(std::vector<Tensor>& values, size_t node, Stack& results, const Sizes& sizes) const;
-    void expect(size_t node, ValueId id, const Tensor& t, const Sizes& sizes) const;
+    void fill(const Step& step, const Values& values, const Sizes& sizes, Stack& stack) const;
+    void store(Values& values, const Step& step, size_t number, Stack& results, const Sizes& sizes) const;
+    void expect(const Step& step, size_t number, ValueId id, const Tensor& t, const Sizes& sizes) const;
+
+    void run_steps(const Steps& steps, Values& values, const Sizes& sizes) const;
+    std::vector<Tensor> run_block(const Steps& block, TensorList inputs, Values& values,
+                                  const Sizes& sizes) const;
+    std::vector<Tensor> run_control_flow(const Step& step, Values& values, const Sizes& sizes) const;
 };
+
+namespace {
+
+// Finds the operators, and where each value is used last.
+class Preparation {
+  public:
+    explicit Preparation(const Graph& graph)
+        : graph_(graph),
+          operators_(resolve(graph)),
+          owner_(graph.values.size(), 0),
+          last_(graph.values.size(), 0),
+          kept_(graph.values.size(), false) {}
+
+    Steps run() {
+        for (ValueId output : graph_.outputs) kept_[output] = true;
+        std::vector<ValueId> used;
+        return prepare(graph_.nodes, {}, {}, used);
+    }
+
+  private:
+    // `used`: what the nodes use from around their list.
+    Steps prepare(const std::vector<Node>& nodes, const std::vector<ValueId>& inputs,
+                  const std::vector<ValueId>& outputs, std::vector<ValueId>& used) {
+        const uint32_t list = ++lists_;
+        Steps prepared{{}, inputs, outputs, inputs};
+        prepared.steps.reserve(nodes.size());
+        std::vector<ValueId> defined;
+        for (ValueId id : inputs) owner_[id] = list;
+        for (size_t n = 0; n < nodes.size(); ++n) {
+            const Node& node = nodes[n];
+            const bool is_call = node.control == ControlFlow::None;
+            Step& step = prepared.steps.emplace_back();
+            step.node = &node;
+            step.op = is_call ? operators_[node.op] : nullptr;
+            const auto use = [&](ValueId id) {
+                if (owner_[id] == list) last_[id] = n;
+                else used.push_back(id);
+            };
+            for (uint32_t i = 0; i < node.arguments.size(); ++i) {
+                const Argument& argument = node.arguments[i];
+                step.arguments.push_back(boxed_argument(argument));
+                if (auto* one = std::get_if<Use>(&argument)) {
+                    step.tensors.emplace_back(i, one->value);
+                    use(one->value);
+                } else if (auto* ids = std::get_if<std::vector<std::optional<ValueId>>>(&argument)) {
+                    step.lists.emplace_back(i, *ids);
+                    for (const auto& id : *ids)
+                        if (id) use(*id);
+                }
+            }
+            for (const Block& block : node.blocks) {
+                std::vector<ValueId> inner;
+                step.blocks.push_back(prepare(block.nodes, block.inputs, block.outputs, inner));
+                for (ValueId id : inner) use(id);
+            }
+            // A result that nobody uses is released where it is made.
+            const auto define = [&](ValueId id) {
+                owner_[id] = list;
+                last_[id] = n;
+                defined.push_back(id);
+            };
+            for (const Result& result : node.results) {
+                if (auto* one = std::get_if<ValueId>(&result)) define(*one);
+                else if (auto* ids = std::get_if<std::vector<ValueId>>(&result))
+                    for (ValueId id : *ids) define(id);
+            }
+        }
+        for (ValueId id : outputs) {
+            if (owner_[id] != list) used.push_back(id);
+            else if (!kept_[id]) prepared.released.push_back(id);
+            kept_[id] = kept_[id] || owner_[id] == list;
+        }
+        for (ValueId id : defined)
+            if (!kept_[id]) prepared.steps[last_[id]].released.push_back(id);
+        return prepared;
+    }
+
+    const Graph& graph_;
+    std::vector<const Operator*> operators_;
+    std::vector<uint32_t> owner_;  // the list that defines a value: 0 for inputs and constants of the graph
+    std::vector<size_t> last_;  // the node of its list that uses it last
+    std::vector<bool> kept_;  // by the results of its list
+    uint32_t lists_ = 0;
+};
+
+}  // namespace
 
 void Program::State::prepare() {
     verify(graph);
@@ -64,36 +172,7 @@ void Program::State::prepare() {
                  "program: constant '%s' must be %s, got %s", constant.name.c_str(), to_text(type).c_str(),
                  type_of(constants[i]).c_str());
     }
-    const std::vector<const Operator*> operators = resolve(graph);
-    std::vector<size_t> last(graph.values.size(), 0);  // the node that uses it last
-    std::vector<bool> kept(graph.values.size(), false);
-    for (const Input& input : graph.inputs) kept[input.value] = true;
-    for (const Constant& constant : graph.constants) kept[constant.value] = true;
-    for (ValueId output : graph.outputs) kept[output] = true;
-    for (size_t n = 0; n < graph.nodes.size(); ++n) {
-        const Node& node = graph.nodes[n];
-        Step& step = steps.emplace_back(Step{operators[node.op], {}, {}, {}, {}, node.moving});
-        for (uint32_t i = 0; i < node.arguments.size(); ++i) {
-            const Argument& argument = node.arguments[i];
-            step.arguments.push_back(boxed_argument(argument));
-            if (auto* use = std::get_if<Use>(&argument)) {
-                step.tensors.emplace_back(i, use->value);
-                last[use->value] = n;
-            } else if (auto* list = std::get_if<std::vector<std::optional<ValueId>>>(&argument)) {
-                step.lists.emplace_back(i, *list);
-                for (const auto& id : *list)
-                    if (id) last[*id] = n;
-            }
-        }
-        // A result that nobody uses is released where it is made.
-        for (const Result& result : node.results) {
-            if (auto* one = std::get_if<ValueId>(&result)) last[*one] = n;
-            else if (auto* list = std::get_if<std::vector<ValueId>>(&result))
-                for (ValueId id : *list) last[id] = n;
-        }
-    }
-    for (ValueId id = 0; id < last.size(); ++id)
-        if (!kept[id]) steps[last[id]].released.push_back(id);
+    steps = Preparation(graph).run();
 }
 
 // The values of the symbols, checked, and of the expressions.
@@ -128,18 +207,19 @@ Sizes Program::State::bind(TensorList inputs) const {
     return evaluate(graph, symbols);
 }
 
-void Program::State::expect(size_t node, ValueId id, const Tensor& t, const Sizes& sizes) const {
+void Program::State::expect(const Step& step, size_t number, ValueId id, const Tensor& t,
+                            const Sizes& sizes) const {
     const ValueInfo& value = graph.values[id];
     RL_CHECK(
         t.defined() && has_type(t, value, sizes), throw_runtime,
         "program: %s gave %s, when the program was captured it gave %s\nhint: a size or dtype of the program "
         "depends on the values of its inputs",
-        graph.describe(node).c_str(), type_of(t).c_str(), to_text(type_in(value, sizes)).c_str());
+        graph.describe(*step.node, number).c_str(), type_of(t).c_str(),
+        to_text(type_in(value, sizes)).c_str());
 }
 
 // The arguments of a call.
-void Program::State::fill(const Step& step, const std::vector<Tensor>& values, const Sizes& sizes,
-                          Stack& stack) const {
+void Program::State::fill(const Step& step, const Values& values, const Sizes& sizes, Stack& stack) const {
     stack = step.arguments;
     for (const auto& [position, id] : step.tensors) stack[position] = Value(values[id]);
     for (const auto& [position, ids] : step.lists) {
@@ -147,31 +227,101 @@ void Program::State::fill(const Step& step, const std::vector<Tensor>& values, c
         for (const auto& id : ids) list.push_back(id ? values[*id] : Tensor());
         stack[position] = Value(std::move(list));
     }
-    for (const auto& [position, item, expression] : step.moving) {
+    for (const auto& [position, item, expression] : step.node->moving) {
         if (auto* list = stack[position].as<std::vector<int64_t>>()) (*list)[item] = sizes[expression];
         else stack[position] = Value(sizes[expression]);
     }
 }
 
-void Program::State::store(std::vector<Tensor>& values, size_t node, Stack& results,
+void Program::State::store(Values& values, const Step& step, size_t number, Stack& results,
                            const Sizes& sizes) const {
-    const std::vector<Result>& wanted = graph.nodes[node].results;
+    const std::vector<Result>& wanted = step.node->results;
     for (size_t i = 0; i < wanted.size(); ++i) {
         if (auto* one = std::get_if<ValueId>(&wanted[i])) {
             auto* t = results[i].as<Tensor>();
-            expect(node, *one, t ? *t : Tensor(), sizes);
+            expect(step, number, *one, t ? *t : Tensor(), sizes);
             values[*one] = std::move(*t);
         } else if (auto* ids = std::get_if<std::vector<ValueId>>(&wanted[i])) {
             auto* list = results[i].as<std::vector<Tensor>>();
             RL_CHECK(list && list->size() == ids->size(), throw_runtime,
                      "program: %s gave %zu tensors, when the program was captured it gave %zu",
-                     graph.describe(node).c_str(), list ? list->size() : 0, ids->size());
+                     graph.describe(*step.node, number).c_str(), list ? list->size() : 0, ids->size());
             for (size_t k = 0; k < ids->size(); ++k) {
-                expect(node, (*ids)[k], (*list)[k], sizes);
+                expect(step, number, (*ids)[k], (*list)[k], sizes);
                 values[(*ids)[k]] = std::move((*list)[k]);
             }
         }
     }
+}
+
+void Program::State::run_steps(const Steps& list, Values& values, const Sizes& sizes) const {
+    Stack stack;
+    for (size_t n = 0; n < list.steps.size(); ++n) {
+        const Step& step = list.steps[n];
+        try {
+            if (step.op) {
+                fill(step, values, sizes, stack);
+                call_boxed(*step.op, stack);
+            } else {
+                for (Tensor& t : run_control_flow(step, values, sizes)) stack.emplace_back(std::move(t));
+            }
+        } catch (const Error& error) {
+            throw Error(error.kind(), std::string(error.what()) + "\nin " + graph.describe(*step.node, n) +
+                                          " of the program");
+        }
+        store(values, step, n, stack, sizes);
+        stack.clear();
+        for (ValueId id : step.released) values[id] = Tensor();
+    }
+}
+
+std::vector<Tensor> Program::State::run_block(const Steps& block, TensorList inputs, Values& values,
+                                              const Sizes& sizes) const {
+    for (size_t i = 0; i < inputs.size(); ++i) values[block.inputs[i]] = inputs[i];
+    run_steps(block, values, sizes);
+    std::vector<Tensor> outputs;
+    for (ValueId id : block.outputs) outputs.push_back(values[id]);
+    for (ValueId id : block.released) values[id] = Tensor();
+    return outputs;
+}
+
+// Note [Control flow] in graph.h says what the nodes mean.
+std::vector<Tensor> Program::State::run_control_flow(const Step& step, Values& values,
+                                                     const Sizes& sizes) const {
+    if (step.node->control == ControlFlow::Cond) {
+        const bool chosen = is_true("cond(pred)", values[step.tensors[0].second]);
+        return run_block(step.blocks[chosen ? 0 : 1], {}, values, sizes);
+    }
+    const auto tensors_of = [&](size_t list) {
+        std::vector<Tensor> tensors;
+        for (const auto& id : step.lists[list].second) tensors.push_back(values[*id]);
+        return tensors;
+    };
+    std::vector<Tensor> carried = tensors_of(0);
+    if (step.node->control == ControlFlow::WhileLoop) {
+        bool any = false;
+        while (is_true("while_loop(cond_fn)", run_block(step.blocks[0], carried, values, sizes)[0])) {
+            check_interrupted();
+            carried = run_block(step.blocks[1], carried, values, sizes);
+            any = true;
+        }
+        if (!any)
+            for (Tensor& t : carried) t = ops::clone(t);
+        return carried;
+    }
+    const std::vector<Tensor> xs = tensors_of(1);
+    const size_t count = carried.size(), length = static_cast<size_t>(xs[0].sizes()[0]);
+    std::vector<std::vector<Tensor>> rows(step.node->results.size() - count);
+    for (size_t i = 0; i < length; ++i) {
+        check_interrupted();
+        for (const Tensor& x : xs) carried.push_back(ops::select(x, 0, static_cast<int64_t>(i)));
+        std::vector<Tensor> made = run_block(step.blocks[0], carried, values, sizes);
+        for (size_t k = 0; k < rows.size(); ++k) rows[k].push_back(std::move(made[count + k]));
+        made.resize(count);
+        carried = std::move(made);
+    }
+    for (const std::vector<Tensor>& column : rows) carried.push_back(ops::stack(column, 0));
+    return carried;
 }
 
 Program::Program(Graph graph, std::vector<Tensor> constants) {
@@ -228,7 +378,7 @@ std::vector<Tensor> Program::run(TensorList inputs) const {
     RL_CHECK(inputs.size() == graph.inputs.size(), throw_value, "program: %zu inputs are given, it has %zu",
              inputs.size(), graph.inputs.size());
     const Sizes sizes = state.bind(inputs);
-    std::vector<Tensor> values(graph.values.size());
+    Values values(graph.values.size());
     for (size_t i = 0; i < inputs.size(); ++i) {
         const Input& input = graph.inputs[i];
         const ValueInfo& wanted = graph.values[input.value];
@@ -238,20 +388,7 @@ std::vector<Tensor> Program::run(TensorList inputs) const {
         values[input.value] = inputs[i];
     }
     for (size_t i = 0; i < state.constants.size(); ++i) values[graph.constants[i].value] = state.constants[i];
-    Stack stack;
-    for (size_t n = 0; n < state.steps.size(); ++n) {
-        const Step& step = state.steps[n];
-        state.fill(step, values, sizes, stack);
-        try {
-            call_boxed(*step.op, stack);
-        } catch (const Error& error) {
-            throw Error(error.kind(),
-                        std::string(error.what()) + "\nin " + graph.describe(n) + " of the program");
-        }
-        state.store(values, n, stack, sizes);
-        stack.clear();
-        for (ValueId id : step.released) values[id] = Tensor();
-    }
+    state.run_steps(state.steps, values, sizes);
     std::vector<Tensor> outputs;
     for (ValueId output : graph.outputs) outputs.push_back(values[output]);
     return outputs;

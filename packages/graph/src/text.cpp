@@ -95,12 +95,51 @@ const char* kind_name(ConstantKind kind) {
     return "constant";
 }
 
-std::string node_text(const Graph& graph, const Node& node) {
-    const OperatorRef& ref = graph.operators[node.op];
-    std::string text = "  ";
+std::string names_text(const std::vector<ValueId>& ids) {
+    std::string text;
+    for (size_t i = 0; i < ids.size(); ++i) text += (i ? ", " : "") + value_name(ids[i]);
+    return text;
+}
+
+std::string note_text(const Graph& graph, const Node& node, std::string note) {
+    if (node.random) note += note.empty() ? " random" : ", random";
+    const std::string& line = graph.texts[node.line];
+    const std::string& module = graph.texts[node.module];
+    if (!line.empty()) note += (note.empty() ? " " : "; ") + line;
+    if (!module.empty()) note += " in " + module;
+    return note.empty() ? "" : "  #" + note;
+}
+
+std::string node_text(const Graph& graph, const Node& node, const std::string& indent);
+
+// The blocks of control flow, each with the names and types of its inputs.
+std::string blocks_text(const Graph& graph, const Node& node, const std::string& indent) {
+    std::string text;
+    for (const Block& block : node.blocks) {
+        text += indent + "block(";
+        for (size_t i = 0; i < block.inputs.size(); ++i)
+            text += (i ? ", " : "") + result_text(graph, block.inputs[i]);
+        text += "):\n";
+        for (const Node& inner : block.nodes) text += node_text(graph, inner, indent + "  ") + "\n";
+        text += indent + "  return " + names_text(block.outputs) + "\n";
+    }
+    return text;
+}
+
+std::string node_text(const Graph& graph, const Node& node, const std::string& indent) {
+    std::string text = indent;
     for (size_t i = 0; i < node.results.size(); ++i)
         text += (i ? ", " : "") + result_text(graph, node.results[i]);
-    text += (node.results.empty() ? "" : " = ") + ref.name + "(";
+    text += node.results.empty() ? "" : " = ";
+    if (node.control != ControlFlow::None) {
+        text += std::string(name(node.control)) + "(";
+        for (size_t i = 0; i < node.arguments.size(); ++i)
+            text += (i ? ", " : "") + std::visit(ArgumentText{}, node.arguments[i]);
+        return text + ") {" + note_text(graph, node, "") + "\n" + blocks_text(graph, node, indent + "  ") +
+               indent + "}";
+    }
+    const OperatorRef& ref = graph.operators[node.op];
+    text += ref.name + "(";
     const Operator* op = find_operator(ref.name);
     const SchemaText schema(*op);
     for (size_t i = 0; i < node.arguments.size(); ++i) {
@@ -115,12 +154,7 @@ std::string node_text(const Graph& graph, const Node& node) {
         note += " writes";
         for (uint32_t position : node.writes) note += " " + std::string(schema.arguments[position].name);
     }
-    if (node.random) note += note.empty() ? " random" : ", random";
-    const std::string& line = graph.texts[node.line];
-    const std::string& module = graph.texts[node.module];
-    if (!line.empty()) note += (note.empty() ? " " : "; ") + line;
-    if (!module.empty()) note += " in " + module;
-    return text + (note.empty() ? "" : "  #" + note);
+    return text + note_text(graph, node, note);
 }
 
 }  // namespace
@@ -144,10 +178,9 @@ std::string to_text(const Graph& graph) {
         text += "  " + value_name(constant.value) + ": " + to_text(graph.values[constant.value].type) +
                 " = " + kind_name(constant.kind) + "('" + constant.name + "')" +
                 (constant.written ? "  # written" : "") + "\n";
-    for (const Node& node : graph.nodes) text += node_text(graph, node) + "\n";
-    text += "  return";
-    for (size_t i = 0; i < graph.outputs.size(); ++i) text += (i ? ", " : " ") + value_name(graph.outputs[i]);
-    return text + "\n";
+    for (const Node& node : graph.nodes) text += node_text(graph, node, "  ") + "\n";
+    const std::string outputs = names_text(graph.outputs);
+    return text + "  return" + (outputs.empty() ? "" : " ") + outputs + "\n";
 }
 
 }  // namespace rushlight::graph

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import rushlight_core as core
+
+sys.path.insert(0, str(Path(__file__).parent))  # for control_flow_cases and program_files
 
 
 class Module:

@@ -11,30 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from program_files import ERRORS, joined, parts
 
 import rushlight_core as core
 from rushlight_graph import export
 from rushlight_graph._C import Capture, Program
 
 X = core.tensor([[1.0, -2.0, 3.0]])
-ERRORS = (ValueError, RuntimeError, NotImplementedError, MemoryError)
 
 
 @pytest.fixture
 def file(counting: Any) -> bytes:
     return export(counting, (X,)).program.to_bytes()
-
-
-def parts(file: bytes) -> tuple[dict[str, Any], dict[str, Any], bytes]:
-    (length,) = struct.unpack("<Q", file[:8])
-    header = json.loads(file[8 : 8 + length])
-    return header, json.loads(header["__metadata__"]["rushlight.program"]), file[8 + length :]
-
-
-def joined(header: dict[str, Any], graph: Any, data: bytes) -> bytes:
-    metadata = {**header["__metadata__"], "rushlight.program": json.dumps(graph)}
-    text = json.dumps({**header, "__metadata__": metadata}).encode()
-    return struct.pack("<Q", len(text)) + text + data
 
 
 def changed(file: bytes, change: Callable[[dict[str, Any]], Any]) -> bytes:
@@ -131,7 +119,8 @@ HOSTILE: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
         "result 0 must be Tensor",
     ),
     "writes": (lambda g: assign(g["nodes"][0], "writes", [9]), "writes argument 9"),
-    "later format": (lambda g: assign(g, "format", 2), "has format 2, this library reads format 1"),
+    "later format": (lambda g: assign(g, "format", 3), "has format 3, this library reads formats 1 to 2"),
+    "earlier format": (lambda g: assign(g, "format", 0), "has format 0, this library reads formats 1 to 2"),
     "no format": (lambda g: g.pop("format"), "graph.format must be there"),
     "texts": (lambda g: assign(g, "texts", []), "whose first text is empty"),
     "metadata": (lambda g: assign(g, "metadata", []), "graph.metadata must be an object"),

@@ -378,11 +378,59 @@ PyType_Slot capture_slots[] = {
 PyType_Spec capture_spec = {"rushlight_graph._C.Capture", sizeof(PyCapture), 0, Py_TPFLAGS_DEFAULT,
                             capture_slots};
 
+// --- control flow ---
+
+// A Python function of a list of tensors. It outlives no call of ours, so that nothing is counted.
+BlockFunction block_function(PyObject* function) {
+    return [function](TensorList inputs) {
+        const Object given = tensor_list(inputs);
+        return tensors_of(checked(PyObject_CallOneArg(function, given.get())).get());
+    };
+}
+
+PyObject* is_capturing_now(PyObject*, PyObject*) { return PyBool_FromLong(is_capturing()); }
+PyObject* cond_node(PyObject*, PyObject* args) {
+    return guarded([&]() -> PyObject* {
+        PyObject *pred, *true_fn, *false_fn;
+        if (!PyArg_ParseTuple(args, "OOO:capture_cond", &pred, &true_fn, &false_fn)) throw PythonError();
+        return tensor_list(capture_cond(tensor_of(pred), block_function(true_fn), block_function(false_fn)))
+            .release();
+    });
+}
+PyObject* while_loop_node(PyObject*, PyObject* args) {
+    return guarded([&]() -> PyObject* {
+        PyObject *cond_fn, *body_fn, *carried;
+        if (!PyArg_ParseTuple(args, "OOO:capture_while_loop", &cond_fn, &body_fn, &carried))
+            throw PythonError();
+        return tensor_list(
+                   capture_while_loop(block_function(cond_fn), block_function(body_fn), tensors_of(carried)))
+            .release();
+    });
+}
+PyObject* scan_node(PyObject*, PyObject* args) {
+    return guarded([&]() -> PyObject* {
+        PyObject *combine_fn, *init, *xs;
+        if (!PyArg_ParseTuple(args, "OOO:capture_scan", &combine_fn, &init, &xs)) throw PythonError();
+        return tensor_list(capture_scan(block_function(combine_fn), tensors_of(init), tensors_of(xs)))
+            .release();
+    });
+}
+
+PyMethodDef functions[] = {
+    {"is_capturing", is_capturing_now, METH_NOARGS, "Whether this thread's operators are recorded."},
+    {"capture_cond", cond_node, METH_VARARGS,
+     "capture_cond(pred, true_fn, false_fn) -> list of tensors; the functions get an empty list."},
+    {"capture_while_loop", while_loop_node, METH_VARARGS,
+     "capture_while_loop(cond_fn, body_fn, carried) -> list of tensors; the functions get the carried ones."},
+    {"capture_scan", scan_node, METH_VARARGS,
+     "capture_scan(combine_fn, init, xs) -> list of tensors; the function gets the carried ones and slices."},
+    {nullptr, nullptr, 0, nullptr}};
+
 PyModuleDef definition = {PyModuleDef_HEAD_INIT,
                           "rushlight_graph._C",
                           "Captures and programs.",
                           -1,
-                          nullptr,
+                          functions,
                           nullptr,
                           nullptr,
                           nullptr,

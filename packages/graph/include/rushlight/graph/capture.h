@@ -1,6 +1,7 @@
 // Records what a thread calls as a Program.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -53,5 +54,25 @@ class RL_API Capture {
   private:
     std::unique_ptr<Recorder> recorder_;
 };
+
+// --- control flow: Note [Control flow] ---
+
+/// What a branch or the body of a loop computes of its inputs.
+using BlockFunction = std::function<std::vector<Tensor>(TensorList)>;
+
+/// Whether the calling thread's operators are recorded.
+RL_API bool is_capturing();
+// Each records a node and calls every function once, which must be called while a capture is under way. RuntimeError where what a
+// function returns has other types than it must; NotImplementedError where it writes to a tensor from outside of it, and, later,
+// where a gradient is computed through the node.
+/// One of two branches, which have no inputs and return the same types.
+RL_API std::vector<Tensor> capture_cond(const Tensor& pred, const BlockFunction& true_fn,
+                                        const BlockFunction& false_fn);
+/// A loop while `cond_fn` returns true. `body_fn` returns what is carried on.
+RL_API std::vector<Tensor> capture_while_loop(const BlockFunction& cond_fn, const BlockFunction& body_fn,
+                                              TensorList carried);
+/// A loop over slices of `xs` along the first dimension: `combine_fn` gets what is carried and the slices, and returns what is
+/// carried on and further tensors. The results are the last carried ones, and the further ones stacked.
+RL_API std::vector<Tensor> capture_scan(const BlockFunction& combine_fn, TensorList init, TensorList xs);
 
 }  // namespace rushlight::graph

@@ -74,9 +74,25 @@ struct OperatorRef {
     uint64_t hash;
 };
 
-/// One call.
+// Note [Control flow]
+// A node that is no call of an operator has blocks: lists of nodes of their own. What a block's nodes define is seen in it and in
+// the blocks of its nodes; they use its inputs, and all that is in scope where the node stands. So a branch names the tensors
+// that it uses from outside as any other node does, and only what changes from one iteration to the next is an input.
+//
+//   Cond       arguments: pred                two blocks without inputs, of which one runs; their outputs are the results
+//   WhileLoop  arguments: [carried]           blocks `condition` (one bool) and `body`, whose inputs are the carried values;
+//                                             the body's outputs are carried on, and are the results after the last iteration
+//   Scan       arguments: [carried], [xs]     a block, whose inputs are the carried values and a slice of each of xs along the
+//                                             first dimension; outputs: the next carried values, then a row of each other result
+//
+// A block writes only to memory that its own nodes made, and its outputs have memory of their own. So the iterations of a loop
+// do not see one another but through what is carried, and a result shares memory with no argument.
+enum class ControlFlow : uint8_t { None, Cond, WhileLoop, Scan };
+struct Block;
+
+/// One call of an operator, or control flow.
 struct Node {
-    uint32_t op = 0;  // in Graph::operators
+    uint32_t op = 0;  // in Graph::operators; of no meaning for control flow
     std::vector<Argument> arguments;
     std::vector<Result> results;
     std::vector<uint32_t> writes;  // positions of the arguments whose memory it writes
@@ -84,6 +100,15 @@ struct Node {
     bool random = false;           // draws from the default generator
     uint32_t line = 0,
              module = 0;  // in Graph::texts: "model.py:12" and "features.0", "" where it is not known
+    ControlFlow control = ControlFlow::None;
+    std::vector<Block> blocks;
+};
+
+/// A branch, or what a loop does again and again.
+struct Block {
+    std::vector<ValueId> inputs;
+    std::vector<Node> nodes;
+    std::vector<ValueId> outputs;
 };
 
 struct Input {
@@ -116,9 +141,13 @@ struct Graph {
     /// For whoever uses programs, kept as they are: how Python's arguments and results are built of tensors.
     std::map<std::string, std::string> metadata;
 
-    /// "node 3 (conv2d at model.py:12 in features.0)", for errors.
-    RL_API std::string describe(size_t node) const;
+    /// "node 3 (conv2d at model.py:12 in features.0)", for errors. `number`: in its list of nodes.
+    RL_API std::string describe(const Node& node, size_t number) const;
+    std::string describe(size_t node) const { return describe(nodes[node], node); }
 };
+
+/// "cond", "while_loop" or "scan"; null for None.
+RL_API const char* name(ControlFlow control);
 
 /// RuntimeError where the library lacks an operator of the program, or has it with another schema.
 RL_API std::vector<const Operator*> resolve(const Graph& graph);

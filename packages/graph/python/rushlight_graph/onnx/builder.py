@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,6 +64,33 @@ class Emitted:
     outputs: list[str]
     attributes: dict[str, Any]
     where: str  # the call that it belongs to
+
+
+@dataclass
+class ValueType:
+    """The type of an input or output; sizes that change have names."""
+
+    name: str
+    dtype: str
+    sizes: list[int | str]
+
+
+@dataclass
+class Subgraph:
+    """A graph among the attributes of a node. Its nodes may use the values around it."""
+
+    nodes: list[Emitted]
+    inputs: list[ValueType]
+    outputs: list[ValueType]
+
+
+def nested(nodes: Sequence[Emitted]) -> Iterator[Emitted]:
+    """The nodes, and those of their subgraphs."""
+    for node in nodes:
+        yield node
+        for value in node.attributes.values():
+            if isinstance(value, Subgraph):
+                yield from nested(value.nodes)
 
 
 class Builder:
@@ -178,6 +206,22 @@ class Builder:
         return made
 
     # --- nodes ---
+
+    def type_of(self, name: str, value: int) -> ValueType:
+        """The type of a value of the program, which is called `name` here."""
+        info = self.graph.values[value]
+        sizes = [size if isinstance(size, int) else self.graph.text(size) for size in info.sizes]
+        return ValueType(name, info.dtype, sizes)
+
+    @contextmanager
+    def subgraph(self) -> Iterator[list[Emitted]]:
+        """While it lasts, nodes are collected apart. What they define is not known afterwards; constants are."""
+        nodes, known = self.nodes, self._known
+        self.nodes, self._known = [], dict(known)
+        try:
+            yield self.nodes
+        finally:
+            self.nodes, self._known = nodes, known
 
     def op(self, name: str, *inputs: Val | None, dtype: str | None = None, **attributes: Any) -> Val:
         """A node with one result, of `dtype` or that which the operator gives."""

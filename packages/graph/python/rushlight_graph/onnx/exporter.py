@@ -14,10 +14,10 @@ from rushlight_core import Tensor
 from rushlight_graph.exported import ExportedProgram, capture_module
 from rushlight_graph.onnx import functions  # noqa: F401  registers the functions of operators
 from rushlight_graph.onnx._operators import COMPOSITES
-from rushlight_graph.onnx.builder import Builder, Val
-from rushlight_graph.onnx.graph import Graph, read
+from rushlight_graph.onnx.builder import Builder, Val, nested
+from rushlight_graph.onnx.graph import read
 from rushlight_graph.onnx.lowering import Lowering
-from rushlight_graph.onnx.model import OPSETS, Model, ValueType
+from rushlight_graph.onnx.model import OPSETS, Model
 
 File = str | os.PathLike[str] | IO[bytes]
 _DEFAULT_OPSET = 18
@@ -278,8 +278,8 @@ def _lower(
         opset,
         builder.nodes,
         builder.initializers,
-        [_type(graph, name, value) for name, value in graph.inputs],
-        [_type(graph, name, value) for name, value in zip(outputs, graph.outputs, strict=True)],
+        [builder.type_of(name, value) for name, value in graph.inputs],
+        [builder.type_of(name, value) for name, value in zip(outputs, graph.outputs, strict=True)],
         metadata,
     )
     model.prune()
@@ -304,20 +304,13 @@ def _name_outputs(builder: Builder, results: list[Val], names: list[str]) -> Non
             renamed[val.name] = name
         else:
             copies.append((val, name))
-    for node in builder.nodes:
+    for node in nested(builder.nodes):
         node.inputs = [renamed.get(given, given) for given in node.inputs]
         node.outputs = [renamed.get(given, given) for given in node.outputs]
     for val, name in copies:
         made_val = builder.op("Identity", Val(renamed.get(val.name, val.name), val.dtype))
         builder.nodes[-1].outputs = [name]
         del made_val
-
-
-def _type(graph: Graph, name: str, value: int) -> ValueType:
-    info = graph.values[value]
-    return ValueType(
-        name, info.dtype, [size if isinstance(size, int) else graph.text(size) for size in info.sizes]
-    )
 
 
 def _verify(exported: ONNXProgram, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

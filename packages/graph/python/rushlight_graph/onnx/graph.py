@@ -97,6 +97,8 @@ class Node:
     random: bool
     line: str
     module: str
+    control: str = ""  # of control flow: cond, while_loop or scan
+    blocks: tuple[Block, ...] = ()
 
     def uses(self) -> list[int]:
         """The values among its arguments."""
@@ -112,6 +114,15 @@ class Node:
         for result in self.results:
             found += result if isinstance(result, list) else [] if result is None else [result]
         return found
+
+
+@dataclass(frozen=True)
+class Block:
+    """A branch, or the body or the condition of a loop."""
+
+    inputs: list[int]
+    nodes: list[Node]
+    outputs: list[int]
 
 
 @dataclass
@@ -165,18 +176,27 @@ def read(program: Program) -> Graph:
         Value(value["dtype"], tuple(_integer(size) for size in value["sizes"]), value.get("memory", number))
         for number, value in enumerate(data["values"])
     ]
-    nodes = [
-        Node(
-            operators[node["op"]],
-            [_argument(argument) for argument in node["arguments"]],
-            node["results"],
-            node.get("writes", []),
-            node.get("random", False),
-            texts[node.get("line", 0)],
-            texts[node.get("module", 0)],
-        )
-        for node in data["nodes"]
-    ]
+
+    def nodes_of(items: list[dict[str, Any]]) -> list[Node]:
+        return [
+            Node(
+                operators[node["op"]] if "op" in node else node["control"],
+                [_argument(argument) for argument in node["arguments"]],
+                node["results"],
+                node.get("writes", []),
+                node.get("random", False),
+                texts[node.get("line", 0)],
+                texts[node.get("module", 0)],
+                node.get("control", ""),
+                tuple(
+                    Block(block["inputs"], nodes_of(block["nodes"]), block["outputs"])
+                    for block in node.get("blocks", ())
+                ),
+            )
+            for node in items
+        ]
+
+    nodes = nodes_of(data["nodes"])
     symbols = [
         Symbol(
             symbol["name"],

@@ -10,20 +10,25 @@ write costs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import rushlight_core as core
 from rushlight_core import Tensor
 from rushlight_core._C import _call_boxed
 from rushlight_graph.onnx._operators import DYNAMIC, FORMS, RULES
-from rushlight_graph.onnx.builder import ELEMENT_TYPES, Builder, Val, fixed_sizes
+from rushlight_graph.onnx.builder import ELEMENT_TYPES, Builder, Subgraph, Val, ValueType, fixed_sizes
 from rushlight_graph.onnx.calls import FUNCTIONS, Call, is_size
-from rushlight_graph.onnx.graph import DTypeName, Graph, Node, UnsupportedError, Use
+from rushlight_graph.onnx.graph import Block, DTypeName, Graph, Node, UnsupportedError, Use
 
 # They change the shape of their argument, and none of its elements.
 _RESHAPE_IN_PLACE = {"squeeze_", "squeeze_.dim", "unsqueeze_", "transpose_", "swapaxes_", "t_"}
 _FOLDED_ELEMENTS = 1 << 16
+
+
+class _IncompleteError(Exception):
+    """A block has a call that cannot be exported; the problem is noted."""
 
 
 class Lowering:
@@ -45,11 +50,10 @@ class Lowering:
         self._sharing: dict[int, list[int]] = {}  # the values with some memory
         for value, info in enumerate(graph.values):
             self._sharing.setdefault(info.memory, []).append(value)
-        for number, node in enumerate(graph.nodes):
-            for value in node.uses():
-                self._last_use[value] = number
+        self._numbers: dict[int, int] = {}  # of nodes, by id: those of a block come before its node
+        self._number(graph.nodes)
         for value in graph.outputs:
-            self._last_use[value] = len(graph.nodes)
+            self._last_use[value] = len(self._numbers)
         for name, value in graph.inputs:
             info = graph.values[value]
             if info.dtype not in ELEMENT_TYPES:
@@ -73,23 +77,138 @@ class Lowering:
 
     def run(self) -> list[Val]:
         """Export all calls; the results, as far as `problems` is empty."""
-        for number, node in enumerate(self.graph.nodes):
-            self._at = number
+        self._export_nodes(self.graph.nodes)
+        self._at = len(self._numbers)
+        if self.problems:
+            return []
+        return [self._read(value) for value in self.graph.outputs]
+
+    def _number(self, nodes: Sequence[Node]) -> None:
+        for node in nodes:
+            for block in node.blocks:
+                self._number(block.nodes)
+            number = self._numbers[id(node)] = len(self._numbers)
+            for value in [*node.uses(), *(value for block in node.blocks for value in block.outputs)]:
+                self._last_use[value] = number
+
+    def _export_nodes(self, nodes: Sequence[Node]) -> None:
+        for node in nodes:
+            self._at = self._numbers[id(node)]
             if self._missing.intersection(node.uses()):
                 self._missing.update(node.defines())
                 continue
             self.builder.where = f"{node.op} at {node.line}" if node.line else node.op
             if node.module:
                 self.builder.where += f" in {node.module}"
+            where = self.builder.where
             try:
-                self._export(node)
+                if node.control:
+                    self._export_control_flow(node)
+                else:
+                    self._export(node)
             except UnsupportedError as error:
-                self.problems.append(f"{self.builder.where}: {error}")
+                self.problems.append(f"{where}: {error}")
                 self._missing.update(node.defines())
-        self._at = len(self.graph.nodes)
-        if self.problems:
-            return []
-        return [self._read(value) for value in self.graph.outputs]
+            except _IncompleteError:
+                self._missing.update(node.defines())
+
+    # --- control flow ---
+
+    def _export_control_flow(self, node: Node) -> None:
+        given = [self._read(value) for value in node.uses()]
+        results = node.defines()
+        dtypes = [self.graph.values[value].dtype for value in results]
+        for dtype in dtypes:
+            if dtype not in ELEMENT_TYPES:
+                raise UnsupportedError(f"its result is of dtype {dtype}, which ONNX's operators do not take")
+        if node.control == "cond":
+            yes, no = (
+                self._subgraph([], lambda block=block: self._outputs(block, [])) for block in node.blocks
+            )
+            made = self.builder.ops(
+                "If", self._truth(given[0]), dtypes=dtypes, then_branch=yes, else_branch=no
+            )
+        elif node.control == "while_loop":
+            made = self._while_loop(node, given, dtypes)
+        else:
+            (block,) = node.blocks
+            inputs = self._inputs(block)
+            body = self._subgraph(self._types(block, inputs), lambda: self._outputs(block, inputs))
+            made = self.builder.ops(
+                "Scan", *given, dtypes=dtypes, body=body, num_scan_inputs=len(_uses(node.arguments[1]))
+            )
+        for value, val in zip(results, made, strict=True):
+            self._define(value, val)
+
+    def _while_loop(self, node: Node, given: list[Val], dtypes: list[str]) -> list[Val]:
+        """A Loop, whose body computes the condition of the next iteration at its end."""
+        condition, block = node.blocks
+        with self._scope():
+            start = self._condition(condition, given)
+        inputs = self._inputs(block)
+
+        def body() -> list[tuple[Val, ValueType]]:
+            outputs = self._outputs(block, inputs)
+            goes_on = self._condition(condition, [val for val, _ in outputs])
+            return [(goes_on, ValueType("", "bool", [])), *outputs]
+
+        counters = [
+            ValueType(self.builder.fresh("iteration"), "int64", []),
+            ValueType(self.builder.fresh("condition"), "bool", []),
+        ]
+        subgraph = self._subgraph([*counters, *self._types(block, inputs)], body)
+        return self.builder.ops("Loop", None, start, *given, dtypes=dtypes, body=subgraph)
+
+    def _condition(self, block: Block, given: list[Val]) -> Val:
+        for value, val in zip(block.inputs, given, strict=True):
+            self._define(value, val)
+        self._export_nodes(block.nodes)
+        if self._missing.intersection(block.outputs):
+            raise _IncompleteError
+        return self._truth(self._read(block.outputs[0]))
+
+    def _truth(self, val: Val) -> Val:
+        return self.builder.op("Reshape", self.builder.cast(val, "bool"), self.builder.ints([]))
+
+    def _inputs(self, block: Block) -> list[Val]:
+        return [Val(self.builder.fresh("carried"), self.graph.values[value].dtype) for value in block.inputs]
+
+    def _types(self, block: Block, inputs: list[Val]) -> list[ValueType]:
+        return [
+            self.builder.type_of(val.name, value) for val, value in zip(inputs, block.inputs, strict=True)
+        ]
+
+    def _outputs(self, block: Block, inputs: list[Val]) -> list[tuple[Val, ValueType]]:
+        """What the block computes, with its types."""
+        for value, val in zip(block.inputs, inputs, strict=True):
+            self._define(value, val)
+        self._export_nodes(block.nodes)
+        if self._missing.intersection(block.outputs):
+            raise _IncompleteError
+        return [(self._read(value), self.builder.type_of("", value)) for value in block.outputs]
+
+    def _subgraph(self, inputs: list[ValueType], make: Callable[[], list[tuple[Val, ValueType]]]) -> Subgraph:
+        """The graph of the nodes that `make` exports. Its outputs are made by its own nodes, as runtimes need it."""
+        with self._scope(), self.builder.subgraph() as nodes:
+            outputs: list[ValueType] = []
+            for val, kind in make():
+                own = {output for node in nodes for output in node.outputs}
+                if val.name not in own or any(val.name == other.name for other in outputs):
+                    val = self.builder.op("Identity", val)
+                outputs.append(ValueType(val.name, kind.dtype, kind.sizes))
+            return Subgraph(nodes, inputs, outputs)
+
+    @contextmanager
+    def _scope(self) -> Iterator[None]:
+        """Restore the values at the end: what a block defines is not seen outside, nor are views that it remade."""
+        saved = self._vals, self._made, self._versions, self._view_of, self._same
+        self._vals, self._made, self._versions, self._view_of, self._same = map(dict, saved)  # type: ignore[assignment]
+        where, at = self.builder.where, self._at
+        try:
+            yield
+        finally:
+            self._vals, self._made, self._versions, self._view_of, self._same = saved
+            self.builder.where, self._at = where, at
 
     # --- values ---
 

@@ -12,7 +12,14 @@ from typing import IO, Any
 import rushlight_core as core
 from rushlight_core import Tensor
 from rushlight_graph.onnx import protobuf
-from rushlight_graph.onnx.builder import ELEMENT_TYPES, Emitted, dtype_name
+from rushlight_graph.onnx.builder import (
+    ELEMENT_TYPES,
+    Emitted,
+    Subgraph,
+    ValueType,
+    dtype_name,
+    nested,
+)
 from rushlight_graph.onnx.protobuf import Buffer, Message
 
 # The version of the file's format that came with each version of the operators.
@@ -21,15 +28,6 @@ OPSETS = tuple(_IR_VERSIONS)
 _LARGEST = (1 << 31) - 1  # bytes of a message, by Protocol Buffers
 _EXTERNAL = 1024  # bytes from which on a tensor lies in the second file
 _PAGE = 4096  # so that tensors can be mapped
-
-
-@dataclass
-class ValueType:
-    """The type of an input or output; sizes that change have names."""
-
-    name: str
-    dtype: str
-    sizes: list[int | str]
 
 
 @dataclass
@@ -49,7 +47,7 @@ class Model:
         kept = []
         for node in reversed(self.nodes):
             if needed.intersection(node.outputs):
-                needed.update(node.inputs)
+                needed.update(name for inner in nested([node]) for name in inner.inputs)
                 kept.append(node)
         self.nodes = kept[::-1]
         self.initializers = {name: tensor for name, tensor in self.initializers.items() if name in needed}
@@ -177,15 +175,26 @@ def _node(node: Emitted, name: str) -> Message:
         "output": node.outputs,
         "name": name,
         "op_type": node.op,
-        "attribute": [_attribute(key, value) for key, value in node.attributes.items()],
+        "attribute": [_attribute(key, value, name) for key, value in node.attributes.items()],
         "doc_string": node.where,
     }
 
 
-_FLOAT, _INT, _STRING, _TENSOR, _FLOATS, _INTS, _STRINGS = 1, 2, 3, 4, 6, 7, 8
+def _graph(graph: Subgraph, name: str) -> Message:
+    return {
+        "node": [_node(node, f"{name}_{node.op}_{number}") for number, node in enumerate(graph.nodes)],
+        "name": name,
+        "input": [_value(value) for value in graph.inputs],
+        "output": [_value(value) for value in graph.outputs],
+    }
 
 
-def _attribute(name: str, value: Any) -> Message:
+_FLOAT, _INT, _STRING, _TENSOR, _GRAPH, _FLOATS, _INTS, _STRINGS = 1, 2, 3, 4, 5, 6, 7, 8
+
+
+def _attribute(name: str, value: Any, node: str) -> Message:
+    if isinstance(value, Subgraph):
+        return {"name": name, "g": _graph(value, f"{node}_{name}"), "type": _GRAPH}
     if isinstance(value, Tensor):
         return {"name": name, "t": _tensor("", value), "type": _TENSOR}
     if isinstance(value, str):

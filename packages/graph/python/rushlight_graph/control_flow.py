@@ -1,0 +1,32 @@
+"""How core's `cond`, `while_loop` and `scan` become nodes of the program that is captured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rushlight_core import Tensor
+from rushlight_core.seams.control_flow import Function, set_recorder
+from rushlight_graph import _C
+
+
+class Recorder:
+    """Records calls that are made while this thread captures a program."""
+
+    def is_recording(self) -> bool:
+        """Return whether a capture is under way on this thread."""
+        return _C.is_capturing()
+
+    def cond(self, pred: Tensor, true_fn: Function, false_fn: Function) -> list[Tensor]:
+        """Record both branches."""
+        return _C.capture_cond(pred, true_fn, false_fn)
+
+    def while_loop(self, cond_fn: Function, body_fn: Function, carried: Sequence[Tensor]) -> list[Tensor]:
+        """Record the condition and the body."""
+        return _C.capture_while_loop(cond_fn, body_fn, carried)
+
+    def scan(self, combine_fn: Function, init: Sequence[Tensor], xs: Sequence[Tensor]) -> list[Tensor]:
+        """Record one step."""
+        return _C.capture_scan(combine_fn, init, xs)
+
+
+set_recorder(Recorder())
