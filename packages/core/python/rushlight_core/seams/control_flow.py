@@ -17,24 +17,22 @@ if TYPE_CHECKING:
 else:
     Function = Callable
 
-__all__ = ["Function", "Recorder", "active_recorder", "set_recorder"]
-
 
 class Recorder(Protocol):
-    """What records control flow. Functions take and return lists of tensors, and each is called once."""
+    """What records control flow. Functions take and return lists of tensors of any shapes, and each is called once."""
 
     def is_recording(self) -> bool:
         """Return whether the calling thread's program is being captured."""
 
     def cond(self, pred: Tensor, true_fn: Function, false_fn: Function) -> list[Tensor]:
-        """Record both branches, which take an empty list, and return tensors of the types that they return.
+        """Record both branches, which take an empty list, and return tensors of the dtypes and shapes that they return.
 
         Raises:
             RuntimeError: the branches return other types.
         """
 
     def while_loop(self, cond_fn: Function, body_fn: Function, carried: Sequence[Tensor]) -> list[Tensor]:
-        """Record a loop, and return tensors of the types of `carried`.
+        """Record a loop, and return tensors of the dtypes and shapes of `carried`.
 
         Raises:
             RuntimeError: `body_fn` returns other types.
