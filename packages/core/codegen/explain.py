@@ -92,8 +92,8 @@ def _macro_call(text: str, definition: str) -> int | None:
         lines = "\n".join(line.strip(" \\") for line in body.splitlines())
         for call in re.finditer(rf"^{name}\((.*)\)", text, re.MULTILINE):
             # Names are first among the arguments, so a comma within a later one does no harm.
-            given = dict(zip(parameters.split(", "), call.group(1).split(", "), strict=False))
-            expanded = re.sub(r"\w+", lambda word, given=given: given.get(word.group(), word.group()), lines)
+            given: dict[str, str] = dict(zip(parameters.split(", "), call.group(1).split(", "), strict=False))
+            expanded = "".join(given.get(word, word) for word in re.split(r"(\w+)", lines))
             if re.search(definition, expanded.replace("##", ""), re.MULTILINE):
                 return call.start()
     return None

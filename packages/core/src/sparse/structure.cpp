@@ -357,7 +357,7 @@ Tensor permute(const Tensor& t, IntList dims) {
         seen[static_cast<size_t>(d)] = true;
         const bool is_front = d < c.sparse_dim();
         RL_CHECK(is_front == (static_cast<int64_t>(i) < c.sparse_dim()), throw_not_implemented,
-                 "permute(dims): a sparse dimension cannot change positions with a dense one");
+                 "permute(dims): a sparse dimension cannot be exchanged with a dense one");
         (is_front ? front : back).push_back(is_front ? d : d - c.sparse_dim() + 1);
         size.push_back(c.size[static_cast<size_t>(d)]);
     }

@@ -501,7 +501,7 @@ def test_slices_of_hybrid() -> None:
     same(s.select(1, 0), a[:, 0])
     same(core.cat([s, s], 1), core.cat([a, a], 1))
     same(core.cat([s, s], 0), core.cat([a, a], 0))
-    with pytest.raises(NotImplementedError, match="cannot change places"):
+    with pytest.raises(NotImplementedError, match="cannot be exchanged"):
         s.t()
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import rushlight_core as core
@@ -122,9 +123,7 @@ class Lowering:
             if dtype not in ELEMENT_TYPES:
                 raise UnsupportedError(f"its result is of dtype {dtype}, which ONNX's operators do not take")
         if node.control == "cond":
-            yes, no = (
-                self._subgraph([], lambda block=block: self._outputs(block, [])) for block in node.blocks
-            )
+            yes, no = (self._subgraph([], partial(self._outputs, block, [])) for block in node.blocks)
             made = self.builder.ops(
                 "If", self._truth(given[0]), dtypes=dtypes, then_branch=yes, else_branch=no
             )
@@ -202,7 +201,8 @@ class Lowering:
     def _scope(self) -> Iterator[None]:
         """Restore the values at the end: what a block defines is not seen outside, nor are views that it remade."""
         saved = self._vals, self._made, self._versions, self._view_of, self._same
-        self._vals, self._made, self._versions, self._view_of, self._same = map(dict, saved)  # type: ignore[assignment]
+        self._vals, self._made, self._versions = dict(self._vals), dict(self._made), dict(self._versions)
+        self._view_of, self._same = dict(self._view_of), dict(self._same)
         where, at = self.builder.where, self._at
         try:
             yield
