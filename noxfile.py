@@ -30,13 +30,15 @@ from gpu import bundle  # noqa: E402
 from nox.command import CommandFailed  # noqa: E402
 from nox_support import develop  # noqa: E402
 from nox_support.environments import (  # noqa: E402
+    InstallError,
     build_tool,
     install,
+    install_alone,
     install_beside,
     install_other_build,
     install_tools,
 )
-from nox_support.graph import Graph, Package, dependency_group  # noqa: E402
+from nox_support.graph import Graph, Package, dependency_group, dependency_groups  # noqa: E402
 from nox_support.wheels import WORK, Builder, BuildError, budgets  # noqa: E402
 
 nox.needs_version = ">=2025.2.9"
@@ -197,10 +199,50 @@ def bench(session: nox.Session) -> None:
 
 @nox.session
 def table1(session: nox.Session) -> None:
-    """Train the models of the paper's Table 1, a GPT and a ViT beside PyTorch: `-- resnet50 gpt --threads 1,2`."""
+    """Train the models of the paper's Table 1, a GPT and a ViT beside peers: `-- resnet50 gpt --peers torch,jax`.
+
+    Peers other than PyTorch get an environment of their own, in `--environments FOLDER` or beside the session's.
+    """
+    parser = argparse.ArgumentParser(prog="nox -s table1 --", add_help=False, allow_abbrev=False)
+    parser.add_argument("--peers", default="torch")
+    parser.add_argument("--environments", type=Path)
+    given, arguments = parser.parse_known_args(session.posargs)
     requirements = [*dependency_group("bench"), "matplotlib>=3.8"]
     install(session, builder("portable"), [GRAPH["rushlight"]], requirements=requirements)
-    session.run("python", "-m", "benchmarks.table1", *session.posargs)
+    folder = given.environments or Path(session.virtualenv.location).parent
+    for peer in [name for name in given.peers.split(",") if f"table1-{name}" in dependency_groups()]:
+        home = folder.resolve() / f"table1-{peer}"
+        try:
+            python = install_alone(session, home, dependency_group(f"table1-{peer}"))
+            arguments += ["--python", f"{peer}={python}"]
+        except InstallError as error:  # a row of the table says so
+            arguments += ["--missing", f"{peer}={error}"]
+    session.run("python", "-m", "benchmarks.table1", "--peers", given.peers, *arguments)
+
+
+@nox.session
+def ablations(session: nox.Session) -> None:
+    """Train Table 1's models with one part of the library switched off at a time: `-- resnet50 --docs`; by hand."""
+    packages = [GRAPH["rushlight"], GRAPH["testing"]]  # the tape is in testing
+    requirements = ["numpy>=1.26", "packaging>=23", "matplotlib>=3.8"]
+    install(session, builder("portable"), packages, requirements=requirements)
+    session.run("python", "-m", "benchmarks.ablations", *session.posargs)
+
+
+@nox.session
+def roofline(session: nox.Session) -> None:
+    """Compare Table 1's steps with the machine's ceilings, and measure oneDNN's part in them; `-- --docs`; by hand."""
+    requirements = ["numpy>=1.26", "packaging>=23", "matplotlib>=3.8"]
+    install(session, builder("portable"), [GRAPH["rushlight"]], requirements=requirements)
+    session.run("python", "-m", "benchmarks.roofline", *session.posargs)
+
+
+@nox.session
+def accuracy(session: nox.Session) -> None:
+    """Measure the time to accuracy of a ResNet on digits and a GPT on characters beside PyTorch's; by hand."""
+    requirements = [*dependency_group("bench"), "scikit-learn>=1.4"]
+    install(session, builder("portable"), [GRAPH["rushlight"]], requirements=requirements)
+    session.run("python", "-m", "benchmarks.accuracy", *session.posargs)
 
 
 @nox.session

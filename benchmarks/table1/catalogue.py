@@ -9,7 +9,8 @@ from dataclasses import dataclass
 class Entry:
     """size: samples in a batch. unit, units: what speed is counted in, and how many of them are in a sample: of GNMT the
     tokens of both languages. optimizer: "sgd" (momentum 0.9), "adam" or "adamw". images: whether inputs are images, which
-    may lie channels_last. paper: whether the row stands in the paper's table.
+    may lie channels_last. paper: whether the row stands in the paper's table. checked: how many samples the libraries'
+    losses are compared on.
     """
 
     title: str
@@ -19,6 +20,12 @@ class Entry:
     optimizer: str = "sgd"
     images: bool = False
     paper: bool = True
+    checked: int = 2
+
+    @property
+    def rate(self) -> float:
+        """The learning rate."""
+        return 1e-3 if self.optimizer == "sgd" else 1e-4
 
 
 ENTRIES: dict[str, Entry] = {
@@ -29,7 +36,7 @@ ENTRIES: dict[str, Entry] = {
     "mobilenetv2": Entry("MobileNetV2", 16, "images", images=True),
     "gnmt": Entry("GNMTv2, 512", 32, "tokens", 64, "adam"),
     "gnmt-1024": Entry("GNMTv2, 1024", 32, "tokens", 64, "adam"),
-    "ncf": Entry("NCF", 16384, "samples", optimizer="adam"),
+    "ncf": Entry("NCF", 16384, "samples", optimizer="adam", checked=256),
     "gpt": Entry("GPT, 6 layers", 8, "tokens", 256, "adamw", paper=False),
     "vit-s": Entry("ViT-S", 8, "images", optimizer="adamw", images=True, paper=False),
 }

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Mode:
-    """A library with the switches of `trainer.SWITCHES` that are on."""
+    """A library with the switches of its module in `peers` that are on, and "malloc" where malloc is tuned from outside."""
 
     library: str
     switches: str = "default"
@@ -16,24 +17,45 @@ class Mode:
         return self.library if self.switches == "default" else f"{self.library} {self.switches}"
 
 
-# Of rushlight the first is what the table promises: the model as it is written, without a switch.
-IMAGES = (
-    Mode("rushlight"),
-    Mode("rushlight", "channels_last"),
-    Mode("torch"),
-    Mode("torch", "fused"),
-    Mode("torch", "channels_last+fused"),
-    Mode("torch", "channels_last+fused+compile"),
-)
-OTHERS = (
-    Mode("rushlight"),
-    Mode("torch"),
-    Mode("torch", "fused"),
-    Mode("torch", "fused+compile"),
-)
+@dataclass(frozen=True)
+class Group:
+    """Modes that take turns. The first is rushlight as it comes, which the others are compared with."""
+
+    name: str
+    modes: tuple[Mode, ...]
 
 
-def modes(images: bool, *, compiled: bool) -> tuple[Mode, ...]:
-    """Those of a model; the compiled ones take minutes to warm up and are run on request."""
-    chosen = IMAGES if images else OTHERS
-    return chosen if compiled else tuple(mode for mode in chosen if "compile" not in mode.switches)
+PEERS = ("torch", "tensorflow", "jax", "paddle", "mxnet", "tinygrad")
+
+# The fastest of a library's ordinary modes come last: those are tried with a compiler, where it has one.
+_SWITCHES: dict[str, tuple[str, ...]] = {
+    "torch": ("default", "fused"),
+    "torch images": ("default", "fused", "channels_last+fused"),
+}
+_COMPILED = {"torch": "compile", "tensorflow": "xla"}
+
+
+def groups(library: str, *, images: bool, compiled: bool = False, tuned: bool = False) -> list[Group]:
+    """A peer's modes for one model, in groups that are measured one after the other, since each mode holds its memory.
+
+    compiled: also those with a compiler, which take minutes to warm up. tuned: also with malloc tuned from outside.
+    """
+    key = f"{library} images" if images else library
+    switches = _SWITCHES.get(key, _SWITCHES.get(library, ("default",)))
+    ours = (Mode("rushlight"), Mode("rushlight", "channels_last")) if images else (Mode("rushlight"),)
+    found = [_group(library, ours if library == "torch" else ours[:1], switches)]
+    if tuned:
+        found.append(_group(f"{library} malloc", ours[:1], [_with(one, "malloc") for one in switches]))
+    if compiled and library in _COMPILED:
+        one = _with(switches[-1], _COMPILED[library])
+        more = [_with(one, "malloc")] if tuned else []
+        found.append(_group(f"{library} {_COMPILED[library]}", ours[:1], [one, *more]))
+    return found
+
+
+def _group(name: str, ours: tuple[Mode, ...], switches: Sequence[str]) -> Group:
+    return Group(name, (*ours, *(Mode(name.split()[0], one) for one in switches)))
+
+
+def _with(switches: str, one: str) -> str:
+    return one if switches == "default" else f"{switches}+{one}"

@@ -4,16 +4,37 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+# Variables of switches that a process must find when it starts. "malloc" is what a user can do about page faults from outside:
+# glibc keeps what is freed, and takes it in huge pages.
+VARIABLES = {
+    "malloc": {
+        "GLIBC_TUNABLES": "glibc.malloc.mmap_threshold=17179869184:"
+        "glibc.malloc.trim_threshold=17179869184:glibc.malloc.hugetlb=1"
+    },
+    "uncached": {"RUSHLIGHT_CPU_ALLOCATOR": "malloc"},
+    "tape": {"RUSHLIGHT_AUTOGRAD": "tape"},
+}
+
 
 @dataclass(frozen=True)
 class Request:
-    """What a process trains. library: "rushlight" or "torch". size: samples in a batch, by default the workload's own."""
+    """What a process trains.
+
+    library: "rushlight" or a peer of `modes.PEERS`. mode: what is switched on, joined by "+". start: the file of
+    `weights.py` with the weights and the batch that training starts from. samples: how many of the batch's samples are
+    used, by default all. dropout: whether there is any; without it the losses of all libraries are the same.
+    """
 
     library: str
     workload: str
+    start: str
     mode: str = "default"
     threads: int = 1
-    size: int | None = None
+    samples: int | None = None
+    dropout: bool = True
+
+    def switches(self) -> frozenset[str]:
+        return frozenset() if self.mode == "default" else frozenset(self.mode.split("+"))
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,71 +11,102 @@ import numpy as np
 from ..report import table
 from .catalogue import ENTRIES
 
+SUBJECT = "rushlight"
+HEADER = ("model", "threads", "mode", "per second", "spread", "faults a step", "peak MB", "rushlight / it")
 
-def units_per_second(row: dict[str, Any], mode: str) -> float:
+Row = dict[str, Any]
+
+
+def units_per_second(row: Row, mode: str) -> float:
     """Images, tokens or samples per second of the row's clock."""
     entry = ENTRIES[row["workload"]]
     return (row["size"] or entry.size) * entry.units / row["modes"][mode][row["clock"]]["median"]
 
 
-def render(rows: Iterable[dict[str, Any]], subject: str) -> str:
-    """A table with a line for every mode of every model, and the geometric means of the ratios per number of threads."""
-    header = [
-        "model",
-        "threads",
-        "mode",
-        "per second",
-        "spread",
-        "faults a step",
-        "peak MB",
-        "rushlight / it",
+def is_tuned(mode: str) -> bool:
+    """Whether malloc is tuned from outside."""
+    return "malloc" in mode.replace("+", " ").split()
+
+
+def fastest(rows: Iterable[Row], *, tuned: bool) -> tuple[str, Row] | None:
+    """The mode of the other libraries that is fastest beside ours, and its result; with or without tuned malloc.
+
+    Modes of several groups are compared by their ratios to ours in the same group, so that a change of the machine between
+    groups does not count.
+    """
+    found = [
+        (mode, result)
+        for row in rows
+        for mode, result in row["modes"].items()
+        if "speed" in result and mode.split()[0] != SUBJECT and is_tuned(mode) <= tuned
     ]
-    lines: list[list[str]] = []
-    ratios: dict[int, list[float]] = {}
+    return min(found, key=lambda one: one[1]["speed"]["value"], default=None)
+
+
+def by_model(rows: Iterable[Row]) -> list[list[Row]]:
+    """The groups of each model, number of threads and batch size."""
+    found: dict[tuple[str, int, int | None], list[Row]] = {}
     for row in rows:
-        ours = row["modes"][subject]
-        for mode, result in row["modes"].items():
-            start = [ENTRIES[row["workload"]].title, str(row["threads"]), mode]
-            if "problem" in result:
-                lines.append([*start, result["problem"].splitlines()[0], "", "", "", ""])
+        found.setdefault((row["workload"], row["threads"], row["size"]), []).append(row)
+    return list(found.values())
+
+
+def render(rows: Iterable[Row]) -> str:
+    """A table with a line for every mode of every model, and the geometric means of the ratios per number of threads."""
+    lines: list[list[str]] = []
+    ratios: dict[tuple[int, str], list[float]] = {}
+    for groups in by_model(rows):
+        title = ENTRIES[groups[0]["workload"]].title
+        start = [title if groups[0]["size"] is None else f"{title}, {groups[0]['size']}", str(groups[0]["threads"])]
+        seen: set[str] = set()
+        for row in groups:
+            for mode, result in row["modes"].items():
+                if mode not in seen or mode.split()[0] != SUBJECT:  # ours is in every group
+                    lines.append([*start, mode, *_cells(row, mode, result)])
+                if "problem" not in result:
+                    seen.add(mode)
+        kinds = ("the fastest of the others", "the fastest with malloc tuned")
+        with_tuned = any(is_tuned(mode) for row in groups for mode in row["modes"])
+        for kind, tuned in zip(kinds, (False, True), strict=True):
+            best = fastest(groups, tuned=tuned)
+            if best is None or (tuned and not with_tuned):
                 continue
-            ratio = ""
-            if mode != subject and "problem" not in ours:
-                ratio = f"{result[row['clock']]['median'] / ours[row['clock']]['median']:.2f}"
-            lines.append(
-                [
-                    *start,
-                    f"{units_per_second(row, mode):.4g} {ENTRIES[row['workload']].unit}",
-                    f"{result[row['clock']]['spread']:.1%}",
-                    f"{result['faults']:.0f}",
-                    f"{result['memory'] / 1e6:.0f}",
-                    ratio,
-                ]
-            )
-        if "speed" in row:
-            speed = row["speed"]
-            lines.append(
-                [
-                    ENTRIES[row["workload"]].title,
-                    str(row["threads"]),
-                    f"{subject} / fastest of the others",
-                    "",
-                    "",
-                    "",
-                    "",
-                    f"**{speed['value']:.2f}** ({speed['low']:.2f} to {speed['high']:.2f})",
-                ]
-            )
-            ratios.setdefault(row["threads"], []).append(speed["value"])
-    text = table(header, lines)
-    for threads, values in sorted(ratios.items()):
+            speed = best[1]["speed"]
+            text = f"**{speed['value']:.2f}** ({speed['low']:.2f} to {speed['high']:.2f})"
+            lines.append([*start, f"{SUBJECT} / {kind}, {best[0]}", "", "", "", "", text])
+            ratios.setdefault((groups[0]["threads"], f"times {kind}"), []).append(speed["value"])
+        if memory := _memory(groups):
+            ratios.setdefault((groups[0]["threads"], "of PyTorch's peak memory"), []).append(memory)
+    text = table(HEADER, lines)
+    for (threads, what), values in sorted(ratios.items()):
         mean = float(np.exp(np.mean(np.log(values))))
-        text += f"\n\n{threads} threads, {len(values)} models: {mean:.2f} times the fastest of the others (geometric mean)"
+        text += f"\n\n{threads} threads, {len(values)} models: {mean:.2f} {what} (geometric mean)"
     return text
 
 
-def draw(rows: list[dict[str, Any]], path: Path) -> None:
-    """Bars of speed per model and mode, relative to the fastest mode of the others; PNG or SVG by the path's suffix.
+def _cells(row: Row, mode: str, result: Row) -> list[str]:
+    if "problem" in result:
+        return [result["problem"].splitlines()[0][:160], "", "", "", ""]
+    speed = result.get("speed")
+    return [
+        f"{units_per_second(row, mode):.4g} {ENTRIES[row['workload']].unit}",
+        f"{result[row['clock']]['spread']:.1%}",
+        f"{result['faults']:.0f}",
+        f"{result['memory'] / 1e6:.0f}",
+        f"{speed['value']:.2f}" if speed else "",
+    ]
+
+
+def _memory(groups: Sequence[Row]) -> float | None:
+    """Our peak memory over that of PyTorch's fastest ordinary mode."""
+    torch = [row for row in groups if row["group"] == "torch"]
+    best = fastest(torch, tuned=False)
+    ours = torch[0]["modes"].get(SUBJECT, {}) if torch else {}
+    return ours["memory"] / best[1]["memory"] if best and "memory" in ours else None
+
+
+def draw(rows: Iterable[Row], path: Path) -> None:
+    """Bars of speed per model and library, in its fastest mode, relative to rushlight; PNG or SVG by the path's suffix.
 
     Needs matplotlib.
     """
@@ -84,23 +115,41 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    rows = [row for row in rows if "speed" in row]
-    modes = list(dict.fromkeys(mode for row in rows for mode in row["modes"]))
-    figure, axes = pyplot.subplots(figsize=(2 + 1.4 * len(rows), 4))
-    width = 0.8 / len(modes)
-    for index, mode in enumerate(modes):
-        heights = []
-        for row in rows:
-            best = row["modes"][row["best peer"]][row["clock"]]["median"]
-            result = row["modes"].get(mode, {"problem": ""})
-            heights.append(0.0 if "problem" in result else best / result[row["clock"]]["median"])
-        places = np.arange(len(rows)) + (index - len(modes) / 2 + 0.5) * width
-        axes.bar(places, heights, width, label=mode)
-    axes.axhline(1.0, color="black", linewidth=0.8)
-    names = [f"{ENTRIES[row['workload']].title}\n{row['threads']} thr." for row in rows]
-    axes.set_xticks(np.arange(len(rows)), names, fontsize=8)
-    axes.set_ylabel("speed, the fastest other mode = 1")
+    models = [groups for groups in by_model(rows) if fastest(groups, tuned=True)]
+    bars = [(library, tuned) for library in _libraries(models) for tuned in (False, True)]
+    heights = {bar: [_height(groups, *bar) for groups in models] for bar in bars}
+    shown = {bar: values for bar, values in heights.items() if any(values)}
+    figure, axes = pyplot.subplots(figsize=(2 + 1.6 * len(models), 4))
+    width = 0.8 / max(1, len(shown))
+    colors = {library: f"C{i}" for i, library in enumerate(_libraries(models))}
+    for index, ((library, tuned), values) in enumerate(shown.items()):
+        places = np.arange(len(models)) + (index - len(shown) / 2 + 0.5) * width
+        label = f"{library}, malloc tuned" if tuned else library
+        axes.bar(
+            places, values, width, label=label, color=colors[library], hatch="//" if tuned else None,
+            edgecolor="white", linewidth=0,
+        )  # fmt: skip
+    axes.axhline(1.0, color="black", linewidth=0.8, label=SUBJECT)
+    names = [f"{ENTRIES[groups[0]['workload']].title}\n{groups[0]['threads']} thr." for groups in models]
+    axes.set_xticks(np.arange(len(models)), names, fontsize=8)
+    axes.set_ylabel(f"speed, {SUBJECT} = 1")
     axes.legend(fontsize=7)
     figure.tight_layout()
     figure.savefig(path)
     pyplot.close(figure)
+
+
+def _libraries(models: Iterable[Sequence[Row]]) -> list[str]:
+    names = {mode.split()[0]: None for groups in models for row in groups for mode in row["modes"]}
+    return [name for name in names if name != SUBJECT]
+
+
+def _height(groups: Iterable[Row], library: str, tuned: bool) -> float:
+    """A library's speed over ours, in the fastest of its modes with tuned malloc, or of those without; 0 if it has none."""
+    values = [
+        result["speed"]["value"]
+        for row in groups
+        for mode, result in row["modes"].items()
+        if "speed" in result and mode.split()[0] == library and is_tuned(mode) == tuned
+    ]
+    return 1 / min(values) if values else 0.0

@@ -3,114 +3,186 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .. import stats
 from ..environment import confined
-from .modes import Mode
+from .agreement import STEPS, compare
+from .catalogue import ENTRIES
+from .modes import Group, Mode
 from .protocol import Request, Timing
 from .training import FailedError, Training
 
 Progress = Callable[[str], None]
 
+_ROOT = Path(__file__).resolve().parents[2]
+
 
 @dataclass(frozen=True)
 class Plan:
-    """How long to measure. warm_up: steps that are not timed, in which plans are made. seconds: budget of all modes together
-    after that, kept once `minimum` rounds are done.
+    """How long to measure.
+
+    warm_up: steps that are not timed, in which plans are made. seconds: budget of all modes together after that, kept once
+    `minimum` rounds are done. check: whether the peer's losses are compared with ours before. patience: see `Training`.
     """
 
     warm_up: int = 3
     minimum: int = 5
     rounds: int = 60
-    seconds: float = 120.0
+    seconds: float = 60.0
+    check: bool = True
+    patience: float = 600.0
+
+
+def write_start(python: str, workload: str, size: int, path: Path) -> None:
+    """Writes the file that all libraries start from, by rushlight's interpreter; see `weights.py`."""
+    command = [python, "-m", "benchmarks.table1.weights", workload, str(size), str(path)]
+    done = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise FailedError((done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1])
 
 
 def measure(
     workload: str,
-    modes: Sequence[Mode],
+    group: Group,
     threads: int,
     plan: Plan,
     *,
-    pythons: dict[str, str],
+    pythons: Mapping[str, str],
     progress: Progress,
     size: int | None = None,
+    missing: Mapping[str, str] | None = None,
     now: Callable[[], float] = time.monotonic,
 ) -> dict[str, Any]:
-    """A row of the table: per mode times, page faults and memory, or the reason why there are none.
+    """A row of the report: per mode times, page faults, memory and the ratio to ours, or the reason why there are none.
 
-    pythons: the interpreter of each library. The first mode is the one that the others are compared with.
+    pythons: the interpreter of each library. missing: why a library has none.
     """
     results: dict[str, dict[str, Any]] = {}
+    clock = "cpu" if threads == 1 else "wall"
+    row = {"workload": workload, "group": group.name, "threads": threads, "size": size, "clock": clock, "modes": results}
+    modes = []
+    for mode in group.modes:
+        if reason := (missing or {}).get(mode.library):
+            results[str(mode)] = {"problem": reason}
+        else:
+            modes.append(mode)
+    if {mode.library for mode in modes} != {mode.library for mode in group.modes}:
+        return row
     with ExitStack() as stack:
         stack.enter_context(confined(threads))
-        running: dict[str, Training] = {}
-        series: dict[str, list[Timing]] = {}
-        for mode in modes:
-            name = str(mode)
-            progress(f"{workload}, {threads} threads: warming up {name}")
-            request = Request(mode.library, workload, mode.switches, threads, size)
-            try:
-                training = Training(request, pythons[mode.library])
-                stack.callback(training.close)
-                for _ in range(plan.warm_up):
-                    training.step()
-                running[name] = training
-                series[name] = []
-            except FailedError as error:
-                results[name] = {"problem": str(error)}
-        order = list(running)
-        rng = random.Random(0)
-        start = now()
-        for round_ in range(plan.rounds):
-            if round_ >= plan.minimum and now() - start > plan.seconds:
-                break
-            progress(f"{workload}, {threads} threads: round {round_ + 1}, {now() - start:.0f} s")
-            rng.shuffle(order)
-            for name in list(order):
-                try:
-                    series[name].append(running[name].step())
-                except FailedError as error:
-                    results[name] = {"problem": str(error)}
-                    order.remove(name)
-        for name in order:
-            results[name] = _summary(series[name], running[name].peak_memory())
-    clock = "cpu" if threads == 1 else "wall"
-    best = _fastest(results, str(modes[0]), clock)
-    row: dict[str, Any] = {"workload": workload, "threads": threads, "clock": clock, "modes": results}
-    if best is not None:
-        paired = stats.ratios(
-            [getattr(t, clock) for t in series[best]], [getattr(t, clock) for t in series[str(modes[0])]]
-        )
-        row["best peer"] = best
-        row["speed"] = stats.median_ratio(paired).as_dict()
+        start = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "start.npz"
+        progress("weights")
+        try:
+            write_start(pythons["rushlight"], workload, size or ENTRIES[workload].size, start)
+        except FailedError as error:
+            results |= {str(mode): {"problem": f"no weights to start from: {error}"} for mode in modes}
+            return row
+
+        def train(mode: Mode, **more: Any) -> Training:
+            request = Request(mode.library, workload, str(start), mode.switches, threads, **more)
+            return Training(request, pythons[mode.library], plan.patience)
+
+        if plan.check:
+            row["agreement"] = _check(train, workload, modes, results, progress)
+            modes = [mode for mode in modes if str(mode) not in results]
+        _take_turns(stack, train, modes, plan, results, clock, progress, now)
     return row
 
 
-def _summary(series: Sequence[Timing], memory: int) -> dict[str, Any]:
+def _check(
+    train: Callable[..., Training],
+    workload: str,
+    modes: Sequence[Mode],
+    results: dict[str, dict[str, Any]],
+    progress: Progress,
+) -> dict[str, Any]:
+    """Compares the losses of every mode's first steps with ours; the modes that differ get a problem in `results`."""
+    ours: list[float] | None = None
+    found = {}
+    for mode in modes:
+        progress(f"checking {mode}")
+        try:
+            with train(mode, samples=ENTRIES[workload].checked, dropout=False) as training:
+                losses = [training.step().loss for _ in range(STEPS)]
+        except FailedError as error:
+            results[str(mode)] = {"problem": str(error)}
+            continue
+        if mode == modes[0]:
+            ours = losses
+        elif ours is not None:
+            found[str(mode)] = compare(ours, losses)
+            if "problem" in found[str(mode)]:
+                results[str(mode)] = {"problem": found[str(mode)]["problem"]}
+    return found
+
+
+def _take_turns(
+    stack: ExitStack,
+    train: Callable[[Mode], Training],
+    modes: Sequence[Mode],
+    plan: Plan,
+    results: dict[str, dict[str, Any]],
+    clock: str,
+    progress: Progress,
+    now: Callable[[], float],
+) -> None:
+    """Fills `results` with what every mode took, or with its problem."""
+    running: dict[str, Training] = {}
+    series: dict[str, list[Timing]] = {}
+    first: dict[str, Timing] = {}
+    for mode in modes:
+        name = str(mode)
+        progress(f"warming up {name}")
+        try:
+            training = train(mode)
+            stack.callback(training.close)
+            first[name] = training.step()
+            for _ in range(plan.warm_up - 1):
+                training.step()
+            running[name] = training
+            series[name] = []
+        except FailedError as error:
+            results[name] = {"problem": str(error)}
+    order = list(running)
+    rng = random.Random(0)
+    start = now()
+    for round_ in range(plan.rounds):
+        if round_ >= plan.minimum and now() - start > plan.seconds:
+            break
+        progress(f"round {round_ + 1}, {now() - start:.0f} s")
+        rng.shuffle(order)
+        for name in list(order):
+            try:
+                series[name].append(running[name].step())
+            except FailedError as error:
+                results[name] = {"problem": str(error)}
+                order.remove(name)
+    ours = str(modes[0])
+    for name in (str(mode) for mode in modes):
+        if name not in order:
+            continue
+        results[name] = _summary(first[name], series[name], running[name].peak_memory())
+        if name != ours and ours in order:
+            paired = stats.ratios(*([getattr(t, clock) for t in series[one]] for one in (name, ours)))
+            results[name]["speed"] = stats.median_ratio(paired).as_dict()
+
+
+def _summary(first: Timing, series: Sequence[Timing], memory: int) -> dict[str, Any]:
     return {
         "cpu": stats.summarize([t.cpu for t in series]).as_dict(),
         "wall": stats.summarize([t.wall for t in series]).as_dict(),
+        "first step": first.wall,
         "faults": float(np.median([t.faults for t in series])),
         "memory": memory,
         "loss": series[-1].loss,
     }
-
-
-def _fastest(results: dict[str, dict[str, Any]], ours: str, clock: str) -> str | None:
-    """The fastest of the other libraries' modes; None where there is none or ours failed."""
-    library = ours.split()[0]
-    others = {
-        name: result[clock]["median"]
-        for name, result in results.items()
-        if "problem" not in result and name.split()[0] != library
-    }
-    if not others or "problem" in results[ours]:
-        return None
-    return min(others, key=others.__getitem__)

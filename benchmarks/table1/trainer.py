@@ -1,70 +1,23 @@
 """A process that trains one model on one library in one mode, step by step as it is told.
 
 Processes of several libraries live side by side and take turns, so that what slows the machine slows all of them. The
-interpreter may be that of another environment; the models' file imports `torch`, which means rushlight where that is asked
-for.
+interpreter may be that of another environment, which needs NumPy and the library.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import resource
 import sys
 import time
-from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from .catalogue import ENTRIES
+from .peers import Step, prepare
 from .protocol import Request, Timing
-
-# What a mode switches on, joined by "+": "default", "channels_last", "fused", "channels_last+fused", "compile".
-SWITCHES = ("channels_last", "fused", "compile")
-
-Step = Callable[[], float]
-
-
-def prepare(request: Request) -> Step:
-    """Builds model, data and optimizer; calling the result takes one training step and reads the loss back."""
-    if request.library == "rushlight":
-        import rushlight.as_torch
-
-        rushlight.as_torch.install()
-    import torch
-
-    from .workloads import WORKLOADS
-
-    switches = set() if request.mode == "default" else set(request.mode.split("+"))
-    if unknown := switches - set(SWITCHES):
-        raise ValueError(f"mode {request.mode!r}: no such switch: {', '.join(sorted(unknown))}")
-    torch.set_num_threads(request.threads)
-    torch.manual_seed(0)
-    entry, workload = ENTRIES[request.workload], WORKLOADS[request.workload]
-    model = workload.build()
-    batch = workload.batch(request.size or entry.size)
-    if "channels_last" in switches:
-        if not entry.images:
-            raise ValueError(f"mode {request.mode!r}: {request.workload} has no images")
-        model = model.to(memory_format=torch.channels_last)
-        batch = (batch[0].to(memory_format=torch.channels_last), *batch[1:])
-    fused = {"fused": True} if "fused" in switches else {}
-    if entry.optimizer == "sgd":
-        optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9, **fused)
-    else:
-        kind = torch.optim.AdamW if entry.optimizer == "adamw" else torch.optim.Adam
-        optimizer = kind(model.parameters(), lr=1e-4, **fused)
-    called = torch.compile(model) if "compile" in switches else model
-
-    def step() -> float:
-        optimizer.zero_grad()
-        loss = workload.loss(called, batch)
-        loss.backward()
-        optimizer.step()
-        return float(loss.item())
-
-    return step
 
 
 def measured(step: Step) -> Timing:
@@ -77,11 +30,17 @@ def measured(step: Step) -> Timing:
 
 
 def peak_memory() -> int:
-    """The largest resident memory so far, in bytes."""
+    """The largest resident memory since `forget_peak`, in bytes."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024
     raise RuntimeError("/proc/self/status has no line VmHWM")
+
+
+def forget_peak() -> None:
+    """Counts the peak of memory from here on: reading the weights' file is no part of training."""
+    with contextlib.suppress(OSError):  # then the peak is that of the whole process
+        Path("/proc/self/clear_refs").write_text("5")
 
 
 def serve(connection: Connection, request: Request) -> None:
@@ -89,6 +48,7 @@ def serve(connection: Connection, request: Request) -> None:
     try:
         step = prepare(request)
         gc.collect()
+        forget_peak()
         connection.send(("answer", os.getpid()))
         while True:
             command = connection.recv()

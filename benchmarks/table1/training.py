@@ -6,31 +6,40 @@ import multiprocessing
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from types import TracebackType
 
-from .protocol import Request, Timing
+from .protocol import VARIABLES, Request, Timing
 
 _ROOT = Path(__file__).resolve().parents[2]
 
-
 class FailedError(RuntimeError):
-    """A process that could not be started, or that ended or raised while it trained; the text says why."""
+    """A process that could not be started, or that ended, raised or fell silent while it trained; the text says why."""
 
 
 class Training:
-    """A process that trains. python: its interpreter, which may be another environment's."""
+    """A process that trains.
 
-    def __init__(self, request: Request, python: str = sys.executable) -> None:
+    python: its interpreter, which may be another environment's. patience: seconds to wait for an answer; compilers take
+    minutes for a first step.
+    """
+
+    def __init__(self, request: Request, python: str = sys.executable, patience: float = 600.0) -> None:
         self.request = request
+        self._patience = patience
         self._connection, other = multiprocessing.Pipe()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  closed with the process
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        for switch in request.switches():
+            environment |= VARIABLES.get(switch, {})
         self._process = subprocess.Popen(
             [python, "-m", "benchmarks.table1.trainer", str(other.fileno())],
             pass_fds=[other.fileno()],
             cwd=_ROOT,
             env=environment,
             stdout=subprocess.DEVNULL,
+            stderr=self._errors,
         )
         other.close()
         try:
@@ -47,7 +56,7 @@ class Training:
         return timing
 
     def peak_memory(self) -> int:
-        """The process's largest resident memory so far, in bytes."""
+        """The process's largest resident memory while it trained, in bytes."""
         size = self._ask("memory")
         assert isinstance(size, int)
         return size
@@ -56,17 +65,25 @@ class Training:
         try:
             self._connection.send(command)
         except BrokenPipeError:
-            raise FailedError(f"the process ended with exit code {self._process.wait()}") from None
+            raise self._ended() from None
         return self._answer()
 
     def _answer(self) -> object:
         try:
+            if not self._connection.poll(self._patience):
+                raise FailedError(f"the process gave no answer in {self._patience:.0f} s")
             kind, value = self._connection.recv()
         except (EOFError, ConnectionResetError):
-            raise FailedError(f"the process ended with exit code {self._process.wait()}") from None
+            raise self._ended() from None
         if kind == "error":
             raise FailedError(value)
         return value
+
+    def _ended(self) -> FailedError:
+        code = self._process.wait()
+        self._errors.seek(0)
+        lines = [line.strip() for line in self._errors.read().decode(errors="replace").splitlines() if line.strip()]
+        return FailedError(": ".join([f"the process ended with exit code {code}", *lines[-1:]]))
 
     def __enter__(self) -> Training:
         return self
@@ -84,3 +101,4 @@ class Training:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        self._errors.close()

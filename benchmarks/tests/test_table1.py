@@ -8,15 +8,23 @@ from typing import Any
 
 import pytest
 
-from benchmarks.table1 import run
-from benchmarks.table1.__main__ import parse
+from benchmarks.table1 import __main__ as command
+from benchmarks.table1 import agreement, run
 from benchmarks.table1.catalogue import ENTRIES
-from benchmarks.table1.modes import Mode, modes
+from benchmarks.table1.modes import PEERS, Group, Mode, groups
 from benchmarks.table1.protocol import Request, Timing
-from benchmarks.table1.report import render, units_per_second
+from benchmarks.table1.report import fastest, render, units_per_second
 from benchmarks.table1.training import FailedError
 
-SECONDS = {"rushlight": 0.5, "torch": 2.0, "torch fused": 1.0}
+SECONDS = {
+    "rushlight": 0.5,
+    "torch": 2.0,
+    "torch fused": 1.0,
+    "torch fused+malloc": 0.75,
+    "jax": 1.5,
+    "tensorflow": 3.0,
+}
+GROUP = Group("torch", (Mode("rushlight"), Mode("torch"), Mode("torch", "fused")))
 
 
 class Told:
@@ -24,20 +32,32 @@ class Told:
 
     steps: list[str]
     broken: dict[str, int]
+    losses: dict[str, list[float]]
 
-    def __init__(self, request: Request, python: str) -> None:
+    def __init__(self, request: Request, python: str, patience: float) -> None:
         self.name = str(Mode(request.library, request.mode))
         self.count = 0
+        self.checks = not request.dropout
+        assert request.samples == (ENTRIES[request.workload].checked if self.checks else None)
 
     def step(self) -> Timing:
         self.count += 1
+        if self.checks:
+            losses = Told.losses.get(self.name, [7.0, 6.9, 6.7])
+            return Timing(1.0, 1.0, 0, losses[self.count - 1])
         if self.count > Told.broken.get(self.name, 1000):
             raise FailedError("the process ended with exit code -9")
         Told.steps.append(self.name)
         return Timing(SECONDS[self.name], SECONDS[self.name], 7, 1.5)
 
     def peak_memory(self) -> int:
-        return 250_000_000
+        return 250_000_000 if self.name == "rushlight" else 500_000_000
+
+    def __enter__(self) -> Told:
+        return self
+
+    def __exit__(self, *ignored: object) -> None:
+        self.close()
 
     def close(self) -> None:
         pass
@@ -45,23 +65,25 @@ class Told:
 
 @pytest.fixture(autouse=True)
 def told(monkeypatch: pytest.MonkeyPatch) -> None:
-    Told.steps, Told.broken = [], {}
+    Told.steps, Told.broken, Told.losses = [], {}, {}
     monkeypatch.setattr(run, "Training", Told)
+    monkeypatch.setattr(run, "write_start", lambda python, workload, size, path: None)
 
 
-def measured(**broken: int) -> dict[str, Any]:
-    Told.broken = {name.replace("_", " "): steps for name, steps in broken.items()}
-    chosen = (Mode("rushlight"), Mode("torch"), Mode("torch", "fused"))
-    plan = run.Plan(warm_up=2, minimum=3, rounds=3, seconds=0.0)
-    pythons = {"rushlight": "", "torch": ""}
-    row = run.measure("ncf", chosen, 1, plan, pythons=pythons, progress=lambda text: None)
-    return {**row, "size": None}
+def measured(group: Group = GROUP, check: bool = False, **more: Any) -> dict[str, Any]:
+    plan = run.Plan(warm_up=2, minimum=3, rounds=3, seconds=0.0, check=check)
+    pythons = dict.fromkeys(("rushlight", *PEERS), "")
+    return run.measure("ncf", group, 1, plan, pythons=pythons, progress=lambda text: None, **more)
 
 
-def test_speed_is_the_fastest_peers_time_over_ours() -> None:
+def test_speed_is_the_modes_time_over_ours() -> None:
     row = measured()
-    assert row["best peer"] == "torch fused"
-    assert row["speed"]["value"] == pytest.approx(2.0)
+    best = fastest([row], tuned=False)
+    assert best is not None
+    assert best[0] == "torch fused"
+    assert best[1]["speed"]["value"] == pytest.approx(2.0)
+    assert row["modes"]["torch"]["speed"]["value"] == pytest.approx(4.0)
+    assert "speed" not in row["modes"]["rushlight"]
     assert units_per_second(row, "rushlight") == pytest.approx(16384 / 0.5)
     assert json.loads(json.dumps(row)) == row
 
@@ -75,36 +97,112 @@ def test_modes_take_turns_after_warming_up() -> None:
 
 
 @pytest.mark.parametrize("after", [0, 3], ids=["warming up", "in a round"])
-def test_a_peer_that_fails_is_a_row_that_says_why(after: int) -> None:
-    row = measured(torch_fused=after)
+def test_a_mode_that_fails_is_a_row_that_says_why(after: int) -> None:
+    Told.broken = {"torch fused": after}
+    row = measured()
     assert row["modes"]["torch fused"] == {"problem": "the process ended with exit code -9"}
-    assert row["best peer"] == "torch"
-    assert "exit code -9" in render([row], "rushlight")
+    assert row["modes"]["torch"]["speed"]["value"] == pytest.approx(4.0)
+    assert "exit code -9" in render([row])
 
 
 def test_nothing_is_compared_where_rushlight_fails() -> None:
-    row = measured(rushlight=1)
-    assert "speed" not in row
-    assert "exit code -9" in render([row], "rushlight")
+    Told.broken = {"rushlight": 1}
+    row = measured()
+    assert fastest([row], tuned=True) is None
+    assert "exit code -9" in render([row])
 
 
-def test_a_table_says_how_much_faster() -> None:
-    text = render([measured()], "rushlight")
+def test_a_peer_that_is_not_installed_is_a_row_that_says_why() -> None:
+    row = measured(Group("jax", (Mode("rushlight"), Mode("jax"))), missing={"jax": "no such version"})
+    assert row["modes"] == {"jax": {"problem": "no such version"}}
+    assert Told.steps == []
+    assert "no such version" in render([row])
+
+
+def test_weights_that_cannot_be_written_are_a_row_that_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    def write(*ignored: object) -> None:
+        raise FailedError("no space left")
+
+    monkeypatch.setattr(run, "write_start", write)
+    assert "no space left" in measured()["modes"]["torch"]["problem"]
+
+
+def test_a_mode_that_computes_something_else_has_no_figure() -> None:
+    Told.losses = {"torch": [7.0, 6.9, 6.9]}
+    row = measured(check=True)
+    assert "7, 6.9, 6.9" in row["modes"]["torch"]["problem"]
+    assert "torch" not in Told.steps
+    assert "speed" in row["modes"]["torch fused"]
+    assert row["agreement"]["torch fused"]["first"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("theirs", "agrees"),
+    [
+        ([7.0, 6.9, 6.7], True),
+        ([7.0005, 6.9005, 6.7005], True),
+        ([7.001, 6.901, 6.701], False),  # another forward pass
+        ([7.0, 6.9, 6.72], False),  # another gradient or update
+        ([7.0, 7.0, 7.0], False),  # no update
+        ([7.0, float("nan"), 6.7], False),
+    ],
+)
+def test_losses_agree_from_the_first_step_on(theirs: list[float], agrees: bool) -> None:
+    assert ("problem" not in agreement.compare([7.0, 6.9, 6.7], theirs)) == agrees
+
+
+def test_a_table_puts_the_groups_of_a_model_together() -> None:
+    tuned = Group("torch malloc", (Mode("rushlight"), Mode("torch", "fused+malloc")))
+    other = Group("jax", (Mode("rushlight"), Mode("jax")))
+    text = render([measured(), measured(tuned), measured(other)])
+    assert "rushlight / the fastest of the others, torch fused" in text
     assert "**2.00** (2.00 to 2.00)" in text
+    assert "rushlight / the fastest with malloc tuned, torch fused+malloc" in text
+    assert "**1.50** (1.50 to 1.50)" in text
     assert "1 threads, 1 models: 2.00 times the fastest of the others" in text
+    assert "0.50 of PyTorch's peak memory" in text
+    assert len([line for line in text.splitlines() if "| rushlight |" in " ".join(line.split())]) == 1
 
 
 def test_modes_of_images_have_a_memory_format() -> None:
     for entry in ENTRIES.values():
-        chosen = modes(entry.images, compiled=False)
+        chosen = [mode for group in groups("torch", images=entry.images) for mode in group.modes]
         assert any("channels_last" in mode.switches for mode in chosen) == entry.images
-        assert not any("compile" in mode.switches for mode in chosen)
-        assert any("compile" in mode.switches for mode in modes(entry.images, compiled=True))
+        assert not any("compile" in mode.switches or "malloc" in mode.switches for mode in chosen)
+
+
+@pytest.mark.parametrize("library", PEERS)
+def test_every_group_begins_with_rushlight(library: str) -> None:
+    found = groups(library, images=True, compiled=True, tuned=True)
+    assert len({group.name for group in found}) == len(found) >= 2
+    for group in found:
+        assert group.modes[0] == Mode("rushlight")
+        assert {mode.library for mode in group.modes} == {"rushlight", library}
+        assert all("malloc" in m.switches for m in group.modes[1:]) == group.name.endswith("malloc")
 
 
 def test_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
-    given = parse(["resnet50", "gpt", "--threads", "1,2", "--out", "x.json"])
-    assert (given.models, given.threads, given.out) == (["resnet50", "gpt"], [1, 2], Path("x.json"))
-    with pytest.raises(SystemExit):
-        parse(["resnet51"])
-    assert "no such model: resnet51" in capsys.readouterr().err
+    given = command.parse(["resnet50", "gpt", "--threads", "1,2", "--peers", "jax", "--python", "jax=/a/b=c"])
+    assert (given.models, given.threads, given.peers) == (["resnet50", "gpt"], [1, 2], ["jax"])
+    assert given.python == {"jax": "/a/b=c"}
+    for wrong, message in (
+        (["resnet51"], "no such model: resnet51"),
+        (["--peers", "caffe"], "no such peer: caffe"),
+        (["--python", "jax"], "--python takes PEER=TEXT"),
+        (["--threads", "one"], "--threads takes integers"),
+    ):
+        with pytest.raises(SystemExit):
+            command.parse(wrong)
+        assert message in capsys.readouterr().err
+
+
+def test_a_run_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "Plan", lambda **settings: run.Plan(1, 1, 1, 0.0, check=False))
+    out = ["--out", str(tmp_path / "table1.json")]
+    assert command.main(["ncf", *out]) == 0
+    steps = len(Told.steps)
+    assert command.main(["ncf", "--peers", "torch,jax", *out]) == 0
+    assert set(Told.steps[steps:]) == {"rushlight", "jax"}
+    assert command.main(["ncf", "--peers", "torch", "--again", *out]) == 0
+    rows = json.loads((tmp_path / "table1.json").read_text())["rows"]
+    assert [row["group"] for row in rows] == ["jax", "torch"]

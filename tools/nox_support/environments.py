@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
+import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -97,6 +99,28 @@ def install_beside(session: nox.Session, name: str, *steps: list[str]) -> Path:
                 str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", *step, external=True
             )
         stamp.write_text(json.dumps(state, indent=1))
+    return python
+
+
+class InstallError(Exception):
+    """An environment could not be made; the text is what pip said last."""
+
+
+def install_alone(session: nox.Session, home: Path, requirements: list[str]) -> Path:
+    """The interpreter of the environment `home`, which holds the requirements and nothing of ours.
+
+    Raises InstallError where they cannot be installed on this Python; nothing is left on the disk then.
+    """
+    python, stamp = home / "bin" / "python", home / "installed.json"
+    if stamp.exists() and json.loads(stamp.read_text()) == requirements:
+        return python
+    session.run("python", "-m", "venv", "--clear", str(home))
+    command = [str(python), "-m", "pip", "install", "--no-cache-dir", "-q", "--disable-pip-version-check"]
+    done = subprocess.run([*command, *requirements], capture_output=True, text=True, check=False)
+    if done.returncode:
+        shutil.rmtree(home)
+        raise InstallError((done.stderr.strip().splitlines() or [f"pip's exit code is {done.returncode}"])[-1])
+    stamp.write_text(json.dumps(requirements))
     return python
 
 

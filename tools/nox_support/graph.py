@@ -150,6 +150,12 @@ class Graph:
         }
 
 
+def dependency_groups(root: Path = ROOT) -> dict[str, list[str]]:
+    """`[dependency-groups]` in the root pyproject: what sessions need beside our packages."""
+    groups: dict[str, list[str]] = tomllib.loads((root / "pyproject.toml").read_text())["dependency-groups"]
+    return groups
+
+
 def dependency_group(name: str, root: Path = ROOT) -> list[str]:
-    """A group of `[dependency-groups]` in the root pyproject: what a session needs beside our packages."""
-    return tomllib.loads((root / "pyproject.toml").read_text())["dependency-groups"][name]
+    """One of them."""
+    return dependency_groups(root)[name]

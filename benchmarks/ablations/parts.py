@@ -1,0 +1,56 @@
+"""The parts, and how each is switched off."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..table1.catalogue import ENTRIES
+from ..table1.modes import Group, Mode
+
+
+@dataclass(frozen=True)
+class Part:
+    """title: the part. off: what takes its place, in words. switch: that of `table1.peers.pytorch` or `table1.training`."""
+
+    title: str
+    off: str
+    switch: str
+
+
+PARTS = (
+    Part("caching allocator", "every block from the C library: `RUSHLIGHT_CPU_ALLOCATOR=malloc`", "uncached"),
+    Part("minimal filtering", "3x3 convolutions the direct way: `backends.cpu.winograd = False`", "direct"),
+    Part("oneDNN", "kernels of ours alone: `backends.mkldnn.enabled = False`", "plain"),
+    Part("fused optimizers", "an optimizer written with an operator per arithmetic step", "operators"),
+    Part("engine in C++", "a tape in Python, which holds the GIL: `RUSHLIGHT_AUTOGRAD=tape`", "tape"),
+)
+
+# Parts that no public setting switches off, and why.
+UNMEASURED = {
+    "bindings by METH_FASTCALL": "there is no slower path: operators are bound in one way",
+    "reference counting": "there is no collector that frees later: a tensor's memory goes with its last reference",
+}
+
+# Parts of loading data, which `loader` measures: the arguments of DataLoader that take each away.
+LOADING: dict[str, dict[str, object]] = {
+    "all parts": {"num_workers": 2, "transport": "shared_memory"},
+    "shared memory": {"num_workers": 2, "transport": "pickling"},
+    "worker processes": {"num_workers": 2, "transport": "threads"},
+    "workers": {"num_workers": 0},
+}
+LOADING_OFF = {
+    "shared memory": 'batches are pickled: `transport="pickling"`',
+    "worker processes": 'threads read: `transport="threads"`',
+    "workers": "the training process reads: `num_workers=0`",
+}
+
+
+def group(model: str) -> Group:
+    """The library whole, and without each part that the model can have."""
+    chosen = [part for part in PARTS if _has(model, part)]
+    return Group("ablations", (Mode("rushlight"), *(Mode("rushlight", part.switch) for part in chosen)))
+
+
+def _has(model: str, part: Part) -> bool:
+    """A model without convolutions has neither minimal filtering nor oneDNN."""
+    return part.switch not in ("direct", "plain") or ENTRIES[model].images

@@ -1,0 +1,30 @@
+"""Whether libraries compute the same: the losses of their first steps from the same weights, on the same batch, without dropout.
+
+The first loss is that of the forward pass. The next ones have gradients and the optimizer in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+STEPS = 3
+
+# Of the first loss, relative; and of how far the later ones have moved from it, relative to how far ours have.
+FIRST, MOVED = 1e-4, 0.05
+
+
+def compare(ours: Sequence[float], theirs: Sequence[float]) -> dict[str, Any]:
+    """What the table keeps: the losses, how far they differ, and a problem where that is too far.
+
+    first: the difference of the first losses over ours. moved: the largest difference of what the losses have moved since, over
+    the largest move of ours.
+    """
+    first = abs(theirs[0] - ours[0]) / abs(ours[0])
+    moves = [(ours[i] - ours[0], theirs[i] - theirs[0]) for i in range(1, len(ours))]
+    moved = max(abs(a - b) for a, b in moves) / max(abs(a) for a, _ in moves)
+    found: dict[str, Any] = {"ours": list(ours), "theirs": list(theirs), "first": first, "moved": moved}
+    if not (first <= FIRST and moved <= MOVED):  # so that NaN is a problem
+        listed = [", ".join(f"{loss:.6g}" for loss in losses) for losses in (theirs, ours)]
+        found["problem"] = f"the losses of its first steps are {listed[0]}; ours are {listed[1]}"
+    return found

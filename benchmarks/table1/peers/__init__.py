@@ -1,0 +1,26 @@
+"""How each library trains: a module per library with `prepare(request) -> step`.
+
+`pytorch` serves rushlight and PyTorch, which run `models.py`. The others run `networks.py`, the same networks as functions
+of the operations of `operations.py`, which each library's module implements.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+
+from ..protocol import VARIABLES, Request
+
+Step = Callable[[], float]
+
+# Where a library's module does not have its name.
+_MODULES = {"rushlight": "pytorch", "torch": "pytorch"}
+
+
+def prepare(request: Request) -> Step:
+    """Builds model, data and optimizer; calling the result takes one training step and reads the loss back."""
+    module = importlib.import_module(f".{_MODULES.get(request.library, request.library)}", __name__)
+    if unknown := request.switches() - set(module.SWITCHES) - set(VARIABLES):
+        raise ValueError(f"mode {request.mode!r}: no such switch: {', '.join(sorted(unknown))}")
+    step: Step = module.prepare(request)
+    return step
