@@ -31,7 +31,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=60.0, help="budget of a model, after warming up")
     parser.add_argument("--patience", type=float, default=600.0, help="seconds to wait for one step")
     parser.add_argument("--size", type=int, help="samples in a batch, instead of the row's own")
-    parser.add_argument("--out", type=Path, default=Path("bench-out/ablations.json"), help="the figures, as JSON")
+    parser.add_argument(
+        "--out", type=Path, default=Path("bench-out/ablations.json"), help="the figures, as JSON"
+    )
     parser.add_argument("--again", action="store_true", help="measure what the file has already")
     parser.add_argument("--docs", action="store_true", help="write docs/ablations.md and its figure")
     given = parser.parse_args(arguments)
@@ -69,7 +71,13 @@ def main(arguments: list[str]) -> int:
         elif (name, given.threads, given.size) not in done:
             document["rows"].append(
                 measure(
-                    name, group(name), given.threads, plan, pythons=pythons, size=given.size, progress=progress
+                    name,
+                    group(name),
+                    given.threads,
+                    plan,
+                    pythons=pythons,
+                    size=given.size,
+                    progress=progress,
                 )
             )
         report.write(given.out, document)

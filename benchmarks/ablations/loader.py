@@ -66,7 +66,7 @@ def measure(epochs: int = 5, rounds: int = 3) -> dict[str, dict[str, Any]]:
 
 
 def train(send: process.Send, arguments: dict[str, Any], epochs: int) -> None:
-    """Sends the seconds of each epoch but the first, and the peak memory of this process and its largest worker, in bytes."""
+    """Send the seconds of each epoch but the first, and the peak memory of this process and its largest worker."""
     import rushlight as torch
     from rushlight.utils.data import DataLoader
 
@@ -78,7 +78,9 @@ def train(send: process.Send, arguments: dict[str, Any], epochs: int) -> None:
     )
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
     # Workers of one epoch read the next one's first batches, so an epoch begins with new ones.
-    loader = DataLoader(Images(), BATCH, persistent_workers=False if arguments["num_workers"] else None, **arguments)
+    loader = DataLoader(
+        Images(), BATCH, persistent_workers=False if arguments["num_workers"] else None, **arguments
+    )
     seconds = []
     for _ in range(epochs + 1):
         start = time.perf_counter()
@@ -88,5 +90,7 @@ def train(send: process.Send, arguments: dict[str, Any], epochs: int) -> None:
             loss.backward()
             optimizer.step()
         seconds.append(time.perf_counter() - start)
-    kilobytes = sum(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    kilobytes = sum(
+        resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
     send((seconds[1:], kilobytes * 1024))

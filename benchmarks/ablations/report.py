@@ -49,7 +49,9 @@ def render(document: Document) -> str:
     if notes:
         parts.append("\n".join(notes))
     if loading := document.get("loading"):
-        parts.append(table(["loading data", "images per second", "peak MB", "speed", "memory"], _loading(loading)))
+        parts.append(
+            table(["loading data", "images per second", "peak MB", "speed", "memory"], _loading(loading))
+        )
     return "\n\n".join(parts)
 
 
@@ -106,7 +108,9 @@ def draw(document: Document, path: Path) -> None:
 
     matplotlib.rcParams["svg.hashsalt"] = "rushlight"  # the same figure for the same data
     rows = [row for row in document["rows"] if "problem" not in row["modes"]["rushlight"]]
-    figure, panels = pyplot.subplots(1, 2, figsize=(10, 1 + 0.16 * max(1, len(rows)) * len(PARTS)), sharey=True)
+    figure, panels = pyplot.subplots(
+        1, 2, figsize=(10, 1 + 0.16 * max(1, len(rows)) * len(PARTS)), sharey=True
+    )
     height = 0.8 / max(1, len(rows))
     for axes, what, of in zip(panels, ("speed", "peak memory"), (speed, memory), strict=True):
         for index, row in enumerate(rows):
@@ -126,4 +130,6 @@ def draw(document: Document, path: Path) -> None:
 def _bars(row: dict[str, Any], of: Any, index: int, count: int) -> tuple[list[float], Sequence[float]]:
     found = [(place, of(row, part.switch)) for place, part in enumerate(PARTS)]
     shown = [(place, value) for place, value in found if value is not None]
-    return [place + (index - count / 2 + 0.5) * 0.8 / count for place, _ in shown], [value for _, value in shown]
+    return [place + (index - count / 2 + 0.5) * 0.8 / count for place, _ in shown], [
+        value for _, value in shown
+    ]

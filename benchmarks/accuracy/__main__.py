@@ -30,7 +30,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("tasks", nargs="*", metavar="TASK", help=f"default: all of {', '.join(NAMES)}")
     parser.add_argument("--threads", type=int, default=1, help="default: %(default)s")
     parser.add_argument("--seeds", type=int, default=3, help="how many (default: %(default)s)")
-    parser.add_argument("--out", type=Path, default=Path("bench-out/accuracy.json"), help="the figures, as JSON")
+    parser.add_argument(
+        "--out", type=Path, default=Path("bench-out/accuracy.json"), help="the figures, as JSON"
+    )
     given = parser.parse_args(arguments)
     if unknown := [name for name in given.tasks if name not in NAMES]:
         parser.error(f"no such task: {', '.join(unknown)} (choose from {', '.join(NAMES)})")
@@ -71,7 +73,12 @@ def render(rows: list[dict[str, Any]]) -> str:
         for library in LIBRARIES:
             cells.append("; ".join(_cell(run) for run in row["runs"][library]))
         lines.append([*cells, f"{row['speed']:.2f}" if "speed" in row else ""])
-    header = ["task", "threads", *(f"{library}: seconds, parts" for library in LIBRARIES), "torch / rushlight"]
+    header = [
+        "task",
+        "threads",
+        *(f"{library}: seconds, parts" for library in LIBRARIES),
+        "torch / rushlight",
+    ]
     return report.table(header, lines)
 
 

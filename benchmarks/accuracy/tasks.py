@@ -52,7 +52,9 @@ def digits() -> Iterator[float]:
     images, labels = load_digits(return_X_y=True)
     x = torch.from_numpy((images / 16).astype("float32")).reshape(-1, 1, 8, 8)
     y = torch.from_numpy(labels)
-    order = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))  # the split is that of all seeds
+    order = torch.randperm(
+        len(x), generator=torch.Generator().manual_seed(0)
+    )  # the split is that of all seeds
     train, test = order[:1347], order[1347:]
     model = resnet()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9, weight_decay=1e-4)

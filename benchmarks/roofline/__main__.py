@@ -33,7 +33,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=1, help="default: %(default)s")
     parser.add_argument("--steps", type=int, default=7, help="timed steps (default: %(default)s)")
     parser.add_argument("--size", type=int, help="samples in a batch, instead of the row's own")
-    parser.add_argument("--out", type=Path, default=Path("bench-out/roofline.json"), help="the figures, as JSON")
+    parser.add_argument(
+        "--out", type=Path, default=Path("bench-out/roofline.json"), help="the figures, as JSON"
+    )
     parser.add_argument("--docs", action="store_true", help="write docs/roofline.md and its figure")
     given = parser.parse_args(arguments)
     if unknown := [name for name in given.models if name not in ENTRIES]:
@@ -42,7 +44,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     return given
 
 
-def measure(model: str, threads: int, steps: int, size: int | None, limits: dict[str, float]) -> dict[str, Any]:
+def measure(
+    model: str, threads: int, steps: int, size: int | None, limits: dict[str, float]
+) -> dict[str, Any]:
     """A row: the step as it is, with oneDNN's own account of it, and without oneDNN where the model uses it."""
     row: dict[str, Any] = {"workload": model, "threads": threads, "size": size}
     try:
@@ -51,12 +55,18 @@ def measure(model: str, threads: int, steps: int, size: int | None, limits: dict
             write_start(sys.executable, model, size or ENTRIES[model].size, start)
             whole = _step(model, start, threads, "default", steps)[0]
             row |= {name: sum(one[name] for one in whole["operators"]) for name in ("flops", "bytes")}
-            row |= {"seconds": whole["seconds"], "roof": roof(whole["operators"], limits), "operators": whole["operators"]}
+            row |= {
+                "seconds": whole["seconds"],
+                "roof": roof(whole["operators"], limits),
+                "operators": whole["operators"],
+            }
             told, text = _step(model, start, threads, "default", steps, ONEDNN_VERBOSE="profile_exec")
             inside = vendor_seconds(text)[: len(told["times"])]
             row["vendor"] = sum(inside) / sum(told["times"])
             if ENTRIES[model].images:
-                row["without vendor"] = _step(model, start, threads, "plain", max(1, steps // 3))[0]["seconds"]
+                row["without vendor"] = _step(model, start, threads, "plain", max(1, steps // 3))[0][
+                    "seconds"
+                ]
     except FailedError as error:
         row["problem"] = str(error)
     return row
@@ -67,7 +77,17 @@ def _step(
 ) -> tuple[dict[str, Any], str]:
     """What `step.py` finds, and what it prints."""
     out = start.with_name("step.json")
-    command = [sys.executable, "-m", "benchmarks.roofline.step", model, str(start), str(threads), mode, str(steps), str(out)]
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.roofline.step",
+        model,
+        str(start),
+        str(threads),
+        mode,
+        str(steps),
+        str(out),
+    ]
     done = subprocess.run(
         command, cwd=ROOT, env={**os.environ, **variables}, capture_output=True, text=True, check=False
     )

@@ -8,8 +8,32 @@ from typing import Any
 
 # Operators that make a view: no byte is moved.
 VIEWS = frozenset(
-    "view reshape flatten unflatten transpose permute t expand squeeze unsqueeze select slice narrow split chunk unbind detach"
-    " alias as_strided view_as expand_as movedim swapaxes diagonal".split()
+    [
+        "view",
+        "reshape",
+        "flatten",
+        "unflatten",
+        "transpose",
+        "permute",
+        "t",
+        "expand",
+        "squeeze",
+        "unsqueeze",
+        "select",
+        "slice",
+        "narrow",
+        "split",
+        "chunk",
+        "unbind",
+        "detach",
+        "alias",
+        "as_strided",
+        "view_as",
+        "expand_as",
+        "movedim",
+        "swapaxes",
+        "diagonal",
+    ]
 )
 _SIZES = {"float64": 8, "int64": 8, "float32": 4, "int32": 4, "bfloat16": 2, "float16": 2, "int16": 2}
 
@@ -46,7 +70,9 @@ def traffic(event: Any) -> int:
         return 0
     arguments = [list(_tensors(argument)) for argument in event.arguments or ()]
     sizes = [sum(map(_size, tensors)) for tensors in arguments]
-    if name.startswith("_fused_"):  # parameters, gradients and moments are read, all but the gradients are written
+    if name.startswith(
+        "_fused_"
+    ):  # parameters, gradients and moments are read, all but the gradients are written
         return 2 * sum(sizes) - sizes[1]
     if name == "embedding":  # reads the rows that it returns
         return 2 * event.nbytes + sum(sizes[1:])

@@ -65,17 +65,17 @@ def page(document: Document) -> str:
     machine, limits = document["machine"], document["ceilings"]
     lines = [
         "# Roofline", "",
-        "How near do the training steps of [Table 1](../benchmarks/REPRODUCE.md#table-1-training-steps-of-whole-models) come to",
-        "what the machine can do? `nox -s roofline -- --docs` measures again, and writes this page and its figure.", "",
+        "How near do training steps of [Table 1](../benchmarks/REPRODUCE.md#table-1-training-steps-of-whole-models) come",
+        "to what the machine can do? `nox -s roofline -- --docs` measures again, and writes this page and its figure.", "",
         f"Measured on {machine['processor']} ({', '.join(machine['instruction_sets'])}), {machine['python']}. The ceilings",
-        f"are measured on the same threads: {limits['gflops']:.0f} GFLOP/s in products of matrices of 2048 rows and columns, the",
-        f"better of ours and NumPy's, and {limits['gbytes']:.1f} GB/s read and written by a copy of 256 MB.", "",
-        "* **GFLOP** counts multiplications and additions of products, convolutions and attention, as the profiler does. Minimal",
-        "  filtering needs fewer, so that a convolution can be above the ceiling.",
+        f"are measured on the same threads: {limits['gflops']:.0f} GFLOP/s in products of square matrices of 2048 rows,",
+        f"the better of ours and NumPy's, and {limits['gbytes']:.1f} GB/s read and written by a copy of 256 MB.", "",
+        "* **GFLOP** counts multiplications and additions of products, convolutions and attention, as the profiler does.",
+        "  Minimal filtering needs fewer, so that a convolution can be above the ceiling.",
         "* **GB** counts each tensor that an operator reads, and its result, as if no cache held any.",
         "* **roof** adds up, operator by operator, the longer of the times that the two ceilings allow.",
-        "* **in oneDNN** is the part of the step's time that oneDNN reports about itself. No other library of a vendor takes part",
-        "  in these steps. The last column is the step with `backends.mkldnn.enabled = False`, kernels of ours alone.", "",
+        "* **in oneDNN** is the part of the step's time that oneDNN reports about itself. No other vendor's library takes",
+        "  part in these steps. The last column is the step with `backends.mkldnn.enabled = False`.", "",
         render(document), "",
         "![Steps under the ceilings](figures/roofline.svg)", "",
         "Where the time above the roof goes: the operators that lose most, from one step under the profiler.", "",
@@ -95,7 +95,9 @@ def draw(document: Document, path: Path) -> None:
     limits = document["ceilings"]
     figure, axes = pyplot.subplots(figsize=(7, 4.5))
     intensity = np.logspace(-1, 3, 100)
-    axes.plot(intensity, np.minimum(limits["gflops"], intensity * limits["gbytes"]), color="black", linewidth=0.8)
+    axes.plot(
+        intensity, np.minimum(limits["gflops"], intensity * limits["gbytes"]), color="black", linewidth=0.8
+    )
     for row in document["rows"]:
         if "problem" not in row and row["flops"]:
             label = f"{ENTRIES[row['workload']].title}, {row['threads']} thr."

@@ -26,19 +26,29 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("models", nargs="*", metavar="MODEL", help=f"default: all of {', '.join(ENTRIES)}")
     parser.add_argument("--peers", default="torch", help=f"of {', '.join(PEERS)} (default: %(default)s)")
     parser.add_argument("--threads", default="1", help="thread counts, such as 1,2 (default: %(default)s)")
-    parser.add_argument("--seconds", type=float, default=60.0, help="budget of a group of modes, after warming up")
+    parser.add_argument(
+        "--seconds", type=float, default=60.0, help="budget of a group of modes, after warming up"
+    )
     parser.add_argument("--patience", type=float, default=600.0, help="seconds to wait for one step")
     parser.add_argument("--size", type=int, help="samples in a batch, instead of the row's own")
     parser.add_argument("--compile", action="store_true", help="also the peers' compiled modes")
-    parser.add_argument("--malloc", action="store_true", help="also the peers with glibc's malloc tuned from outside")
     parser.add_argument(
-        "--no-check", action="store_true", help="do not compare the losses of the peers' first steps with ours"
+        "--malloc", action="store_true", help="also the peers with glibc's malloc tuned from outside"
+    )
+    parser.add_argument(
+        "--no-check",
+        action="store_true",
+        help="do not compare the losses of the peers' first steps with ours",
     )
     parser.add_argument(
         "--python", action="append", default=[], metavar="PEER=PATH", help="interpreter that has the peer"
     )
     parser.add_argument(
-        "--missing", action="append", default=[], metavar="PEER=REASON", help="why the peer cannot be measured"
+        "--missing",
+        action="append",
+        default=[],
+        metavar="PEER=REASON",
+        help="why the peer cannot be measured",
     )
     parser.add_argument(
         "--out", type=Path, default=Path("bench-out/table1.json"), help="the figures, as JSON"
@@ -86,7 +96,7 @@ def main(arguments: list[str]) -> int:
         rows = [row for row in rows if _key(row) not in keys]
     done = {_key(row) for row in rows}
     work = [one for one in wanted if (one[0], one[1].name, one[2], given.size) not in done]
-    pythons = {name: sys.executable for name in ("rushlight", *PEERS)} | given.python
+    pythons = dict.fromkeys(("rushlight", *PEERS), sys.executable) | given.python
     plan = Plan(seconds=given.seconds, check=not given.no_check, patience=given.patience)
     shown = sys.stderr.isatty()
     for number, (name, group, threads) in enumerate(work):

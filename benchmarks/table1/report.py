@@ -57,7 +57,10 @@ def render(rows: Iterable[Row]) -> str:
     ratios: dict[tuple[int, str], list[float]] = {}
     for groups in by_model(rows):
         title = ENTRIES[groups[0]["workload"]].title
-        start = [title if groups[0]["size"] is None else f"{title}, {groups[0]['size']}", str(groups[0]["threads"])]
+        start = [
+            title if groups[0]["size"] is None else f"{title}, {groups[0]['size']}",
+            str(groups[0]["threads"]),
+        ]
         seen: set[str] = set()
         for row in groups:
             for mode, result in row["modes"].items():

@@ -69,7 +69,14 @@ def measure(
     """
     results: dict[str, dict[str, Any]] = {}
     clock = "cpu" if threads == 1 else "wall"
-    row = {"workload": workload, "group": group.name, "threads": threads, "size": size, "clock": clock, "modes": results}
+    row = {
+        "workload": workload,
+        "group": group.name,
+        "threads": threads,
+        "size": size,
+        "clock": clock,
+        "modes": results,
+    }
     modes = []
     for mode in group.modes:
         if reason := (missing or {}).get(mode.library):

@@ -14,6 +14,7 @@ from .protocol import VARIABLES, Request, Timing
 
 _ROOT = Path(__file__).resolve().parents[2]
 
+
 class FailedError(RuntimeError):
     """A process that could not be started, or that ended, raised or fell silent while it trained; the text says why."""
 
@@ -82,7 +83,9 @@ class Training:
     def _ended(self) -> FailedError:
         code = self._process.wait()
         self._errors.seek(0)
-        lines = [line.strip() for line in self._errors.read().decode(errors="replace").splitlines() if line.strip()]
+        lines = [
+            line.strip() for line in self._errors.read().decode(errors="replace").splitlines() if line.strip()
+        ]
         return FailedError(": ".join([f"the process ended with exit code {code}", *lines[-1:]]))
 
     def __enter__(self) -> Training:

@@ -30,7 +30,14 @@ def document() -> dict[str, Any]:
         "rushlight uncached": result(1.0, 150_000_000, 2.0),
         "rushlight operators": {"problem": "the process ended with exit code -9"},
     }
-    row = {"workload": "ncf", "group": "ablations", "threads": 1, "size": None, "clock": "cpu", "modes": modes}
+    row = {
+        "workload": "ncf",
+        "group": "ablations",
+        "threads": 1,
+        "size": None,
+        "clock": "cpu",
+        "modes": modes,
+    }
     machine = {"processor": "CPU", "instruction_sets": ["avx2"], "python": "CPython 3.11"}
     loading = {
         "all parts": {"wall": {"median": 2.0}, "images": 512, "memory": 100_000_000},

@@ -18,7 +18,14 @@ def test_libraries_take_turns_and_are_compared_seed_by_seed() -> None:
         return {"seconds": seconds, "figures": [0.5, 0.99], "reached": True}
 
     row = measure("digits", 1, 3, train)
-    assert [library for library, _ in calls] == ["rushlight", "torch", "torch", "rushlight", "rushlight", "torch"]
+    assert [library for library, _ in calls] == [
+        "rushlight",
+        "torch",
+        "torch",
+        "rushlight",
+        "rushlight",
+        "torch",
+    ]
     assert row["speed"] == pytest.approx(3.0)
     assert "3.00" in render([row])
 

@@ -119,7 +119,9 @@ def install_alone(session: nox.Session, home: Path, requirements: list[str]) -> 
     done = subprocess.run([*command, *requirements], capture_output=True, text=True, check=False)
     if done.returncode:
         shutil.rmtree(home)
-        raise InstallError((done.stderr.strip().splitlines() or [f"pip's exit code is {done.returncode}"])[-1])
+        raise InstallError(
+            (done.stderr.strip().splitlines() or [f"pip's exit code is {done.returncode}"])[-1]
+        )
     stamp.write_text(json.dumps(requirements))
     return python
 

@@ -35,10 +35,15 @@ class Operations:
         self.statistics: dict[str, Array] = {}
 
     def _pack(self, name: str) -> None:
-        """Puts an LSTM's weights into the one vector that MXNet's operator takes: matrices of all directions, then biases."""
+        """Put an LSTM's weights into the vector that MXNet's operator takes: matrices of all directions, then biases."""
         self._hidden[name] = self.weights[f"{name}.weight_hh_l0"].shape[1]
         ends = [end for end in ("_l0", "_l0_reverse") if f"{name}.weight_hh{end}" in self.weights]
-        order = [f"{name}.{what}_{part}{end}" for what in ("weight", "bias") for end in ends for part in ("ih", "hh")]
+        order = [
+            f"{name}.{what}_{part}{end}"
+            for what in ("weight", "bias")
+            for end in ends
+            for part in ("ih", "hh")
+        ]
         self.weights[f"{name}.packed"] = np.concatenate([self.weights.pop(one).ravel() for one in order])
 
     def weight(self, name: str) -> Any:
@@ -67,7 +72,9 @@ class Operations:
         )  # fmt: skip
 
     def layer_norm(self, x: Tensor, name: str) -> Tensor:
-        return _sym.LayerNorm(x, self.weight(f"{name}.weight"), self.weight(f"{name}.bias"), axis=-1, eps=1e-5)
+        return _sym.LayerNorm(
+            x, self.weight(f"{name}.weight"), self.weight(f"{name}.bias"), axis=-1, eps=1e-5
+        )
 
     def relu(self, x: Tensor) -> Tensor:
         return _sym.Activation(x, act_type="relu")
@@ -129,7 +136,8 @@ class Operations:
         sums = _sym.broadcast_add(sums, _sym.reshape(self.weight(f"{name}.bias"), shape=(1, 1, 1, -1)))
         direction = self.weight(f"{name}.direction")
         scale = _sym.broadcast_div(
-            _sym.reshape(self.weight(f"{name}.scale"), shape=(1,)), _sym.reshape(_sym.norm(direction), shape=(1,))
+            _sym.reshape(self.weight(f"{name}.scale"), shape=(1,)),
+            _sym.reshape(_sym.norm(direction), shape=(1,)),
         )
         direction = _sym.broadcast_mul(direction, scale)
         scores = _sym.dot(_sym.tanh(sums), direction)

@@ -106,7 +106,9 @@ class Operations:
 
     def self_attention(self, qkv: Tensor, heads: int, causal: bool, p: float) -> Tensor:
         batch, length, size = qkv.shape
-        q, k, v = qkv.reshape([batch, length, 3, heads, size // 3 // heads]).transpose([2, 0, 3, 1, 4]).unbind(0)
+        q, k, v = (
+            qkv.reshape([batch, length, 3, heads, size // 3 // heads]).transpose([2, 0, 3, 1, 4]).unbind(0)
+        )
         scores = paddle.matmul(q * (size // 3 // heads) ** -0.5, k, transpose_y=True)
         if causal:
             scores = scores + paddle.triu(paddle.full([length, length], -1e9), 1)

@@ -16,7 +16,7 @@ from .networks import NETWORKS
 from .operations import Tensor, kind
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-import tensorflow as tf  # noqa: E402
+import tensorflow as tf
 
 SWITCHES = ("xla",)
 

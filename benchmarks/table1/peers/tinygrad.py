@@ -122,7 +122,9 @@ def prepare(request: Request) -> Callable[[], float]:
     entry, network = ENTRIES[request.workload], NETWORKS[request.workload]
     arrays, inputs = read(request.start, request.samples)
     ops = Operations(arrays, request.dropout)
-    batch = tuple(Tensor(array if array.dtype.kind == "f" else array.astype("int32")).realize() for array in inputs)
+    batch = tuple(
+        Tensor(array if array.dtype.kind == "f" else array.astype("int32")).realize() for array in inputs
+    )
     weights = list(ops.weights.values())
     if entry.optimizer == "sgd":
         optimizer: Any = SGD(weights, lr=entry.rate, momentum=0.9)
