@@ -1,6 +1,6 @@
 """The command line: ``python -m benchmarks.ablations resnet50 ncf --docs``.
 
-Results are kept after every model, so that a run that was stopped goes on where it was; `--again` measures anew.
+Results are kept after every model, so that a run that was stopped goes on where it was; `--again` measures again.
 """
 
 from __future__ import annotations
