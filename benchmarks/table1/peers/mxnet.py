@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
-if "bool" not in vars(np):
-    raise ImportError("MXNet 1.9 needs NumPy 1.23 or older, which has the name numpy.bool")
 import mxnet as mx
+import numpy as np
 
 from ..catalogue import ENTRIES
 from ..protocol import Request

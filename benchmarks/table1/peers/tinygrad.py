@@ -87,10 +87,12 @@ class Operations:
         return parts[0].cat(*parts[1:], dim=-1)
 
     def lstm(self, x: Tensor, name: str, bidirectional: bool = False) -> Tensor:
-        raise NotImplementedError("tinygrad has no recurrent layers")
+        raise NotImplementedError("this benchmark has no LSTM for tinygrad")
 
     def normed_attention(self, queries: Tensor, keys: Tensor, name: str) -> Tensor:
-        raise NotImplementedError("tinygrad has no recurrent layers, which this attention is used with")
+        raise NotImplementedError(
+            "this benchmark has no LSTM for tinygrad, which this attention is used with"
+        )
 
     def self_attention(self, qkv: Tensor, heads: int, causal: bool, p: float) -> Tensor:
         batch, length, size = qkv.shape
