@@ -294,8 +294,9 @@ def destroyed(rank: int) -> str:
 
 
 def test_receives_end_with_the_group(tmp_path: Path) -> None:
+    # Which of the two a rank sees depends on who is first.
     for text in run_ranks(destroyed, 2, tmp_path):
-        assert "the group was destroyed" in text
+        assert "the group was destroyed" in text or "left the group" in text
 
 
 def beside_collectives(rank: int) -> list[float]:

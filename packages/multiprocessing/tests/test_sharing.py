@@ -231,8 +231,10 @@ def test_sparse_tensors_arrive(layout, gives):
     with core.no_grad():
         core._C._sparse_parts(arrived)[3].zero_()
     assert bool(core._C._sparse_parts(sparse)[3].any()) is gives
-    with pytest.raises(RuntimeError, match="not a leaf"):
-        through_pipe(sparse * 2, gives)
+    product = sparse * 2
+    if product.requires_grad:  # with rushlight-autograd
+        with pytest.raises(RuntimeError, match="not a leaf"):
+            through_pipe(product, gives)
 
 
 def test_requires_grad_arrives():

@@ -12,7 +12,7 @@ from test_export import Transformer
 
 import rushlight as torch
 from rushlight import nn
-from rushlight._higher_order_ops import cond, scan, while_loop
+from rushlight._higher_order_ops import associative_scan, cond, scan, while_loop
 from rushlight_graph import _run
 
 
@@ -174,3 +174,24 @@ def test_a_language_model_generates_without_python(tmp_path: Path) -> None:
         assert np.load(tmp_path / "tokens.npy").tolist() == tokens.tolist()
         assert np.load(tmp_path / "at.npy") == length
     assert lengths == [12, 4]
+
+
+def test_cond_in_vmap_refuses_writes_to_operands() -> None:
+    y = torch.tensor([[1.0, 2.0], [-1.0, -2.0]])
+    kept = y.clone()
+    with pytest.raises(RuntimeError, match="writes to an operand"):
+        torch.vmap(lambda y: torch.cond(y.sum() > 0, lambda y: y.mul_(2), lambda y: y.clone(), (y,)))(y)
+    assert torch.equal(y, kept)
+
+
+def test_scan_keeps_results_that_the_next_step_overwrites() -> None:
+    carry, rows = scan(lambda c, r: (c.add_(r), c), torch.zeros(()), torch.arange(3.0))
+    assert carry.item() == 3
+    assert rows.tolist() == [0, 1, 3]
+
+
+def test_associative_scan_names_what_does_not_fit() -> None:
+    with pytest.raises(ValueError, match="shapes that it is given"):
+        associative_scan(lambda a, b: (a + b).sum(), torch.ones(4, 2), 0)
+    with pytest.raises(ValueError, match="combine_mode"):
+        associative_scan(torch.add, torch.ones(4), 0, combine_mode="x")

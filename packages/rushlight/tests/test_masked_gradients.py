@@ -70,15 +70,28 @@ def test_same_bits_as_two_operators(
         assert torch.equal(a, b)
 
 
-def test_nan_passes_as_in_threshold_backward() -> None:
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), 0.0, 6.0])
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_values_at_the_ends(name: str, value: float) -> None:
     def spoil(y: Tensor) -> None:
-        y.detach().view(-1)[3] = float("nan")
+        y.detach().view(-1)[3] = value
 
-    one = Run(nn.ReLU(), watch=spoil)
+    one = Run(ACTIVATIONS[name](), watch=spoil)
     assert MASKED in one.backward()
-    two = Run(nn.ReLU(), watch=lambda y: (spoil(y), y.retain_grad()))
+    two = Run(ACTIVATIONS[name](), watch=lambda y: (spoil(y), y.retain_grad()))
     assert MASKED not in two.backward()
     assert torch.equal(one.x.grad, two.x.grad)
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (2, 2, 3)], ids=str)
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_evaluation_does_not_read_the_input(value: float, shape: tuple[int, ...]) -> None:
+    x = torch.ones(shape)
+    x.view(-1)[1] = value
+    x.requires_grad_()
+    y = nn.functional.batch_norm(x, torch.zeros(2), torch.ones(2), eps=0.0)
+    torch.relu(y).sum().backward()
+    assert torch.equal(x.grad, torch.ones(shape))
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,10 @@ def cond(
 
     def branch(name: str, function: Callable[..., Any]) -> Callable[[list[Tensor]], list[Tensor]]:
         def call(_inputs: list[Tensor]) -> list[Tensor]:
-            tensors, structure = _taken_apart(f"cond: {name}", function(*operands))
+            given = operands if recorder is not None else _copies(operands)
+            tensors, structure = _taken_apart(f"cond: {name}", function(*given))
+            if recorder is None:
+                _refuse_writes(name, given)
             if structures and structures[0] != structure:
                 raise RuntimeError("cond: true_fn and false_fn must return tensors in the same container")
             structures.append(structure)
@@ -259,7 +262,8 @@ def scan(
         for i in range(moved[0].shape[0]):
             outcome = step([*carry, *(x.select(0, i) for x in moved)])
             carry = outcome[: len(first)]
-            rows.append(outcome[len(first) :])
+            # What is carried may be written to by the next step.
+            rows.append(_fresh(outcome[len(first) :], [carry, first]))
         carry = _fresh(carry, [first, moved])
         stacked = [stack(column) for column in zip(*rows, strict=True)]
     if reverse:
@@ -304,6 +308,20 @@ def _check_types(what: str, made: Sequence[Any], wanted: Sequence[Any], whose: s
                 f"{what} must return tensors of the same dtype, shape and device: leaf {number} is {text(a)}, "
                 f"{whose} {text(b)}"
             )
+
+
+def _copies(operands: Any) -> Any:
+    leaves, spec = tree_flatten(operands)
+    return tree_unflatten([leaf.clone() for leaf in leaves], spec)
+
+
+def _refuse_writes(name: str, copies: Any) -> None:
+    """Raise where a branch wrote to its operands: inside vmap the other branch would see it, and each example."""
+    if any(leaf._version for leaf in tree_flatten(copies)[0]):
+        raise RuntimeError(
+            f"cond: {name} writes to an operand, which inside vmap would reach examples that take the other branch\n"
+            "hint: compute a new tensor, or write to a clone()"
+        )
 
 
 def _fresh(tree: Any, given: Any) -> Any:

@@ -27,7 +27,7 @@ template <class T>
 struct BatchNormBackward {
     int64_t batch, channels, size;
     const T* grad_output;
-    const T* activation;  // if any, grad_output counts where it lies between low and high
+    const T* activation;  // if any, grad_output counts as 0 where it is at most low or at least high
     T low, high;
     const T* input;
     const T* weight;

@@ -42,11 +42,12 @@ class Hook {
     uint64_t id = 0;
 };
 
-/// The derivative of an activation that is 1 where its result lies between two limits, and 0 elsewhere.
+/// The derivative of an activation that is 0 where its result is at most `low` or at least `high`, and 1 elsewhere. NaN is no limit:
+/// infinity would be one for a result that is infinite.
 struct ActivationMask {
     Tensor activation;  // the result
-    double low = -std::numeric_limits<double>::infinity();
-    double high = std::numeric_limits<double>::infinity();
+    double low = std::numeric_limits<double>::quiet_NaN();
+    double high = std::numeric_limits<double>::quiet_NaN();
 };
 
 /// One recorded operator.

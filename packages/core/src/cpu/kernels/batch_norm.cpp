@@ -156,6 +156,11 @@ void backward_planes(const BatchNormBackward<T>& n, const G& gradient) {
                 if (n.grad_input == nullptr) continue;
                 for (int64_t b = 0; b < n.batch; ++b) {
                     const int64_t at = (b * n.channels + c) * n.size;
+                    if (!n.training) {  // it does not depend on the input, which may be infinite
+                        line_map(n.grad_input + at, n.size, n.stream,
+                                 [&](int64_t i, auto lanes) { return gradient.at(at + i, lanes) * g.p; });
+                        continue;
+                    }
                     line_map(n.grad_input + at, n.size, n.stream, [&](int64_t i, auto lanes) {
                         return gradient.at(at + i, lanes) * g.p + (load(n.input + at + i, lanes) * g.q + g.r);
                     });
@@ -232,8 +237,8 @@ void backward_rows(const BatchNormBackward<T>& n, const G& gradient) {
         for (int64_t r = 0; r < n.batch; ++r) {
             T* dx = n.grad_input + first + r * n.channels;
             for (int64_t j = 0; j < count; ++j) {
-                dx[j] =
-                    gradient[first + r * n.channels + j] * p[j] + (in[r * n.channels + j] * q[j] + shift[j]);
+                const T g = gradient[first + r * n.channels + j] * p[j];
+                dx[j] = n.training ? g + (in[r * n.channels + j] * q[j] + shift[j]) : g;
             }
         }
     });

@@ -165,9 +165,15 @@ def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
     tag.
 
     Example:
-        >>> ops = [dist.P2POp(dist.isend, mine, following), dist.P2POp(dist.irecv, theirs, previous)]
+        >>> import rushlight.distributed as dist
+        >>> dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
+        >>> mine, theirs = torch.ones(2), torch.empty(2)
+        >>> ops = [dist.P2POp(dist.isend, mine, 0), dist.P2POp(dist.irecv, theirs, 0)]  # to the only rank there is
         >>> for work in dist.batch_isend_irecv(ops):
-        ...     work.wait()
+        ...     _ = work.wait()
+        >>> theirs
+        tensor([1., 1.])
+        >>> dist.destroy_process_group()
 
     Raises ValueError if the list is empty, has other objects than `P2POp`, or messages of several groups."""
     if not isinstance(p2p_op_list, list) or not all(isinstance(op, P2POp) for op in p2p_op_list):

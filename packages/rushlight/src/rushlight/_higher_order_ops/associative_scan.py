@@ -26,19 +26,30 @@ def associative_scan(
         xs: a tensor or a container of tensors of one length.
         dim: the dimension.
         reverse: whether to begin at the end.
-        combine_mode: accepted.
+        combine_mode: "pointwise" or "generic"; both compute the same here.
 
     Raises:
-        ValueError: there is no tensor, or they are not of one length.
+        ValueError: there is no tensor, they are not of one length, `combine_mode` is another text, or `combine_fn` returns
+            tensors of other shapes.
 
     Source: the work-efficient scan of Blelloch, Prefix Sums and Their Applications (1990).
     """
+    if combine_mode not in ("pointwise", "generic"):
+        raise ValueError(
+            f'associative_scan(combine_mode): must be "pointwise" or "generic", got {combine_mode!r}'
+        )
     leaves, spec = tree_flatten(xs)
     if not leaves or len({leaf.shape[dim] for leaf in leaves}) != 1:
         raise ValueError("associative_scan(xs): needs tensors of one length along dim")
 
     def combine(left: list[Tensor], right: list[Tensor]) -> list[Tensor]:
-        return tree_flatten(combine_fn(tree_unflatten(left, spec), tree_unflatten(right, spec)))[0]
+        results = tree_flatten(combine_fn(tree_unflatten(left, spec), tree_unflatten(right, spec)))[0]
+        shapes, expected = [t.shape for t in results], [t.shape for t in left]
+        if shapes != expected:
+            raise ValueError(
+                f"associative_scan(combine_fn): must return tensors of the shapes that it is given, {expected}, got {shapes}"
+            )
+        return results
 
     def part(tensors: list[Tensor], start: int, stop: int, step: int) -> list[Tensor]:
         index = core.arange(start, stop, step, device=tensors[0].device)
