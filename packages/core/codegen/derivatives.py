@@ -9,7 +9,7 @@
       not_differentiable: [weight]     # arguments whose derivative is refused: NotImplementedError where it is asked for
       broadcasts: true                 # gradients are reduced to the argument's shape and dtype
       by_hand: [dual]                  # stages, of autograd and dual, whose functions are in src/record.cpp
-      mask: {activation: result, low: 0}  # the derivative is 0 where activation <= low or >= high, else 1; either may be left out
+      mask: {activation: result, low: 0}  # the derivative is 0 where activation <= low or >= high, else 1
       masked: f(grad, activation, low, high)  # what `grad` gives where such a mask follows: Note [Masks] in pass.cpp
 
 Every tensor argument has a formula or stands in one of the two lists, unless the stage of autograd is by hand. Pointwise
