@@ -316,7 +316,7 @@ def _copies(operands: Any) -> Any:
 
 
 def _refuse_writes(name: str, copies: Any) -> None:
-    """Raise where a branch wrote to its operands: inside vmap the other branch would see it, and each example."""
+    """Raise RuntimeError if a branch has written to its operands: inside vmap both branches run, for all examples."""
     if any(leaf._version for leaf in tree_flatten(copies)[0]):
         raise RuntimeError(
             f"cond: {name} writes to an operand, which inside vmap would reach examples that take the other branch\n"
