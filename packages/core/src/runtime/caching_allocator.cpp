@@ -404,9 +404,16 @@ void CachingAllocator::make_room(size_t nbytes) noexcept {
 }
 
 void CachingAllocator::give_back_due(uint64_t now) {
-    next_look_.store(now + RecentUse::kLookMs, std::memory_order_relaxed);
-    if (statistics_.reserved_bytes == statistics_.active_bytes) return;
-    if (driver_.short_of_memory(0)) return give_back_unused();
+    auto look_after = [&](uint64_t ms) {
+        next_look_.store(now + std::min(ms, RecentUse::kLookMs), std::memory_order_relaxed);
+    };
+    // What is released next may have to go back at once.
+    if (statistics_.reserved_bytes == statistics_.active_bytes) return look_after(RecentUse::kLookSoonMs);
+    if (driver_.short_of_memory(0)) {
+        give_back_unused();
+        return look_after(RecentUse::kLookSoonMs);
+    }
+    look_after(driver_.calm_ms());
     RecentUse::Choice choice(recent_use_, now);
     for (auto& p : pools_) {
         if (p->id != 0) continue;

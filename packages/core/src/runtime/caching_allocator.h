@@ -44,6 +44,8 @@ class Driver {
     virtual uint64_t now_ms() noexcept = 0;
     /// Whether others need the memory: then all that is unused goes back before `nbytes` more are taken.
     virtual bool short_of_memory(size_t) noexcept { return false; }
+    /// How long it takes others at least to need the memory, from the last time that `short_of_memory` denied it.
+    virtual uint64_t calm_ms() noexcept { return UINT64_MAX; }
 
     /// A mark behind all work that is queued on `stream` now. Only asked of drivers with several streams.
     virtual Event record(StreamId) noexcept { return nullptr; }

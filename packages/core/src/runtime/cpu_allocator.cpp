@@ -1,6 +1,7 @@
 // The default allocator of host memory: small blocks, and the caching allocator over huge pages.
 #include <pthread.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -21,7 +22,7 @@ namespace {
 
 class HostDriver final : public Driver {
   public:
-    void* map(size_t nbytes) noexcept override { return map_pages(nbytes, true); }
+    void* map(size_t nbytes) noexcept override { return fits(nbytes) ? map_pages(nbytes, true) : nullptr; }
     void unmap(void* data, size_t nbytes) noexcept override { unmap_pages(data, nbytes); }
     void discard(void* data, size_t nbytes) noexcept override { discard_pages(data, nbytes); }
     uint64_t now_ms() noexcept override { return coarse_clock_ms(); }
@@ -29,12 +30,30 @@ class HostDriver final : public Driver {
     // the limit the kernel kills.
     bool short_of_memory(size_t nbytes) noexcept override {
         constexpr uint64_t kMargin = uint64_t{64} << 20;
-        if (memory_left_to_process() >= nbytes + kMargin) return false;
+        uint64_t left = memory_left_to_process();
+        spare = left - std::min(left, kMargin);
+        if (left >= nbytes + kMargin) return false;
         was_short.store(true, std::memory_order_relaxed);
         return true;
     }
+    uint64_t calm_ms() noexcept override {
+        constexpr uint64_t kFastestPerMs = uint64_t{8} << 20;  // as fast as pages are filled
+        return spare / kFastestPerMs;
+    }
+    /// Whether there is room for it below the control group's limit, where there is one, and a little for memory that is not
+    /// taken from here.
+    bool fits(size_t nbytes) const noexcept {
+        constexpr uint64_t kOthers = uint64_t{4} << 20;
+        return !limited || memory_before_group_limit() >= nbytes + kOthers;
+    }
 
+    const bool limited = group_memory_limit("") < kNoLimit;
     std::atomic<bool> was_short{false};  // since small blocks were asked to give back what they do not use
+
+  private:
+    // Version 1 of control groups has a huge number in the place of none.
+    static constexpr uint64_t kNoLimit = uint64_t{1} << 62;
+    uint64_t spare = 0;  // beyond the margin, when it was last looked at
 };
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -69,7 +88,10 @@ HostAllocator& host() {
         auto* made = new (storage) HostAllocator;
         if (!made->use_malloc) {
             register_fork_handlers();
-            small_blocks::before_mapping = [](size_t nbytes) noexcept { host().large.make_room(nbytes); };
+            small_blocks::before_mapping = [](size_t nbytes) noexcept {
+                host().large.make_room(nbytes);
+                return host().driver.fits(nbytes);
+            };
         }
         return made;
     }();
@@ -102,16 +124,32 @@ void* allocate_malloc(HostAllocator& h, size_t nbytes) {
     return data;
 }
 
+void* allocate_cached(HostAllocator& h, size_t nbytes) {
+    if (nbytes > kSmallLimit) return h.large.allocate(nbytes);
+    uint64_t now = coarse_clock_ms();
+    void* data = small_blocks::allocate(nbytes, now);
+    small_blocks::tick(now);
+    h.large.tick(now);
+    return data;
+}
+
 [[noreturn, gnu::cold]] void out_of_memory(size_t nbytes) {
     constexpr double kMiB = 1 << 20;
     MemoryStatistics s = memory_statistics();
+    std::string left;
+    if (host().driver.limited) {
+        char text[64];
+        std::snprintf(text, sizeof text, ", %.1f MiB are left in the control group",
+                      static_cast<double>(memory_before_group_limit()) / kMiB);
+        left = text;
+    }
     throw_out_of_memory(
         "cpu: out of memory: a block of %.1f MiB does not fit: %.1f MiB are in use, %.1f MiB are cached, "
-        "the limit is %.1f MiB\n"
+        "the limit is %.1f MiB%s\n"
         "hint: drop tensors that are no longer needed, or use smaller batches",
         static_cast<double>(nbytes) / kMiB, static_cast<double>(s.allocated_bytes) / kMiB,
         static_cast<double>(s.reserved_bytes - s.allocated_bytes) / kMiB,
-        static_cast<double>(s.limit_bytes) / kMiB);
+        static_cast<double>(s.limit_bytes) / kMiB, left.c_str());
 }
 
 }  // namespace
@@ -119,19 +157,14 @@ void* allocate_malloc(HostAllocator& h, size_t nbytes) {
 void* allocate_slow(size_t nbytes) {
     if (nbytes == 0) return nullptr;
     HostAllocator& h = host();
-    void* data = nullptr;
-    if (h.use_malloc) {
-        data = allocate_malloc(h, nbytes);
-    } else if (nbytes <= kSmallLimit) {
-        uint64_t now = coarse_clock_ms();
-        data = small_blocks::allocate(nbytes, now);
-        small_blocks::tick(now);
-        h.large.tick(now);
-    } else {
-        data = h.large.allocate(nbytes);
-    }
+    void* data = h.use_malloc ? allocate_malloc(h, nbytes) : allocate_cached(h, nbytes);
     if (h.driver.was_short.load(std::memory_order_relaxed) && h.driver.was_short.exchange(false))
         small_blocks::give_back_unused();
+    if (__builtin_expect(!data && !h.use_malloc, 0)) {
+        // Each cache has made room in itself; what the others keep may be what is missing.
+        empty_cache();
+        data = allocate_cached(h, nbytes);
+    }
     if (__builtin_expect(!data, 0)) out_of_memory(nbytes);
     return data;
 }

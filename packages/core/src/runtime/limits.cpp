@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <functional>
+#include <initializer_list>
 #include <limits>
 #include <string>
 
@@ -57,6 +58,28 @@ bool read_entry(const std::string& path, const std::string& name, uint64_t& valu
     return false;
 }
 
+/// The least that is left in the control group and its ancestors, with what `reclaimable` of their statistics counts.
+uint64_t left_in_groups(const std::string& root, std::initializer_list<const char*> reclaimable) {
+    uint64_t left = UINT64_MAX;
+    auto lower = [&](const std::string& folder, const char* limit_file, const char* usage_file,
+                     const std::string& prefix) {
+        uint64_t limit, used;
+        if (!read_number(folder + limit_file, limit) || !read_number(folder + usage_file, used)) return;
+        for (const char* name : reclaimable) {
+            uint64_t bytes = 0;
+            read_entry(folder + "/memory.stat", prefix + name, bytes);
+            used -= std::min(used, bytes);
+        }
+        left = std::min(left, limit - std::min(limit, used));
+    };
+    for_each_group(root, "",
+                   [&](const std::string& folder) { lower(folder, "/memory.max", "/memory.current", ""); });
+    for_each_group(root, "memory", [&](const std::string& folder) {
+        lower(folder, "/memory.limit_in_bytes", "/memory.usage_in_bytes", "total_");
+    });
+    return left;
+}
+
 }  // namespace
 
 uint64_t group_memory_limit(const std::string& root) {
@@ -92,21 +115,13 @@ double group_processor_quota(const std::string& root) {
 uint64_t memory_left_to_process(const std::string& root) {
     uint64_t left = UINT64_MAX;
     if (uint64_t free; read_entry(root + "/proc/meminfo", "MemAvailable:", free)) left = free;
-    auto lower = [&](const std::string& folder, const char* limit_file, const char* usage_file,
-                     const char* cache) {
-        uint64_t limit, used, reclaimable = 0;
-        if (!read_number(folder + limit_file, limit) || !read_number(folder + usage_file, used)) return;
-        read_entry(folder + "/memory.stat", cache, reclaimable);
-        used -= std::min(used, reclaimable);
-        left = std::min(left, limit - std::min(limit, used));
-    };
-    for_each_group(root, "", [&](const std::string& folder) {
-        lower(folder, "/memory.max", "/memory.current", "inactive_file");
-    });
-    for_each_group(root, "memory", [&](const std::string& folder) {
-        lower(folder, "/memory.limit_in_bytes", "/memory.usage_in_bytes", "total_inactive_file");
-    });
-    return left;
+    return std::min(left, left_in_groups(root, {"inactive_file"}));
+}
+
+uint64_t memory_before_group_limit(const std::string& root) {
+    uint64_t left = left_in_groups(root, {"inactive_file", "active_file", "slab_reclaimable"}), swap = 0;
+    read_entry(root + "/proc/meminfo", "SwapFree:", swap);
+    return left > UINT64_MAX - swap ? UINT64_MAX : left + swap;
 }
 
 uint64_t memory_available_to_process(const std::string& root) {

@@ -15,6 +15,10 @@ uint64_t memory_available_to_process(const std::string& root = "");
 /// unused.
 uint64_t memory_left_to_process(const std::string& root = "");
 
+/// How much the control groups of the process let it take at most, once the system has taken back all of the file cache and
+/// swapped out what it can; UINT64_MAX without a limit. Beyond that the kernel ends processes.
+uint64_t memory_before_group_limit(const std::string& root = "");
+
 /// Processors that this thread may run on, held to the control group's quota; at least 1.
 int processors_available_to_process(const std::string& root = "");
 

@@ -27,6 +27,7 @@ class RecentUse {
   public:
     static constexpr uint64_t kKeepMs = 1000;   // any memory, after its last use
     static constexpr uint64_t kLookMs = 250;    // between two looks for memory that is due to go back
+    static constexpr uint64_t kLookSoonMs = 10; // where memory is short, or nothing is unused
     static constexpr uint64_t kLongestPeriodMs = uint64_t{512} << 7;
 
     /// `nbytes`, handed out at `taken` and unused since, are handed out again.

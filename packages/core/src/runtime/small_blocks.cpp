@@ -119,7 +119,7 @@ Center& center() {
 
 Slab* Center::fresh_slab(size_t size_class, uint64_t now) {
     if (!empty) {
-        if (small_blocks::before_mapping) small_blocks::before_mapping(kRegionSize);
+        if (small_blocks::before_mapping && !small_blocks::before_mapping(kRegionSize)) return nullptr;
         auto* region = static_cast<Region*>(map_pages(kRegionSize, false));
         if (!region) return nullptr;
         new (region) Region{};
@@ -294,7 +294,7 @@ __thread SmallCache* small_cache RL_TLS_MODEL = &no_cache;
 
 namespace small_blocks {
 
-void (*before_mapping)(size_t nbytes) noexcept = nullptr;
+bool (*before_mapping)(size_t nbytes) noexcept = nullptr;
 
 void look_soon() noexcept {
     if (small_cache != &no_cache) small_cache->calls_to_clock = 1;

@@ -23,8 +23,8 @@ void look_soon() noexcept;
 void tick(uint64_t now) noexcept;
 /// Gives the pages of all empty slabs back.
 void give_back_unused() noexcept;
-/// Called, without any lock but this file's, before memory is taken from the system.
-extern void (*before_mapping)(size_t nbytes) noexcept;
+/// Called, without any lock but this file's, before memory is taken from the system; false where there is none.
+extern bool (*before_mapping)(size_t nbytes) noexcept;
 
 /// Returns the calling thread's cache and gives unused regions back to the system.
 void empty_cache() noexcept;

@@ -65,6 +65,7 @@ class FakeDevice final : public Driver {
     size_t resident_bytes() const { return resident.size() * kPage; }
     uint64_t now_ms() noexcept override { return clock; }
     bool short_of_memory(size_t nbytes) noexcept override { return nbytes >= spare; }
+    uint64_t calm_ms() noexcept override { return calm; }
 
     // An event is the number of pieces of work before it, plus its stream.
     Event record(StreamId stream) noexcept override {
@@ -106,7 +107,7 @@ class FakeDevice final : public Driver {
     size_t memory = SIZE_MAX / 2, spare = SIZE_MAX, mapped = 0, discarded = 0;
     bool unmap_waits = false;  // for queued work, as a device's does
     int map_calls = 0, failing_call = -1, live_events = 0;
-    uint64_t clock = 1'000'000;
+    uint64_t clock = 1'000'000, calm = UINT64_MAX;
     std::map<char*, size_t> segments;
     std::map<StreamId, uint64_t> queued, done;
 
@@ -557,6 +558,16 @@ TEST(all_that_is_unused_goes_back_at_once_when_others_need_it) {
     program.use({100 * kMiB});
     program.device.spare = 0;
     program.small_calls(250);
+    CHECK_EQUAL(program.device.resident_bytes(), 4 * kMiB);
+    // Where others may need it soon, the clock is looked at sooner.
+    program.device.spare = SIZE_MAX;
+    program.device.calm = 30;
+    program.small_calls(250);
+    program.use({100 * kMiB});
+    program.small_calls(RecentUse::kLookSoonMs);
+    CHECK_EQUAL(program.device.resident_bytes(), 104 * kMiB);
+    program.device.spare = 0;
+    program.small_calls(30);
     CHECK_EQUAL(program.device.resident_bytes(), 4 * kMiB);
     program.device.spare = SIZE_MAX;
     program.release({blocks[0]});

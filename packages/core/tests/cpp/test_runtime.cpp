@@ -90,6 +90,21 @@ TEST(what_is_left) {
     CHECK_EQUAL(memory_left_to_process(machine.root), 500'000u);
 }
 
+TEST(what_is_left_before_the_kernel_ends_processes) {
+    Machine machine;
+    machine.write("/proc/self/cgroup", "0::/job\n");
+    machine.write("/proc/meminfo", "MemTotal:  1000 kB\nMemAvailable:     1 kB\nSwapFree: 0 kB\n");
+    CHECK_EQUAL(memory_before_group_limit(machine.root), UINT64_MAX);  // the machine's memory is no group's
+    machine.write("/sys/fs/cgroup/job/memory.max", "600000\n");
+    machine.write("/sys/fs/cgroup/job/memory.current", "500000\n");
+    CHECK_EQUAL(memory_before_group_limit(machine.root), 100'000u);
+    machine.write("/sys/fs/cgroup/job/memory.stat",
+                  "anon 200000\ninactive_file 30000\nactive_file 50000\nslab_reclaimable 7000\n");
+    CHECK_EQUAL(memory_before_group_limit(machine.root), 187'000u);
+    machine.write("/proc/meminfo", "MemTotal:  1000 kB\nMemAvailable:     1 kB\nSwapFree: 2 kB\n");
+    CHECK_EQUAL(memory_before_group_limit(machine.root), 189'048u);
+}
+
 TEST(odd_files_mean_no_limit) {
     Machine machine;
     for (const char* text : {"", "nonsense", "4:memory", "::::\n", "0::\n"}) {
