@@ -14,7 +14,4 @@ RL_API DeviceFallback device_fallback();
 /// Returns the former one.
 RL_API DeviceFallback set_device_fallback(DeviceFallback choice);
 
-/// Who tells the user; may throw. Null: standard error.
-RL_API void set_fallback_warning(void (*warn)(const char* text));
-
 }  // namespace rushlight

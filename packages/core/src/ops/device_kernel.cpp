@@ -11,12 +11,12 @@
 #include "ops/copying.h"
 #include "runtime/run_on_cpu.h"
 #include "rushlight/device_fallback.h"
+#include "rushlight/warning.h"
 
 namespace rushlight {
 namespace {
 
 std::atomic<DeviceFallback> chosen{DeviceFallback::Error};
-std::atomic<void (*)(const char*)> warning{nullptr};
 
 /// The tensor behind a view.
 Tensor tensor_of(const View& v, Device device) {
@@ -49,8 +49,7 @@ void warn_once(const char* op, const std::string& where, size_t nbytes) {
     std::snprintf(text, sizeof text,
                   "%s: no kernel for device %s: computed on the CPU, for which %zu bytes were copied", op,
                   where.c_str(), nbytes);
-    if (auto* warn = warning.load()) warn(text);
-    else std::fprintf(stderr, "rushlight: %s\n", text);
+    warn(text);
 }
 
 /// The CPU's kernel over copies of all that it reads, and back.
@@ -98,7 +97,6 @@ void call_on_copies(const char* op, Device device, const std::string& where, Ker
 
 DeviceFallback device_fallback() { return chosen.load(std::memory_order_relaxed); }
 DeviceFallback set_device_fallback(DeviceFallback choice) { return chosen.exchange(choice); }
-void set_fallback_warning(void (*warn)(const char*)) { warning.store(warn); }
 
 void call_on_device(const char* op, Device device, const KernelSlots& slots, KernelPart part,
                     KernelArgs&& args, const std::vector<const void*>* written) {

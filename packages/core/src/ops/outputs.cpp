@@ -5,6 +5,7 @@
 
 #include "rushlight/error.h"
 #include "rushlight/streams.h"
+#include "rushlight/warning.h"
 
 namespace rushlight {
 namespace {
@@ -91,6 +92,20 @@ void check_out(const char* op, const Tensor& out, IntList sizes, DType result) {
 }
 
 void prepare_out(const char* op, const Tensor& out, IntList sizes, DType result) {
+    check_out(op, out, sizes, result);
+    if (has_shape(out, sizes)) return;
+    if (out.numel() > 0) {
+        // In PyTorch's words, by which programs filter warnings.
+        const std::string text = "An output with one or more elements was resized since it had shape " +
+                                 to_string(out.sizes()) +
+                                 ", which does not match the required output shape " + to_string(sizes) +
+                                 " of " + op + "(out)\nhint: out.resize_(0) first";
+        warn(text.c_str());
+    }
+    resize_out(op, out, sizes, result);
+}
+
+void resize_out(const char* op, const Tensor& out, IntList sizes, DType result) {
     check_out(op, out, sizes, result);
     if (has_shape(out, sizes)) return;
     const Tensor plan = make_tensor(sizes, out.dtype(), Device{DeviceType::Meta});

@@ -8,8 +8,10 @@ namespace rushlight {
 /// RuntimeError for a read-only tensor and for one whose elements share memory.
 void check_writable(const char* op, const Tensor& t);
 
-/// Makes `out` of an out= call have this shape and checks that `result` may be cast to its dtype.
+/// Makes `out` of an out= call have this shape and checks that `result` may be cast to its dtype. Warns where elements go.
 void prepare_out(const char* op, const Tensor& out, IntList sizes, DType result);
+/// The same without a warning, for what makes new tensors.
+void resize_out(const char* op, const Tensor& out, IntList sizes, DType result);
 /// Raises where `prepare_out` does, and changes nothing.
 void check_out(const char* op, const Tensor& out, IntList sizes, DType result);
 

@@ -105,13 +105,6 @@ PyObject* set_device_fallback_py(PyObject*, PyObject* o) {
     Py_RETURN_NONE;
     RL_PY_CATCH
 }
-void warn_of_fallback(const char* text) {
-    if (!Py_IsInitialized()) return;
-    WithGil gil;
-    // A filter may make an error of it.
-    if (PyErr_WarnEx(PyExc_UserWarning, text, 1) < 0) throw PythonError();
-}
-
 // A thread that waits for a device lets others run: what they do may be what it waits for.
 constexpr WaitFunctions without_gil{
     []() -> void* { return Py_IsInitialized() && PyGILState_Check() ? PyEval_SaveThread() : nullptr; },
@@ -175,7 +168,6 @@ PyMethodDef functions[] = {{"_load_backend", load_backend_py, METH_O, nullptr},
 
 int add_devices(PyObject* module) {
     set_backend_finder(find_in_packages);
-    set_fallback_warning(warn_of_fallback);
     set_wait_functions(&without_gil);
     return PyModule_AddFunctions(module, functions);
 }

@@ -4,7 +4,9 @@
 #include <string>
 #include <string_view>
 
+#include "python/gil.h"
 #include "python/override.h"
+#include "rushlight/warning.h"
 
 namespace rushlight::python {
 namespace {
@@ -25,6 +27,13 @@ std::string with_caller(const char* caller, const char* text) {
         said.starts_with(name) &&
         (said.size() == name.size() || !std::isalnum(static_cast<unsigned char>(said[name.size()])));
     return named ? text : std::string(caller) + ": " + text;
+}
+
+void warn_in_python(const char* text) {
+    if (!Py_IsInitialized()) return;
+    WithGil gil;
+    // A filter may make an error of it.
+    if (PyErr_WarnEx(PyExc_UserWarning, text, 1) < 0) throw PythonError();
 }
 
 }  // namespace
@@ -64,6 +73,7 @@ PyObject* translate_exception(const char* caller) {
 }
 
 int add_errors(PyObject* module) {
+    set_warning_handler(warn_in_python);
     linalg_error = PyErr_NewExceptionWithDoc(
         "rushlight.linalg.LinAlgError",
         "A matrix does not have what was asked for: it is singular, or not positive-definite, or an iteration\n"

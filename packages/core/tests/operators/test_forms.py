@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import pytest
@@ -154,6 +155,30 @@ def test_out(op: Op) -> None:
         got = flat(call(op, sample, out=given))
         assert all(a is b for a, b in zip(got, outs, strict=True)), op.name
         assert_same(outs, wanted, f"{op.name}({sample.text}, out=)")
+
+
+@pytest.mark.parametrize("op", ops_with(lambda op: "out" in op.variants))
+def test_out_of_another_shape_is_resized_with_a_warning(op: Op) -> None:
+    """Of every out=, before anything is written to it. What makes new tensors resizes without one, as in PyTorch."""
+    sample, again = next(iter(all_samples(op))), next(iter(all_samples(op)))
+    with_generator(op)
+    wanted = flat(call(op, sample))
+    outs = [core.full((2, 3, 7), 1, dtype=one.dtype) for one in wanted]
+    given = outs[0] if len(outs) == 1 else tuple(outs)
+    with_generator(op)
+    if any(a.name == "requires_grad" for a in op.schema.arguments):
+        call(op, again, out=given)
+    else:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with pytest.raises(UserWarning, match=r"^An output with one or more elements was resized"):
+                call(op, sample, out=given)
+        assert all(one.shape == (2, 3, 7) and bool((one == 1).all()) for one in outs), op.name
+        with_generator(op)
+        with pytest.warns(UserWarning, match="was resized") as found:
+            call(op, again, out=given)
+        assert len(found) == len(outs), op.name
+    assert_same(outs, wanted, f"{op.name}({sample.text}, out=)")
 
 
 def with_generator(op: Op) -> None:
