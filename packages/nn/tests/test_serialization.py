@@ -7,6 +7,7 @@ import os
 import stat
 import zlib
 from collections import OrderedDict
+from typing import Any
 
 import numpy as np
 import pytest
@@ -509,3 +510,10 @@ def test_map_location():
 def test_tensors_without_values_are_refused():
     with pytest.raises(ValueError, match="'meta'"):
         save([core.empty(2, device="meta")], io.BytesIO())
+
+
+@pytest.mark.parametrize("format", ["safetensors", "pytorch"])
+def test_what_is_written_to_an_open_file_can_be_read_by_its_name(tmp_path: Any, format: str) -> None:
+    with open(tmp_path / "open.pt", "wb") as file:
+        save({"x": core.ones(2)}, file, format=format)
+        assert load(tmp_path / "open.pt")["x"].tolist() == [1, 1]

@@ -1,13 +1,16 @@
-// Memory shared with Python through the buffer protocol (PEP 3118), in both directions; NumPy is reached through it.
+// Memory shared with Python through the buffer protocol (PEP 3118), in both directions; NumPy is reached through it. The
+// checksum of buffers.
 #include <cstring>
 #include <vector>
 
 #include "ops/copying.h"
 #include "python/arguments.h"
 #include "python/conversions.h"
+#include "python/gil.h"
 #include "python/override.h"
 #include "python/release.h"
 #include "python/tables.h"
+#include "runtime/crc32.h"
 #include "rushlight/batched.h"
 #include "rushlight/sparse.h"
 
@@ -428,7 +431,7 @@ PyObject* frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
              "frombuffer(offset): must be at least 0 and below the buffer's %lld bytes, got %lld",
              (long long)total, offset);
     RL_CHECK(count > 0 || (total - offset) % item == 0, throw_value,
-             "frombuffer(buffer): the %lld bytes after the offset are no multiple of the %lld of one %s",
+             "frombuffer(buffer): the %lld bytes after the offset are not a multiple of the %lld of one %s",
              (long long)(total - offset), (long long)item, name(dtype));
     int64_t n = count < 0 ? (total - offset) / item : count;
     RL_CHECK(n <= (total - offset) / item, throw_value,
@@ -449,6 +452,26 @@ PyObject* frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
     RL_PY_CATCH
 }
 
+// _crc32(data, crc=0)
+PyObject* crc32_py(PyObject*, PyObject* args) {
+    Py_buffer data;
+    unsigned crc = 0;
+    if (!PyArg_ParseTuple(args, "y*|I:_crc32", &data, &crc)) return nullptr;
+    RL_PY_TRY
+    struct Release {
+        ~Release() { PyBuffer_Release(view); }
+        Py_buffer* view;
+    } release{&data};
+    const auto size = static_cast<size_t>(data.len);
+    if (size < 1 << 14) return PyLong_FromUnsignedLong(rushlight::crc32(crc, data.buf, size));
+    {
+        WithoutGil nogil;
+        crc = rushlight::crc32(crc, data.buf, size);
+    }
+    return PyLong_FromUnsignedLong(crc);
+    RL_PY_CATCH
+}
+
 #define RL_KEYWORDS(...) \
     reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(__VA_ARGS__)), METH_VARARGS | METH_KEYWORDS
 #define RL_FAST(...) reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(__VA_ARGS__))
@@ -462,6 +485,7 @@ PyMethodDef functions[] = {
      "frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False)\n--\n\nA 1-D tensor over the memory "
      "of any object with a buffer, beginning `offset` bytes into it; read-only memory makes a read-only tensor."},
     {"_from_array", RL_FAST(from_array_py), METH_FASTCALL, nullptr},
+    {"_crc32", crc32_py, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

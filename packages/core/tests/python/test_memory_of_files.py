@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import random
+import zlib
 from pathlib import Path
 
 import pytest
@@ -120,3 +122,20 @@ def test_storages_have_an_identity() -> None:
     tensor = rl.ones(4)
     assert tensor.untyped_storage()._cdata == tensor[2:].untyped_storage()._cdata
     assert tensor.untyped_storage()._cdata != rl.ones(4).untyped_storage()._cdata
+
+
+def test_checksums_are_those_of_zip_archives() -> None:
+    """Of every length around the blocks of the fast way, from every alignment, in one piece and in several."""
+    data = random.Random(0).randbytes(70_000)
+    for begin in (0, 1, 7, 16):
+        for size in (*range(200), 4095, 4096, 4097, 69_000):
+            part = memoryview(data)[begin : begin + size]
+            wanted = zlib.crc32(part)
+            assert rl._C._crc32(part) == wanted, (begin, size)
+            for cut in (size // 3, size // 2):
+                assert rl._C._crc32(part[cut:], rl._C._crc32(part[:cut])) == wanted, (begin, size, cut)
+    assert rl._C._crc32(b"123456789") == 0xCBF43926  # the check value of the catalogue of CRCs
+    with pytest.raises(TypeError):
+        rl._C._crc32("text")
+    with pytest.raises(BufferError):
+        rl._C._crc32(memoryview(data)[::2])

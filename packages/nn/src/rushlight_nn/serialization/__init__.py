@@ -43,7 +43,7 @@ def save(
         obj: tensors, numbers, strings, bytes, dtypes, devices, NumPy's arrays and numbers, dates, paths, and lists,
             tuples, sets, dictionaries and namespaces of these, such as the state dicts of modules, optimizers and
             schedulers.
-        f: a path, or an open binary file, which is written to as it is.
+        f: a path, or an open binary file, which is written to as it is, and flushed.
         pickle_module, pickle_protocol: accepted for compatibility; the pickle in PyTorch's files always has protocol
             2.
         _use_new_zipfile_serialization: False for the layout that PyTorch wrote before 1.6.
@@ -93,6 +93,8 @@ def save(
 
     if is_stream:
         write(f)  # type: ignore[arg-type]
+        if hasattr(f, "flush"):
+            f.flush()  # who opens it by its name finds all of it
     else:
         replace_file(os.fspath(f), write)  # type: ignore[arg-type]
         if kind == "safetensors":

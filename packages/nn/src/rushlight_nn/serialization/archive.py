@@ -8,10 +8,9 @@ needs them. The format is PKWARE's APPNOTE 6.3.10.
 from __future__ import annotations
 
 import struct
-import zlib
 
 from .errors import Budget, FormatError
-from .source import Source
+from .source import Source, crc32
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -158,7 +157,7 @@ def read_entry(source: Source, entry: Entry, checked: bool = True) -> bytes:
     """
     require_plain(entry)
     data = source.read(entry.begin, entry.size)
-    if checked and zlib.crc32(data) != entry.crc:
+    if checked and crc32(data) != entry.crc:
         raise altered(entry)
     return data
 
@@ -203,7 +202,7 @@ class Writer:
 
     def add(self, name: str, data: Any) -> None:
         """Store the bytes `data` under `name`."""
-        raw, size, crc = name.encode(), len(data), zlib.crc32(data)
+        raw, size, crc = name.encode(), len(data), crc32(data)
         header = self.position
         wide = size >= _FULL
         field = struct.pack("<HHQQ", 1, 16, size, size) if wide else b""

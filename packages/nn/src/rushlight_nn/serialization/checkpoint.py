@@ -8,7 +8,6 @@ every reader finds it, and is one tensor again after loading.
 from __future__ import annotations
 
 import json
-import zlib
 
 import rushlight_core as core
 from rushlight_core import Tensor
@@ -17,7 +16,7 @@ from ..parameter import Buffer, Parameter
 from . import container, sharing
 from .errors import Budget, FormatError
 from .placing import place
-from .source import Source
+from .source import Source, crc32
 from .structure import Encoder, StructureError, decode
 
 TYPE_CHECKING = False
@@ -73,7 +72,7 @@ class Layout:
         done: dict[int, int] = {}
         for tensor in self.tensors.values():
             if id(tensor) not in done:
-                done[id(tensor)] = checksum(tensor)
+                done[id(tensor)] = container.checksum(tensor)
         return {name: done[id(tensor)] for name, tensor in self.tensors.items()}
 
     def document(self, checksums: dict[str, int]) -> str:
@@ -109,12 +108,6 @@ def _describe(tensor: Tensor, name: str, view: list[Any] | None) -> dict[str, An
     return description
 
 
-def checksum(tensor: Tensor) -> int:
-    """Of a tensor to be stored: of its dtype, its shape and its bytes."""
-    kind = f"{container.dtype_name(tensor.dtype)}{list(tensor.shape)}"
-    return zlib.crc32(container.memory_of(tensor), zlib.crc32(kind.encode()))
-
-
 def write(obj: Any, file: BinaryIO) -> None:
     """Write `obj` to `file`."""
     layout = Layout(obj)
@@ -123,7 +116,7 @@ def write(obj: Any, file: BinaryIO) -> None:
 
 def metadata_of(document: str) -> dict[str, str]:
     """Return the metadata of a file with this description. Readers of PyTorch's models ask for the format."""
-    return {"format": "pt", _KEY: document, f"{_KEY}.crc32": str(zlib.crc32(document.encode()))}
+    return {"format": "pt", _KEY: document, f"{_KEY}.crc32": str(crc32(document.encode()))}
 
 
 # Reading ----------------------------------------------------------------------------------------------------
@@ -171,7 +164,7 @@ def read_stored(
     checked = verify if verify is not None else source.mapping is None
     stored: dict[str, Tensor] = {}
     for entry in entries:
-        start = zlib.crc32(entry.kind)
+        start = crc32(entry.kind)
         if entry.name in document["copies"]:
             crc = source.checksum(entry.begin, entry.size, start) if checked else 0
         else:
@@ -210,7 +203,7 @@ def read_document(metadata: dict[str, Any], budget: Budget) -> dict[str, Any]:
     }:
         raise FormatError("its metadata were altered")
     if not isinstance(text, str) or metadata.get(f"{_KEY}.crc32") != str(
-        zlib.crc32(text.encode("utf-8", "replace"))
+        crc32(text.encode("utf-8", "replace"))
     ):
         raise FormatError("the description of its structure was altered: its checksum does not fit")
     document = container.parse_json(text.encode("utf-8", "replace"), budget)

@@ -16,7 +16,7 @@ from rushlight_core import Tensor
 from .builders import MAX_DIMENSIONS
 from .errors import Budget, FormatError
 from .pytorch import check_bools
-from .source import Source
+from .source import Source, crc32
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ _DTYPES = {
 MAX_HEADER_BYTES = 100_000_000
 # Where the data begins, so that elements are aligned in a map of the file.
 _ALIGNMENT = 64
+# What is written at once where checksums are wanted: so much stays in the cache from one to the other.
+_CHUNK = 1 << 20
 
 
 def dtype_name(dtype: Any) -> str:
@@ -71,8 +73,22 @@ def memory_of(tensor: Tensor) -> memoryview:
 # Writing ----------------------------------------------------------------------------------------------------
 
 
-def write(file: BinaryIO, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
-    """Write contiguous CPU `tensors` and `metadata` to `file`."""
+def checksum(tensor: Tensor) -> int:
+    """Return the checksum of a tensor to be stored: of its dtype, its shape and its bytes."""
+    return crc32(memory_of(tensor), _begin_checksum(tensor))
+
+
+def _begin_checksum(tensor: Tensor) -> int:
+    return crc32(f"{dtype_name(tensor.dtype)}{list(tensor.shape)}".encode())
+
+
+def write(
+    file: BinaryIO,
+    tensors: dict[str, Tensor],
+    metadata: dict[str, str],
+    checksums: dict[str, int] | None = None,
+) -> None:
+    """Write contiguous CPU `tensors` and `metadata` to `file`, and put the checksums of the tensors into `checksums`."""
     header: dict[str, Any] = {"__metadata__": metadata}
     # Wide elements first: then all of them are aligned.
     ordered = sorted(tensors.items(), key=lambda item: -item[1].itemsize)
@@ -92,8 +108,17 @@ def write(file: BinaryIO, tensors: dict[str, Tensor], metadata: dict[str, str]) 
         )
     file.write(len(text).to_bytes(8, "little"))
     file.write(text)
-    for _, tensor in ordered:
-        file.write(memory_of(tensor))
+    for name, tensor in ordered:
+        memory = memory_of(tensor)
+        if checksums is None:
+            file.write(memory)
+            continue
+        crc = _begin_checksum(tensor)
+        for begin in range(0, len(memory), _CHUNK):
+            part = memory[begin : begin + _CHUNK]
+            crc = crc32(part, crc)
+            file.write(part)
+        checksums[name] = crc
 
 
 # Reading ----------------------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import os
 import re
-import secrets
 import stat
 from collections.abc import Callable
 
@@ -42,7 +41,7 @@ def replace_file(path: str, write: Callable[[BinaryIO], Any]) -> None:
 
 
 def _replace(directory: int, name: str, mode: int | None, write: Callable[[BinaryIO], Any]) -> None:
-    temporary = f".{name[:200]}.{secrets.token_hex(6)}.tmp"
+    temporary = f".{name[:200]}.{os.urandom(6).hex()}.tmp"
     named = False
     try:
         try:

@@ -16,7 +16,6 @@ import functools
 import json
 import os
 import re
-import secrets
 from collections.abc import Callable
 
 from rushlight_core import Tensor
@@ -71,12 +70,9 @@ def write(obj: Any, path: str, limit: int) -> None:
     checksums: dict[str, int] = {}
 
     def write_shard(number: int) -> None:
-        tensors = shards[number]
-        checksums.update({name: checkpoint.checksum(tensor) for name, tensor in tensors.items()})
+        path = os.path.join(folder, names[number])
         metadata = {"format": "pt"}
-        replace_file(
-            os.path.join(folder, names[number]), lambda file: container.write(file, tensors, metadata)
-        )
+        replace_file(path, lambda file: container.write(file, shards[number], metadata, checksums))
 
     old = _shards_of(path + _INDEX)
     try:
@@ -116,7 +112,7 @@ def _free_names(path: str, count: int) -> list[str]:
         names = [f"{stem}{mark}-{i + 1:05}-of-{count:05}{suffix}" for i in range(count)]
         if not any(os.path.lexists(os.path.join(folder, name)) for name in names):
             return names
-        mark = f"-{secrets.token_hex(4)}"
+        mark = f"-{os.urandom(4).hex()}"
 
 
 def _remove(folder: str, names: list[str]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import mmap
 import os
-import zlib
 
 import rushlight_core as core
 
@@ -23,6 +22,9 @@ if TYPE_CHECKING:
 # place changes under its readers, as with NumPy's memmap.
 
 _CHUNK = 1 << 22
+
+# Of zip archives, and of everything here that is checked. It takes and returns what zlib's takes, in a fraction of the time.
+crc32 = core._C._crc32
 
 
 class Source:
@@ -110,7 +112,7 @@ class Source:
         if self.mapping is not None and count and begin % alignment == 0:
             view = self._mapped()[begin : begin + count]
             if checked:
-                crc = zlib.crc32(view, crc)
+                crc = crc32(view, crc)
             return core.frombuffer(view, dtype=core.uint8).untyped_storage(), crc
         storage = core.empty(count, dtype=core.uint8, device="cpu").untyped_storage()
         if count:
@@ -128,7 +130,7 @@ class Source:
         """Return the checksum of `count` bytes from `begin` on, which goes on from `crc`."""
         while count:
             part = self.read(begin, min(count, _CHUNK))
-            crc = zlib.crc32(part, crc)
+            crc = crc32(part, crc)
             begin, count = begin + len(part), count - len(part)
         return crc
 
@@ -142,13 +144,13 @@ class Source:
         # By chunks: the checksum is computed while they are still in the cache.
         if self._memory is not None:
             memory[:] = self._memory[begin : begin + len(memory)]
-            return zlib.crc32(memory, crc) if checked else crc
+            return crc32(memory, crc) if checked else crc
         position = self._begin + begin
         while len(memory):
             count = os.preadv(self.descriptor, [memory[:_CHUNK]], position)
             if not count:
                 raise FormatError("truncated: the file became shorter while it was read")
             if checked:
-                crc = zlib.crc32(memory[:count], crc)
+                crc = crc32(memory[:count], crc)
             memory, position = memory[count:], position + count
         return crc
