@@ -452,6 +452,100 @@ def test_derivatives_at_equal_elements_are_finite(op: Op) -> None:
     assert bool(infinite) == (op.name in NOT_FINITE), infinite
 
 
+# Where results and derivatives are finite, second derivatives are, but for these.
+SECOND_NOT_FINITE = {"linalg_svdvals": "the slopes are vectors of equal singular values, which have none"}
+
+
+@pytest.mark.parametrize("op", KINKED, ids=lambda op: op.name)
+def test_second_derivatives_at_equal_elements_are_finite(op: Op) -> None:
+    """At zeros, at ties and at the ends of domains, as those of the first order."""
+    infinite = []
+    taken = [*samples(op, "float64", 2), *samples(op, "complex128", 1)]
+    for value, sample in itertools.product((0.0, 1.0, -1.0), taken):
+        leaves = replaced(
+            (sample.args, sample.kwargs),
+            lambda t, v=value: core.full_like(t, v).requires_grad_() if is_float(t) else t,
+        )
+        wanted = [t for t in tensors_in(leaves) if t.requires_grad]
+        try:
+            outputs = [t for t in tensors_in(call(op, *leaves)) if t.requires_grad]
+            if not outputs or not all_finite(outputs):
+                continue
+            cotangents = [core.ones_like(t.detach()) for t in outputs]
+            first = grad(outputs, wanted, cotangents, allow_unused=True, create_graph=True)
+            slopes = [t for t in first if t is not None and t.requires_grad]
+            if not slopes or not all_finite(slopes):
+                continue
+            cotangents = [core.ones_like(t.detach()) for t in slopes]
+            second = [t for t in grad(slopes, wanted, cotangents, allow_unused=True) if t is not None]
+        except Errors:
+            continue
+        if not all_finite(second):
+            infinite.append((value, sample.text))
+    assert bool(infinite) == (op.name in SECOND_NOT_FINITE), infinite
+
+
+# Where the orders of differentiation need not commute; for some the rounding errors of a machine decide.
+NOT_SYMMETRIC = {
+    "binary_cross_entropy": "at inputs of 0 and 1 the slope is held to 1e12, as PyTorch's is",
+    "linalg_qr": "the factors of a matrix with dependent columns have no slope",
+    "qr": "the factors of a matrix with dependent columns have no slope",
+    "linalg_eig": "the phase of a vector is free",
+    "linalg_pinv": "there are slopes only along matrices of the same rank",
+    "linalg_pinv.rcond": "there are slopes only along matrices of the same rank",
+    "pinverse": "there are slopes only along matrices of the same rank",
+    "linalg_lstsq": "there are slopes only along matrices of the same rank",
+}
+
+
+def slopes_along(outputs: Any, leaves: Any, ways: Any) -> Any:
+    """Gradients of the sum of products of outputs with ways, of those that depend on the leaves."""
+    taken = [(t, way) for t, way in zip(outputs, ways, strict=True) if t is not None and t.requires_grad]
+    if not taken:
+        return [None] * len(leaves)
+    targets, weights = zip(*taken, strict=True)
+    return grad(targets, leaves, weights, allow_unused=True, create_graph=True)
+
+
+@pytest.mark.parametrize("op", KINKED, ids=lambda op: op.name)
+def test_second_derivatives_are_symmetric(op: Op) -> None:
+    """Along two directions in either order, also where all of one argument is 0 or 1."""
+    wrong = []
+    for sample in samples(op, "float64", 2):
+        floats = [t for t in tensors_in((sample.args, sample.kwargs)) if is_float(t)]
+        if any(t.dtype not in (core.float64, core.complex128) for t in floats):
+            continue
+        for place, value in [(-1, 0.0), *itertools.product(range(len(floats)), (0.0, 1.0))]:
+            seen = itertools.count()
+
+            def leaf(t: Any, place: int = place, value: float = value, seen: Any = seen) -> Any:
+                if not is_float(t):
+                    return t
+                t = core.full_like(t, value) if next(seen) == place else t.detach().clone()
+                return t.requires_grad_()
+
+            leaves = replaced((sample.args, sample.kwargs), leaf)
+            wanted = [t for t in tensors_in(leaves) if t.requires_grad]
+            one, other = [like(t) for t in wanted], [like(t) for t in wanted]
+            found = []
+            try:
+                outputs = [t for t in tensors_in(call(op, *leaves)) if t.requires_grad]
+                first = slopes_along(outputs, wanted, [like(t.detach()) for t in outputs])
+                for ways, weights in ((one, other), (other, one)):
+                    second = slopes_along(first, wanted, ways)
+                    parts = [
+                        core.real(t.conj() * w).sum()
+                        for t, w in zip(second, weights, strict=True)
+                        if t is not None
+                    ]
+                    found.append(sum(parts, core.zeros((), dtype=core.float64)))
+            except Errors:
+                continue
+            if all_finite(found) and not core.allclose(*found, rtol=1e-6, atol=1e-8):
+                wrong.append((place, value, sample.text))
+    assert not wrong or op.name in NOT_SYMMETRIC, wrong
+
+
 # --- a small dtype has the derivatives of a wide one ---
 
 POINTWISE = [op for op in KINKED if op.kind == "pointwise"]

@@ -13,23 +13,23 @@ using namespace functors;
 template <class T>
 using State = ScanState<T>;
 
-// --- walking over lines ---
+// --- walking over rows ---
 
 constexpr int64_t kElementsPerThread = 1 << 15;
-// How many lines side by side are taken at a time, so that memory is read in order.
+// How many columns side by side are taken at a time, so that memory is read in order.
 constexpr int64_t kWidth = 128;
 
-// line(first): the lines of adjacent elements, by their first element.
-template <class Line>
-void each_line(const LineShape& s, Line&& line) {
+// row(first): the rows of adjacent elements, by their first element.
+template <class Row>
+void each_row(const SplitShape& s, Row&& row) {
     parallel_for(0, s.outer, kElementsPerThread / s.size + 1, [&](int64_t begin, int64_t end) {
-        for (int64_t o = begin; o < end; ++o) line(o * s.size);
+        for (int64_t o = begin; o < end; ++o) row(o * s.size);
     });
 }
 
-// block(first, width): lines side by side, by the first element of the first; steps are `inner` apart.
+// block(first, width): columns side by side, by the first element of the first; steps are `inner` apart.
 template <class Block>
-void each_block(const LineShape& s, Block&& block) {
+void each_block(const SplitShape& s, Block&& block) {
     const int64_t across = (s.inner + kWidth - 1) / kWidth;
     const int64_t work = s.size * (s.inner < kWidth ? s.inner : kWidth);
     parallel_for(0, s.outer * across, kElementsPerThread / work + 1, [&](int64_t begin, int64_t end) {
@@ -40,11 +40,11 @@ void each_block(const LineShape& s, Block&& block) {
     });
 }
 
-// step(state, at, i) at every element `at`, number i of its line; every line has a state of its own.
+// step(state, at, i) at every element `at`, number i of its row; every row has a state of its own.
 template <class S, class Step>
-void each_element(const LineShape& s, S start, Step&& step) {
+void each_element(const SplitShape& s, S start, Step&& step) {
     if (s.inner == 1) {
-        each_line(s, [&](int64_t first) {
+        each_row(s, [&](int64_t first) {
             S state = start;
             for (int64_t i = 0; i < s.size; ++i) step(state, first + i, i);
         });
@@ -164,7 +164,7 @@ RL_INLINE bool scan_vectors(T* y, const T* x, State<T>& carried) {
 }
 
 template <class Op, class T>
-void scan_line(T* y, const T* x, int64_t n) {
+void scan_row(T* y, const T* x, int64_t n) {
     State<T> carried = State<T>(Op::kStart);
     int64_t i = 0;
     const auto one_by_one = [&](int64_t end) {
@@ -186,11 +186,10 @@ void scan_line(T* y, const T* x, int64_t n) {
 }
 
 template <class Op, class T>
-void scan(const LineShape& s, void* out, const void* in) {
+void scan(const SplitShape& s, void* out, const void* in) {
     T* y = static_cast<T*>(out);
     const T* x = static_cast<const T*>(in);
-    if (s.inner == 1)
-        return each_line(s, [&](int64_t first) { scan_line<Op>(y + first, x + first, s.size); });
+    if (s.inner == 1) return each_row(s, [&](int64_t first) { scan_row<Op>(y + first, x + first, s.size); });
     each_element(s, State<T>(Op::kStart), [&](State<T>& state, int64_t at, int64_t) {
         state = Op::join(state, widened(x[at]));
         y[at] = narrowed<T>(state);
@@ -200,7 +199,7 @@ void scan(const LineShape& s, void* out, const void* in) {
 // --- the logarithm of a sum of exponentials ---
 
 template <class T>
-void log_sum_exp(const LineShape& s, void* out, const void* in) {
+void log_sum_exp(const SplitShape& s, void* out, const void* in) {
     T* y = static_cast<T*>(out);
     const T* x = static_cast<const T*>(in);
     if constexpr (kIsComplex<T>) {
@@ -219,7 +218,7 @@ void log_sum_exp(const LineShape& s, void* out, const void* in) {
 // --- extremes ---
 
 template <bool largest, class T>
-void extreme(const LineShape& s, void* values, int64_t* indices, const void* in) {
+void extreme(const SplitShape& s, void* values, int64_t* indices, const void* in) {
     struct Best {
         T value;
         int64_t index;
@@ -236,11 +235,11 @@ void extreme(const LineShape& s, void* values, int64_t* indices, const void* in)
 // --- a linear recurrence ---
 
 template <class T>
-void recurrence(const LineShape& s, void* out, const void* factors, const void* terms, bool reverse) {
+void recurrence(const SplitShape& s, void* out, const void* factors, const void* terms, bool reverse) {
     T* y = static_cast<T*>(out);
     const T *factor = static_cast<const T*>(factors), *term = static_cast<const T*>(terms);
     const int64_t forward = reverse ? -s.inner : s.inner, before = reverse ? s.inner : 0;
-    const auto line = [&](int64_t first) {
+    const auto row = [&](int64_t first) {
         int64_t at = first + (reverse ? (s.size - 1) * s.inner : 0);
         State<T> state{};
         for (int64_t i = 0; i < s.size; ++i, at += forward) {
@@ -249,7 +248,7 @@ void recurrence(const LineShape& s, void* out, const void* factors, const void* 
             y[at] = narrowed<T>(state);
         }
     };
-    if (s.inner == 1) return each_line(s, line);
+    if (s.inner == 1) return each_row(s, row);
     each_block(s, [&](int64_t first, int64_t width) {
         State<T> state[kWidth] = {};
         int64_t at = first + (reverse ? (s.size - 1) * s.inner : 0);

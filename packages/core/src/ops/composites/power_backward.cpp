@@ -9,12 +9,15 @@
 #include "rushlight/ops/eq.h"
 #include "rushlight/ops/flip.h"
 #include "rushlight/ops/ge.h"
+#include "rushlight/ops/isfinite.h"
 #include "rushlight/ops/log.h"
 #include "rushlight/ops/logical_and.h"
+#include "rushlight/ops/logical_not.h"
 #include "rushlight/ops/mul.h"
 #include "rushlight/ops/pow.h"
 #include "rushlight/ops/prod.h"
 #include "rushlight/ops/real.h"
+#include "rushlight/ops/reciprocal.h"
 #include "rushlight/ops/reshape.h"
 #include "rushlight/ops/sub.h"
 #include "rushlight/ops/unsqueeze.h"
@@ -51,9 +54,15 @@ Tensor prod_backward(const Tensor& grad, const Tensor& input, const Tensor& resu
 }
 
 Tensor pow_backward_input(const Tensor& grad, const TensorOrScalar& input, const TensorOrScalar& exponent) {
+    RL_CHECK(input.is_tensor(), throw_type, "pow_backward_input(input): a number has no gradient");
     if (exponent.is_tensor()) {
-        Tensor derivative = ops::mul(exponent, ops::pow(input, ops::add(exponent, -1)));
-        return ops::where(ops::eq(exponent.tensor(), 0), 0, ops::mul(grad, derivative));
+        // An exponent of 0 makes the slope 0, which has a slope in the exponent itself. Only where the base has no inverse
+        // would 0 be multiplied by infinity.
+        const Tensor invertible = ops::isfinite(ops::reciprocal(input.tensor()));
+        const Tensor flat = ops::logical_and(ops::eq(exponent.tensor(), 0), ops::logical_not(invertible));
+        const Tensor base = ops::where(flat, 1, input);
+        Tensor derivative = ops::mul(exponent, ops::pow(base, ops::add(exponent, -1)));
+        return ops::where(flat, 0, ops::mul(grad, derivative));
     }
     Scalar e = exponent.scalar();
     if (e.equals(0)) return ops::zeros_like(grad);
@@ -89,8 +98,9 @@ Tensor pow_backward_exponent(const Tensor& grad, const TensorOrScalar& input, co
     const Tensor base = input.tensor().dtype() == result.dtype() || is_complex(input.tensor().dtype())
                             ? input.tensor()
                             : ops::_to_copy(input.tensor(), result.dtype(), std::nullopt);
-    Tensor derivative = ops::mul(grad, ops::mul(result, ops::log(base)));
-    return ops::where(ops::logical_and(ops::eq(input.tensor(), 0), zero_power()), 0, derivative);
+    const Tensor flat = ops::logical_and(ops::eq(input.tensor(), 0), zero_power());
+    Tensor derivative = ops::mul(grad, ops::mul(result, ops::log(ops::where(flat, 1, base))));
+    return ops::where(flat, 0, derivative);
 }
 
 }  // namespace rushlight::composites

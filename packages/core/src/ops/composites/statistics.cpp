@@ -77,20 +77,20 @@ Tensor quantiles(const char* op, const Tensor& input, const Tensor& q, std::opti
              name(input.dtype()), name(q.dtype()));
     RL_CHECK(all_within(q, 0, 1), throw_runtime, "%s(q): must lie between 0 and 1", op);
     const int d = dim ? wrap_dim(op, *dim, input.dim()) : 0;
-    Tensor lines = !dim               ? ops::flatten(input)
-                   : input.dim() == 0 ? ops::unsqueeze(input, 0)
-                                      : ops::movedim(input, IntList(&*dim, 1), kInts<-1>);
-    const int64_t last = lines.size(-1) - 1;
-    Tensor sorted = std::get<0>(ops::sort(lines, -1)), ranks;
+    Tensor rows = !dim               ? ops::flatten(input)
+                  : input.dim() == 0 ? ops::unsqueeze(input, 0)
+                                     : ops::movedim(input, IntList(&*dim, 1), kInts<-1>);
+    const int64_t last = rows.size(-1) - 1;
+    Tensor sorted = std::get<0>(ops::sort(rows, -1)), ranks;
     if (ignore_nan) {  // NaN are at the end
-        Tensor known = ops::_to_copy(ops::_count_present(ops::detach(lines), kInts<-1>, true), input.dtype());
+        Tensor known = ops::_to_copy(ops::_count_present(ops::detach(rows), kInts<-1>, true), input.dtype());
         ranks = ops::mul(q, ops::clamp(ops::sub(known, Scalar(1)), Scalar(0)));
-    } else {  // one at the end stands for all quantiles of its line
+    } else {  // one at the end stands for all quantiles of its row
         Tensor bad = ops::isnan(ops::narrow(ops::detach(sorted), -1, last, 1));
         ranks = ops::where(bad, Scalar(static_cast<double>(last)), ops::mul(q, Scalar(last)));
     }
     if (ranks.dtype() != input.dtype()) ranks = ops::_to_copy(ranks, input.dtype());
-    std::vector<int64_t> shape = lines.shape();
+    std::vector<int64_t> shape = rows.shape();
     shape.back() = q.numel();
     ranks = ops::broadcast_to(ranks, shape);
     auto at = [&](const Tensor& positions) {
@@ -123,6 +123,10 @@ Tensor quantiles(const char* op, const Tensor& input, double q, std::optional<in
     return quantiles(op, input, ops::full({}, Scalar(q), input.dtype(), input.device()), dim, keepdim,
                      interpolation, ignore_nan);
 }
+
+// Squares leave the range of float16, and what is nearly perfectly correlated loses its digits in either.
+bool is_half(DType t) { return t == DType::Float16 || t == DType::BFloat16; }
+Tensor widened(const Tensor& t) { return ops::_to_copy(t, DType::Float32); }
 
 // One weight for each observation.
 void check_weights(const char* name, const Tensor& weights, int64_t observations) {
@@ -185,6 +189,10 @@ Tensor cov(const Tensor& input, int64_t correction, const Tensor& fweights, cons
              "cov(input): needs variables in rows, at most 2 dimensions, got shape %s",
              to_string(input.sizes()).c_str());
     RL_CHECK(input.dtype() != DType::Bool, throw_runtime, "cov(input): not defined for dtype bool");
+    if (is_half(input.dtype()) && (!aweights.defined() || aweights.dtype() == input.dtype())) {
+        const Tensor wide = aweights.defined() ? widened(aweights) : aweights;
+        return ops::_to_copy(cov(widened(input), correction, fweights, wide), input.dtype());
+    }
     // Weights that are none are refused below.
     const DType of_integers =
         aweights.defined() && is_floating(aweights.dtype()) ? aweights.dtype() : default_dtype();
@@ -227,6 +235,7 @@ Tensor corrcoef(const Tensor& input) {
     RL_CHECK(input.dim() <= 2, throw_runtime,
              "corrcoef(input): needs variables in rows, at most 2 dimensions, got shape %s",
              to_string(input.sizes()).c_str());
+    if (is_half(input.dtype())) return ops::_to_copy(corrcoef(widened(input)), input.dtype());
     Tensor joint = cov(input, 1, Tensor(), Tensor());
     if (joint.dim() == 0) return ops::div(joint, joint);  // 1, or NaN
     Tensor spread = ops::sqrt(ops::real(ops::diagonal(joint)));

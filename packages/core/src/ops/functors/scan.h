@@ -38,10 +38,11 @@ struct LogSum {
     RL_HD double value() const { return largest + std::log(scaled); }
 };
 
-/// The logarithm of the sum of two exponentials: a + log(1 + exp(b - a)), a being what has the larger real part.
+/// The logarithm of the sum of two exponentials: a + log(1 + exp(b - a)), a being what has the larger real part. Of equal
+/// ones the later is taken, as in PyTorch, which decides about the turn.
 RL_HD inline Complex<double> log_of_both(Complex<double> a, Complex<double> b) {
     if (a.re == -INFINITY) return b;
-    if (b.re > a.re) {
+    if (b.re >= a.re) {
         const Complex<double> larger = b;
         b = a;
         a = larger;
