@@ -315,24 +315,30 @@ def test_wrong_ranks_raise(op: Op) -> None:
 
 def _accepted_ranks(call: Call) -> list[str]:
     """Wrong ranks that one example refuses and vmap takes."""
-    accepted = []
-    for i, x in enumerate(call.tensors):
-        for wrong in _other_ranks(x):
-            given = [*call.tensors[:i], wrong, *call.tensors[i + 1 :]]
+    accepted, places = [], range(len(call.tensors))
+    wrong = [
+        ([*call.tensors[:i], other, *call.tensors[i + 1 :]], [set(places), {i}])
+        for i, x in enumerate(call.tensors)
+        for other in _other_ranks(x)
+    ]
+    # Of all tensors a dimension less, so that they go together.
+    if all(x.dim() and x.numel() for x in call.tensors):
+        wrong.append(([x[0] for x in call.tensors], [set(places), *({i} for i in places)]))
+    for given, ways in wrong:
+        try:
+            call.function(*given)
+        except ERRORS:
+            pass
+        else:
+            continue
+        for which in ways:
+            dims = tuple(0 if k in which else None for k in places)
+            rows = [core.stack([y, y]) if k in which else y for k, y in enumerate(given)]
             try:
-                call.function(*given)
+                vmap(call.function, dims)(*rows)
             except ERRORS:
-                pass
-            else:
                 continue
-            for which in (set(range(len(given))), {i}):
-                dims = tuple(0 if k in which else None for k in range(len(given)))
-                rows = [core.stack([y, y]) if k in which else y for k, y in enumerate(given)]
-                try:
-                    vmap(call.function, dims)(*rows)
-                except ERRORS:
-                    continue
-                accepted.append(f"tensor {i} of shape {wrong.shape}, batched {sorted(which)}")
+            accepted.append(f"shapes {[tuple(x.shape) for x in given]}, batched {sorted(which)}")
     return accepted
 
 

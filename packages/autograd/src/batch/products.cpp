@@ -100,6 +100,8 @@ static void check_added(const Call& c, const char* argument, const Tensor& added
 void add_product(Call& c) {
     const Tensor input = c.tensor(0), a = c.tensor(1), b = c.tensor(2);
     check_added(c, "input", input, a);
+    const int64_t rank = std::string_view(c.op.name).starts_with("baddbmm") ? 3 : 2;
+    check(c, c.rank(1) == rank && c.rank(2) == rank);
     const Scalar beta = c.get<Scalar>(3), alpha = c.get<Scalar>(4);
     Tensor product = a.dim() == 2 ? ops::mm(a, b) : ops::bmm(a, b);
     if (!alpha.equals(1)) product = ops::mul(product, alpha);

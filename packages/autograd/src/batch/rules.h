@@ -13,6 +13,7 @@ void front(Call& c);
 void matrices(Call& c);
 void padded(Call& c);
 void leading(Call& c);
+void leading_matrices(Call& c);
 void side_by_side(Call& c);
 void batched_first(Call& c);
 void clone(Call& c);

@@ -374,10 +374,14 @@ void front(Call& c) {
     c.finish();
 }
 
-void matrices(Call& c) {
-    // Else the examples would be the rows of one matrix.
+// Else the examples would be the rows of one matrix.
+static void check_matrices(const Call& c) {
     RL_CHECK(c.rank(0) >= 2, throw_runtime, "%s(input): needs at least 2 dimensions, got shape %s", c.op.name,
              to_string(c.tensor(0).sizes()).c_str());
+}
+
+void matrices(Call& c) {
+    check_matrices(c);
     front(c);
 }
 
@@ -433,6 +437,11 @@ void batched_first(Call& c) {
 void leading(Call& c) {
     c.together();
     c.finish();
+}
+
+void leading_matrices(Call& c) {
+    check_matrices(c);
+    leading(c);
 }
 
 }  // namespace rules
