@@ -106,13 +106,28 @@ def test_what_a_layer_needs_of_dimensions():
             layer(core.ones(()))
 
 
+def test_normalizing_what_has_no_channels():
+    """Error classes as PyTorch's."""
+    mean, var = core.zeros(1), core.ones(1)
+    for running in ((None, None), (mean, var)):
+        with pytest.raises(IndexError, match=r"batch_norm\(input\): needs at least 2 dimensions"):
+            F.batch_norm(core.ones(()), *running, training=True)
+        with pytest.raises(ValueError, match="Expected more than 1 value per channel"):
+            F.batch_norm(core.ones(1), *running, training=True)
+    with pytest.raises(IndexError, match="needs at least 2 dimensions"):
+        F.batch_norm(core.ones(3), None, None, training=True)
+    with pytest.raises(RuntimeError, match="needs at least 2 dimensions"):
+        F.batch_norm(core.ones(()), mean, var)
+    for shape in ((), (3,)):
+        with pytest.raises(ValueError, match="Expected more than 1 spatial element"):
+            F.instance_norm(core.ones(shape))
+
+
 def test_batch_norm_of_a_vector_without_elements():
     """It has no channels."""
     none = core.zeros(0)
     assert F.batch_norm(none, none, none, training=True).shape == (0,)
     assert F.batch_norm(none, none, none, none, none).shape == (0,)
-    with pytest.raises(RuntimeError, match="at least 2 dimensions"):
-        F.batch_norm(core.zeros(3), None, None, training=True)
 
 
 @pytest.mark.parametrize("dims", [1, 2, 3])

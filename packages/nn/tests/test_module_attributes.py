@@ -208,6 +208,41 @@ def test_changing_the_class_of_a_module():
     assert net[0].weight is None
 
 
+@pytest.mark.parametrize("inherited", [False, True])
+def test_getattr_that_a_class_gets_later(inherited):
+    class Base(Linear):
+        pass
+
+    class Layer(Base):
+        pass
+
+    before, asked = Layer(1, 1), []
+
+    def find(self, name):
+        asked.append(name)
+        for table in ("_parameters", "_buffers", "_modules"):
+            if name in self.__dict__.get(table, {}):
+                return self.__dict__[table][name]
+        raise AttributeError(name)
+
+    (Base if inherited else Layer).__getattr__ = find
+    after = Layer(1, 1)
+    asked.clear()
+    assert after.weight is after._parameters["weight"]
+    assert asked == ["weight"]
+    assert "weight" not in after.__dict__
+    # Objects that were there before keep attributes, which follow their tables.
+    weight = before.weight = Parameter(core.ones(1, 1))
+    assert before.weight is before._parameters["weight"] is weight
+    assert [name for name, _ in before.named_parameters()] == ["weight", "bias"]
+    before.to(core.float64)
+    assert before.weight.dtype == core.float64
+    copied = copy.deepcopy(before)
+    asked.clear()
+    assert core.equal(copied.weight, before.weight)
+    assert asked == ["weight"]
+
+
 def test_a_module_made_before_init_ran():
     class Early(Module):
         def __setattr__(self, name, value):

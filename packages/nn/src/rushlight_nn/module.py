@@ -37,8 +37,6 @@ _NOT_YET: Any = MappingProxyType({})
 _NOTHING: Any = object()
 
 
-# A class that defines one of these decides itself how attributes are looked up; see Note [Attributes of a module].
-_ATTRIBUTE_METHODS = ("__getattr__", "__setattr__", "__delattr__")
 _SPECIAL = frozenset((*TABLES, "__class__"))
 
 
@@ -104,7 +102,7 @@ class Module(Traversal, Hooks, State):
     def __init__(self) -> None:
         set_attribute = object.__setattr__
         set_attribute(self, "training", True)
-        mirrored = self._mirrored
+        mirrored = self._mirrors()
         set_attribute(self, "_parameters", Registry(self) if mirrored else {})
         set_attribute(self, "_buffers", Registry(self) if mirrored else {})
         set_attribute(self, "_modules", Registry(self) if mirrored else {})
@@ -112,16 +110,25 @@ class Module(Traversal, Hooks, State):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        own = (object, Module, _GetattrFromTables)
-        if cls._mirrored and any(
-            name in base.__dict__ for base in cls.__mro__ if base not in own for name in _ATTRIBUTE_METHODS
+        codes = (getattr(member, "__code__", None) for member in cls.__dict__.values())
+        cls._mirrors(calls_getattr=any("__getattr__" in getattr(code, "co_names", ()) for code in codes))
+
+    @classmethod
+    def _mirrors(cls, calls_getattr: bool = False) -> bool:
+        """Whether entries of the tables are attributes as well, as the class is now.
+
+        Its `__getattr__`, `__setattr__` or `__delattr__` may have been assigned after the class was made.
+        """
+        found = getattr(cls, "__getattr__", None)
+        if cls._mirrored and (
+            cls.__setattr__ is not Module.__setattr__
+            or cls.__delattr__ is not Module.__delattr__
+            or (found is not None and found is not _GetattrFromTables.__getattr__)
         ):
             cls._mirrored = False
-        if issubclass(cls, _GetattrFromTables):
-            return
-        codes = (getattr(member, "__code__", None) for member in cls.__dict__.values())
-        if not cls._mirrored or any("__getattr__" in getattr(code, "co_names", ()) for code in codes):
+        if (calls_getattr or not cls._mirrored) and not issubclass(cls, _GetattrFromTables):
             type.__setattr__(cls, "__bases__", (*cls.__bases__, _GetattrFromTables))
+        return cls._mirrored
 
     if TYPE_CHECKING:
         # A call takes what `forward` takes and returns what it returns: `model(x)` is a Tensor to an editor.
@@ -200,7 +207,7 @@ class Module(Traversal, Hooks, State):
         """Change the class. Entries become attributes, or cease to be, where the new class differs in that."""
         mirrored = self._mirrored
         object.__setattr__(self, "__class__", cls)
-        if self._mirrored != mirrored and "_parameters" in self.__dict__:
+        if self._mirrors() != mirrored and "_parameters" in self.__dict__:
             for name in TABLES:
                 install(self, name, dict(getattr(self, name)))
 
@@ -236,6 +243,7 @@ class Module(Traversal, Hooks, State):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+        self._mirrors()
         for name in TABLES:
             install(self, name, dict(state.get(name, {})))
 

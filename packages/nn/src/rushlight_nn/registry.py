@@ -11,7 +11,8 @@ attributes up in a dictionary, four times as slowly.
 
 A class that defines `__getattr__`, `__setattr__` or `__delattr__` itself (Pyro's `PyroModule`, wrappers that forward
 attributes) expects PyTorch's lookup: entries lie in the tables only, which are plain dictionaries there, and are found
-through `__getattr__`. `Module.__init_subclass__` recognises such classes and clears their flag `_mirrored`.
+through `__getattr__`. `Module._mirrors` recognises such classes, when the class is made and whenever an object is, and
+clears their flag `_mirrored`. An object keeps the tables that it was made with.
 
 The tables keep the mirror up to date themselves, because programs edit them directly
 (`module._parameters["w"] = p`, `del module._parameters["w"]`). They know their module by a weak reference: a

@@ -27,7 +27,13 @@ else:
 
 
 class IncompatibleKeys(_Keys):
-    """What `load_state_dict` returns: keys it looked for in vain, and keys it had no use for."""
+    """The result of `load_state_dict`: keys of the module that the state lacks, and keys of the state that the module lacks.
+
+    Example:
+        >>> layer = nn.Linear(2, 2)
+        >>> layer.load_state_dict({"weight": layer.weight, "scale": layer.bias}, strict=False)
+        IncompatibleKeys(missing_keys=['bias'], unexpected_keys=['scale'])
+    """
 
     __slots__ = ()
 

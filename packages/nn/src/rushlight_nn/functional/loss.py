@@ -111,8 +111,9 @@ def nll_loss(
 def _warn_of_sizes(function: str, input: Tensor, target: Tensor) -> None:
     if target.shape != input.shape:
         warnings.warn(
-            f"Using a target size ({target.shape}) that is different to the input size ({input.shape}): {function} "
-            "broadcasts them, which is rarely meant; give them the same shape",
+            # In PyTorch's words, by which programs find and filter it.
+            f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This will likely "
+            f"lead to incorrect results due to broadcasting. Please ensure they have the same size. ({function})",
             stacklevel=3,
         )
 

@@ -47,6 +47,7 @@ def batch_norm(
 
     Raises:
         ValueError: training, and a channel has a single value.
+        IndexError: training, and `input` has no dimension of channels.
 
     Example:
         >>> F.batch_norm(torch.tensor([[1.0, 10.0], [3.0, 30.0]]), None, None, training=True)
@@ -56,11 +57,15 @@ def batch_norm(
     if input.dim() == 1 and input.numel() == 0:
         none = input.reshape(0, 0)
         return batch_norm(none, running_mean, running_var, weight, bias, training, momentum, eps).reshape(0)
-    if training and input.dim() > 1 and input.shape[0] * math.prod(input.shape[2:]) == 1:
+    if training and input.dim() > 0 and input.shape[0] * math.prod(input.shape[2:]) == 1:
         raise ValueError(
             "batch_norm(input): Expected more than 1 value per channel when training, got input size "
             f"{input.shape}\n"
             "hint: a larger batch, or module.eval()"
+        )
+    if training and input.dim() < (2 if running_mean is None else 1):
+        raise IndexError(
+            f"batch_norm(input): needs at least 2 dimensions (batch, channels), got shape {tuple(input.shape)}"
         )
     return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, True)
 
@@ -215,7 +220,6 @@ def instance_norm(
     """
     if not use_input_stats:
         return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
-    batch, channels = input.shape[:2]
     if math.prod(input.shape[2:]) == 1:
         raise ValueError(
             "instance_norm(input): Expected more than 1 spatial element when training, got input size "
@@ -223,6 +227,7 @@ def instance_norm(
         )
     if input.numel() == 0:
         return input.clone()
+    batch, channels = input.shape[:2]
     if running_mean is None or running_var is None:
         return _group_norm(input, channels, weight, bias, eps)
     # The samples' channels are channels of one sample; of the statistics that come out the mean is kept.
