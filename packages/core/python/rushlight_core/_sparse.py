@@ -276,15 +276,18 @@ def sparse_compressed_tensor(
     requires_grad: bool = False,
     check_invariants: bool | None = None,
 ) -> Tensor:
-    """A matrix in the compressed layout `layout`: `sparse_csr`, `sparse_csc`, `sparse_bsr` or `sparse_bsc`.
+    """Return a matrix in the compressed layout `layout`: `sparse_csr`, `sparse_csc`, `sparse_bsr` or `sparse_bsc`.
 
     Other arguments and their shapes are those of the functions of the layouts, such as :func:`sparse_csr_tensor`.
 
-    Raises RuntimeError for another layout, and what those functions raise.
+    Raises:
+        RuntimeError: `layout` is another layout, or the indices do not fit together.
 
-    Example::
-
-        torch.sparse_compressed_tensor([0, 1, 2], [0, 1], [1.0, 2.0], layout=torch.sparse_csc)
+    Example:
+        >>> x = torch.sparse_compressed_tensor([0, 1, 2], [0, 1], [1.0, 2.0], layout=torch.sparse_csc)
+        >>> x.to_dense()
+        tensor([[1., 0.],
+                [0., 2.]])
     """
     if str(layout) not in _ROWS + _COLUMNS:
         raise RuntimeError(f"sparse_compressed_tensor(layout): must be compressed, got {layout}")
@@ -340,7 +343,7 @@ def _parts(self: Tensor, name: str, layouts: tuple[str, ...] = ()) -> Any:
 
 
 def coalesce(self: Tensor) -> Tensor:
-    """The same tensor with sorted indices, each once: values at one place are added."""
+    """Return the tensor with sorted indices, each of which occurs once: values at one position are added."""
     return _C._sparse_coalesce(self)
 
 
@@ -383,7 +386,7 @@ def values(self: Tensor) -> Tensor:
 
 
 def crow_indices(self: Tensor) -> Tensor:
-    """Where each row, or row of blocks, begins among the values, (rows + 1)."""
+    """Return the position in the values at which each row, or row of blocks, begins: (rows + 1)."""
     return _parts(self, "crow_indices", _ROWS)[1]
 
 
@@ -393,7 +396,7 @@ def col_indices(self: Tensor) -> Tensor:
 
 
 def ccol_indices(self: Tensor) -> Tensor:
-    """Where each column, or column of blocks, begins among the values, (columns + 1)."""
+    """Return the position in the values at which each column, or column of blocks, begins: (columns + 1)."""
     return _parts(self, "ccol_indices", _COLUMNS)[1]
 
 
@@ -444,13 +447,19 @@ def to_sparse(
 
     Args:
         sparse_dim: of COO, how many dimensions the indices name; all by default.
-        layout: `sparse_coo`, the default, or a compressed one: `sparse_csr`, `sparse_csc`, `sparse_bsr` or `sparse_bsc`.
+        layout: `sparse_coo`, the default, or a compressed one: `sparse_csr`, `sparse_csc`, `sparse_bsr` or `sparse_bsc`;
+            or `strided`, for the dense tensor.
         blocksize: rows and columns of blocks, of the layouts that have some.
         dense_dim: None or 0: matrices in compressed layouts have no dense dimensions.
 
     Raises:
         RuntimeError: an argument does not go with the layout, or blocks do not divide the matrix.
     """
+    if layout is not None and str(layout) == "torch.strided":
+        for name, value in (("sparse_dim", sparse_dim), ("blocksize", blocksize), ("dense_dim", dense_dim)):
+            if value is not None:
+                raise RuntimeError(f"to_sparse({name}): has no meaning for torch.strided")
+        return self if str(self.layout) == "torch.strided" else _C._sparse_to_dense(self)
     if layout is not None and str(layout) != _COO:
         if str(layout) not in _ROWS + _COLUMNS:
             raise RuntimeError(f"to_sparse(layout): must be a sparse layout, got {layout}")

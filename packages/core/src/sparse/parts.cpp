@@ -58,13 +58,14 @@ Coordinates coordinates(const Tensor& t) {
         return x.dtype() == DType::Int64 ? x : ops::_to_copy(x, DType::Int64);
     };
     // A value's row is the number of rows that end before it; columns alike.
-    const int64_t nnz = parts.plain.numel(), lines = parts.indices.numel() - 1;
-    const Tensor ends = ops::slice(wide(parts.indices), 0, 1, lines, 1);
+    const int64_t nnz = parts.plain.numel(), count = parts.indices.numel() - 1;
+    const Tensor ends = ops::slice(wide(parts.indices), 0, 1, count, 1);
     const Tensor one = ops::ones(ends.sizes(), DType::Int64, ends.device());
     const int64_t positions[] = {nnz + 1};
     const Tensor ended = ops::index_add(ops::zeros(positions, DType::Int64, ends.device()), 0, ends, one);
-    const Tensor line = ops::slice(ops::cumsum(ended, 0), 0, 0, nnz, 1), plain = wide(parts.plain);
-    Tensor both[] = {by_columns(parts.layout) ? plain : line, by_columns(parts.layout) ? line : plain};
+    const Tensor compressed = ops::slice(ops::cumsum(ended, 0), 0, 0, nnz, 1), plain = wide(parts.plain);
+    Tensor both[] = {by_columns(parts.layout) ? plain : compressed,
+                     by_columns(parts.layout) ? compressed : plain};
     if (has_blocks(parts.layout)) {
         for (int d = 0; d < 2; ++d) {
             const int64_t in_block = parts.values.size(d + 1);

@@ -10,11 +10,13 @@
 #include "rushlight/ops/expand.h"
 #include "rushlight/ops/index_add.h"
 #include "rushlight/ops/index_select.h"
+#include "rushlight/ops/linear.h"
 #include "rushlight/ops/matmul.h"
 #include "rushlight/ops/mm.h"
 #include "rushlight/ops/mul.h"
 #include "rushlight/ops/mv.h"
 #include "rushlight/ops/repeat_interleave.h"
+#include "rushlight/ops/reshape.h"
 #include "rushlight/ops/searchsorted.h"
 #include "rushlight/ops/squeeze.h"
 #include "rushlight/ops/stack.h"
@@ -124,6 +126,18 @@ Tensor addmv(const Tensor& input, const Tensor& a, const Tensor& x, Scalar beta,
     return beta.equals(0) ? product : ops::add(scaled(input, beta), product);
 }
 
+Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
+    if (is_sparse(input)) refuse("linear", input, "a sparse input");
+    if (bias.defined() && is_sparse(bias)) refuse("linear", bias, "a sparse bias");
+    RL_CHECK(input.dim() > 0, throw_runtime, "linear(input): needs a dimension, got a number");
+    const int64_t flat[] = {-1, input.size(-1)};
+    const Tensor rows = multiply("linear", ops::reshape(input, flat), ops::t(weight));
+    std::vector<int64_t> shape(input.sizes().begin(), input.sizes().end());
+    shape.back() = weight.size(0);
+    const Tensor product = ops::reshape(rows, shape);
+    return bias.defined() ? ops::add(product, bias) : product;
+}
+
 // Into a plain tensor a plain product, and into a sparse one a sparse product of the same layout.
 Tensor written(const char* op, const Tensor& product, const Tensor& out) {
     RL_CHECK(
@@ -159,6 +173,7 @@ void install_products() {
     RL_SPARSE(matmul, "matmul", matmul);
     RL_SPARSE(addmm, "addmm", addmm);
     RL_SPARSE(addmv, "addmv", addmv);
+    RL_SPARSE(linear, "linear", linear);
 }
 
 }  // namespace rushlight::sparse

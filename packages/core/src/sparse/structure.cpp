@@ -91,10 +91,10 @@ void check_coo(const char* op, IntList size, const SparseParts& parts, bool valu
 void check_compressed(const char* op, IntList size, const SparseParts& parts, bool values) {
     const Tensor &compressed = parts.indices, &plain = parts.plain;
     const bool columns = by_columns(parts.layout), blocks = has_blocks(parts.layout);
-    // The names of arguments, and of the lines that are compressed and the others.
+    // The names of arguments, and of the sizes of the compressed dimension and of the other.
     const char *first = columns ? "ccol_indices" : "crow_indices",
                *second = columns ? "row_indices" : "col_indices";
-    const char *lines = columns ? "ncols" : "nrows", *others = columns ? "nrows" : "ncols";
+    const char *label = columns ? "ncols" : "nrows", *others = columns ? "nrows" : "ncols";
     RL_CHECK(
         size.size() == 2 && compressed.dim() == 1 && plain.dim() == 1 &&
             parts.values.dim() == (blocks ? 3 : 1),
@@ -117,9 +117,9 @@ void check_compressed(const char* op, IntList size, const SparseParts& parts, bo
                  to_string(parts.values.sizes().subspan(1)).c_str(), to_string(size).c_str());
         sizes[d] /= block;
     }
-    const int64_t num_lines = sizes[columns], num_others = sizes[!columns], nnz = parts.values.size(0);
-    RL_CHECK(compressed.numel() == num_lines + 1, throw_runtime,
-             "%s(%s): needs %s + 1 = %lld numbers, got %lld", op, first, lines, (long long)num_lines + 1,
+    const int64_t num_compressed = sizes[columns], num_others = sizes[!columns], nnz = parts.values.size(0);
+    RL_CHECK(compressed.numel() == num_compressed + 1, throw_runtime,
+             "%s(%s): needs %s + 1 = %lld numbers, got %lld", op, first, label, (long long)num_compressed + 1,
              (long long)compressed.numel());
     RL_CHECK(plain.numel() == nnz, throw_runtime,
              "%s: %s and values must have same nnz, but got %lld and %lld", op, second,
@@ -131,19 +131,20 @@ void check_compressed(const char* op, IntList size, const SparseParts& parts, bo
     RL_CHECK(number(ops::select(from, 0, -1)) == nnz, throw_runtime,
              "%s: `%s[..., -1] == nnz` is not satisfied", op, first);
     const Tensor counts = ops::diff(from);
-    RL_CHECK(num_lines == 0 || (number(ops::amin(counts)) >= 0 && number(ops::amax(counts)) <= num_others),
-             throw_runtime, "%s: `0 <= %s[..., 1:] - %s[..., :-1] <= %s` is not satisfied", op, first, first,
-             others);
+    RL_CHECK(
+        num_compressed == 0 || (number(ops::amin(counts)) >= 0 && number(ops::amax(counts)) <= num_others),
+        throw_runtime, "%s: `0 <= %s[..., 1:] - %s[..., :-1] <= %s` is not satisfied", op, first, first,
+        others);
     check_range(op, second, plain, num_others);
     if (nnz < 2) return;
-    // Within a line the numbers rise: where they do not, a new line begins.
-    const Tensor line = ops::repeat_interleave(
-        ops::arange(Scalar(num_lines), DType::Int64, compressed.device()), counts, 0, nnz);
-    const Tensor same = ops::eq(ops::diff(line), Scalar(0)), falls = ops::le(ops::diff(to), Scalar(0));
+    // Within a row, or a column, the indices rise: where they do not, the next one begins.
+    const Tensor owner = ops::repeat_interleave(
+        ops::arange(Scalar(num_compressed), DType::Int64, compressed.device()), counts, 0, nnz);
+    const Tensor same = ops::eq(ops::diff(owner), Scalar(0)), falls = ops::le(ops::diff(to), Scalar(0));
     RL_CHECK(!truth(ops::any(ops::bitwise_and(same, falls))), throw_runtime,
              "%s: `%s[..., %s[..., i - 1]:%s[..., i]] for all i = 1, ..., %s are sorted "
              "and distinct along the last dimension values` is not satisfied.",
-             op, second, first, first, lines);
+             op, second, first, first, label);
 }
 
 }  // namespace
@@ -221,15 +222,15 @@ Tensor of_blocks(const Tensor& t, bool columns, bool blocks, int64_t block_rows,
     row = ops::floor_divide(row, high);
     col = ops::floor_divide(col, wide);
     const Tensor indices[] = {columns ? col : row, columns ? row : col};
-    const int64_t lines[] = {columns ? cols : rows, columns ? rows : cols}, area = block_rows * block_columns;
-    const sparse::Coordinates positions{ops::stack(indices, 0), c.values, {lines[0], lines[1]}, false};
+    const int64_t grid[] = {columns ? cols : rows, columns ? rows : cols}, area = block_rows * block_columns;
+    const sparse::Coordinates positions{ops::stack(indices, 0), c.values, {grid[0], grid[1]}, false};
     const auto [unique, inverse, counts] = ops::_unique_elements(positions.positions(), false, true, false);
     const int64_t all[] = {unique.numel() * area}, shape[] = {unique.numel(), block_rows, block_columns};
     const Tensor at = ops::add(ops::mul(inverse, Scalar(area)), inner);
     const Tensor values = ops::index_add(ops::zeros(all, t.dtype(), t.device()), 0, at, c.values);
-    return sparse::from_coordinates({sparse::coordinates_of(unique, lines),
+    return sparse::from_coordinates({sparse::coordinates_of(unique, grid),
                                      ops::reshape(values, shape),
-                                     {lines[0], lines[1], block_rows, block_columns},
+                                     {grid[0], grid[1], block_rows, block_columns},
                                      true});
 }
 

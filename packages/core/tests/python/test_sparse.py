@@ -453,6 +453,26 @@ def test_more_products(layout: str) -> None:
         core.sparse_coo_tensor([[0]], [[1.0]], (2, 1)) @ core.ones(1, 2)
 
 
+@pytest.mark.parametrize("layout", [COO, CSR])
+def test_linear_with_a_sparse_weight(layout: str) -> None:
+    a = dense(3, 4, 1)
+    s = as_layout(a, layout)
+    assert bool((s.to_sparse(layout=core.strided) == a).all())
+    bias = core.arange(3, dtype=core.float64)
+    for shape in ((4,), (2, 4), (0, 4), (5, 2, 4)):
+        x = core.arange(core.zeros(shape).numel(), dtype=core.float64).reshape(shape)
+        same(core.linear(x, s), x @ a.t())
+        same(core.linear(x, s, bias), x @ a.t() + bias)
+    for bad in (
+        lambda: core.linear(core.ones(2, 3, dtype=core.float64), s),
+        lambda: core.linear(core.tensor(1.0), s),
+        lambda: core.linear(s, core.ones(2, 4, dtype=core.float64)),
+        lambda: core.linear(core.ones(2, 4, dtype=core.float64), a, s),
+    ):
+        with pytest.raises(RuntimeError, match="linear"):
+            bad()
+
+
 def test_unsorted_and_many_rows() -> None:
     rng = np.random.default_rng(0)
     where, values = rng.integers(0, 300, (2, 5000)), rng.normal(size=5000)

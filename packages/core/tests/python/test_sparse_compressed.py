@@ -90,7 +90,13 @@ def test_conversions_that_are_refused() -> None:
     with pytest.raises(RuntimeError, match="blocksize"):
         t.to_sparse(layout=core.sparse_csc, blocksize=(2, 2))
     with pytest.raises(RuntimeError, match="sparse layout"):
-        t.to_sparse(layout=core.strided)
+        t.to_sparse(layout="torch.mkldnn")
+    assert t.to_sparse(layout=core.strided) is t
+    for argument in ({"sparse_dim": 1}, {"blocksize": (2, 2)}, {"dense_dim": 0}):
+        with pytest.raises(
+            RuntimeError, match=rf"{next(iter(argument))}\): has no meaning for torch.strided"
+        ):
+            t.to_sparse(layout=core.strided, **argument)
     with pytest.raises(NotImplementedError, match="dense_dim"):
         t.to_sparse_csc(dense_dim=1)
     with pytest.raises(NotImplementedError, match="needs a matrix"):
