@@ -28,7 +28,15 @@ IMPORTED = {
     "_higher_order_ops.associative_scan": ["associative_scan"],
     "_subclasses.fake_tensor": ["FakeTensor", "is_fake"],
     "_tensor_str": ["PRINT_OPTS", "_tensor_str", "_add_suffixes"],
-    "ao.quantization": ["DeQuantStub", "FakeQuantizeBase", "ObserverBase", "QuantStub", "fuse_modules"],
+    "ao.quantization": [
+        "DeQuantStub",
+        "FakeQuantizeBase",
+        "ObserverBase",
+        "QuantStub",
+        "disable_observer",
+        "enable_fake_quant",
+        "fuse_modules",
+    ],
     "amp.autocast_mode": ["autocast", "custom_fwd"],
     "amp.grad_scaler": ["GradScaler"],
     "autograd.anomaly_mode": ["detect_anomaly", "set_detect_anomaly"],
@@ -46,12 +54,22 @@ IMPORTED = {
         "group",
         "get_rank",
     ],
-    "distributed.device_mesh": ["DeviceMesh"],
-    "distributed.fsdp": ["FullyShardedDataParallel"],
+    "distributed._composable.fsdp": ["fully_shard"],
+    "distributed._functional_collectives": ["all_to_all_single_autograd", "wait_tensor"],
+    "distributed.algorithms.join": ["Join"],
+    "distributed.checkpoint": ["FileSystemReader", "load", "save"],
+    "distributed.checkpoint.hf_storage": ["HuggingFaceStorageReader", "HuggingFaceStorageWriter"],
+    "distributed.checkpoint.state_dict": ["StateDictOptions", "get_model_state_dict"],
+    "distributed.constants": ["default_pg_timeout"],
+    "distributed.device_mesh": ["DeviceMesh", "init_device_mesh"],
+    "distributed.fsdp": ["CPUOffloadPolicy", "FullyShardedDataParallel", "MixedPrecisionPolicy"],
     "distributed.nn": ["all_reduce"],
     "distributed.optim": ["ZeroRedundancyOptimizer"],
     "distributed.rpc": ["is_available"],
-    "distributed.tensor": ["DTensor"],
+    "distributed.tensor": ["DTensor", "Partial", "Replicate", "Shard", "distribute_tensor"],
+    "distributed.fsdp.fully_sharded_data_parallel": ["FullyShardedDataParallel", "MixedPrecision"],
+    "distributed.tensor._utils": ["compute_local_shape_and_global_offset"],
+    "distributed.tensor.placement_types": ["Shard", "_StridedShard"],
     "futures": ["Future", "collect_all"],
     "functional": ["einsum", "istft", "lu", "norm", "pca_lowrank", "stft", "tensordot", "unravel_index"],
     "fx": ["Graph", "GraphModule", "Interpreter", "Node", "Proxy", "Tracer", "symbolic_trace", "wrap"],
@@ -108,6 +126,7 @@ IMPORTED = {
     "signal.windows.windows": ["bartlett", "kaiser"],
     "storage": ["TypedStorage", "UntypedStorage"],
     "torch_version": ["TorchVersion"],
+    "utils.data.datapipes.iter.combinatorics": ["ShufflerIterDataPipe"],
     "utils._foreach_utils": ["_group_tensors_by_device_and_dtype"],
     "utils.checkpoint": ["get_device_states", "set_device_states"],
     "utils.cpp_extension": ["CUDA_HOME", "load"],
@@ -160,6 +179,9 @@ def test_questions_are_answered_and_orders_refused() -> None:
     assert not torch.jit.is_tracing()
     assert not torch.onnx.is_in_onnx_export()
     assert not torch.cuda.is_current_stream_capturing()
+    assert model.apply(torch.ao.quantization.disable_observer) is model
+    assert model.apply(torch.ao.quantization.enable_fake_quant) is model
+    assert nn.parallel.distributed.DistributedDataParallel is nn.parallel.DistributedDataParallel
     refused: list[tuple[type[Exception], Any]] = [
         (NotImplementedError, lambda: torch.jit.save(model, "model.pt")),
         (FileNotFoundError, lambda: torch.jit.load("model.pt")),
@@ -173,6 +195,9 @@ def test_questions_are_answered_and_orders_refused() -> None:
         (RuntimeError, lambda: nn.parallel.DistributedDataParallel(model)),
         (ValueError, lambda: torch.distributed.init_process_group("nccl")),
         (RuntimeError, lambda: torch.distributed.nn.all_reduce(torch.ones(1))),
+        (RuntimeError, lambda: torch.distributed.tensor.distribute_tensor(torch.ones(1))),
+        (RuntimeError, lambda: torch.distributed.device_mesh.init_device_mesh("cpu", (1,))),
+        (RuntimeError, lambda: torch.distributed.checkpoint.save({}, checkpoint_id="folder")),
         (TypeError, lambda: torch.ones(2, dtype=torch.float8_e4m3fn)),
     ]
     if not torch.cuda.is_available():
@@ -180,6 +205,32 @@ def test_questions_are_answered_and_orders_refused() -> None:
     for kind, order in refused:
         with pytest.raises(kind):
             order()
+
+
+def test_placements_are_descriptions() -> None:
+    """Libraries keep them in tables; no tensor has one."""
+    from rushlight.distributed import tensor
+
+    shard, partial = tensor.Shard(1), tensor.Partial("avg")
+    assert shard == tensor.Shard(dim=1) != tensor.Shard(0)
+    assert (shard.is_shard(), shard.is_shard(1), shard.is_shard(0), shard.is_replicate()) == (
+        True,
+        True,
+        False,
+        False,
+    )
+    assert (partial.is_partial(), partial.is_partial("sum"), tensor.Partial().reduce_op) == (
+        True,
+        False,
+        "sum",
+    )
+    assert tensor.Replicate().is_replicate()
+    assert not tensor.Replicate().is_shard()
+    assert len({tensor.Replicate(), tensor.Replicate(), shard}) == 2
+    assert torch.distributed.ReduceOp.RedOpType.SUM is torch.distributed.ReduceOp.SUM
+    torch.cpu.set_device(0)
+    waited = torch.ones(1)
+    assert torch.distributed._functional_collectives.wait_tensor(waited) is waited
 
 
 def test_what_is_decorated_for_a_compiler_runs() -> None:

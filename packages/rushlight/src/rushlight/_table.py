@@ -32,6 +32,30 @@ MODULES: dict[str, dict[str, str]] = {
     },
     "autograd.graph": {"rushlight_autograd.graph": "*"},
     "autograd.variable": {"rushlight_autograd.variable": "Variable"},
+    "distributed._composable.fsdp": {"rushlight.distributed.fsdp": "*"},
+    "distributed._functional_collectives": {
+        "rushlight.distributed._absent": "all_to_all_single_autograd wait_tensor"
+    },
+    "distributed.algorithms.join": {"rushlight.distributed._absent": "Join"},
+    "distributed.checkpoint.hf_storage": {
+        "rushlight.distributed.checkpoint": "HuggingFaceStorageReader HuggingFaceStorageWriter"
+    },
+    "distributed.checkpoint.state_dict": {
+        "rushlight.distributed.checkpoint": (
+            "StateDictOptions get_model_state_dict get_optimizer_state_dict set_model_state_dict "
+            "set_optimizer_state_dict"
+        ),
+    },
+    "distributed.constants": {
+        "rushlight_multiprocessing.distributed.group": "DEFAULT_TIMEOUT:default_pg_timeout"
+    },
+    "distributed.fsdp.fully_sharded_data_parallel": {
+        "rushlight.distributed.fsdp": "CPUOffload FullyShardedDataParallel MixedPrecision",
+    },
+    "distributed.tensor._utils": {"rushlight.distributed.tensor": "compute_local_shape_and_global_offset"},
+    "distributed.tensor.placement_types": {
+        "rushlight.distributed.tensor": "Partial Placement Replicate Shard _StridedShard"
+    },
     "distributions.multivariate_normal": {
         "rushlight_nn.distributions.multivariate_normal": (
             "* Distribution _batch_mahalanobis _batch_mv _precision_to_scale_tril"
@@ -238,6 +262,9 @@ MODULES: dict[str, dict[str, str]] = {
             "LoaderIterator:_BaseDataLoaderIter SerialIterator:_SingleProcessDataLoaderIter "
             "WorkersIterator:_MultiProcessingDataLoaderIter"
         ),
+    },
+    "utils.data.datapipes.iter.combinatorics": {
+        "rushlight.utils.data.datapipes.iter": "ShufflerIterDataPipe",
     },
     "utils.data.dataset": {
         "rushlight_data": (

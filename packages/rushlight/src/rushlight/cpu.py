@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["current_device", "device_count", "is_available", "synchronize"]
+__all__ = ["current_device", "device_count", "is_available", "set_device", "synchronize"]
 
 
 def is_available() -> bool:
@@ -20,6 +20,10 @@ def device_count() -> int:
 def current_device() -> str:
     """Return "cpu"."""
     return "cpu"
+
+
+def set_device(device: Any) -> None:
+    """No-op: there is one device."""
 
 
 def synchronize(device: Any = None) -> None:

@@ -47,6 +47,11 @@ class ReduceOp(Enum):
     BXOR = "BXOR"
     PREMUL_SUM = "PREMUL_SUM"
 
+    RedOpType: type[ReduceOp]
+
+
+ReduceOp.RedOpType = ReduceOp  # PyTorch's reductions are of this class, in another one
+
 
 class Work:
     """A collective or a message under way, as `isend`, `irecv` and calls with `async_op=True` return it.

@@ -10,7 +10,16 @@ from typing import Any, NoReturn
 from rushlight_core import Tensor
 from rushlight_nn import Module
 
-__all__ = ["DeQuantStub", "FakeQuantizeBase", "ObserverBase", "QuantStub"]
+__all__ = [
+    "DeQuantStub",
+    "FakeQuantizeBase",
+    "ObserverBase",
+    "QuantStub",
+    "disable_fake_quant",
+    "disable_observer",
+    "enable_fake_quant",
+    "enable_observer",
+]
 
 _ORDERS = frozenset((
     "convert", "fuse_modules", "fuse_modules_qat", "get_default_qat_qconfig", "get_default_qconfig", "prepare",
@@ -41,6 +50,18 @@ class ObserverBase(Module):
 
 class FakeQuantizeBase(ObserverBase):
     """What rounds values as a quantised model would, for `isinstance`: there is none."""
+
+
+def disable_observer(mod: Module) -> None:
+    """Do nothing, as for every module that is no observer; there is none. For `model.apply`."""
+
+
+def disable_fake_quant(mod: Module) -> None:
+    """Do nothing, as for every module that rounds no values; there is none that does. For `model.apply`."""
+
+
+enable_observer = disable_observer
+enable_fake_quant = disable_fake_quant
 
 
 def __getattr__(name: str) -> Callable[..., NoReturn]:

@@ -1,8 +1,11 @@
-"""A base for classes that programs check for, and of which there are no instances."""
+"""What stands for classes that programs check for, and for functions that make their instances: there are none."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from rushlight_core import Tensor
 
 HINT = "hint: rushlight.distributed has process groups over shared memory, and DistributedDataParallel"
 
@@ -12,3 +15,25 @@ class Absent:
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise RuntimeError(f"distributed.{type(self).__name__}(): is not supported\n{HINT}")
+
+
+def refused(name: str) -> Callable[..., NoReturn]:
+    """Return a function of this name, which raises RuntimeError when it is called."""
+
+    def refuse(*args: Any, **kwargs: Any) -> NoReturn:
+        raise RuntimeError(f"distributed.{name}(): is not supported\n{HINT}")
+
+    refuse.__name__ = refuse.__qualname__ = name
+    return refuse
+
+
+all_to_all_single_autograd = refused("_functional_collectives.all_to_all_single_autograd")
+
+
+def wait_tensor(tensor: Tensor) -> Tensor:
+    """Return the tensor: no collective that returns tensors is under way."""
+    return tensor
+
+
+class Join(Absent):
+    """A block for processes with different numbers of inputs."""

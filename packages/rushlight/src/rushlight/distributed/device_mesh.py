@@ -4,8 +4,11 @@ The classes are there for `isinstance`; making an instance raises RuntimeError.
 """
 
 from rushlight.distributed._absent import Absent as _Absent
+from rushlight.distributed._absent import refused as _refused
 
-__all__ = ["DeviceMesh"]
+__all__ = ["DeviceMesh", "init_device_mesh"]
+
+init_device_mesh = _refused("init_device_mesh")
 
 
 class DeviceMesh(_Absent):

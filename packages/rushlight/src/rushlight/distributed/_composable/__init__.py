@@ -1,0 +1,1 @@
+"""Names of what changes modules in place for several processes, which is absent."""

@@ -1,0 +1,1 @@
+"""Names of what goes with modules over several processes, and is absent."""

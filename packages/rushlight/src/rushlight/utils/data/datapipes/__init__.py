@@ -1,0 +1,1 @@
+"""Datasets as pipelines, which are absent; the names that libraries check for."""
