@@ -15,7 +15,7 @@ from fuzz.execute import Observation, complete
 from fuzz.explain import as_each_example, explained
 from fuzz.processes import Ended, Process
 from fuzz.program import COMPLEX, FLOATS, Input, Program, family, script
-from fuzz.shrink import shrink
+from fuzz.shrink import alone, shrink
 
 MODIFIED = "modified by an inplace operation"
 KEPT = "PyTorch gives the same where it saves copies"
@@ -123,6 +123,8 @@ class Campaign:
         if group is not None and group.count >= ENOUGH:
             group.count += 1
             return
+        if self._is_known_alone(program, found, seen):
+            return
         again, _ = self.check(program)
         if again is None:
             found = replace(found, text=found.text + "; not when it was run again")
@@ -147,6 +149,17 @@ class Campaign:
         if self.folder is not None:
             self.write(self.folder)
         self.say(f"[{number}] {found.op} {found.kind}: {found.text}")
+
+    def _is_known_alone(self, program: Program, found: Difference, seen: Observation) -> bool:
+        """Whether one call shows a known difference of that kind: it need not be looked for step by step."""
+        small = alone(program, found, seen)
+        if small is None:
+            return False
+        one, _ = self._check_defined(small)
+        if one is None or not one.same_as(found):
+            return False
+        one = explained(small, one, self.ours.run, self.theirs.run, self.theirs.otherwise)
+        return self._is_known(small.mode, one)
 
     def _is_known(self, mode: str, found: Difference) -> bool:
         known = covered(self.known, found, names_of(found.op), mode)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -53,6 +53,7 @@ class Difference:
     kind: str  # one of KINDS
     op: str  # the operator of the call where it is seen; empty where that is not known before shrinking
     text: str
+    call: int = field(default=-1, compare=False)  # number of that call
 
     def same_as(self, other: Difference | None) -> bool:
         return other is not None and (self.kind, self.op) == (other.kind, other.op)
@@ -62,10 +63,10 @@ def difference(program: Program, ours: Observation, theirs: Observation) -> Diff
     """How `ours` differs from `theirs`, None where it does not."""
     alone = len(program.calls) == 1 and "out" not in program.calls[0].kwargs
     least = 0.0 if alone else coarsest(program, theirs)
-    for call, a, b in zip(program.calls, ours.steps, theirs.steps, strict=False):
+    for i, (call, a, b) in enumerate(zip(program.calls, ours.steps, theirs.steps, strict=False)):
         found = _results(a, b, least)
         if found:
-            return Difference(found[0], call.op, found[1])
+            return Difference(found[0], call.op, found[1], i)
     if ours.error or theirs.error:
         return _raised(program, ours, theirs)
     for name in theirs.final:
@@ -111,14 +112,16 @@ def _raised(program: Program, ours: Observation, theirs: Observation) -> Differe
         return None
     failed = ours if ours.error else theirs
     text = f"only {'here' if failed is ours else 'in PyTorch'}: {failed.error.splitlines()[0][:300]}"
+    at = -1
     if isinstance(failed.failed_at, int):
-        kind, op = ("raises" if failed is ours else "accepts"), program.calls[failed.failed_at].op
+        at = failed.failed_at
+        kind, op = ("raises" if failed is ours else "accepts"), program.calls[at].op
     else:
         kind, op = ("gradient raises" if failed is ours else "gradient accepts"), _only(program)
     if failed is theirs:
         if program.mode in ("jvp", "vmap") or any(known in theirs.error for known in NOT_THERE):
             return None
-    return Difference(kind, op, text)
+    return Difference(kind, op, text, at)
 
 
 def _results(ours: list[Any], theirs: list[Any], least: float = 0.0) -> tuple[str, str] | None:

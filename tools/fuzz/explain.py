@@ -16,7 +16,7 @@ from fuzz.beside import Otherwise
 from fuzz.compare import TOLERANCES, Difference, as_computed
 from fuzz.execute import Observation, Record, complete
 from fuzz.processes import Ended
-from fuzz.program import COMPLEX, FLOATS, INTEGERS, Call, Input, Program, Ref, example, mapped
+from fuzz.program import COMPLEX, FLOATS, INTEGERS, Call, Input, Program, Ref, example, mapped, moves
 from fuzz.slopes import as_in_reverse, is_right, is_right_beside, is_right_where_finite
 from fuzz.wider import is_near, loses_digits, widened
 
@@ -72,6 +72,9 @@ def _sentences(
         yield lambda: differs_by_turns(*both), TURNS
     if kind in ("values", "gradient", "tangent"):
         yield lambda: as_of_wide_integers(program, kind, ours, run), WIDE_INTEGERS
+    if kind == "tangent" and "(nan), not" in found.text:
+        # What moves along with nothing does not move: its tangent is 0, times an infinite slope.
+        yield lambda: not any(one.values for one in program.inputs if moves(one)), NO_ELEMENTS
     if kind == "tangent":
         yield lambda: as_in_reverse(*both), IN_REVERSE
     if kind in ("gradient", "tangent", "gradient accepts"):

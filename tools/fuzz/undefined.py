@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +23,7 @@ APART = {
     "linalg_cond", "linalg_eig", "linalg_eigh", "linalg_eigvals", "linalg_eigvalsh", "linalg_matrix_norm", "linalg_norm",
     "linalg_svd", "linalg_svdvals", "norm", "nuclear_norm", "svd",
 }  # fmt: skip
+LU = ("linalg_lu", "linalg_lu_factor", "linalg_lu_factor_ex", "lu")
 # Operators of linear algebra that take infinities and NaN as arithmetic does.
 ARITHMETIC = {
     "linalg_cross",
@@ -128,6 +130,15 @@ def _has_free_signs(x: np.ndarray) -> bool:
             column /= np.linalg.norm(column)
             matrix[k:] -= 2 * np.outer(column, column.conj() @ matrix[k:])
     return False
+
+
+def _has_value_at(x: np.ndarray, limit: float) -> bool:
+    """Whether a singular value of any of these matrices is the limit, or that part of the largest, or nearly so."""
+    if x.ndim < 2 or not x.size or not np.isfinite(x).all():
+        return False
+    singular = np.linalg.svd(x.astype(complex), compute_uv=False)
+    limits = np.stack([np.full_like(singular, limit), limit * singular[..., :1] + 0 * singular])
+    return bool((abs(singular - limits) < 1e-3 * singular[..., :1]).any())
 
 
 def _has_equal_values(x: np.ndarray) -> bool:
@@ -366,19 +377,24 @@ class Undefined:
             first = bool(given) and isinstance(given[0], Ref)
             degrees = [*values[first:], *(np.array(v) for v in given[1:] if isinstance(v, (int, float)))]
             return any(not (np.abs(d) <= MOST_DEGREE).all() for d in degrees)
-        if op in ("linalg_lu", "linalg_lu_factor", "linalg_lu_factor_ex", "lu") and _has_equal_pivots(
-            values[0]
-        ):
+        if op in LU and _has_equal_pivots(values[0]):
             return True
         square = bool(values) and values[0].ndim > 1 and values[0].shape[-2] == values[0].shape[-1]
         if op.startswith("linalg_ldl_factor") and square:
             lower = np.tril(values[0])  # what is above the diagonal is not looked at
             if _is_singular(lower + np.tril(lower, -1).swapaxes(-1, -2)):
                 return True
+        if op in ("linalg_matrix_power", "matrix_power") and any(isinstance(v, int) and v < 0 for v in given):
+            return bool(values) and _is_singular(values[0])
+        if op in ("linalg_tensorinv", "linalg_tensorsolve") and values:
+            # Of the matrix that the tensor is taken for.
+            side = math.isqrt(values[0].size)
+            return side * side == values[0].size and _is_singular(values[0].reshape(side, side))
         if op in ("linalg_matrix_rank", "matrix_rank"):
             limits = [v for v in given if isinstance(v, (int, float)) and not isinstance(v, bool)]
-            if any(v <= 0 for v in limits) or any((v <= 0).any() for v in values[1:]):
-                return True  # singular values of 0 are counted as they are rounded
+            limits += [float(v) for one in values[1:] for v in one.reshape(-1).real]
+            if any(limit <= 0 or _has_value_at(values[0], limit) for limit in limits):
+                return True  # singular values of 0, or at the limit, are counted as they are rounded
         if op in ("qr", "linalg_qr", "geqrf") and any(((v == 0) & np.signbit(v.real)).any() for v in values):
             return True  # the sign of a zero decides about those of the result
         if op in ("qr", "linalg_qr", "geqrf") and any(map(_has_free_signs, values)):
@@ -388,7 +404,7 @@ class Undefined:
             return True
         if op.startswith(("fft_", "stft", "istft")) and not all(np.isfinite(v).all() for v in values):
             return True  # which sums are infinite, and which NaN
-        if op in ("qr", "linalg_qr") and values and values[0].ndim > 1:
+        if op in ("qr", "linalg_qr", *LU) and values and values[0].ndim > 1:
             # Of wide matrices the derivative needs the first columns to be independent.
             return _is_singular(values[0][..., : values[0].shape[-2]])
         return op in FULL_RANK and bool(values) and _is_singular(values[0])
@@ -406,6 +422,10 @@ class Undefined:
             with np.errstate(all="ignore"):
                 found = abs(np.corrcoef(x)[np.triu_indices(len(x), 1)])
             return not (found < 1 - 1e-5).all()  # rounding decides whether a correlation of 1 is clipped
+        if op in ("cholesky", "linalg_cholesky", "linalg_cholesky_ex"):
+            return _is_singular(x)  # the slopes of a factor of nearly 0 are divided by it
+        if op == "logsumexp":
+            return bool((abs(x) > 1e6).any())  # PyTorch's is a power of a difference that has lost its digits
         if op == "hardshrink":
             return bool(np.isnan(x).any())  # PyTorch's vectorised code and its scalar code differ
         if op == "copysign":

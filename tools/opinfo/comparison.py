@@ -333,6 +333,8 @@ class Comparison:
             return "dtype", f"{name_of(x.dtype)}, not {name_of(y.dtype)}"
         if tuple(x.shape) != tuple(y.shape):
             return "shape", f"{tuple(x.shape)}, not {tuple(y.shape)}"
+        if name_of(x.layout) != name_of(y.layout):
+            return "shape", f"{name_of(x.layout)}, not {name_of(y.layout)}"
         text = apart(array(x), array(y), TOLERANCES.get(name_of(x.dtype), 0.0))
         if text and name_of(x.dtype) in WIDER:
             try:
@@ -411,8 +413,10 @@ def structure(results: Any) -> Any:
 
 
 def array(tensor: Any) -> Any:
-    """A tensor of either library as NumPy's array; bfloat16, which NumPy lacks, as float32."""
+    """A tensor of either library as NumPy's array; bfloat16, which NumPy lacks, as float32, and sparse tensors dense."""
     tensor = tensor.detach()
+    if name_of(tensor.layout) != "strided":
+        tensor = tensor.to_dense()
     if name_of(tensor.dtype) == "bfloat16":
         tensor = tensor.float()
     if getattr(tensor, "_is_zerotensor", bool)():  # that PyTorch only notes down

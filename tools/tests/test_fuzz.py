@@ -20,7 +20,7 @@ from fuzz.generate import Generator
 from fuzz.operators import Array, Operator
 from fuzz.processes import Process
 from fuzz.program import FLOATS, MODES, Call, Input, Named, Program, Ref, literal, script, statement
-from fuzz.shrink import shrink
+from fuzz.shrink import alone, shrink
 from fuzz.undefined import APART, FULL_RANK, Draft, Undefined
 from known_differences import Known, read
 
@@ -79,6 +79,15 @@ def test_a_planted_difference_is_shrunk_to_one_call() -> None:
     assert again.same_as(found)
     assert [call.op for call in small.calls] == ["total"]
     assert [one.shape for one in small.inputs] == [(3, 1)]
+    # The call where it is seen may show it without that.
+    assert found.call == 3
+    assert seen is not None
+    one_call = alone(program, found, seen)
+    assert one_call is not None
+    assert [call.op for call in one_call.calls] == ["total"]
+    assert [one.shape for one in one_call.inputs] == [(3, 4)]
+    again, _ = check(one_call)
+    assert found.same_as(again)
 
 
 @pytest.fixture
@@ -424,7 +433,13 @@ def test_extreme_values_are_generated_on_request() -> None:
         ("linalg_qr", "plain", (1.0, 2.0, 0.0, 5.0), False),
         ("linalg_lu", "plain", (1.0, 2.0, 2.0, 5.0), False),
         ("linalg_lu", "plain", (2.0, 3.0, -2.0, 5.0), True),
+        ("linalg_tensorinv", "plain", (1.0, 2.0, 2.0, 5.0), False),
+        ("linalg_tensorinv", "plain", (1.0, 2.0, 2.0, 4.0), True),
         ("linalg_det", "jvp", (1.0, 2.0, 2.0, 4.0), True),
+        ("logsumexp", "backward", (1.0, 2.0, 1e11, 4.0), True),
+        ("logsumexp", "plain", (1.0, 2.0, 1e11, 4.0), False),
+        ("cholesky", "backward", (1.0, 2.0, 2.0, 4.0), True),
+        ("cholesky", "backward", (2.0, 1.0, 1.0, 2.0), False),
         ("fractional_max_pool2d", "plain", (np.nan, 2.0, np.nan, 1.0), True),
         ("fractional_max_pool2d", "plain", (np.nan, 2.0, 3.0, 1.0), False),
         ("max_pool2d", "plain", (np.nan, 2.0, np.nan, 1.0), False),
@@ -467,9 +482,30 @@ def test_matrices_that_are_not_square_are_judged() -> None:
     """What an operator refuses is no mistake of the fuzzer."""
     for shape in ((3, 2), (1, 2), (0, 3), (2,), ()):
         tensor = RIGHT.make(Input("x0", "float64", shape, tuple(range(int(np.prod(shape))))))
-        for op in sorted(FULL_RANK | APART):
+        for op in sorted({*FULL_RANK, *APART, "linalg_tensorinv"}):
             for mode in ("plain", "jvp"):
                 assert Undefined(RIGHT, Draft(mode)).is_beyond(op, [tensor], [Ref("x0")]) in (True, False)
+
+
+@pytest.mark.parametrize(("power", "undefined"), [(-1, True), (2, False)])
+def test_powers_of_a_singular_matrix_are_judged(power: int, undefined: bool) -> None:
+    tensor = RIGHT.make(Input("x0", "float64", (2, 2), (1.0, 2.0, 2.0, 4.0)))
+    given = [Ref("x0"), power]
+    assert Undefined(RIGHT, Draft("plain")).is_beyond("linalg_matrix_power", [tensor], given) == undefined
+
+
+@pytest.mark.parametrize(("limit", "undefined"), [(2.0, True), (0.5, True), (1.25, False), (0.0, True)])
+def test_singular_values_at_the_limit_are_judged(limit: float, undefined: bool) -> None:
+    tensor = RIGHT.make(Input("x0", "float64", (2, 2), (0.0, 2.0, 4.0, 0.0)))
+    given = [Ref("x0"), limit]
+    assert Undefined(RIGHT, Draft("plain")).is_beyond("linalg_matrix_rank", [tensor], given) == undefined
+
+
+def test_leading_columns_of_wide_matrices_are_judged() -> None:
+    for values, singular in (((0.0, 0.0, 1.0, 2.0, 0.0, 3.0), True), ((1.0, 0.0, 1.0, 2.0, 1.0, 3.0), False)):
+        tensor = RIGHT.make(Input("x0", "float64", (2, 3), values))
+        for op in ("linalg_lu", "linalg_qr"):
+            assert Undefined(RIGHT, Draft("jvp")).is_beyond(op, [tensor], [Ref("x0")]) == singular
 
 
 def test_a_program_that_cannot_be_made_is_shown(processes: tuple[Process, Process]) -> None:

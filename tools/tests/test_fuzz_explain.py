@@ -67,6 +67,26 @@ def test_arguments_that_are_refused_for_one_example(op: str, sentence: str) -> N
     assert found.text.removeprefix("only here").removeprefix("; ") == sentence
 
 
+@pytest.mark.parametrize(
+    ("shape", "text", "sentence"),
+    [
+        ((0, 2), "np.float64(nan), not np.float64(0.0)", explain.NO_ELEMENTS),
+        ((0, 2), "np.float64(1.0), not np.float64(0.0)", ""),
+        ((1, 2), "np.float64(nan), not np.float64(0.0)", ""),
+    ],
+)
+def test_tangents_of_no_elements(shape: tuple[int, ...], text: str, sentence: str) -> None:
+    moving = Input("x0", "float64", shape, (1.0,) * (shape[0] * shape[1]), requires_grad=True)
+    still = Input("x1", "float64", (1,), (0.0,))
+    program = Program((moving, still), (Call("add", ".add", "v0", (Ref("x0"), Ref("x1"))),), "jvp")
+
+    def unknown(p: Program) -> Observation:
+        return Observation(error="ValueError: no", failed_at=0)
+
+    found = explain.explained(program, Difference("tangent", "add", text), unknown, unknown)
+    assert found.text.removeprefix(text).removeprefix("; ") == sentence
+
+
 def test_results_of_vmap_that_are_those_of_each_example() -> None:
     """PyTorch's vmap gives something else, but rushlight's the sums that PyTorch gives without it."""
     one = Input("x0", "float64", (2, 2), (1.0, 2.0, 4.0, 8.0), batched=True)
@@ -208,6 +228,20 @@ def test_two_dtypes_whose_gradient_is_refused() -> None:
         sentence(program, "gradient accepts", dividing(inf, False), dividing(inf, True)) == explain.ONE_DTYPE
     )
     assert sentence(program, "gradient accepts", dividing(1.0, False), dividing(inf, True)) == ""
+
+
+@pytest.mark.parametrize("mode", ["backward", "jvp"])
+def test_derivatives_beside_a_tiny_number(mode: str) -> None:
+    """A step of the usual length would leave the slope there behind."""
+    kind = "gradient" if mode == "backward" else "tangent"
+    program = one_call(Input("x0", "float64", (1,), (3e-9,), requires_grad=True), mode=mode)
+
+    def steep(x: Any) -> Any:
+        return np.minimum(x, 1e-8) * 1e8
+
+    ours, theirs = library(steep, lambda x: 1e8 * (x < 1e-8)), library(steep, lambda x: 0.7e8 * (x < 1e-8))
+    assert sentence(program, kind, ours, theirs) == explain.ITS_VALUES
+    assert sentence(program, kind, theirs, ours) == ""
 
 
 @pytest.mark.parametrize("mode", ["backward", "jvp"])
