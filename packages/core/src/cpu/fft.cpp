@@ -14,16 +14,16 @@ namespace {
 
 namespace pf = pocketfft::detail;
 
-// Where lines begin and how far their elements lie apart, in elements.
-struct FftLines {
+// Where sequences begin and how far their elements lie apart, in elements.
+struct FftSequences {
     int64_t n;  // length of the transform
     int64_t count;
     const int64_t *from, *to;
     int64_t from_stride, to_stride;
 };
 
-// Where the lines of a view along a dimension begin, in the order of the others.
-const int64_t* line_starts(KernelContext& ctx, const View& v, int64_t dim, int64_t count) {
+// Where the sequences of a view along a dimension begin, in the order of the others.
+const int64_t* starts_of(KernelContext& ctx, const View& v, int64_t dim, int64_t count) {
     Odometer others;
     for (int d = 0; d < v.ndim; ++d)
         if (d != dim) others.push(v.sizes[d], v.strides[d]);
@@ -33,23 +33,23 @@ const int64_t* line_starts(KernelContext& ctx, const View& v, int64_t dim, int64
     return starts;
 }
 
-FftLines lines_of(KernelContext& ctx, const View& from, const View& to, int64_t dim, int64_t n) {
+FftSequences sequences_of(KernelContext& ctx, const View& from, const View& to, int64_t dim, int64_t n) {
     const int64_t count = to.numel / to.sizes[dim];
     return {n,
             count,
-            line_starts(ctx, from, dim, count),
-            line_starts(ctx, to, dim, count),
+            starts_of(ctx, from, dim, count),
+            starts_of(ctx, to, dim, count),
             from.strides[dim],
             to.strides[dim]};
 }
 
-// As many lines as a vector has lanes are transformed at once, the rest one by one.
+// As many sequences as a vector has lanes are transformed at once, the rest one by one.
 template <class T, class One, class Several>
-void each_group(const FftLines& lines, One one, Several several) {
+void each_group(const FftSequences& sequences, One one, Several several) {
     constexpr auto kLanes = static_cast<int64_t>(pf::VLEN<T>::val);
-    const int64_t count = lines.count;
+    const int64_t count = sequences.count;
     const int64_t groups = (count + kLanes - 1) / kLanes;
-    const int64_t grain = std::max<int64_t>(1, (int64_t{1} << 14) / (lines.n * kLanes));
+    const int64_t grain = std::max<int64_t>(1, (int64_t{1} << 14) / (sequences.n * kLanes));
     parallel_for(0, groups, grain, [&](int64_t begin, int64_t end) {
         for (int64_t group = begin; group < end; ++group) {
             const int64_t first = group * kLanes;
@@ -59,7 +59,8 @@ void each_group(const FftLines& lines, One one, Several several) {
                     continue;
                 }
             }
-            for (int64_t line = first; line < std::min(first + kLanes, count); ++line) one(line);
+            for (int64_t sequence = first; sequence < std::min(first + kLanes, count); ++sequence)
+                one(sequence);
         }
     });
 }
@@ -71,7 +72,7 @@ auto& lane(V& v, int64_t l) {
     else return reinterpret_cast<std::remove_reference_t<decltype(v[0])>*>(&v)[l];
 }
 
-// Elements of several lines as they lie in memory: along a line, or across lines whose elements lie further apart.
+// Elements of several sequences as they lie in memory: along a sequence, or across sequences whose elements lie further apart.
 template <class Body>
 void in_order(int64_t n, int64_t lanes, int64_t stride, Body body) {
     if (stride == 1) {
@@ -84,25 +85,25 @@ void in_order(int64_t n, int64_t lanes, int64_t stride, Body body) {
 }
 
 template <class T>
-void c2c(const FftLines& lines, const Complex<T>* in, Complex<T>* out, double scale, bool forward) {
-    const auto n = static_cast<size_t>(lines.n);
+void c2c(const FftSequences& sequences, const Complex<T>* in, Complex<T>* out, double scale, bool forward) {
+    const auto n = static_cast<size_t>(sequences.n);
     const pf::pocketfft_c<T> plan(n);
     auto run = [&]<class V>(int64_t first, int64_t lanes, V) {
-        pf::arr<pf::cmplx<V>> line(n);
-        const int64_t *from = lines.from + first, *to = lines.to + first;
-        in_order(lines.n, lanes, lines.from_stride, [&](int64_t i, int64_t l) {
-            const Complex<T> x = in[from[l] + i * lines.from_stride];
-            lane(line[static_cast<size_t>(i)].r, l) = x.re;
-            lane(line[static_cast<size_t>(i)].i, l) = x.im;
+        pf::arr<pf::cmplx<V>> buffer(n);
+        const int64_t *from = sequences.from + first, *to = sequences.to + first;
+        in_order(sequences.n, lanes, sequences.from_stride, [&](int64_t i, int64_t l) {
+            const Complex<T> x = in[from[l] + i * sequences.from_stride];
+            lane(buffer[static_cast<size_t>(i)].r, l) = x.re;
+            lane(buffer[static_cast<size_t>(i)].i, l) = x.im;
         });
-        plan.exec(line.data(), static_cast<T>(scale), forward);
-        in_order(lines.n, lanes, lines.to_stride, [&](int64_t i, int64_t l) {
-            auto& z = line[static_cast<size_t>(i)];
-            out[to[l] + i * lines.to_stride] = {lane(z.r, l), lane(z.i, l)};
+        plan.exec(buffer.data(), static_cast<T>(scale), forward);
+        in_order(sequences.n, lanes, sequences.to_stride, [&](int64_t i, int64_t l) {
+            auto& z = buffer[static_cast<size_t>(i)];
+            out[to[l] + i * sequences.to_stride] = {lane(z.r, l), lane(z.i, l)};
         });
     };
     each_group<T>(
-        lines, [&](int64_t line) { run(line, 1, T()); },
+        sequences, [&](int64_t sequence) { run(sequence, 1, T()); },
         [&](int64_t first) {
             run(first, static_cast<int64_t>(pf::VLEN<T>::val), typename pf::VTYPE<T>::type());
         });
@@ -110,60 +111,61 @@ void c2c(const FftLines& lines, const Complex<T>* in, Complex<T>* out, double sc
 
 // Pocketfft's order of a half spectrum: r0 r1 i1 r2 i2 ..., and of an even n the last real part.
 template <class T>
-void r2c(const FftLines& lines, const T* in, Complex<T>* out, double scale, bool forward) {
-    const auto n = static_cast<size_t>(lines.n);
+void r2c(const FftSequences& sequences, const T* in, Complex<T>* out, double scale, bool forward) {
+    const auto n = static_cast<size_t>(sequences.n);
     const pf::pocketfft_r<T> plan(n);
     const T sign = forward ? T(1) : T(-1);
     auto run = [&]<class V>(int64_t first, int64_t lanes, V) {
-        pf::arr<V> line(n);
+        pf::arr<V> buffer(n);
         for (int64_t l = 0; l < lanes; ++l) {
-            const T* x = in + lines.from[first + l];
-            for (int64_t i = 0; i < lines.n; ++i)
-                lane(line[static_cast<size_t>(i)], l) = x[i * lines.from_stride];
+            const T* x = in + sequences.from[first + l];
+            for (int64_t i = 0; i < sequences.n; ++i)
+                lane(buffer[static_cast<size_t>(i)], l) = x[i * sequences.from_stride];
         }
-        plan.exec(line.data(), static_cast<T>(scale), true);
+        plan.exec(buffer.data(), static_cast<T>(scale), true);
         for (int64_t l = 0; l < lanes; ++l) {
-            Complex<T>* y = out + lines.to[first + l];
-            auto value = [&](int64_t i) { return lane(line[static_cast<size_t>(i)], l); };
+            Complex<T>* y = out + sequences.to[first + l];
+            auto value = [&](int64_t i) { return lane(buffer[static_cast<size_t>(i)], l); };
             y[0] = {value(0), T(0)};
-            for (int64_t k = 1; 2 * k < lines.n; ++k)
-                y[k * lines.to_stride] = {value(2 * k - 1), sign * value(2 * k)};
-            if (lines.n % 2 == 0) y[lines.n / 2 * lines.to_stride] = {value(lines.n - 1), T(0)};
+            for (int64_t k = 1; 2 * k < sequences.n; ++k)
+                y[k * sequences.to_stride] = {value(2 * k - 1), sign * value(2 * k)};
+            if (sequences.n % 2 == 0)
+                y[sequences.n / 2 * sequences.to_stride] = {value(sequences.n - 1), T(0)};
         }
     };
     each_group<T>(
-        lines, [&](int64_t line) { run(line, 1, T()); },
+        sequences, [&](int64_t sequence) { run(sequence, 1, T()); },
         [&](int64_t first) {
             run(first, static_cast<int64_t>(pf::VLEN<T>::val), typename pf::VTYPE<T>::type());
         });
 }
 
 template <class T>
-void c2r(const FftLines& lines, const Complex<T>* in, T* out, double scale, bool forward) {
-    const auto n = static_cast<size_t>(lines.n);
+void c2r(const FftSequences& sequences, const Complex<T>* in, T* out, double scale, bool forward) {
+    const auto n = static_cast<size_t>(sequences.n);
     const pf::pocketfft_r<T> plan(n);
     const T sign = forward ? T(-1) : T(1);
     auto run = [&]<class V>(int64_t first, int64_t lanes, V) {
-        pf::arr<V> line(n);
+        pf::arr<V> buffer(n);
         for (int64_t l = 0; l < lanes; ++l) {
-            const Complex<T>* x = in + lines.from[first + l];
-            auto value = [&](int64_t i) -> T& { return lane(line[static_cast<size_t>(i)], l); };
+            const Complex<T>* x = in + sequences.from[first + l];
+            auto value = [&](int64_t i) -> T& { return lane(buffer[static_cast<size_t>(i)], l); };
             value(0) = x[0].re;
-            for (int64_t k = 1; 2 * k < lines.n; ++k) {
-                value(2 * k - 1) = x[k * lines.from_stride].re;
-                value(2 * k) = sign * x[k * lines.from_stride].im;
+            for (int64_t k = 1; 2 * k < sequences.n; ++k) {
+                value(2 * k - 1) = x[k * sequences.from_stride].re;
+                value(2 * k) = sign * x[k * sequences.from_stride].im;
             }
-            if (lines.n % 2 == 0) value(lines.n - 1) = x[lines.n / 2 * lines.from_stride].re;
+            if (sequences.n % 2 == 0) value(sequences.n - 1) = x[sequences.n / 2 * sequences.from_stride].re;
         }
-        plan.exec(line.data(), static_cast<T>(scale), false);
+        plan.exec(buffer.data(), static_cast<T>(scale), false);
         for (int64_t l = 0; l < lanes; ++l) {
-            T* y = out + lines.to[first + l];
-            for (int64_t i = 0; i < lines.n; ++i)
-                y[i * lines.to_stride] = lane(line[static_cast<size_t>(i)], l);
+            T* y = out + sequences.to[first + l];
+            for (int64_t i = 0; i < sequences.n; ++i)
+                y[i * sequences.to_stride] = lane(buffer[static_cast<size_t>(i)], l);
         }
     };
     each_group<T>(
-        lines, [&](int64_t line) { run(line, 1, T()); },
+        sequences, [&](int64_t sequence) { run(sequence, 1, T()); },
         [&](int64_t first) {
             run(first, static_cast<int64_t>(pf::VLEN<T>::val), typename pf::VTYPE<T>::type());
         });
@@ -178,10 +180,10 @@ void fft_c2c(KernelContext& ctx, const View& out, const View& input, Ints dims, 
         if (dim < 0) dim += input.ndim;
         const int64_t n = input.sizes[dim];
         if (n == 1 && scale == 1) continue;  // a number is its own transform
-        const FftLines lines = lines_of(ctx, *from, out, dim, n);
+        const FftSequences sequences = sequences_of(ctx, *from, out, dim, n);
         if (out.dtype == DType::Complex128)
-            c2c(lines, from->as<Complex<double>>(), out.as<Complex<double>>(), scale, forward);
-        else c2c(lines, from->as<Complex<float>>(), out.as<Complex<float>>(), scale, forward);
+            c2c(sequences, from->as<Complex<double>>(), out.as<Complex<double>>(), scale, forward);
+        else c2c(sequences, from->as<Complex<float>>(), out.as<Complex<float>>(), scale, forward);
         from = &out;
         scale = 1;
     }
@@ -192,20 +194,20 @@ void fft_r2c(KernelContext& ctx, const View& out, const View& input, int64_t dim
              bool forward) {
     if (out.numel == 0) return;
     if (dim < 0) dim += input.ndim;
-    const FftLines lines = lines_of(ctx, input, out, dim, input.sizes[dim]);
+    const FftSequences sequences = sequences_of(ctx, input, out, dim, input.sizes[dim]);
     if (input.dtype == DType::Float64)
-        r2c(lines, input.as<double>(), out.as<Complex<double>>(), scale, forward);
-    else r2c(lines, input.as<float>(), out.as<Complex<float>>(), scale, forward);
+        r2c(sequences, input.as<double>(), out.as<Complex<double>>(), scale, forward);
+    else r2c(sequences, input.as<float>(), out.as<Complex<float>>(), scale, forward);
 }
 
 void fft_c2r(KernelContext& ctx, const View& out, const View& input, int64_t dim, int64_t n, double scale,
              bool forward) {
     if (out.numel == 0) return;
     if (dim < 0) dim += input.ndim;
-    const FftLines lines = lines_of(ctx, input, out, dim, n);
+    const FftSequences sequences = sequences_of(ctx, input, out, dim, n);
     if (out.dtype == DType::Float64)
-        c2r(lines, input.as<Complex<double>>(), out.as<double>(), scale, forward);
-    else c2r(lines, input.as<Complex<float>>(), out.as<float>(), scale, forward);
+        c2r(sequences, input.as<Complex<double>>(), out.as<double>(), scale, forward);
+    else c2r(sequences, input.as<Complex<float>>(), out.as<float>(), scale, forward);
 }
 
 }  // namespace rushlight::cpu

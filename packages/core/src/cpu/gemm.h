@@ -90,7 +90,7 @@ struct GemmKernels {
     float (*dot_f32)(int64_t n, const float* x, int64_t x_stride, const float* y, int64_t y_stride);
     double (*dot_f64)(int64_t n, const double* x, int64_t x_stride, const double* y, int64_t y_stride);
     void (*integer)(const IntegerGemm&, DType);
-    // Whether this processor multiplies pairs of bfloat16, and pairs made of two lines of n numbers.
+    // Whether this processor multiplies pairs of bfloat16, and pairs made of two rows of n numbers.
     bool (*has_pairs)();
     void (*pair_up)(float* out, const uint16_t* even, const uint16_t* odd, int64_t n);
 };

@@ -152,8 +152,9 @@ void join_parts(const Product& p, Complex<T> beta, Complex<T> alpha, const T* re
             const int64_t at = row * p.n;
             for (int64_t c = 0; c < p.n; ++c) out[at + c] = scaled(alpha, {re[at + c], im[at + c]});
             if (!init) continue;
-            const Complex<T>* line = init + row / p.m * p.init.batch + row % p.m * p.init.row;
-            for (int64_t c = 0; c < p.n; ++c) out[at + c] = out[at + c] + scaled(beta, line[c * p.init.col]);
+            const Complex<T>* addend = init + row / p.m * p.init.batch + row % p.m * p.init.row;
+            for (int64_t c = 0; c < p.n; ++c)
+                out[at + c] = out[at + c] + scaled(beta, addend[c * p.init.col]);
         }
     });
 }
@@ -191,21 +192,21 @@ void multiply_complex(KernelContext& ctx, const View& out, const View* input, co
 
 // --- pairs of bfloat16: Note [Pairs of bfloat16] -----------------------------------------------------------------
 
-// `count` matrices of `lines` lines of `k` numbers as lines of pairs, which run along k. Where the numbers of a line are
-// adjacent, the matrix is one of pairs already; else a pair is made of each two steps along k, and pairs of different lines
+// `count` matrices of `rows` rows of `k` numbers as rows of pairs, which run along k. Where the numbers of a row are
+// adjacent, the matrix is one of pairs already; else a pair is made of each two steps along k, and pairs of different rows
 // are adjacent.
-Operand paired(KernelContext& ctx, const Operand& v, int64_t count, int64_t lines, int64_t line, int64_t step,
-               int64_t k) {
+Operand paired(KernelContext& ctx, const Operand& v, int64_t count, int64_t rows, int64_t stride,
+               int64_t step, int64_t k) {
     const auto* in = static_cast<const uint16_t*>(v.data);
-    if (step == 1 && k % 2 == 0 && line % 2 == 0 && v.batch % 2 == 0 &&
+    if (step == 1 && k % 2 == 0 && stride % 2 == 0 && v.batch % 2 == 0 &&
         reinterpret_cast<uintptr_t>(in) % 4 == 0)
-        return {in, v.batch / 2, line / 2, 1};
-    const int64_t pairs = (k + 1) / 2, matrices = v.batch == 0 ? 1 : count, size = lines * pairs;
+        return {in, v.batch / 2, stride / 2, 1};
+    const int64_t pairs = (k + 1) / 2, matrices = v.batch == 0 ? 1 : count, size = rows * pairs;
     float* out = scratch<float>(ctx, matrices * size);
-    if (line != 1) {  // line after line
-        parallel_for(0, matrices * lines, (1 << 15) / (k + 1) + 1, [&](int64_t first, int64_t last) {
+    if (stride != 1) {  // row after row
+        parallel_for(0, matrices * rows, (1 << 15) / (k + 1) + 1, [&](int64_t first, int64_t last) {
             for (int64_t i = first; i < last; ++i) {
-                const uint16_t* from = in + i / lines * v.batch + i % lines * line;
+                const uint16_t* from = in + i / rows * v.batch + i % rows * stride;
                 auto* to = reinterpret_cast<uint32_t*>(out + i * pairs);
                 for (int64_t p = 0; p < k / 2; ++p)
                     to[p] = from[2 * p * step] | static_cast<uint32_t>(from[(2 * p + 1) * step]) << 16;
@@ -216,18 +217,18 @@ Operand paired(KernelContext& ctx, const Operand& v, int64_t count, int64_t line
     }
     const auto* zeros = static_cast<const uint16_t*>(nullptr);
     if (k % 2) {
-        auto* made = scratch<uint16_t>(ctx, lines);
-        std::memset(made, 0, static_cast<size_t>(lines) * sizeof(uint16_t));
+        auto* made = scratch<uint16_t>(ctx, rows);
+        std::memset(made, 0, static_cast<size_t>(rows) * sizeof(uint16_t));
         zeros = made;
     }
-    parallel_for(0, matrices * pairs, (1 << 15) / (lines + 1) + 1, [&](int64_t first, int64_t last) {
+    parallel_for(0, matrices * pairs, (1 << 15) / (rows + 1) + 1, [&](int64_t first, int64_t last) {
         for (int64_t i = first; i < last; ++i) {
             const uint16_t* even = in + i / pairs * v.batch + 2 * (i % pairs) * step;
             const bool alone = 2 * (i % pairs) + 1 == k;
-            gemm_kernels().pair_up(out + i * lines, even, alone ? zeros : even + step, lines);
+            gemm_kernels().pair_up(out + i * rows, even, alone ? zeros : even + step, rows);
         }
     });
-    return {out, v.batch == 0 ? 0 : size, 1, lines};
+    return {out, v.batch == 0 ? 0 : size, 1, rows};
 }
 
 // Below this, what widening costs is less than what the instruction saves.
@@ -239,7 +240,7 @@ bool multiplies_pairs(DType dtype, const Product& p) {
 }
 
 void multiply_pairs(KernelContext& ctx, Product p) {
-    // Of a the lines are rows, of b columns.
+    // The columns of b are taken as rows.
     const Operand a = paired(ctx, p.a, p.count, p.m, p.a.row, p.a.col, p.k),
                   b = paired(ctx, p.b, p.count, p.n, p.b.col, p.b.row, p.k);
     p.a = a;

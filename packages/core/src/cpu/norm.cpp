@@ -14,9 +14,9 @@ namespace {
 template <class T> const BatchNormLoops<T>& batch_loops();
 template <> const BatchNormLoops<float>& batch_loops() { return batch_norm_kernels().f32; }
 template <> const BatchNormLoops<double>& batch_loops() { return batch_norm_kernels().f64; }
-template <class T> const LineNormLoops<T>& line_loops();
-template <> const LineNormLoops<float>& line_loops() { return line_norm_kernels().f32; }
-template <> const LineNormLoops<double>& line_loops() { return line_norm_kernels().f64; }
+template <class T> const RowNormLoops<T>& row_loops();
+template <> const RowNormLoops<float>& row_loops() { return row_norm_kernels().f32; }
+template <> const RowNormLoops<double>& row_loops() { return row_norm_kernels().f64; }
 
 // The operands of one call in the dtype of its computation: float64 for float64, else float32. Inputs of another dtype are
 // copied; outputs of another dtype are computed in scratch memory and written by finish().
@@ -169,24 +169,24 @@ void batch_norm_backward(KernelContext& ctx, const View& grad_input, const View&
 
 namespace {
 
-void line_norm(KernelContext& ctx, const char* op, bool centered, const View& out, const View& mean,
-               const View& rstd, const View& input, const View& weight, const View& bias,
-               Ints normalized_shape, double eps) {
+void row_norm(KernelContext& ctx, const char* op, bool centered, const View& out, const View& mean,
+              const View& rstd, const View& input, const View& weight, const View& bias,
+              Ints normalized_shape, double eps) {
     if (out.numel == 0) return;
     Operands o(ctx, op, input.dtype);
     with_type(o, [&]<class T>(T) {
         const int64_t size = product(normalized_shape);
-        line_loops<T>().line_norm({input.numel / size, size, centered, o.in<T>(input), o.in<T>(weight),
-                                   o.in<T>(bias), static_cast<T>(eps), o.out<T>(out), o.out<T>(mean),
-                                   o.out<T>(rstd)});
+        row_loops<T>().row_norm({input.numel / size, size, centered, o.in<T>(input), o.in<T>(weight),
+                                 o.in<T>(bias), static_cast<T>(eps), o.out<T>(out), o.out<T>(mean),
+                                 o.out<T>(rstd)});
     });
     o.finish();
 }
 
-void line_norm_backward(KernelContext& ctx, const char* op, bool centered, const View& grad_input,
-                        const View& grad_weight, const View& grad_bias, const View& grad_output,
-                        const View& input, const View& mean, const View& rstd, const View& weight,
-                        Ints normalized_shape) {
+void row_norm_backward(KernelContext& ctx, const char* op, bool centered, const View& grad_input,
+                       const View& grad_weight, const View& grad_bias, const View& grad_output,
+                       const View& input, const View& mean, const View& rstd, const View& weight,
+                       Ints normalized_shape) {
     if (input.numel == 0) {
         for (const View* v : {&grad_weight, &grad_bias}) clear(*v);
         return;
@@ -194,7 +194,7 @@ void line_norm_backward(KernelContext& ctx, const char* op, bool centered, const
     Operands o(ctx, op, input.dtype);
     with_type(o, [&]<class T>(T) {
         const int64_t size = product(normalized_shape);
-        line_loops<T>().line_norm_backward(
+        row_loops<T>().row_norm_backward(
             ctx, {input.numel / size, size, centered, o.in<T>(grad_output), o.in<T>(input), o.in<T>(mean),
                   o.in<T>(rstd), o.in<T>(weight), o.out<T>(grad_input), o.out<T>(grad_weight),
                   o.out<T>(grad_bias)});
@@ -206,26 +206,26 @@ void line_norm_backward(KernelContext& ctx, const char* op, bool centered, const
 
 void layer_norm(KernelContext& ctx, const View& out, const View& mean, const View& rstd, const View& input,
                 const View& weight, const View& bias, Ints normalized_shape, double eps) {
-    line_norm(ctx, "layer_norm", true, out, mean, rstd, input, weight, bias, normalized_shape, eps);
+    row_norm(ctx, "layer_norm", true, out, mean, rstd, input, weight, bias, normalized_shape, eps);
 }
 
 void layer_norm_backward(KernelContext& ctx, const View& grad_input, const View& grad_weight,
                          const View& grad_bias, const View& grad_output, const View& input, const View& mean,
                          const View& rstd, const View& weight, Ints normalized_shape) {
-    line_norm_backward(ctx, "layer_norm_backward", true, grad_input, grad_weight, grad_bias, grad_output,
-                       input, mean, rstd, weight, normalized_shape);
+    row_norm_backward(ctx, "layer_norm_backward", true, grad_input, grad_weight, grad_bias, grad_output,
+                      input, mean, rstd, weight, normalized_shape);
 }
 
 void rms_norm(KernelContext& ctx, const View& out, const View& rstd, const View& input, const View& weight,
               Ints normalized_shape, double eps) {
-    line_norm(ctx, "rms_norm", false, out, kNone, rstd, input, weight, kNone, normalized_shape, eps);
+    row_norm(ctx, "rms_norm", false, out, kNone, rstd, input, weight, kNone, normalized_shape, eps);
 }
 
 void rms_norm_backward(KernelContext& ctx, const View& grad_input, const View& grad_weight,
                        const View& grad_output, const View& input, const View& rstd, const View& weight,
                        Ints normalized_shape) {
-    line_norm_backward(ctx, "rms_norm_backward", false, grad_input, grad_weight, kNone, grad_output, input,
-                       kNone, rstd, weight, normalized_shape);
+    row_norm_backward(ctx, "rms_norm_backward", false, grad_input, grad_weight, kNone, grad_output, input,
+                      kNone, rstd, weight, normalized_shape);
 }
 
 void group_norm(KernelContext& ctx, const View& out, const View& mean, const View& rstd, const View& input,
@@ -234,10 +234,9 @@ void group_norm(KernelContext& ctx, const View& out, const View& mean, const Vie
     Operands o(ctx, "group_norm", input.dtype);
     with_type(o, [&]<class T>(T) {
         const int64_t batch = input.size(0), channels = input.size(1);
-        line_loops<T>().group_norm({batch, num_groups, channels / num_groups,
-                                    input.numel / (batch * channels), o.in<T>(input), o.in<T>(weight),
-                                    o.in<T>(bias), static_cast<T>(eps), o.out<T>(out), o.out<T>(mean),
-                                    o.out<T>(rstd)});
+        row_loops<T>().group_norm({batch, num_groups, channels / num_groups, input.numel / (batch * channels),
+                                   o.in<T>(input), o.in<T>(weight), o.in<T>(bias), static_cast<T>(eps),
+                                   o.out<T>(out), o.out<T>(mean), o.out<T>(rstd)});
     });
     o.finish();
 }
@@ -252,7 +251,7 @@ void group_norm_backward(KernelContext& ctx, const View& grad_input, const View&
     Operands o(ctx, "group_norm_backward", input.dtype);
     with_type(o, [&]<class T>(T) {
         const int64_t batch = input.size(0), channels = input.size(1);
-        line_loops<T>().group_norm_backward(
+        row_loops<T>().group_norm_backward(
             ctx, {batch, num_groups, channels / num_groups, input.numel / (batch * channels),
                   o.in<T>(grad_output), o.in<T>(input), o.in<T>(mean), o.in<T>(rstd), o.in<T>(weight),
                   o.out<T>(grad_input), o.out<T>(grad_weight), o.out<T>(grad_bias)});

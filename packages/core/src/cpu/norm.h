@@ -21,7 +21,7 @@ void masked_batch_norm_backward(KernelContext& ctx, const View& grad_input, cons
                                 const View& input, const View& weight, const View& save_mean,
                                 const View& save_invstd, double low, double high, bool training);
 
-/// Ba, Kiros and Hinton, "Layer normalization", 2016, over the last dimensions. mean, rstd: one number for each line.
+/// Ba, Kiros and Hinton, "Layer normalization", 2016, over the last dimensions. mean, rstd: one number for each row.
 void layer_norm(KernelContext& ctx, const View& out, const View& mean, const View& rstd, const View& input,
                 const View& weight, const View& bias, Ints normalized_shape, double eps);
 void layer_norm_backward(KernelContext& ctx, const View& grad_input, const View& grad_weight,

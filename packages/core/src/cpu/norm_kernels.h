@@ -42,7 +42,7 @@ struct BatchNormBackward {
 
 /// (rows, size); without `centered` the mean counts as zero and is not touched.
 template <class T>
-struct LineNorm {
+struct RowNorm {
     int64_t rows, size;
     bool centered;
     const T* input;
@@ -55,7 +55,7 @@ struct LineNorm {
 };
 
 template <class T>
-struct LineNormBackward {
+struct RowNormBackward {
     int64_t rows, size;
     bool centered;
     const T* grad_output;
@@ -106,16 +106,16 @@ struct BatchNormKernels {
 RUSHLIGHT_KERNEL_TABLE(BatchNormKernels, batch_norm_kernels)
 
 template <class T>
-struct LineNormLoops {
-    void (*line_norm)(const LineNorm<T>&);
-    void (*line_norm_backward)(KernelContext&, const LineNormBackward<T>&);
+struct RowNormLoops {
+    void (*row_norm)(const RowNorm<T>&);
+    void (*row_norm_backward)(KernelContext&, const RowNormBackward<T>&);
     void (*group_norm)(const GroupNorm<T>&);
     void (*group_norm_backward)(KernelContext&, const GroupNormBackward<T>&);
 };
-struct LineNormKernels {
-    LineNormLoops<float> f32;
-    LineNormLoops<double> f64;
+struct RowNormKernels {
+    RowNormLoops<float> f32;
+    RowNormLoops<double> f64;
 };
-RUSHLIGHT_KERNEL_TABLE(LineNormKernels, line_norm_kernels)
+RUSHLIGHT_KERNEL_TABLE(RowNormKernels, row_norm_kernels)
 
 }  // namespace rushlight::cpu

@@ -4,11 +4,11 @@
 
 #include "cpu/cast.h"
 #include "cpu/contiguous.h"
-#include "cpu/line_shape.h"
 #include "cpu/order_kernels.h"
-#include "cpu/ordered_lines.h"
+#include "cpu/ordered_rows.h"
 #include "cpu/pointwise_driver.h"
 #include "cpu/positions.h"
+#include "cpu/split_shape.h"
 #include "rushlight/error.h"
 #include "rushlight/parallel.h"
 
@@ -26,13 +26,13 @@ void order(KernelContext& ctx, const char* op, const View& values, const View& i
     const bool last = to_values.contiguous;
     const View value = last ? to_values : scratch_like(ctx, to_values, values.dtype),
                index = last ? to_indices : scratch_like(ctx, to_indices, DType::Int64);
-    const int64_t n = input.ndim ? rows.sizes[rows.ndim - 1] : 1, lines = rows.numel / n,
-                  k = values.numel / lines, size = static_cast<int64_t>(itemsize(input.dtype));
-    each_part_of_lines(ctx, order_kernels(), input.dtype, lines, n,
-                       [&](int64_t begin, int64_t end, void* memory) {
-                           first(value.as<char>() + begin * k * size, index.as<int64_t>() + begin * k,
-                                 rows.as<char>() + begin * n * size, end - begin, n, k, descending, memory);
-                       });
+    const int64_t n = input.ndim ? rows.sizes[rows.ndim - 1] : 1, count = rows.numel / n,
+                  k = values.numel / count, size = static_cast<int64_t>(itemsize(input.dtype));
+    each_part_of_rows(ctx, order_kernels(), input.dtype, count, n,
+                      [&](int64_t begin, int64_t end, void* memory) {
+                          first(value.as<char>() + begin * k * size, index.as<int64_t>() + begin * k,
+                                rows.as<char>() + begin * n * size, end - begin, n, k, descending, memory);
+                      });
     if (last) return;
     copy_to(values, with_last(ctx, value, dim));
     copy_to(indices, with_last(ctx, index, dim));

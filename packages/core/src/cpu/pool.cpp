@@ -51,7 +51,7 @@ PoolGeometry geometry(int dims, const View& in, const View& out, Ints kernel, In
         g.stride[d] = entry(stride, i, g.kernel[d]);
         g.padding[d] = entry(padding, i, 0);
         g.dilation[d] = entry(dilation, i, 1);
-        if (g.out[d] == 1) g.stride[d] = 1;  // never stepped, but lines are made as long as their steps
+        if (g.out[d] == 1) g.stride[d] = 1;  // never stepped, but buffers are made as long as their steps
         if (g.kernel[d] == 1) g.dilation[d] = 1;
     }
     return g;

@@ -17,14 +17,14 @@ Loop loop_of(const char* op, const Loop (&loops)[kNumDTypes], DType dtype) {
 void scan(KernelContext& ctx, const char* op, const ScanKernels::Scan (&loops)[kNumDTypes], const View& out,
           const View& input, int64_t dim) {
     const auto loop = loop_of(op, loops, out.dtype);
-    if (out.numel > 0) loop(line_shape(out, dim), out.data, contiguous_in(ctx, input, out.dtype).data);
+    if (out.numel > 0) loop(split_at(out, dim), out.data, contiguous_in(ctx, input, out.dtype).data);
 }
 
 void extreme(KernelContext& ctx, const char* op, const ScanKernels::Extreme (&loops)[kNumDTypes],
              const View& values, const View& indices, const View& input, int64_t dim) {
     const auto loop = loop_of(op, loops, values.dtype);
     if (values.numel > 0)
-        loop(line_shape(values, dim), values.data, indices.as<int64_t>(), contiguous_in(ctx, input).data);
+        loop(split_at(values, dim), values.data, indices.as<int64_t>(), contiguous_in(ctx, input).data);
 }
 
 }  // namespace
@@ -50,7 +50,7 @@ void recurrence(KernelContext& ctx, const View& out, const View& factors, const 
                 bool reverse) {
     const auto loop = loop_of("_recurrence", scan_kernels().recurrence, out.dtype);
     if (out.numel > 0)
-        loop(line_shape(out, dim), out.data, contiguous_in(ctx, factors).data, contiguous_in(ctx, terms).data,
+        loop(split_at(out, dim), out.data, contiguous_in(ctx, factors).data, contiguous_in(ctx, terms).data,
              reverse);
 }
 

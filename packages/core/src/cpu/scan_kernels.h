@@ -2,15 +2,15 @@
 #pragma once
 
 #include "cpu/capability.h"
-#include "cpu/line_shape.h"
+#include "cpu/split_shape.h"
 
 namespace rushlight::cpu {
 
 /// A loop for each dtype that has one, else null.
 struct ScanKernels {
-    using Scan = void (*)(const LineShape&, void* out, const void* in);
-    using Extreme = void (*)(const LineShape&, void* values, int64_t* indices, const void* in);
-    using Recurrence = void (*)(const LineShape&, void* out, const void* factors, const void* terms,
+    using Scan = void (*)(const SplitShape&, void* out, const void* in);
+    using Extreme = void (*)(const SplitShape&, void* values, int64_t* indices, const void* in);
+    using Recurrence = void (*)(const SplitShape&, void* out, const void* factors, const void* terms,
                                 bool reverse);
     Scan sum[kNumDTypes], product[kNumDTypes], log_sum_exp[kNumDTypes];
     Extreme largest[kNumDTypes], smallest[kNumDTypes];

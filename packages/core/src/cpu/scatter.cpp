@@ -217,32 +217,32 @@ void scatter_reduce(KernelContext& ctx, const View& input, const View& index, co
                     std::string_view reduce, bool include_self, std::string_view) {
     if (index.numel == 0) return;
     const IndexedDim along(input, dim);
-    ScatterLines lines;
-    lines.size = along.size;
-    lines.stride = along.stride;
+    ScatterPlan plan;
+    plan.size = along.size;
+    plan.stride = along.stride;
     for (int k = 0; k < index.ndim; ++k) {
         const int64_t length = index.sizes[k];
-        if (k != along.dim) lines.others.push(length, input.ndim ? input.strides[k] : 0);
-        (k < along.dim ? lines.outer : k == along.dim ? lines.n : lines.inner) *= length;
+        if (k != along.dim) plan.others.push(length, input.ndim ? input.strides[k] : 0);
+        (k < along.dim ? plan.outer : k == along.dim ? plan.n : plan.inner) *= length;
     }
-    lines.slices = is_of_slices(input, index, along.dim);
+    plan.slices = is_of_slices(input, index, along.dim);
     View positions = index;
-    if (lines.slices) {  // one line for all
+    if (plan.slices) {  // one row for all
         positions =
-            View{index.data, index.sizes + along.dim, index.strides + along.dim, lines.n, 1, index.dtype, 0};
+            View{index.data, index.sizes + along.dim, index.strides + along.dim, plan.n, 1, index.dtype, 0};
         positions = leading(positions, positions);
     }
-    lines.index = contiguous_in(ctx, apart_from(ctx, positions, input), DType::Int64).as<int64_t>();
+    plan.index = contiguous_in(ctx, apart_from(ctx, positions, input), DType::Int64).as<int64_t>();
     const View values = apart_and_dense(ctx, src, input);
     const ScatterReduction how = scatter_reduction_of(reduce);
     const auto body = scatter_kernels().reduce[static_cast<int>(how)][static_cast<int>(input.dtype)];
-    const int64_t blocks = lines.outer * lines.across(),
-                  grain = kWork / (lines.n * std::min(lines.inner, lines.width()) + 1) + 1;
+    const int64_t blocks = plan.outer * plan.across(),
+                  grain = kWork / (plan.n * std::min(plan.inner, plan.width()) + 1) + 1;
     const auto run = [&](int64_t* counts, int64_t begin, int64_t end) {
-        body(lines, input.data, values.data, include_self, counts, begin, end);
+        body(plan, input.data, values.data, include_self, counts, begin, end);
     };
-    if (how == ScatterReduction::Mean && !lines.slices) {  // a count of its own for every thread
-        const int64_t each = lines.size * std::min(lines.inner, lines.width()),
+    if (how == ScatterReduction::Mean && !plan.slices) {  // a count of its own for every thread
+        const int64_t each = plan.size * std::min(plan.inner, plan.width()),
                       chunks = std::clamp<int64_t>(blocks / grain, 1, num_threads());
         int64_t* counts = scratch<int64_t>(ctx, chunks * each);
         parallel_chunks(chunks, [&](int64_t c) {
@@ -252,9 +252,9 @@ void scatter_reduce(KernelContext& ctx, const View& input, const View& index, co
     }
     int64_t* counts = nullptr;
     if (how == ScatterReduction::Mean) {
-        counts = scratch<int64_t>(ctx, lines.size);
-        std::fill_n(counts, lines.size, include_self ? 1 : 0);
-        for (int64_t i = 0; i < lines.n; ++i) ++counts[lines.index[i]];
+        counts = scratch<int64_t>(ctx, plan.size);
+        std::fill_n(counts, plan.size, include_self ? 1 : 0);
+        for (int64_t i = 0; i < plan.n; ++i) ++counts[plan.index[i]];
     }
     parallel_for(0, blocks, grain, [&](int64_t begin, int64_t end) { run(counts, begin, end); });
 }

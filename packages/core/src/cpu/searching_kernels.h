@@ -17,7 +17,7 @@ struct SearchingKernels {
     using IsIn = void (*)(bool* found, const void* values, int64_t n, const void* sorted, int64_t count,
                           bool invert);
     IsIn is_in[kNumDTypes];
-    // Groups of equal neighbours: the number in the line of the first of each, and the group of every element where wanted;
+    // Groups of equal neighbours: the position in the row of the first of each, and the group of every element where wanted;
     // how many they are.
     using Group = int64_t (*)(int64_t* starts, int64_t* group, const void* sorted, int64_t n);
     Group group[kNumDTypes];

@@ -25,7 +25,7 @@ void forward(KernelContext& ctx, const char* op, bool logarithm, const View& out
     const View x = contiguous_in(ctx, widened(ctx, input));
     with_type(op, x.dtype, [&]<class T>(T) {
         const auto kernel = logarithm ? loops<T>().log_softmax : loops<T>().softmax;
-        kernel(line_shape(out, dim), wide.view().template as<T>(), x.as<T>());
+        kernel(split_at(out, dim), wide.view().template as<T>(), x.as<T>());
     });
     wide.finish();
 }
@@ -38,7 +38,7 @@ void backward(KernelContext& ctx, const char* op, bool logarithm, const View& gr
                y = contiguous_in(ctx, widened(ctx, output));
     with_type(op, y.dtype, [&]<class T>(T) {
         const auto kernel = logarithm ? loops<T>().log_softmax_backward : loops<T>().softmax_backward;
-        kernel(line_shape(grad_input, dim), wide.view().template as<T>(), dy.as<T>(), y.as<T>());
+        kernel(split_at(grad_input, dim), wide.view().template as<T>(), dy.as<T>(), y.as<T>());
     });
     wide.finish();
 }

@@ -2,16 +2,16 @@
 #pragma once
 
 #include "cpu/capability.h"
-#include "cpu/line_shape.h"
+#include "cpu/split_shape.h"
 
 namespace rushlight::cpu {
 
 template <class T>
 struct SoftmaxLoops {
-    void (*softmax)(const LineShape&, T* out, const T* in);
-    void (*log_softmax)(const LineShape&, T* out, const T* in);
-    void (*softmax_backward)(const LineShape&, T* grad_in, const T* grad_out, const T* out);
-    void (*log_softmax_backward)(const LineShape&, T* grad_in, const T* grad_out, const T* out);
+    void (*softmax)(const SplitShape&, T* out, const T* in);
+    void (*log_softmax)(const SplitShape&, T* out, const T* in);
+    void (*softmax_backward)(const SplitShape&, T* grad_in, const T* grad_out, const T* out);
+    void (*log_softmax_backward)(const SplitShape&, T* grad_in, const T* grad_out, const T* out);
 };
 
 struct SoftmaxKernels {

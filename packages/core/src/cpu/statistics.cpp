@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cpu/contiguous.h"
-#include "cpu/ordered_lines.h"
+#include "cpu/ordered_rows.h"
 #include "cpu/statistics_kernels.h"
 #include "rushlight/error.h"
 #include "rushlight/half.h"
@@ -18,23 +18,23 @@ namespace {
 
 // --- by rank ---
 
-// `rows` has the lines side by side.
-void choose_of_lines(KernelContext& ctx, const View& values, int64_t* indices, const View& rows, int64_t n,
-                     Rank rank, int64_t k) {
+// The elements of each row of `rows` are adjacent.
+void choose_of_rows(KernelContext& ctx, const View& values, int64_t* indices, const View& rows, int64_t n,
+                    Rank rank, int64_t k) {
     const auto size = static_cast<int64_t>(itemsize(rows.dtype));
     const auto choose = statistics_kernels().loop[static_cast<int>(rows.dtype)];
-    each_part_of_lines(ctx, statistics_kernels(), rows.dtype, rows.numel / n, n,
-                       [&](int64_t begin, int64_t end, void* memory) {
-                           choose(values.as<char>() + begin * size, indices + begin,
-                                  rows.as<char>() + begin * n * size, end - begin, n, rank, k, memory);
-                       });
+    each_part_of_rows(ctx, statistics_kernels(), rows.dtype, rows.numel / n, n,
+                      [&](int64_t begin, int64_t end, void* memory) {
+                          choose(values.as<char>() + begin * size, indices + begin,
+                                 rows.as<char>() + begin * n * size, end - begin, n, rank, k, memory);
+                      });
 }
 
 void choose(KernelContext& ctx, const View& values, const View& indices, const View& input, int64_t dim,
             Rank rank, int64_t k = 0) {
     if (values.numel == 0) return;
     if (dim < 0) dim += std::max(input.ndim, 1);
-    // The lines in the order of the results: the dimension goes behind the others.
+    // The rows in the order of the results: the dimension goes behind the others.
     View moved = input;
     if (input.ndim > 1 && dim != input.ndim - 1) {
         auto* geometry = scratch<int64_t>(ctx, 2 * input.ndim);
@@ -50,8 +50,8 @@ void choose(KernelContext& ctx, const View& values, const View& indices, const V
         moved.strides = geometry + input.ndim;
         moved = leading(moved, moved);
     }
-    choose_of_lines(ctx, values, indices.as<int64_t>(), contiguous_in(ctx, moved),
-                    input.ndim ? input.sizes[dim] : 1, rank, k);
+    choose_of_rows(ctx, values, indices.as<int64_t>(), contiguous_in(ctx, moved),
+                   input.ndim ? input.sizes[dim] : 1, rank, k);
 }
 
 void choose_of_all(KernelContext& ctx, const View& out, const View& input, Rank rank) {
@@ -60,7 +60,7 @@ void choose_of_all(KernelContext& ctx, const View& out, const View& input, Rank 
         __builtin_memcpy(out.data, as_element(ctx, nan, out.dtype), itemsize(out.dtype));
         return;
     }
-    choose_of_lines(ctx, out, scratch<int64_t>(ctx, 1), contiguous_in(ctx, input), input.numel, rank, 0);
+    choose_of_rows(ctx, out, scratch<int64_t>(ctx, 1), contiguous_in(ctx, input), input.numel, rank, 0);
 }
 
 // --- counting ---

@@ -2,16 +2,16 @@
 #pragma once
 
 #include "cpu/capability.h"
-#include "cpu/ordered_line_kernels.h"
+#include "cpu/ordered_row_kernels.h"
 
 namespace rushlight::cpu {
 
 enum class Rank : uint8_t { Kth, Median, NanMedian, Mode };
 
-// Of each of `lines` dense lines of `n` elements the element of a rank and where it is; rank `k`, counted from 0, of Kth.
-using Choose = void (*)(void* values, int64_t* indices, const void* in, int64_t lines, int64_t n, Rank rank,
+// Of each of `rows` dense rows of `n` elements the element of a rank and where it is; rank `k`, counted from 0, of Kth.
+using Choose = void (*)(void* values, int64_t* indices, const void* in, int64_t rows, int64_t n, Rank rank,
                         int64_t k, void* memory);
-using StatisticsKernels = OrderedLineKernels<Choose>;
+using StatisticsKernels = OrderedRowKernels<Choose>;
 
 RUSHLIGHT_KERNEL_TABLE(StatisticsKernels, statistics_kernels)
 

@@ -1,6 +1,6 @@
 // sources: src/cpu/norm.cpp src/cpu/pool.cpp src/cpu/softmax.cpp src/cpu/loss.cpp src/cpu/embedding.cpp
 // sources: src/cpu/attention.cpp src/cpu/contiguous.cpp src/cpu/capability.cpp src/cpu/kernels/batch_norm.cpp
-// sources: src/cpu/kernels/line_norm.cpp src/cpu/kernels/pool.cpp src/cpu/kernels/softmax.cpp
+// sources: src/cpu/kernels/row_norm.cpp src/cpu/kernels/pool.cpp src/cpu/kernels/softmax.cpp
 // sources: src/cpu/kernels/loss.cpp src/cpu/kernels/embedding.cpp src/cpu/kernels/attention.cpp
 // sources: src/cpu/kernels/gemm.cpp src/cpu/kernels/cast.cpp src/cpu/kernels/contiguous.cpp
 // sources: src/cpu/kernels/positions.cpp src/runtime/parallel.cpp

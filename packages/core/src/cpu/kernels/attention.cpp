@@ -4,7 +4,7 @@
 
 #include "cpu/contiguous.h"
 #include "cpu/gemm.h"
-#include "cpu/kernels/softmax_lines.h"
+#include "cpu/kernels/softmax_rows.h"
 #include "rushlight/parallel.h"
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
@@ -49,7 +49,7 @@ struct Block {
         if (a.mask.data == nullptr) return;
         for (int64_t r = 0; r < rows; ++r) {
             const int64_t at = b * a.mask.batch + h * a.mask.head + (i + r) * a.mask.row + j * a.mask.column;
-            T* line = scores + r * columns;
+            T* entries = scores + r * columns;
             const int64_t step = a.mask.column;
             if (a.mask.is_bool) {
                 // Read as bytes: a bool's other values would be undefined behaviour, and blocks the
@@ -57,28 +57,29 @@ struct Block {
                 const uint8_t* mask = static_cast<const uint8_t*>(a.mask.data) + at;
                 if (step == 1) {
 #pragma GCC ivdep
-                    for (int64_t c = 0; c < columns; ++c) line[c] = mask[c] != 0 ? line[c] : lowest<T>();
+                    for (int64_t c = 0; c < columns; ++c)
+                        entries[c] = mask[c] != 0 ? entries[c] : lowest<T>();
                 } else {
                     for (int64_t c = 0; c < columns; ++c)
-                        line[c] = mask[c * step] != 0 ? line[c] : lowest<T>();
+                        entries[c] = mask[c * step] != 0 ? entries[c] : lowest<T>();
                 }
             } else {
                 const T* mask = static_cast<const T*>(a.mask.data) + at;
                 if (step == 1) {
-                    line_map(line, columns, [&](int64_t c, auto lanes) {
-                        return load(line + c, lanes) + load(mask + c, lanes);
+                    map_row(entries, columns, [&](int64_t c, auto lanes) {
+                        return load(entries + c, lanes) + load(mask + c, lanes);
                     });
                 } else {
-                    for (int64_t c = 0; c < columns; ++c) line[c] += mask[c * step];
+                    for (int64_t c = 0; c < columns; ++c) entries[c] += mask[c * step];
                 }
             }
         }
     }
 
     void hide(int64_t row) const {
-        T* line = scores + row * columns;
+        T* entries = scores + row * columns;
         const int64_t n = visible(row);
-        __builtin_memset(line + n, 0, sizeof(T) * static_cast<size_t>(columns - n));
+        __builtin_memset(entries + n, 0, sizeof(T) * static_cast<size_t>(columns - n));
     }
 };
 
@@ -118,25 +119,25 @@ void run_tasks(KernelContext& ctx, int64_t tasks, int64_t work, int64_t size, Bo
 template <class T>
 void carry_softmax(const Block<T>& block, T* top, T* total, T* out, int64_t width) {
     for (int64_t r = 0; r < block.rows; ++r) {
-        T* line = block.scores + r * block.columns;
+        T* entries = block.scores + r * block.columns;
         const int64_t n = block.visible(r);
-        const T now = line_largest(line, n), higher = now > top[r] || now != now ? now : top[r];
+        const T now = row_largest(entries, n), higher = now > top[r] || now != now ? now : top[r];
         block.hide(r);
         if (higher == lowest<T>()) {  // nothing attended to yet
-            for (int64_t c = 0; c < n; ++c) line[c] = T(0);
+            for (int64_t c = 0; c < n; ++c) entries[c] = T(0);
             continue;
         }
         T sum;
-        line_sums<T, 1>(n, &sum, [&](int64_t c, auto lanes, Vec<T>* v) {
-            v[0] = keep(exp<T>(load(line + c, lanes) - higher), lanes);
-            store(line + c, v[0], lanes);
+        row_sums<T, 1>(n, &sum, [&](int64_t c, auto lanes, Vec<T>* v) {
+            v[0] = keep(exp<T>(load(entries + c, lanes) - higher), lanes);
+            store(entries + c, v[0], lanes);
         });
         const T factor = math::exp(top[r] - higher);
         top[r] = higher;
         total[r] = total[r] * factor + sum;
         if (factor == T(1) || block.j == 0) continue;
         T* to = out + r * width;
-        line_map(to, width, [&](int64_t c, auto lanes) { return load(to + c, lanes) * factor; });
+        map_row(to, width, [&](int64_t c, auto lanes) { return load(to + c, lanes) * factor; });
     }
 }
 
@@ -183,9 +184,9 @@ void forward(KernelContext& ctx, const Attention<T>& a, T* out, T* log_sum) {
                      }
                      for (int64_t r = 0; r < block.rows; ++r) {
                          const T share = total[r] == T(0) ? T(0) : T(1) / total[r];
-                         T* line = to + r * a.width;
-                         line_map(line, a.width,
-                                  [&](int64_t c, auto lanes) { return load(line + c, lanes) * share; });
+                         T* entries = to + r * a.width;
+                         map_row(entries, a.width,
+                                 [&](int64_t c, auto lanes) { return load(entries + c, lanes) * share; });
                          if (log_sum != nullptr)
                              log_sum[head * a.targets + i + r] = top[r] + math::log(total[r]);
                      }
@@ -227,7 +228,7 @@ void backward(KernelContext& ctx, const Attention<T>& a, T* grad_query, T* grad_
                 T* dq = grad_query + (b * a.heads + h) * a.targets * a.depth;
                 __builtin_memset(dq, 0, sizeof(T) * static_cast<size_t>(a.targets * a.depth));
                 for (int64_t r = 0; r < a.targets; ++r) {
-                    line_sums<T, 1>(a.width, outer + r, [&](int64_t c, auto lanes, Vec<T>* v) {
+                    row_sums<T, 1>(a.width, outer + r, [&](int64_t c, auto lanes, Vec<T>* v) {
                         v[0] = load(dy + r * grad_out.row + c, lanes) * load(y + r * out.row + c, lanes);
                     });
                 }

@@ -1,4 +1,4 @@
-#include "cpu/kernels/lines.h"
+#include "cpu/kernels/rows.h"
 #include "cpu/norm_kernels.h"
 #include "rushlight/parallel.h"
 
@@ -15,7 +15,7 @@ template <class T>
 void channel_moments(const BatchNorm<T>& n, int64_t c, double& mean, double& squares) {
     const double count = static_cast<double>(n.batch * n.size);
     double total = 0;
-    for (int64_t b = 0; b < n.batch; ++b) total += line_sum(n.input + (b * n.channels + c) * n.size, n.size);
+    for (int64_t b = 0; b < n.batch; ++b) total += row_sum(n.input + (b * n.channels + c) * n.size, n.size);
     mean = total / count;
     // The second pass finds the channel in the cache. Sums of many elements lose digits of the mean, and it is rounded:
     // the distances from it have a mean of their own, which mends both.
@@ -25,7 +25,7 @@ void channel_moments(const BatchNorm<T>& n, int64_t c, double& mean, double& squ
     for (int64_t b = 0; b < n.batch; ++b) {
         const T* x = n.input + (b * n.channels + c) * n.size;
         T sums[2];
-        line_sums<T, 2>(n.size, sums, [&](int64_t i, auto lanes, Vec<T>* v) {
+        row_sums<T, 2>(n.size, sums, [&](int64_t i, auto lanes, Vec<T>* v) {
             v[0] = keep(load(x + i, lanes) - center, lanes);
             v[1] = v[0] * v[0];
         });
@@ -68,7 +68,7 @@ Affine<T> settle(const BatchNorm<T>& n, int64_t c, double mean, double squares) 
     return {static_cast<T>(scale), static_cast<T>((n.bias != nullptr ? n.bias[c] : 0) - mean * scale)};
 }
 
-// --- planes: a channel is `batch` lines of `size` elements -------------------------------------------------
+// --- planes: a channel is `batch` rows of `size` elements -------------------------------------------------
 
 template <class T>
 void forward_planes(const BatchNorm<T>& n) {
@@ -80,7 +80,7 @@ void forward_planes(const BatchNorm<T>& n) {
                          const Affine<T> a = settle(n, c, mean, squares);
                          for (int64_t b = 0; b < n.batch; ++b) {
                              const int64_t at = (b * n.channels + c) * n.size;
-                             line_map(n.out + at, n.size, n.stream, [&](int64_t i, auto lanes) {
+                             map_row(n.out + at, n.size, n.stream, [&](int64_t i, auto lanes) {
                                  return load(n.input + at + i, lanes) * a.scale + a.shift;
                              });
                          }
@@ -145,7 +145,7 @@ void backward_planes(const BatchNormBackward<T>& n, const G& gradient) {
                 for (int64_t b = 0; b < n.batch; ++b) {
                     const int64_t at = (b * n.channels + c) * n.size;
                     T sums[2];
-                    line_sums<T, 2>(n.size, sums, [&](int64_t i, auto lanes, Vec<T>* v) {
+                    row_sums<T, 2>(n.size, sums, [&](int64_t i, auto lanes, Vec<T>* v) {
                         v[0] = gradient.at(at + i, lanes);
                         v[1] = v[0] * (load(n.input + at + i, lanes) - mean);
                     });
@@ -157,11 +157,11 @@ void backward_planes(const BatchNormBackward<T>& n, const G& gradient) {
                 for (int64_t b = 0; b < n.batch; ++b) {
                     const int64_t at = (b * n.channels + c) * n.size;
                     if (!n.training) {  // it does not depend on the input, which may be infinite
-                        line_map(n.grad_input + at, n.size, n.stream,
-                                 [&](int64_t i, auto lanes) { return gradient.at(at + i, lanes) * g.p; });
+                        map_row(n.grad_input + at, n.size, n.stream,
+                                [&](int64_t i, auto lanes) { return gradient.at(at + i, lanes) * g.p; });
                         continue;
                     }
-                    line_map(n.grad_input + at, n.size, n.stream, [&](int64_t i, auto lanes) {
+                    map_row(n.grad_input + at, n.size, n.stream, [&](int64_t i, auto lanes) {
                         return gradient.at(at + i, lanes) * g.p + (load(n.input + at + i, lanes) * g.q + g.r);
                     });
                 }

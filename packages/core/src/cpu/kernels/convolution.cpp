@@ -69,18 +69,18 @@ void gather(const ConvolutionGeometry& g, const T* in, T* columns, int64_t first
     const int64_t stride = g.stride[2];
     for (int64_t c = 0; c < g.in_channels / g.groups; ++c, in += g.in_size()) {
         for_each_tap(g, [&](const int64_t* tap) {
-            T* line = columns - first;
+            T* target = columns - first;
             for_each_run(
                 g, tap, first, last,
                 [&](int64_t at, int64_t p, int64_t n) {
                     if (stride == 1) {
-                        for (int64_t i = 0; i < n; ++i) line[p + i] = in[at + i];
+                        for (int64_t i = 0; i < n; ++i) target[p + i] = in[at + i];
                     } else {
-                        for (int64_t i = 0; i < n; ++i) line[p + i] = in[at + i * stride];
+                        for (int64_t i = 0; i < n; ++i) target[p + i] = in[at + i * stride];
                     }
                 },
                 [&](int64_t p, int64_t n) {
-                    for (int64_t i = 0; i < n; ++i) line[p + i] = T(0);
+                    for (int64_t i = 0; i < n; ++i) target[p + i] = T(0);
                 });
             columns += last - first;
         });
@@ -93,14 +93,14 @@ void scatter(const ConvolutionGeometry& g, T* in, const T* columns, int64_t firs
     const int64_t stride = g.stride[2];
     for (int64_t c = 0; c < g.in_channels / g.groups; ++c, in += g.in_size()) {
         for_each_tap(g, [&](const int64_t* tap) {
-            const T* line = columns - first;
+            const T* target = columns - first;
             for_each_run(
                 g, tap, first, last,
                 [&](int64_t at, int64_t p, int64_t n) {
                     if (stride == 1) {
-                        for (int64_t i = 0; i < n; ++i) in[at + i] += line[p + i];
+                        for (int64_t i = 0; i < n; ++i) in[at + i] += target[p + i];
                     } else {
-                        for (int64_t i = 0; i < n; ++i) in[at + i * stride] += line[p + i];
+                        for (int64_t i = 0; i < n; ++i) in[at + i * stride] += target[p + i];
                     }
                 },
                 [](int64_t, int64_t) {});
@@ -246,14 +246,14 @@ void channel_sums(T* sums, const T* x, int64_t batch, int64_t channels, int64_t 
         for (int64_t c = first; c < last; ++c) {
             T total = T(0);
             for (int64_t n = 0; n < batch; ++n) {
-                const T* line = x + (n * channels + c) * size;
+                const T* plane = x + (n * channels + c) * size;
                 Vec<T> s[4] = {};
                 int64_t i = 0;
                 for (; i + 4 * kL <= size; i += 4 * kL) {
 #pragma GCC unroll 4
-                    for (int p = 0; p < 4; ++p) s[p] += load(line + i + p * kL);
+                    for (int p = 0; p < 4; ++p) s[p] += load(plane + i + p * kL);
                 }
-                for (; i < size; i += kL) s[0] += load(line + i, Lanes<T>(min(kL, size - i)));
+                for (; i < size; i += kL) s[0] += load(plane + i, Lanes<T>(min(kL, size - i)));
                 total += sum((s[0] + s[1]) + (s[2] + s[3]));
             }
             sums[c] = total;
@@ -264,9 +264,9 @@ void channel_sums(T* sums, const T* x, int64_t batch, int64_t channels, int64_t 
 template <class T>
 void add_to_channels(T* x, const T* values, int64_t batch, int64_t channels, int64_t size) {
     parallel_for(0, batch * channels, (1 << 15) / (size + 1) + 1, [&](int64_t first, int64_t last) {
-        for (int64_t line = first; line < last; ++line) {
-            const T value = values[line % channels];
-            T* out = x + line * size;
+        for (int64_t plane = first; plane < last; ++plane) {
+            const T value = values[plane % channels];
+            T* out = x + plane * size;
             for (int64_t i = 0; i < size; ++i) out[i] += value;
         }
     });

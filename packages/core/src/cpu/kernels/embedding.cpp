@@ -1,6 +1,6 @@
 #include "cpu/embedding_kernels.h"
 
-#include "cpu/kernels/lines.h"
+#include "cpu/kernels/rows.h"
 #include "rushlight/parallel.h"
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
@@ -25,7 +25,7 @@ void add_rows(T* table, int64_t width, const T* rows, const int64_t* indices, in
                          T* to = table + row * width + begin;
                          const T* from = rows + i * width + begin;
                          const T factor = scale == nullptr ? T(1) : scale[row];
-                         line_map(to, n, [&](int64_t j, auto lanes) {
+                         map_row(to, n, [&](int64_t j, auto lanes) {
                              return load(to + j, lanes) + load(from + j, lanes) * factor;
                          });
                      }
@@ -50,17 +50,17 @@ void sum_rows(T* out, const T* table, int64_t pitch, int64_t width, const int64_
                 }
                 if (indices[i] == skip) continue;
                 const T* from = table + indices[i] * pitch;
-                if (empty) line_map(to, width, [&](int64_t j, auto lanes) { return load(from + j, lanes); });
+                if (empty) map_row(to, width, [&](int64_t j, auto lanes) { return load(from + j, lanes); });
                 else
-                    line_map(to, width, [&](int64_t j, auto lanes) {
+                    map_row(to, width, [&](int64_t j, auto lanes) {
                         return load(to + j, lanes) + load(from + j, lanes);
                     });
                 empty = false;
             }
             const T by = static_cast<T>(divisor);
-            if (empty) line_map(to, width, [&](int64_t, auto) { return Vec<T>{}; });
+            if (empty) map_row(to, width, [&](int64_t, auto) { return Vec<T>{}; });
             else if (divisor != 1)
-                line_map(to, width, [&](int64_t j, auto lanes) { return load(to + j, lanes) / by; });
+                map_row(to, width, [&](int64_t j, auto lanes) { return load(to + j, lanes) / by; });
         }
     });
 }

@@ -156,18 +156,18 @@ int64_t scratch_size(const Gemm<T>& g) {
            (g.m <= kBlockRows ? group : max(group, columns)) * depth;
 }
 
-// A division of lines into panels of at most `most`, evenly.
+// A division of rows or columns into panels of at most `most`, evenly.
 struct Panels {
-    int64_t count, size, longer;  // the first `longer` panels have `size` lines, the others one less
-    Panels(int64_t lines, int64_t most) {
-        count = ceil_div(lines, most);
-        size = ceil_div(lines, count);
-        longer = lines - count * (size - 1);
+    int64_t count, size, longer;  // the first `longer` panels have `size` of them, the others one less
+    Panels(int64_t total, int64_t most) {
+        count = ceil_div(total, most);
+        size = ceil_div(total, count);
+        longer = total - count * (size - 1);
     }
     int64_t begin(int64_t p) const {
         return p <= longer ? p * size : longer * size + (p - longer) * (size - 1);
     }
-    int64_t lines(int64_t p) const { return p < longer ? size : size - 1; }
+    int64_t length(int64_t p) const { return p < longer ? size : size - 1; }
 };
 
 // A block of the product: rows of a, all of n, some of k.
@@ -197,7 +197,7 @@ struct Block {
         const int64_t chunk = g.a_row == 1 ? 16 : g.k;
         for (int64_t first = 0; first < g.k; first += chunk) {
             for (int64_t p = 0; p < rows.count; ++p) {
-                const int64_t row = rows.begin(p), count = rows.lines(p);
+                const int64_t row = rows.begin(p), count = rows.length(p);
                 for_runs(step + first, min(chunk, g.k - first), g.step_run, [&](int64_t k, int64_t steps) {
                     pack_panel<T, false>(a + row * g.k + (k - step) * count, count,
                                          g.a + row * g.a_row + g.a_step(k), g.a_row, g.a_col, count, steps);
@@ -220,11 +220,11 @@ struct Block {
             const int64_t next_end = begin(min(columns.count, last + kGroup));
             // One panel of b stays in the first-level cache while all of a passes by.
             for (int64_t q = first; q < last; ++q) {
-                const int64_t j = begin(q), vectors = columns.lines(q);
+                const int64_t j = begin(q), vectors = columns.length(q);
                 const int64_t width = min(g.n - j, vectors * kLanes<T>);
                 const bool one_run = (g.first_column + j) % g.column_run + width <= g.column_run;
                 for (int64_t p = 0; p < rows.count; ++p) {
-                    const int64_t row = rows.begin(p), count = rows.lines(p);
+                    const int64_t row = rows.begin(p), count = rows.length(p);
                     TileArgs<T> t{g.k,
                                   a + row * g.k,
                                   1,
@@ -295,7 +295,7 @@ struct Block {
         const int64_t j_begin = begin(first);
         for (int64_t k = 0; k < g.k; k += chunk) {
             for (int64_t q = first; q < last; ++q) {
-                const int64_t j = begin(q), width = columns.lines(q) * kLanes<T>;
+                const int64_t j = begin(q), width = columns.length(q) * kLanes<T>;
                 const int64_t columns_left = min(width, g.n - j);
                 for_runs(step + k, min(chunk, g.k - k), g.step_run, [&](int64_t at, int64_t steps) {
                     T* panel = buffer + (j - j_begin) * g.k + (at - step) * width;
@@ -414,9 +414,9 @@ void gemm_one(KernelContext& ctx, const Gemm<T>& g) {
     const Grid grid(workers, g.m, g.n);
     parallel_for(0, grid.rows * grid.columns, 1, [&](int64_t first, int64_t last) {
         for (int64_t w = first; w < last; ++w) {
-            const int64_t r = w / grid.columns, c = w % grid.columns, lines = ceil_div(g.n, kLanes<T>);
-            const int64_t j0 = lines * c / grid.columns * kLanes<T>,
-                          j1 = lines * (c + 1) / grid.columns * kLanes<T>;
+            const int64_t r = w / grid.columns, c = w % grid.columns, vectors = ceil_div(g.n, kLanes<T>);
+            const int64_t j0 = vectors * c / grid.columns * kLanes<T>,
+                          j1 = vectors * (c + 1) / grid.columns * kLanes<T>;
             one_thread(way, part(g, g.m * r / grid.rows, g.m * (r + 1) / grid.rows, j0, min(g.n, j1)),
                        scratch + w * size);
         }

@@ -6,7 +6,7 @@
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 
-/// Packs `count` lines of length `k`: out[p * width + l] = in[l * line + p * step]. Lines `count` to `width`
+/// Packs `count` lines, rows of a or columns of b, of length `k`: out[p * width + l] = in[l * line + p * step]. Lines `count` to `width`
 /// become zero where `kPad` is set (then `width` is a multiple of the vector).
 template <class T, bool kPad>
 static void pack_panel(T* out, int64_t width, const T* in, int64_t line, int64_t step, int64_t count,

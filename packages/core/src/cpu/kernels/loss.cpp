@@ -1,6 +1,6 @@
 #include "cpu/loss_kernels.h"
 
-#include "cpu/kernels/softmax_lines.h"
+#include "cpu/kernels/softmax_rows.h"
 #include "rushlight/parallel.h"
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
@@ -27,12 +27,12 @@ template <class T>
 void log_sums(const CrossEntropy<T>& c, T* log_sum) {
     if (c.inner == 1) {
         parallel_for(0, c.batch, kElementsPerThread / c.classes + 1, [&](int64_t first, int64_t last) {
-            const int64_t step = lines_at_once(c.classes);
+            const int64_t step = rows_at_once(c.classes);
             for (int64_t n = first; n < last; n += step) {
                 const int64_t count = last - n < step ? last - n : step;
-                T top[kLinesAtOnce], total[kLinesAtOnce];
-                line_exp_sums(c.input + n * c.classes, count, c.classes, top, total,
-                              [](int64_t, int64_t, auto, Vec<T>) {});
+                T top[kRowsAtOnce], total[kRowsAtOnce];
+                row_exp_sums(c.input + n * c.classes, count, c.classes, top, total,
+                             [](int64_t, int64_t, auto, Vec<T>) {});
 #pragma omp simd
                 for (int64_t l = 0; l < count; ++l) log_sum[n + l] = top[l] + math::log(total[l]);
             }
@@ -110,7 +110,7 @@ void cross_entropy_backward(const CrossEntropy<T>& c, T* grad_input, const T* gr
                 return;
             }
             const T shift = log_sum[position], less = g[0] * even;
-            line_map(dx, c.classes, [&](int64_t k, auto lanes) {
+            map_row(dx, c.classes, [&](int64_t k, auto lanes) {
                 const Vec<T> v = exp<T>(load(x + k, lanes) - shift) * scale[0];
                 return c.weight == nullptr ? v - less : v - less * load(c.weight + k, lanes);
             });

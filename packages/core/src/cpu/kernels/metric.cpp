@@ -1,6 +1,6 @@
 #include "cpu/metric_kernels.h"
 
-#include "cpu/kernels/lines.h"
+#include "cpu/kernels/rows.h"
 #include "cpu/vector_trigonometry.h"
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
@@ -48,7 +48,7 @@ RL_INLINE T sum_terms(const T* a, const T* b, int64_t n) {
         for (int64_t i = 0; i < n; ++i) total += Term::of(a[i] - b[i]);
         return total;
     }
-    line_sums<T, 1>(n, &total, [&](int64_t i, auto lanes, Vec<T>* v) {
+    row_sums<T, 1>(n, &total, [&](int64_t i, auto lanes, Vec<T>* v) {
         v[0] = Term::of(load(a + i, lanes) - load(b + i, lanes));
     });
     return total;

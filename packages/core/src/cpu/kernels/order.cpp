@@ -48,7 +48,7 @@ Item* sort_by_digits(Item* from, Item* to, int64_t n, Count* counts) {
     return from;
 }
 
-// --- lines ---
+// --- rows ---
 
 // As many elements are sorted by digits, fewer by comparison; and more than lie near are parted first.
 constexpr int64_t kByDigits = kItems == 8 ? 1 << 11 : 1 << 9, kNear = 1 << 17;
@@ -78,7 +78,7 @@ void sort_parts(int64_t* items, int64_t* spare, int64_t n, uint32_t* counts, int
     if (sorted != items) __builtin_memcpy(items, sorted, static_cast<size_t>(n) * sizeof(int64_t));
 }
 
-// The first k items of a line in order.
+// The first k items of a row in order.
 template <class T, class Item>
 Item* ordered(Item* items, int64_t n, int64_t k) {
     Item* const spare = items + n + kSlack;
@@ -97,19 +97,19 @@ Item* ordered(Item* items, int64_t n, int64_t k) {
 }
 
 template <class T>
-void first(void* values, int64_t* indices, const void* in, int64_t lines, int64_t n, int64_t k,
+void first(void* values, int64_t* indices, const void* in, int64_t rows, int64_t n, int64_t k,
            bool descending, void* memory) {
-    const KeyOf<T> turned = descending ? static_cast<KeyOf<T>>(~KeyOf<T>(0)) : KeyOf<T>(0);
+    const KeyOf<T> flip = descending ? static_cast<KeyOf<T>>(~KeyOf<T>(0)) : KeyOf<T>(0);
     const T* x = static_cast<const T*>(in);
     T* value = static_cast<T*>(values);
-    for (int64_t l = 0; l < lines; ++l, x += n, value += k, indices += k)
+    for (int64_t l = 0; l < rows; ++l, x += n, value += k, indices += k)
         with_items<T>(memory, n, [&](auto* items) {
             using Item = std::remove_pointer_t<decltype(items)>;
-            for (int64_t i = 0; i < n; ++i) items[i] = item_of<Item>(x[i], turned, i);
+            for (int64_t i = 0; i < n; ++i) items[i] = item_of<Item>(x[i], flip, i);
             const Item* const sorted = ordered<T>(items, n, k);
             for (int64_t i = 0; i < k; ++i) {
                 const int64_t at = number_of(sorted[i]);
-                const auto key = static_cast<KeyOf<T>>(static_cast<KeyOf<T>>(key_bits(sorted[i])) ^ turned);
+                const auto key = static_cast<KeyOf<T>>(static_cast<KeyOf<T>>(key_bits(sorted[i])) ^ flip);
                 indices[i] = at;
                 // Read where they were, elements would come from anywhere.
                 value[i] = is_shared<T>(key) ? x[at] : element_of_key<T>(key);

@@ -36,10 +36,10 @@ struct Wide {
     uint64_t key;
     int64_t number;
 };
-// Of element number `i`; `turned`: ones where the order is reversed.
+// Of element number `i`; `flip`: ones where the order is reversed.
 template <class Item, class T>
-RL_INLINE Item item_of(T value, KeyOf<T> turned, int64_t i) {
-    const auto key = static_cast<KeyOf<T>>(key_of(value) ^ turned);
+RL_INLINE Item item_of(T value, KeyOf<T> flip, int64_t i) {
+    const auto key = static_cast<KeyOf<T>>(key_of(value) ^ flip);
     if constexpr (std::is_same_v<Item, Wide>) return {uint64_t{key}, i};
     else
         return static_cast<int64_t>(uint64_t{static_cast<uint32_t>(key) ^ 0x80000000u} << 32 |

@@ -36,11 +36,11 @@ void extend(const PaddedPlanes& p, void* to, const void* in, int64_t begin, int6
         T* large = static_cast<T*>(to) + plane * p.large;
         each_row(p, [&](int64_t at, int64_t from) {
             const T* row = small + from * inner;
-            T* line = large + at * inner;
-            __builtin_memcpy(line + last.before * inner, row,
+            T* padded_row = large + at * inner;
+            __builtin_memcpy(padded_row + last.before * inner, row,
                              static_cast<size_t>(last.size * inner) * sizeof(T));
             each_position_around(last, [&](int64_t i) {
-                for (int64_t k = 0; k < inner; ++k) line[i * inner + k] = row[last.from[i] * inner + k];
+                for (int64_t k = 0; k < inner; ++k) padded_row[i * inner + k] = row[last.from[i] * inner + k];
             });
         });
     }
@@ -76,11 +76,12 @@ void fold(const PaddedPlanes& p, void* to, const void* in, int64_t begin, int64_
         __builtin_memset(static_cast<void*>(small), 0, static_cast<size_t>(p.small) * sizeof(T));
         each_row(p, [&](int64_t from, int64_t at) {
             T* row = small + at * inner;
-            const T *line = large + from * inner, *middle = line + last.before * inner;
+            const T *padded_row = large + from * inner, *middle = padded_row + last.before * inner;
             for (int64_t i = 0; i < last.size * inner; ++i) row[i] = sum_of(row[i], middle[i]);
             each_position_around(last, [&](int64_t i) {
                 T* position = row + last.from[i] * inner;
-                for (int64_t k = 0; k < inner; ++k) position[k] = sum_of(position[k], line[i * inner + k]);
+                for (int64_t k = 0; k < inner; ++k)
+                    position[k] = sum_of(position[k], padded_row[i * inner + k]);
             });
         });
     }

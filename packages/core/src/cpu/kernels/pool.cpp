@@ -1,11 +1,11 @@
-// Pooling in two steps: the rows under a window become one line, then neighbours on that line become outputs.
+// Pooling in two steps: the rows under a window become one row, then neighbours in that row become outputs.
 // Both run along adjacent elements.
 #include "cpu/pool_kernels.h"
 
 #include <type_traits>
 
 #include "cpu/contiguous.h"
-#include "cpu/kernels/lines.h"
+#include "cpu/kernels/rows.h"
 #include "rushlight/parallel.h"
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
@@ -16,7 +16,7 @@ constexpr int64_t kElementsPerThread = 1 << 14;
 int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
 int64_t max(int64_t a, int64_t b) { return a > b ? a : b; }
 
-// Runs body(plane, line buffer of `size` elements of this thread) for all planes.
+// Runs body(plane, buffer of `size` elements of this thread) for all planes.
 template <class B, class Body>
 void run_planes(KernelContext& ctx, const PoolGeometry& g, int64_t size, Body&& body) {
     const int64_t workers =
@@ -107,16 +107,16 @@ RL_INLINE V strided(const E* p, int64_t step) {
 template <class T>
 void max_pool(KernelContext& ctx, const PoolGeometry& g, T* out, int64_t* indices, const T* in) {
     constexpr int kL = kLanes<T>;
-    // The line of column maxima has the padding around it, and slack for whole vectors of windows.
+    // The row of column maxima has the padding around it, and slack for whole vectors of windows.
     const int64_t width = g.in[2], left = g.padding[2];
     const int64_t reach = (g.out[2] + kL) * g.stride[2] + g.kernel[2] * g.dilation[2] + 2 * kL;
-    const int64_t line = max(left + width, reach) + kL;
+    const int64_t length = max(left + width, reach) + kL;
     // Behind all positions, so that an element is chosen before it, also one of minus infinity.
     constexpr auto nowhere = static_cast<Index<T>>(~uint64_t{0} >> 1 >> (64 - 8 * sizeof(T)));
-    run_planes<T>(ctx, g, 2 * line, [&](int64_t plane, T* values) {
-        Index<T>* positions = reinterpret_cast<Index<T>*>(values + line);
+    run_planes<T>(ctx, g, 2 * length, [&](int64_t plane, T* values) {
+        Index<T>* positions = reinterpret_cast<Index<T>*>(values + length);
         const T* x = in + plane * g.in_size();
-        for (int64_t i = 0; i < line; ++i) {
+        for (int64_t i = 0; i < length; ++i) {
             values[i] = -static_cast<T>(__builtin_inf());
             positions[i] = nowhere;
         }
@@ -210,22 +210,22 @@ template <class T>
 void average(KernelContext& ctx, const PoolGeometry& g, PoolDivisor divisor, T* out, const T* in) {
     constexpr int kL = kLanes<T>;
     const int64_t width = g.in[2], left = g.padding[2], rows = g.out[0] * g.out[1];
-    const int64_t line = max(left + width, (g.out[2] + kL) * g.stride[2] + g.kernel[2] + 2 * kL) + kL;
+    const int64_t length = max(left + width, (g.out[2] + kL) * g.stride[2] + g.kernel[2] + 2 * kL) + kL;
     T* divisors = scratch<T>(ctx, rows * g.out[2]);
     for (int64_t r = 0; r < rows; ++r)
         fill_divisors(g, divisor, r / g.out[1], r % g.out[1], divisors + r * g.out[2]);
-    run_planes<T>(ctx, g, line, [&](int64_t plane, T* sums) {
+    run_planes<T>(ctx, g, length, [&](int64_t plane, T* sums) {
         const T* x = in + plane * g.in_size();
-        for (int64_t i = 0; i < line; ++i) sums[i] = T(0);
+        for (int64_t i = 0; i < length; ++i) sums[i] = T(0);
         for (int64_t row = 0; row < rows; ++row) {
             const Rows under(g, row);
-            line_map(sums + left, width, [&](int64_t j, auto lanes) {
+            map_row(sums + left, width, [&](int64_t j, auto lanes) {
                 Vec<T> s = {};
                 under.each([&](int64_t r) { s += load(x + r * width + j, lanes); });
                 return s;
             });
             T* y = out + plane * g.out_size() + row * g.out[2];
-            line_map(y, g.out[2], [&](int64_t j, auto lanes) {
+            map_row(y, g.out[2], [&](int64_t j, auto lanes) {
                 Vec<T> s = {};
                 for (int64_t k = 0; k < g.kernel[2]; ++k)
                     s += strided<Vec<T>>(sums + j * g.stride[2] + k, g.stride[2]);
@@ -242,21 +242,21 @@ void average_backward(KernelContext& ctx, const PoolGeometry& g, PoolDivisor div
     T* divisors = scratch<T>(ctx, rows * g.out[2]);
     for (int64_t r = 0; r < rows; ++r)
         fill_divisors(g, divisor, r / g.out[1], r % g.out[1], divisors + r * g.out[2]);
-    run_planes<T>(ctx, g, width, [&](int64_t plane, T* line) {
+    run_planes<T>(ctx, g, width, [&](int64_t plane, T* buffer) {
         T* dx = grad_in + plane * g.in_size();
         __builtin_memset(dx, 0, sizeof(T) * static_cast<size_t>(g.in_size()));
         for (int64_t row = 0; row < rows; ++row) {
             const T* dy = grad_out + plane * g.out_size() + row * g.out[2];
             const T* d = divisors + row * g.out[2];
-            for (int64_t j = 0; j < width; ++j) line[j] = T(0);
+            for (int64_t j = 0; j < width; ++j) buffer[j] = T(0);
             for (int64_t j = 0; j < g.out[2]; ++j) {
                 const Window w(g, 2, j);
                 const T share = dy[j] / d[j];
-                for (int64_t k = w.first; k < w.last; ++k) line[w.start + k] += share;
+                for (int64_t k = w.first; k < w.last; ++k) buffer[w.start + k] += share;
             }
             Rows(g, row).each([&](int64_t r) {
-                line_map(dx + r * width, width, [&](int64_t j, auto lanes) {
-                    return load(dx + r * width + j, lanes) + load(line + j, lanes);
+                map_row(dx + r * width, width, [&](int64_t j, auto lanes) {
+                    return load(dx + r * width + j, lanes) + load(buffer + j, lanes);
                 });
             });
         }
@@ -288,17 +288,17 @@ void adaptive_average(KernelContext& ctx, const PoolGeometry& g, T* out, const T
         const int64_t size = g.in_size();
         parallel_for(0, g.planes, kElementsPerThread / (size + 1) + 1, [&](int64_t first, int64_t last) {
             for (int64_t p = first; p < last; ++p)
-                out[p] = line_sum(in + p * size, size) / static_cast<T>(size);
+                out[p] = row_sum(in + p * size, size) / static_cast<T>(size);
         });
         return;
     }
     const Range* columns = column_ranges(ctx, g);
     const int64_t width = g.in[2];
-    run_planes<T>(ctx, g, width, [&](int64_t plane, T* line) {
+    run_planes<T>(ctx, g, width, [&](int64_t plane, T* buffer) {
         const T* x = in + plane * g.in_size();
         for (int64_t row = 0; row < g.out[0] * g.out[1]; ++row) {
             const Range z(g, 0, row / g.out[1]), y(g, 1, row % g.out[1]);
-            line_map(line, width, [&](int64_t k, auto lanes) {
+            map_row(buffer, width, [&](int64_t k, auto lanes) {
                 Vec<T> s = {};
                 for (int64_t i = z.begin; i < z.end; ++i) {
                     for (int64_t j = y.begin; j < y.end; ++j)
@@ -309,7 +309,7 @@ void adaptive_average(KernelContext& ctx, const PoolGeometry& g, T* out, const T
             T* to = out + plane * g.out_size() + row * g.out[2];
             for (int64_t j = 0; j < g.out[2]; ++j) {
                 T total = T(0);
-                for (int64_t k = columns[j].begin; k < columns[j].end; ++k) total += line[k];
+                for (int64_t k = columns[j].begin; k < columns[j].end; ++k) total += buffer[k];
                 to[j] = total / static_cast<T>(z.size() * y.size() * columns[j].size());
             }
         }
@@ -323,28 +323,28 @@ void adaptive_average_backward(KernelContext& ctx, const PoolGeometry& g, T* gra
         parallel_for(0, g.planes, kElementsPerThread / (size + 1) + 1, [&](int64_t first, int64_t last) {
             for (int64_t p = first; p < last; ++p) {
                 const Vec<T> share = broadcast<T>(grad_out[p] / static_cast<T>(size));
-                line_map(grad_in + p * size, size, [&](int64_t, auto) { return share; });
+                map_row(grad_in + p * size, size, [&](int64_t, auto) { return share; });
             }
         });
         return;
     }
     const Range* columns = column_ranges(ctx, g);
-    run_planes<T>(ctx, g, width, [&](int64_t plane, T* line) {
+    run_planes<T>(ctx, g, width, [&](int64_t plane, T* buffer) {
         T* dx = grad_in + plane * size;
         __builtin_memset(dx, 0, sizeof(T) * static_cast<size_t>(size));
         for (int64_t row = 0; row < g.out[0] * g.out[1]; ++row) {
             const Range z(g, 0, row / g.out[1]), y(g, 1, row % g.out[1]);
             const T* dy = grad_out + plane * g.out_size() + row * g.out[2];
-            for (int64_t k = 0; k < width; ++k) line[k] = T(0);
+            for (int64_t k = 0; k < width; ++k) buffer[k] = T(0);
             for (int64_t j = 0; j < g.out[2]; ++j) {
                 const T share = dy[j] / static_cast<T>(z.size() * y.size() * columns[j].size());
-                for (int64_t k = columns[j].begin; k < columns[j].end; ++k) line[k] += share;
+                for (int64_t k = columns[j].begin; k < columns[j].end; ++k) buffer[k] += share;
             }
             for (int64_t i = z.begin; i < z.end; ++i) {
                 for (int64_t j = y.begin; j < y.end; ++j) {
                     T* to = dx + (i * g.in[1] + j) * width;
-                    line_map(to, width, [&](int64_t k, auto lanes) {
-                        return load(to + k, lanes) + load(line + k, lanes);
+                    map_row(to, width, [&](int64_t k, auto lanes) {
+                        return load(to + k, lanes) + load(buffer + k, lanes);
                     });
                 }
             }

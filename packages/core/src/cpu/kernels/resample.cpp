@@ -1,6 +1,6 @@
 #include "cpu/resample_kernels.h"
 
-#include "cpu/kernels/lines.h"
+#include "cpu/kernels/rows.h"
 #include "rushlight/parallel.h"
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
@@ -34,12 +34,12 @@ void mix_rows(const Taps<T>& t, int64_t j, int64_t inner, T* to, const T* from) 
     if (taps == 2) {
         const T* second = from + t.index[at + 1] * inner;
         const T a = t.weight[at], b = t.weight[at + 1];
-        line_map(to, inner, [&](int64_t i, auto lanes) {
+        map_row(to, inner, [&](int64_t i, auto lanes) {
             return load(first + i, lanes) * a + load(second + i, lanes) * b;
         });
         return;
     }
-    line_map(to, inner, [&](int64_t i, auto lanes) {
+    map_row(to, inner, [&](int64_t i, auto lanes) {
         Vec<T> total = load(first + i, lanes) * t.weight[at];
         for (int64_t k = 1; k < taps; ++k)
             total += load(from + t.index[at + k] * inner + i, lanes) * t.weight[at + k];
@@ -83,7 +83,7 @@ void backward(int64_t outer, int64_t in, int64_t out, int64_t inner, Taps<T> t, 
                 if (inner == 1) {
                     *row += w * *grad;
                 } else {
-                    line_map(row, inner, [&](int64_t i, auto lanes) {
+                    map_row(row, inner, [&](int64_t i, auto lanes) {
                         return load(row + i, lanes) + load(grad + i, lanes) * w;
                     });
                 }

@@ -10,7 +10,7 @@ using namespace functors;
 
 // Rows meet rows.
 template <class T, ScatterReduction how>
-void reduce_slices(const ScatterLines& l, T* to, const T* from, bool include_self, const int64_t* counts,
+void reduce_slices(const ScatterPlan& l, T* to, const T* from, bool include_self, const int64_t* counts,
                    int64_t begin, int64_t end) {
     using C = Computed<T>;
     const int64_t across = l.across(), columns = l.width();
@@ -40,10 +40,10 @@ void reduce_slices(const ScatterLines& l, T* to, const T* from, bool include_sel
 }
 
 template <class T, ScatterReduction how>
-void reduce_lines(const ScatterLines& l, T* to, const T* from, bool include_self, int64_t* counts,
-                  int64_t begin, int64_t end) {
+void reduce_rows(const ScatterPlan& l, T* to, const T* from, bool include_self, int64_t* counts,
+                 int64_t begin, int64_t end) {
     using C = Computed<T>;
-    constexpr int64_t kMost = ScatterLines::kLines;
+    constexpr int64_t kMost = ScatterPlan::kRows;
     int64_t base[kMost];
     const int64_t across = l.across();
     for (int64_t block = begin; block < end; ++block) {
@@ -51,10 +51,10 @@ void reduce_lines(const ScatterLines& l, T* to, const T* from, bool include_self
         const int64_t width = l.inner - first < kMost ? l.inner - first : kMost;
         for (int64_t j = 0; j < width; ++j) base[j] = l.others.offset(o * l.inner + first + j);
         const auto each = [&](auto body) {
-            if (l.inner == 1) {  // a line by itself
-                T* const line = to + base[0];
+            if (l.inner == 1) {  // rows of adjacent elements
+                T* const target = to + base[0];
                 for (int64_t i = 0, at = o * l.n; i < l.n; ++i, ++at)
-                    body(line[l.index[at] * l.stride], at, l.index[at]);
+                    body(target[l.index[at] * l.stride], at, l.index[at]);
                 return;
             }
             for (int64_t i = 0; i < l.n; ++i)
@@ -80,12 +80,12 @@ void reduce_lines(const ScatterLines& l, T* to, const T* from, bool include_self
 }
 
 template <class T, ScatterReduction how>
-void reduce(const ScatterLines& l, void* to, const void* from, bool include_self, int64_t* counts,
+void reduce(const ScatterPlan& l, void* to, const void* from, bool include_self, int64_t* counts,
             int64_t begin, int64_t end) {
     T* out = static_cast<T*>(to);
     const T* in = static_cast<const T*>(from);
     if (l.slices) reduce_slices<T, how>(l, out, in, include_self, counts, begin, end);
-    else reduce_lines<T, how>(l, out, in, include_self, counts, begin, end);
+    else reduce_rows<T, how>(l, out, in, include_self, counts, begin, end);
 }
 
 template <class T>

@@ -1,6 +1,6 @@
 #include "cpu/softmax_kernels.h"
 
-#include "cpu/kernels/softmax_lines.h"
+#include "cpu/kernels/softmax_rows.h"
 #include "rushlight/parallel.h"
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
@@ -8,21 +8,21 @@ namespace {
 
 constexpr int64_t kElementsPerThread = 1 << 13;
 
-// How many vectors of lines side by side are taken at once.
+// How many vectors of columns side by side are taken at once.
 template <int kCount>
 struct Count {
     static constexpr int value = kCount;
 };
 
-// Runs lines(at, count) for some lines of adjacent elements, side(at, lanes, Count) for vectors of lines that
+// Runs rows(at, count) for some rows of adjacent elements, side(at, lanes, Count) for vectors of columns that
 // lie side by side.
-template <class T, class Lines, class Side>
-void run(const LineShape& s, Lines&& lines, Side&& side) {
+template <class T, class Rows, class Side>
+void run(const SplitShape& s, Rows&& rows, Side&& side) {
     constexpr int kL = kLanes<T>;
     if (s.inner == 1) {
         parallel_for(0, s.outer, kElementsPerThread / s.size + 1, [&](int64_t first, int64_t last) {
-            const int64_t step = lines_at_once(s.size);
-            for (int64_t o = first; o < last; o += step) lines(o * s.size, last - o < step ? last - o : step);
+            const int64_t step = rows_at_once(s.size);
+            for (int64_t o = first; o < last; o += step) rows(o * s.size, last - o < step ? last - o : step);
         });
         return;
     }
@@ -43,20 +43,19 @@ void run(const LineShape& s, Lines&& lines, Side&& side) {
 }
 
 template <class T>
-void softmax(const LineShape& s, T* out, const T* in) {
+void softmax(const SplitShape& s, T* out, const T* in) {
     run<T>(
         s,
         [&](int64_t at, int64_t count) {
             T* y = out + at;
-            T top[kLinesAtOnce], total[kLinesAtOnce];
-            line_exp_sums(
-                in + at, count, s.size, top, total,
-                [&](int64_t l, int64_t i, auto lanes, Vec<T> e) { store(y + l * s.size + i, e, lanes); });
+            T top[kRowsAtOnce], total[kRowsAtOnce];
+            row_exp_sums(in + at, count, s.size, top, total, [&](int64_t l, int64_t i, auto lanes, Vec<T> e) {
+                store(y + l * s.size + i, e, lanes);
+            });
             for (int64_t l = 0; l < count; ++l) total[l] = T(1) / total[l];
             for (int64_t l = 0; l < count; ++l) {
-                T* line = y + l * s.size;
-                line_map(line, s.size,
-                         [&](int64_t i, auto lanes) { return load(line + i, lanes) * total[l]; });
+                T* row = y + l * s.size;
+                map_row(row, s.size, [&](int64_t i, auto lanes) { return load(row + i, lanes) * total[l]; });
             }
         },
         [&](int64_t at, auto lanes, auto count) {
@@ -72,19 +71,19 @@ void softmax(const LineShape& s, T* out, const T* in) {
 }
 
 template <class T>
-void log_softmax(const LineShape& s, T* out, const T* in) {
+void log_softmax(const SplitShape& s, T* out, const T* in) {
     run<T>(
         s,
         [&](int64_t at, int64_t count) {
-            T top[kLinesAtOnce], total[kLinesAtOnce];
-            line_exp_sums(in + at, count, s.size, top, total, [](int64_t, int64_t, auto, Vec<T>) {});
+            T top[kRowsAtOnce], total[kRowsAtOnce];
+            row_exp_sums(in + at, count, s.size, top, total, [](int64_t, int64_t, auto, Vec<T>) {});
 #pragma omp simd
             for (int64_t l = 0; l < count; ++l) total[l] = math::log(total[l]);
             for (int64_t l = 0; l < count; ++l) {
                 const T* x = in + at + l * s.size;
                 // Not x - (top + log): a large top would swallow the logarithm.
-                line_map(out + at + l * s.size, s.size,
-                         [&](int64_t i, auto lanes) { return load(x + i, lanes) - top[l] - total[l]; });
+                map_row(out + at + l * s.size, s.size,
+                        [&](int64_t i, auto lanes) { return load(x + i, lanes) - top[l] - total[l]; });
             }
         },
         [&](int64_t at, auto lanes, auto count) {
@@ -102,7 +101,7 @@ void log_softmax(const LineShape& s, T* out, const T* in) {
 }
 
 template <class T>
-void softmax_backward(const LineShape& s, T* grad_in, const T* grad_out, const T* out) {
+void softmax_backward(const SplitShape& s, T* grad_in, const T* grad_out, const T* out) {
     run<T>(
         s,
         [&](int64_t begin, int64_t count) {
@@ -110,10 +109,10 @@ void softmax_backward(const LineShape& s, T* grad_in, const T* grad_out, const T
                 const T* y = out + at;
                 const T* dy = grad_out + at;
                 T product;
-                line_sums<T, 1>(s.size, &product, [&](int64_t i, auto lanes, Vec<T>* v) {
+                row_sums<T, 1>(s.size, &product, [&](int64_t i, auto lanes, Vec<T>* v) {
                     v[0] = load(y + i, lanes) * load(dy + i, lanes);
                 });
-                line_map(grad_in + at, s.size, [&](int64_t i, auto lanes) {
+                map_row(grad_in + at, s.size, [&](int64_t i, auto lanes) {
                     return load(y + i, lanes) * (load(dy + i, lanes) - product);
                 });
             }
@@ -133,15 +132,15 @@ void softmax_backward(const LineShape& s, T* grad_in, const T* grad_out, const T
 }
 
 template <class T>
-void log_softmax_backward(const LineShape& s, T* grad_in, const T* grad_out, const T* out) {
+void log_softmax_backward(const SplitShape& s, T* grad_in, const T* grad_out, const T* out) {
     run<T>(
         s,
         [&](int64_t begin, int64_t count) {
             for (int64_t at = begin; at < begin + count * s.size; at += s.size) {
                 const T* y = out + at;
                 const T* dy = grad_out + at;
-                const T total = line_sum(dy, s.size);
-                line_map(grad_in + at, s.size, [&](int64_t i, auto lanes) {
+                const T total = row_sum(dy, s.size);
+                map_row(grad_in + at, s.size, [&](int64_t i, auto lanes) {
                     return load(dy + i, lanes) - exp<T>(load(y + i, lanes)) * total;
                 });
             }

@@ -1,4 +1,4 @@
-#include "cpu/kernels/lines.h"
+#include "cpu/kernels/rows.h"
 #include "cpu/sparse_kernels.h"
 #include "rushlight/parallel.h"
 
@@ -25,13 +25,13 @@ void rows(T* out, const int64_t* starts, const int64_t* order, const int64_t* co
                 *to = sum;
                 continue;
             }
-            line_map(to, width, [&](int64_t, auto) { return Vec<T>{}; });
+            map_row(to, width, [&](int64_t, auto) { return Vec<T>{}; });
             for (int64_t i = begin; i < end; ++i) {
                 const int64_t k = order ? order[i] : i;
                 if (i + 8 < end) __builtin_prefetch(dense + col[order ? order[i + 8] : i + 8] * pitch);
                 const T* from = dense + col[k] * pitch;
                 const T factor = values[k];
-                line_map(to, width, [&](int64_t j, auto lanes) {
+                map_row(to, width, [&](int64_t j, auto lanes) {
                     return load(to + j, lanes) + load(from + j, lanes) * factor;
                 });
             }
@@ -45,7 +45,7 @@ void products(T* out, const int64_t* row, const int64_t* col, const T* a, const 
     parallel_for(0, count, kWorkPerThread / (width + 1) + 1, [&](int64_t first, int64_t last) {
         for (int64_t k = first; k < last; ++k) {
             const T *x = a + row[k] * width, *y = b + col[k] * width;
-            line_sums<T, 1>(width, out + k, [&](int64_t i, auto lanes, Vec<T>* v) {
+            row_sums<T, 1>(width, out + k, [&](int64_t i, auto lanes, Vec<T>* v) {
                 v[0] = load(x + i, lanes) * load(y + i, lanes);
             });
         }

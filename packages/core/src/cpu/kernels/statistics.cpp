@@ -33,11 +33,11 @@ int64_t find_mode(Item* items, Item* spare, int64_t n, int64_t known) {
 }
 
 template <class T>
-void choose(void* values, int64_t* indices, const void* in, int64_t lines, int64_t n, Rank rank, int64_t k,
+void choose(void* values, int64_t* indices, const void* in, int64_t rows, int64_t n, Rank rank, int64_t k,
             void* memory) {
     const T* x = static_cast<const T*>(in);
     T* value = static_cast<T*>(values);
-    for (int64_t l = 0; l < lines; ++l, x += n)
+    for (int64_t l = 0; l < rows; ++l, x += n)
         with_items<T>(memory, n, [&](auto* items) {
             using Item = std::remove_pointer_t<decltype(items)>;
             int64_t known = n;  // elements that are no NaN

@@ -23,44 +23,44 @@ constexpr int64_t kChunkBytes = 6 << 20;
 
 // --- the operands of the products --------------------------------------------------------------------------
 
-// Transforms write their results in the order in which the tiles of the matrix product read them: panels of lines, and in
-// each the elements of all lines for one step along k after the other. Rows are written four at a time.
+// Transforms write their results in the order in which the tiles of the matrix product read them: panels of rows or of
+// columns, and in each the elements for one step along k after the other. Rows are written four at a time.
 constexpr int64_t kRows = kRegisters == 32 ? 12 : 4;
 constexpr int64_t kColumns = kPackedVectors * kLanes<float>;
 constexpr int64_t kSteps = 256;  // along k before sums go to memory
 
-// The left operand of one product, (lines, depth).
+// The left operand of one product, (length, depth).
 struct Left {
-    int64_t lines, depth;
-    int64_t size() const { return lines * depth; }
-    static int64_t panel(int64_t line) { return line / kRows; }
-    int64_t width(int64_t panel) const { return min(kRows, lines - panel * kRows); }
-    // Lines [line, line + 8) at one step, of which some may lie beyond the last; `line` is a multiple of eight.
-    void put(float* out, int64_t line, int64_t step, Eight v) const {
-        for (int half = 0; half < 8 && line + half < lines; half += 4) {
-            const int64_t first = line + half, p = panel(first);
+    int64_t length, depth;
+    int64_t size() const { return length * depth; }
+    static int64_t panel(int64_t i) { return i / kRows; }
+    int64_t width(int64_t panel) const { return min(kRows, length - panel * kRows); }
+    // Rows [i, i + 8) at one step, of which some may lie beyond the last; `i` is a multiple of eight.
+    void put(float* out, int64_t i, int64_t step, Eight v) const {
+        for (int half = 0; half < 8 && i + half < length; half += 4) {
+            const int64_t first = i + half, p = panel(first);
             float* o = out + p * kRows * depth + step * width(p) + first % kRows;
             const __m128 four =
                 half == 0 ? _mm256_castps256_ps128((__m256)v) : _mm256_extractf128_ps((__m256)v, 1);
-            if (first + 4 <= lines) {
+            if (first + 4 <= length) {
                 _mm_storeu_ps(o, four);
             } else {
-                for (int64_t l = 0; first + l < lines; ++l) o[l] = four[l];
+                for (int64_t l = 0; first + l < length; ++l) o[l] = four[l];
             }
         }
     }
 };
 
-// The right operand, (depth, lines); the last panel is filled up to whole vectors with what need not be looked at.
+// The right operand, (depth, length); the last panel is filled up to whole vectors with what need not be looked at.
 struct Right {
-    int64_t lines, depth;
-    int64_t size() const { return round_up(lines, kLanes<float>) * depth; }
+    int64_t length, depth;
+    int64_t size() const { return round_up(length, kLanes<float>) * depth; }
     int64_t width(int64_t panel) const {
-        return min(kColumns, round_up(lines - panel * kColumns, kLanes<float>));
+        return min(kColumns, round_up(length - panel * kColumns, kLanes<float>));
     }
-    void put(float* out, int64_t line, int64_t step, Eight v) const {
-        const int64_t p = line / kColumns;
-        store_eight(out + p * kColumns * depth + step * width(p) + line % kColumns, v);
+    void put(float* out, int64_t i, int64_t step, Eight v) const {
+        const int64_t p = i / kColumns;
+        store_eight(out + p * kColumns * depth + step * width(p) + i % kColumns, v);
     }
 };
 
@@ -68,9 +68,9 @@ struct Right {
 void multiply(const Left& left, const float* a, const Right& right, const float* b, float* c, int64_t c_row,
               bool add) {
     for (int64_t k = 0; k < left.depth; k += kSteps) {
-        for (int64_t i = 0; i < left.lines; i += kRows) {
+        for (int64_t i = 0; i < left.length; i += kRows) {
             const int64_t rows = left.width(i / kRows);
-            for (int64_t j = 0; j < right.lines; j += kColumns) {
+            for (int64_t j = 0; j < right.length; j += kColumns) {
                 const int64_t width = right.width(j / kColumns), vectors = width / kLanes<float>;
                 float* out = c + i * c_row + j;
                 const Epilogue<float> epilogue{1.f, 1.f, k > 0 || add ? out : nullptr, c_row, 1};
@@ -82,7 +82,7 @@ void multiply(const Left& left, const float* a, const Right& right, const float*
                                         width,
                                         out,
                                         c_row,
-                                        min(right.lines - j - width + kLanes<float>, kLanes<float>),
+                                        min(right.length - j - width + kLanes<float>, kLanes<float>),
                                         epilogue,
                                         b,
                                         0};
@@ -125,33 +125,33 @@ struct Tiling {
     }
     // Tiles in so many rows.
     int64_t tiles(int64_t count) const { return count * columns; }
-    // Floats of a line of elements that the tiles of one row lie in; the last ones are read eight at a time.
-    int64_t line() const { return round_up(kOut * columns + 8, 8); }
+    // Floats of a row of elements in which the tiles of one row lie; the last ones are read eight at a time.
+    int64_t row_width() const { return round_up(kOut * columns + 8, 8); }
 };
 
 // The transforms of tiles in one direction: kSource elements become six.
 struct OfInput {
     static constexpr int kSource = kTile;
     template <class V>
-    [[gnu::always_inline]] static void line(const V* x, V* y) {
+    [[gnu::always_inline]] static void apply(const V* x, V* y) {
 #pragma GCC unroll 6
         for (int i = 0; i < kTile; ++i) y[i] = x[i];
-        input_line(y);
+        input_1d(y);
     }
 };
 struct OfGradient {
     static constexpr int kSource = kOut;
     template <class V>
-    [[gnu::always_inline]] static void line(const V* x, V* y) {
-        gradient_line(x, y);
+    [[gnu::always_inline]] static void apply(const V* x, V* y) {
+        gradient_1d(x, y);
     }
 };
 
-// Transforms one channel's tiles of one row along columns: six lines of elements, `step` apart, whole vectors at a time.
-// The elements of `lines` outside of the image stay as they are, zero.
+// Transforms one channel's tiles of one row along columns: six rows of elements, `step` apart, whole vectors at a time.
+// The elements of `buffer` outside of the image stay as they are, zero.
 template <class Transform>
 void transform_columns(const Maps& maps, const Tiling& tiling, int64_t channel, int64_t row,
-                       const float* zeros, float* lines, int64_t step) {
+                       const float* zeros, float* buffer, int64_t step) {
     const int64_t width = maps.width, y0 = row % tiling.rows * kOut - maps.top;
     const float* image = maps.data + (row / tiling.rows * maps.channels + channel) * maps.height * width;
     const float* source[Transform::kSource];
@@ -159,14 +159,14 @@ void transform_columns(const Maps& maps, const Tiling& tiling, int64_t channel, 
         const int64_t y = y0 + i;
         source[i] = y < 0 || y >= maps.height ? zeros : image + y * width;
     }
-    lines += maps.left;
+    buffer += maps.left;
     auto eight = [&](int64_t x) {
         Eight v[Transform::kSource], t[kTile];
 #pragma GCC unroll 6
         for (int i = 0; i < Transform::kSource; ++i) v[i] = load_eight(source[i] + x);
-        Transform::line(v, t);
+        Transform::apply(v, t);
 #pragma GCC unroll 6
-        for (int i = 0; i < kTile; ++i) store_eight(lines + i * step + x, t[i]);
+        for (int i = 0; i < kTile; ++i) store_eight(buffer + i * step + x, t[i]);
     };
     for (int64_t x = 0; x + 8 <= width; x += 8) eight(x);
     if (width % 8 == 0) return;
@@ -174,12 +174,12 @@ void transform_columns(const Maps& maps, const Tiling& tiling, int64_t channel, 
     for (int64_t x = 0; x < width; ++x) {
         float v[Transform::kSource], t[kTile];
         for (int i = 0; i < Transform::kSource; ++i) v[i] = source[i][x];
-        Transform::line(v, t);
-        for (int i = 0; i < kTile; ++i) lines[i * step + x] = t[i];
+        Transform::apply(v, t);
+        for (int i = 0; i < kTile; ++i) buffer[i * step + x] = t[i];
     }
 }
 
-// Transforms eight tiles along rows, whose lines begin at from[0..8), and hands on the 36 vectors.
+// Transforms eight tiles along rows, which begin at from[0..8), and hands on the 36 vectors.
 template <class Transform, class Put>
 RL_INLINE void transform_rows(const float* const* from, int64_t step, Put&& put) {
     for (int i = 0; i < kTile; ++i) {
@@ -187,16 +187,16 @@ RL_INLINE void transform_rows(const float* const* from, int64_t step, Put&& put)
 #pragma GCC unroll 8
         for (int l = 0; l < 8; ++l) v[l] = load_eight(from[l] + i * step);
         transpose_eight(v);
-        Transform::line(v, t);
+        Transform::apply(v, t);
 #pragma GCC unroll 6
         for (int j = 0; j < kTile; ++j) put(i * kTile + j, t[j]);
     }
 }
 
-// Floats of a thread's buffer for the functions below: lines for eight channels of one row, or one channel of all rows of a
+// Floats of a thread's buffer for the functions below: rows for eight channels of one row, or one channel of all rows of a
 // chunk, and zeros.
 int64_t buffer_size(const Maps& maps, const Tiling& tiling) {
-    return round_up(kTile * max(8, tiling.chunk_rows) * tiling.line() + round_up(maps.width, 8), 16);
+    return round_up(kTile * max(8, tiling.chunk_rows) * tiling.row_width() + round_up(maps.width, 8), 16);
 }
 
 // Runs body(item, buffer) for all items, with a zeroed buffer for each thread.
@@ -212,22 +212,22 @@ void for_items(int64_t items, float* buffers, int64_t size, Body&& body) {
     });
 }
 
-// Transforms rows [first, first + count) of tiles. In the operand of the products tiles are the lines and channels the steps.
+// Transforms rows [first, first + count) of tiles. In the operand of the products tiles are the rows and channels the steps.
 template <class Transform>
-void tiles_as_lines(const Maps& maps, const Tiling& tiling, int64_t first, int64_t count, float* buffers,
-                    const Right& operand, float* out, int64_t distance) {
-    const int64_t line = tiling.line(), step = count * line, tiles = tiling.tiles(count),
+void tiles_as_rows(const Maps& maps, const Tiling& tiling, int64_t first, int64_t count, float* buffers,
+                   const Right& operand, float* out, int64_t distance) {
+    const int64_t width = tiling.row_width(), step = count * width, tiles = tiling.tiles(count),
                   size = buffer_size(maps, tiling);
-    for_items(maps.channels, buffers, size, [&](int64_t channel, float* lines) {
-        const float* zeros = lines + size - round_up(maps.width, 8);
+    for_items(maps.channels, buffers, size, [&](int64_t channel, float* buffer) {
+        const float* zeros = buffer + size - round_up(maps.width, 8);
         for (int64_t r = 0; r < count; ++r) {
-            transform_columns<Transform>(maps, tiling, channel, first + r, zeros, lines + r * line, step);
+            transform_columns<Transform>(maps, tiling, channel, first + r, zeros, buffer + r * width, step);
         }
         int64_t row = 0, column = 0;
         for (int64_t tile = 0; tile < tiles; tile += 8) {
             const float* from[8];
             for (int64_t l = 0; l < 8; ++l) {
-                from[l] = lines + row * line + column * kOut;
+                from[l] = buffer + row * width + column * kOut;
                 if (tile + l + 1 >= tiles) continue;  // the lanes that are left over repeat the last tile
                 if (++column == tiling.columns) column = 0, ++row;
             }
@@ -238,20 +238,20 @@ void tiles_as_lines(const Maps& maps, const Tiling& tiling, int64_t first, int64
     });
 }
 
-// The same with channels for lines and tiles for steps.
+// The same with channels for rows and tiles for steps.
 template <class Transform, class Operand>
-void channels_as_lines(const Maps& maps, const Tiling& tiling, int64_t first, int64_t count, float* buffers,
-                       const Operand& operand, float* out, int64_t distance) {
-    const int64_t line = tiling.line(), step = line, size = buffer_size(maps, tiling);
-    for_items(ceil_div(maps.channels, 8), buffers, size, [&](int64_t group, float* lines) {
-        const float* zeros = lines + size - round_up(maps.width, 8);
+void channels_as_rows(const Maps& maps, const Tiling& tiling, int64_t first, int64_t count, float* buffers,
+                      const Operand& operand, float* out, int64_t distance) {
+    const int64_t width = tiling.row_width(), step = width, size = buffer_size(maps, tiling);
+    for_items(ceil_div(maps.channels, 8), buffers, size, [&](int64_t group, float* buffer) {
+        const float* zeros = buffer + size - round_up(maps.width, 8);
         const float* from[8];
         for (int64_t r = 0; r < count; ++r) {
             for (int64_t l = 0; l < 8; ++l) {
                 const int64_t channel = min(8 * group + l, maps.channels - 1);
-                from[l] = lines + l * kTile * line;
+                from[l] = buffer + l * kTile * width;
                 transform_columns<Transform>(maps, tiling, channel, first + r, zeros,
-                                             lines + l * kTile * line, step);
+                                             buffer + l * kTile * width, step);
             }
             for (int64_t column = 0; column < tiling.columns; ++column) {
                 transform_rows<Transform>(from, step, [&](int point, Eight v) {
@@ -280,20 +280,20 @@ void transform_outputs(const Tiling& tiling, int64_t first, int64_t count, const
             const float add = bias == nullptr ? 0.f : bias[channel];
             int64_t row = first, column = 0;
             for (int64_t tile = 0; tile < tiles; tile += 8) {
-                Eight lines[kOut][kTile];
+                Eight partial[kOut][kTile];
                 for (int j = 0; j < kTile; ++j) {
                     Eight x[kTile], y[kOut];
 #pragma GCC unroll 6
                     for (int i = 0; i < kTile; ++i)
                         x[i] = load_eight(source + (i * kTile + j) * distance + tile);
-                    output_line(x, y);
+                    output_1d(x, y);
 #pragma GCC unroll 4
-                    for (int i = 0; i < kOut; ++i) lines[i][j] = y[i];
+                    for (int i = 0; i < kOut; ++i) partial[i][j] = y[i];
                 }
                 alignas(32) float pixels[8][kOut][kOut];
                 for (int i = 0; i < kOut; ++i) {
                     Eight y[8] = {};
-                    output_line(lines[i], y);
+                    output_1d(partial[i], y);
 #pragma GCC unroll 4
                     for (int j = 0; j < kOut; ++j) y[j] += add;
                     transpose_eight(y);
@@ -324,26 +324,26 @@ void transform_outputs(const Tiling& tiling, int64_t first, int64_t count, const
 // `rotated`.
 void transform_filters(const Left& operand, const float* weight, int64_t row_step, int64_t column_step,
                        bool rotated, float* out, int64_t distance) {
-    const int64_t groups = ceil_div(operand.lines, 8);
+    const int64_t groups = ceil_div(operand.length, 8);
     parallel_for(0, groups, 1 + 512 / operand.depth, [&](int64_t first, int64_t last) {
-        for (int64_t row = 8 * first; row < min(8 * last, operand.lines); row += 8) {
-            const int64_t count = min(8, operand.lines - row);
+        for (int64_t row = 8 * first; row < min(8 * last, operand.length); row += 8) {
+            const int64_t count = min(8, operand.length - row);
             alignas(32) float taps[9][8] = {};
             for (int64_t column = 0; column < operand.depth; ++column) {
                 const float* w = weight + row * row_step + column * column_step;
                 for (int64_t l = 0; l < count; ++l) {
                     for (int t = 0; t < 9; ++t) taps[rotated ? 8 - t : t][l] = w[l * row_step + t];
                 }
-                Eight lines[3][kTile];
+                Eight partial[3][kTile];
                 for (int i = 0; i < 3; ++i) {
                     const Eight x[3] = {load_eight(taps[3 * i]), load_eight(taps[3 * i + 1]),
                                         load_eight(taps[3 * i + 2])};
-                    filter_line(x, lines[i]);
+                    filter_1d(x, partial[i]);
                 }
                 for (int j = 0; j < kTile; ++j) {
-                    const Eight x[3] = {lines[0][j], lines[1][j], lines[2][j]};
+                    const Eight x[3] = {partial[0][j], partial[1][j], partial[2][j]};
                     Eight y[kTile];
-                    filter_line(x, y);
+                    filter_1d(x, y);
                     for (int i = 0; i < kTile; ++i)
                         operand.put(out + (i * kTile + j) * distance, row, column, y[i]);
                 }
@@ -357,17 +357,17 @@ void transform_filter_gradients(int64_t count, const float* sums, int64_t distan
     parallel_for(0, ceil_div(count, 8), 512, [&](int64_t begin, int64_t end) {
         for (int64_t f = 8 * begin; f < min(8 * end, count); f += 8) {
             const int64_t lanes = min(8, count - f);
-            Eight lines[3][kTile];
+            Eight partial[3][kTile];
             for (int j = 0; j < kTile; ++j) {
                 Eight x[kTile], y[3];
 #pragma GCC unroll 6
                 for (int i = 0; i < kTile; ++i) x[i] = load_eight(sums + (i * kTile + j) * distance + f);
-                filter_gradient_line(x, y);
-                for (int i = 0; i < 3; ++i) lines[i][j] = y[i];
+                filter_gradient_1d(x, y);
+                for (int i = 0; i < 3; ++i) partial[i][j] = y[i];
             }
             for (int i = 0; i < 3; ++i) {
                 Eight y[3];
-                filter_gradient_line(lines[i], y);
+                filter_gradient_1d(partial[i], y);
                 for (int j = 0; j < 3; ++j) {
                     for (int64_t l = 0; l < lanes; ++l) grad_weight[(f + l) * 9 + 3 * i + j] = y[j][l];
                 }
@@ -387,7 +387,7 @@ constexpr int64_t kMostTransforms = 2;
 void convolve(KernelContext& ctx, const Maps& maps, const Left& filters, const float* weight,
               int64_t row_step, int64_t column_step, bool rotated, const float* bias, int64_t batch,
               int64_t height, int64_t width, float* out) {
-    const int64_t channels = filters.lines, depth = filters.depth;
+    const int64_t channels = filters.length, depth = filters.depth;
     const int64_t fit = kFilterBytes / (kPoints * depth * static_cast<int64_t>(sizeof(float)));
     const int64_t block = min(channels, max(24, fit / 24 * 24));  // output channels at a time
     const Tiling tiling(batch, height, width, depth + block);
@@ -405,7 +405,7 @@ void convolve(KernelContext& ctx, const Maps& maps, const Left& filters, const f
     for (int64_t first = 0; first < tiling.all_rows; first += tiling.chunk_rows) {
         const int64_t count = min(tiling.chunk_rows, tiling.all_rows - first);
         const Right tiles{tiling.tiles(count), depth};
-        tiles_as_lines<OfInput>(maps, tiling, first, count, buffers, tiles, inputs, input_distance);
+        tiles_as_rows<OfInput>(maps, tiling, first, count, buffers, tiles, inputs, input_distance);
         for (int64_t channel = 0; channel < channels; channel += block) {
             const Left part{min(block, channels - channel), depth};
             float* const points = transformed + (keep ? channel * depth : 0);
@@ -418,7 +418,7 @@ void convolve(KernelContext& ctx, const Maps& maps, const Left& filters, const f
                          products + point * product_distance, most, false);
             });
             transform_outputs(tiling, first, count, products, most, product_distance,
-                              {channel, part.lines, channels}, bias, height, width, out);
+                              {channel, part.length, channels}, bias, height, width, out);
         }
     }
 }
@@ -456,9 +456,9 @@ void backward_weights(KernelContext& ctx, const ConvolutionGeometry& g, float* g
         const int64_t count = min(tiling.chunk_rows, tiling.all_rows - first);
         const Left left{g.out_channels, tiling.tiles(count)};
         const Right right{g.in_channels, tiling.tiles(count)};
-        channels_as_lines<OfInput>(maps, tiling, first, count, buffers, right, inputs, input_distance);
-        channels_as_lines<OfGradient>(gradients, tiling, first, count, buffers, left, outputs,
-                                      gradient_distance);
+        channels_as_rows<OfInput>(maps, tiling, first, count, buffers, right, inputs, input_distance);
+        channels_as_rows<OfGradient>(gradients, tiling, first, count, buffers, left, outputs,
+                                     gradient_distance);
         for_points([&](int64_t point) {
             multiply(left, outputs + point * gradient_distance, right, inputs + point * input_distance,
                      sums + point * sum_distance, g.in_channels, first > 0);

@@ -30,7 +30,7 @@ RL_INLINE void store_eight(float* p, Eight v) { __builtin_memcpy(p, &v, sizeof v
 
 /// B^T x: from six elements of the input.
 template <class V>
-RL_INLINE void input_line(V* x) {
+RL_INLINE void input_1d(V* x) {
     const V even_a = x[4] - 2.f * x[2], odd_a = kA * (x[3] - 2.f * x[1]);
     const V even_b = x[4] - 0.5f * x[2], odd_b = kB * (x[3] - 0.5f * x[1]);
     x[0] = x[0] - 2.5f * x[2] + x[4];
@@ -43,7 +43,7 @@ RL_INLINE void input_line(V* x) {
 
 /// A^T x: from six products to four elements of the output.
 template <class V>
-RL_INLINE void output_line(const V* x, V* y) {
+RL_INLINE void output_1d(const V* x, V* y) {
     const V sum_a = x[1] + x[2], difference_a = x[1] - x[2];
     const V sum_b = x[3] + x[4], difference_b = x[3] - x[4];
     y[0] = x[0] + sum_a + sum_b;
@@ -54,7 +54,7 @@ RL_INLINE void output_line(const V* x, V* y) {
 
 /// A x: from four elements of the output's gradient to six.
 template <class V>
-RL_INLINE void gradient_line(const V* x, V* y) {
+RL_INLINE void gradient_1d(const V* x, V* y) {
     const V even_a = x[0] + 0.5f * x[2], odd_a = kA * (x[1] + 0.5f * x[3]);
     const V even_b = x[0] + 2.f * x[2], odd_b = kB * (x[1] + 2.f * x[3]);
     y[0] = x[0];
@@ -71,7 +71,7 @@ inline constexpr float kOfB = 1.f / 6.f;
 
 /// G x: from three elements of a filter to six.
 template <class V>
-RL_INLINE void filter_line(const V* x, V* y) {
+RL_INLINE void filter_1d(const V* x, V* y) {
     const V even_a = kOfA * (x[0] + 0.5f * x[2]), odd_a = (kOfA * kA) * x[1];
     const V even_b = kOfB * (x[0] + 2.f * x[2]), odd_b = (kOfB * kB) * x[1];
     y[0] = x[0];
@@ -84,7 +84,7 @@ RL_INLINE void filter_line(const V* x, V* y) {
 
 /// G^T x: from six products to three elements of a filter's gradient.
 template <class V>
-RL_INLINE void filter_gradient_line(const V* x, V* y) {
+RL_INLINE void filter_gradient_1d(const V* x, V* y) {
     const V sum_a = kOfA * (x[1] + x[2]), sum_b = kOfB * (x[3] + x[4]);
     y[0] = x[0] + sum_a + sum_b;
     y[1] = (kOfA * kA) * (x[1] - x[2]) + (kOfB * kB) * (x[3] - x[4]);

@@ -6,7 +6,7 @@ namespace rushlight::cuda {
 namespace {
 
 template <bool logarithm, class T, class Stored>
-__global__ void __launch_bounds__(kThreads) softmax_lines(const Lines s, Stored* out, const Stored* in) {
+__global__ void __launch_bounds__(kThreads) softmax_rows(const Lines s, Stored* out, const Stored* in) {
     __shared__ Values<T> room;
     const uint32_t lane = threadIdx.x % s.lanes, at_once = kThreads / s.lanes;
     for (int64_t group = blockIdx.x; group * at_once < s.count; group += gridDim.x) {
@@ -67,7 +67,7 @@ struct Softmax {
             launch(&softmax_gradients<logarithm, T, Stored>, s.grid(), stream, s, out.as<Stored>(),
                    dense<Stored>(args.context, args.in(0)), dense<Stored>(args.context, args.in(1)));
         else
-            launch(&softmax_lines<logarithm, T, Stored>, s.grid(), stream, s, out.as<Stored>(),
+            launch(&softmax_rows<logarithm, T, Stored>, s.grid(), stream, s, out.as<Stored>(),
                    dense<Stored>(args.context, args.in(0)));
     }
 };

@@ -44,8 +44,8 @@ RL_HD inline KeyOf<T> key_of(T value) {
     const Key bits = __builtin_bit_cast(Key, value);
     if constexpr (kInfinityBits<T> != 0) {
         const Key magnitude = static_cast<Key>(bits & ~kSign);
-        const Key turned = static_cast<Key>(bits & kSign ? ~bits : bits | kSign);
-        const Key number = magnitude == 0 ? kSign : turned;
+        const Key ordered = static_cast<Key>(bits & kSign ? ~bits : bits | kSign);
+        const Key number = magnitude == 0 ? kSign : ordered;
         return magnitude > kInfinityBits<T> ? static_cast<Key>(~Key(0)) : number;
     } else if constexpr (std::is_signed_v<T>) {
         return static_cast<Key>(bits ^ kSign);

@@ -1,14 +1,14 @@
-// Sums of exponentials, for lines of adjacent elements and for lines side by side. The largest element is
+// Sums of exponentials, for rows of adjacent elements and for columns side by side. The largest element is
 // taken out first, so that nothing overflows: log(sum(e^x)) = top + log(total).
 #pragma once
 
-#include "cpu/kernels/lines.h"
+#include "cpu/kernels/rows.h"
 #include "cpu/kernels/simd_math.h"
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 
 template <class T>
-RL_INLINE T line_largest(const T* x, int64_t n) {
+RL_INLINE T row_largest(const T* x, int64_t n) {
     const T lowest = -static_cast<T>(__builtin_inf());
     Vec<T> best[4];
 #pragma GCC unroll 4
@@ -19,36 +19,36 @@ RL_INLINE T line_largest(const T* x, int64_t n) {
     return largest<T>(larger(larger(best[0], best[1]), larger(best[2], best[3])));
 }
 
-/// Lines are taken some at a time, step by step, so that one line's chain of dependent operations overlaps
+/// Rows are taken some at a time, step by step, so that one row's chain of dependent operations overlaps
 /// with the others'.
-inline constexpr int64_t kLinesAtOnce = 16;
+inline constexpr int64_t kRowsAtOnce = 16;
 
-/// How many lines of n elements stay in the first-level cache between the steps.
-RL_INLINE int64_t lines_at_once(int64_t n) {
+/// How many rows of n elements stay in the first-level cache between the steps.
+RL_INLINE int64_t rows_at_once(int64_t n) {
     const int64_t fit = 8192 / (n + 1);
-    return fit < 1 ? 1 : fit < kLinesAtOnce ? fit : kLinesAtOnce;
+    return fit < 1 ? 1 : fit < kRowsAtOnce ? fit : kRowsAtOnce;
 }
 
-/// For each of `lines` lines its largest element, and the sum of e^(x - top); keep_exp(line, i, lanes, e)
+/// For each of `rows` rows its largest element, and the sum of e^(x - top); keep_exp(row, i, lanes, e)
 /// sees the terms.
 template <class T, class Keep>
-RL_INLINE void line_exp_sums(const T* x, int64_t lines, int64_t n, T* top, T* total, Keep&& keep_exp) {
-    for (int64_t l = 0; l < lines; ++l) top[l] = line_largest(x + l * n, n);
-    for (int64_t l = 0; l < lines; ++l) {
-        line_sums<T, 1>(n, total + l, [&](int64_t i, auto lanes, Vec<T>* v) {
+RL_INLINE void row_exp_sums(const T* x, int64_t rows, int64_t n, T* top, T* total, Keep&& keep_exp) {
+    for (int64_t l = 0; l < rows; ++l) top[l] = row_largest(x + l * n, n);
+    for (int64_t l = 0; l < rows; ++l) {
+        row_sums<T, 1>(n, total + l, [&](int64_t i, auto lanes, Vec<T>* v) {
             v[0] = keep(exp<T>(load(x + l * n + i, lanes) - top[l]), lanes);
             keep_exp(l, i, lanes, v[0]);
         });
     }
 }
 
-/// The same of lines side by side, in kCount vectors: element k of the lines lies at x + k * stride.
+/// The same of columns side by side, in kCount vectors: element k of the columns lies at x + k * stride.
 template <class T, int kCount>
 struct LogSums {
     Vec<T> top[kCount], total[kCount];
 };
 
-/// Calls body(k, p, vector) for element k of the lines in vector p.
+/// Calls body(k, p, vector) for element k of the columns in vector p.
 template <class T, int kCount, class L, class Body>
 RL_INLINE void for_side_by_side(const T* x, int64_t n, int64_t stride, L lanes, Body&& body) {
     for (int64_t k = 0; k < n; ++k) {

@@ -1,4 +1,4 @@
-// The table of loops over dense lines of elements that have an order, by keys that rise with them. Equal elements keep their
+// The table of loops over dense rows of elements that have an order, by keys that rise with them. Equal elements keep their
 // order; NaN is largest.
 #pragma once
 
@@ -9,8 +9,8 @@
 namespace rushlight::cpu {
 
 template <class Loop>
-struct OrderedLineKernels {
-    // Bytes of memory that lines of `n` elements need.
+struct OrderedRowKernels {
+    // Bytes of memory that rows of `n` elements need.
     int64_t (*memory)(int64_t n, DType dtype);
     Loop loop[kNumDTypes];  // null where there is no order
 };

@@ -1,6 +1,6 @@
 // Layer, root-mean-square and group normalisation: statistics of adjacent elements.
 #include "cpu/contiguous.h"
-#include "cpu/kernels/lines.h"
+#include "cpu/kernels/rows.h"
 #include "cpu/norm_kernels.h"
 #include "rushlight/parallel.h"
 
@@ -21,31 +21,31 @@ T inverse_root(T x) {
     }
 }
 
-// --- lines -------------------------------------------------------------------------------------------------
+// --- rows -------------------------------------------------------------------------------------------------
 
-// Elements are centered before they are scaled: those of a constant line become exactly 0.
+// Elements are centered before they are scaled: those of a constant row become exactly 0.
 template <class T>
-void line_norm(const LineNorm<T>& n) {
+void row_norm(const RowNorm<T>& n) {
     const T size = static_cast<T>(n.size);
     parallel_for(0, n.rows, kElementsPerThread / (n.size + 1) + 1, [&](int64_t first, int64_t last) {
         for (int64_t r = first; r < last; ++r) {
             const T* x = n.input + r * n.size;
-            const T mean = n.centered ? line_sum(x, n.size) / size : T(0);
-            const T rstd = inverse_root(line_squares(x, n.size, mean) / size + n.eps);
+            const T mean = n.centered ? row_sum(x, n.size) / size : T(0);
+            const T rstd = inverse_root(row_squares(x, n.size, mean) / size + n.eps);
             if (n.mean != nullptr) n.mean[r] = mean;
             if (n.rstd != nullptr) n.rstd[r] = rstd;
             T* y = n.out + r * n.size;
             if (n.weight != nullptr && n.bias != nullptr) {
-                line_map(y, n.size, [&](int64_t i, auto lanes) {
+                map_row(y, n.size, [&](int64_t i, auto lanes) {
                     return (load(x + i, lanes) - mean) * rstd * load(n.weight + i, lanes) +
                            load(n.bias + i, lanes);
                 });
             } else if (n.weight != nullptr) {
-                line_map(y, n.size, [&](int64_t i, auto lanes) {
+                map_row(y, n.size, [&](int64_t i, auto lanes) {
                     return (load(x + i, lanes) - mean) * rstd * load(n.weight + i, lanes);
                 });
             } else {
-                line_map(y, n.size, [&](int64_t i, auto lanes) {
+                map_row(y, n.size, [&](int64_t i, auto lanes) {
                     const Vec<T> v = (load(x + i, lanes) - mean) * rstd;
                     return n.bias == nullptr ? v : v + load(n.bias + i, lanes);
                 });
@@ -56,7 +56,7 @@ void line_norm(const LineNorm<T>& n) {
 
 // With h = (x - mean) rstd and d = grad_output * weight: grad_input = rstd (d - average(d) - h average(d h)).
 template <class T>
-void input_gradient(const LineNormBackward<T>& n, int64_t r) {
+void input_gradient(const RowNormBackward<T>& n, int64_t r) {
     const T* x = n.input + r * n.size;
     const T* dy = n.grad_output + r * n.size;
     const T rstd = n.rstd[r], mean = n.centered ? n.mean[r] : T(0), size = static_cast<T>(n.size);
@@ -65,19 +65,19 @@ void input_gradient(const LineNormBackward<T>& n, int64_t r) {
         return n.weight == nullptr ? d : d * load(n.weight + i, lanes);
     };
     T sums[2];
-    line_sums<T, 2>(n.size, sums, [&](int64_t i, auto lanes, Vec<T>* v) {
+    row_sums<T, 2>(n.size, sums, [&](int64_t i, auto lanes, Vec<T>* v) {
         v[0] = direction(i, lanes);
         v[1] = v[0] * ((load(x + i, lanes) - mean) * rstd);
     });
     const T a = n.centered ? sums[0] / size : T(0), slope = sums[1] / size * rstd;
-    line_map(n.grad_input + r * n.size, n.size, [&](int64_t i, auto lanes) {
+    map_row(n.grad_input + r * n.size, n.size, [&](int64_t i, auto lanes) {
         return (direction(i, lanes) - a - (load(x + i, lanes) - mean) * slope) * rstd;
     });
 }
 
 // Adds grad_output * h and grad_output of one row; either target may be null.
 template <class T>
-void add_parameter_gradients(const LineNormBackward<T>& n, int64_t r, T* weight, T* bias) {
+void add_parameter_gradients(const RowNormBackward<T>& n, int64_t r, T* weight, T* bias) {
     const T* x = n.input + r * n.size;
     const T* dy = n.grad_output + r * n.size;
     const T rstd = n.rstd[r], mean = n.centered ? n.mean[r] : T(0);
@@ -91,7 +91,7 @@ void add_parameter_gradients(const LineNormBackward<T>& n, int64_t r, T* weight,
 }
 
 template <class T>
-void line_norm_backward(KernelContext& ctx, const LineNormBackward<T>& n) {
+void row_norm_backward(KernelContext& ctx, const RowNormBackward<T>& n) {
     const bool parameters = n.grad_weight != nullptr || n.grad_bias != nullptr;
     // Rows are summed in slices whose number depends on the shape alone, and the slices in order.
     const int64_t slices =
@@ -132,17 +132,17 @@ void group_norm(const GroupNorm<T>& n) {
         0, n.batch * n.groups, kElementsPerThread / (count + 1) + 1, [&](int64_t first, int64_t last) {
             for (int64_t g = first; g < last; ++g) {
                 const T* x = n.input + g * count;
-                const T mean = line_sum(x, count) / static_cast<T>(count);
-                const T rstd = inverse_root(line_squares(x, count, mean) / static_cast<T>(count) + n.eps);
+                const T mean = row_sum(x, count) / static_cast<T>(count);
+                const T rstd = inverse_root(row_squares(x, count, mean) / static_cast<T>(count) + n.eps);
                 if (n.mean != nullptr) n.mean[g] = mean;
                 if (n.rstd != nullptr) n.rstd[g] = rstd;
                 for (int64_t c = 0; c < n.channels; ++c) {
                     const int64_t channel = g % n.groups * n.channels + c;
                     const T scale = n.weight == nullptr ? rstd : rstd * n.weight[channel];
                     const T shift = (n.bias == nullptr ? T(0) : n.bias[channel]) - mean * scale;
-                    const T* line = x + c * n.size;
-                    line_map(n.out + g * count + c * n.size, n.size,
-                             [&](int64_t i, auto lanes) { return load(line + i, lanes) * scale + shift; });
+                    const T* row = x + c * n.size;
+                    map_row(n.out + g * count + c * n.size, n.size,
+                            [&](int64_t i, auto lanes) { return load(row + i, lanes) * scale + shift; });
                 }
             }
         });
@@ -152,8 +152,8 @@ template <class T>
 void group_norm_backward(KernelContext& ctx, const GroupNormBackward<T>& n) {
     // For each channel of each sample: the sums of grad_output and of grad_output * h, h the normalised
     // input.
-    const int64_t lines = n.batch * n.groups * n.channels, count = n.channels * n.size;
-    T* sums = scratch<T>(ctx, 2 * lines);
+    const int64_t rows = n.batch * n.groups * n.channels, count = n.channels * n.size;
+    T* sums = scratch<T>(ctx, 2 * rows);
     parallel_for(
         0, n.batch * n.groups, kElementsPerThread / (count + 1) + 1, [&](int64_t first, int64_t last) {
             for (int64_t g = first; g < last; ++g) {
@@ -161,16 +161,16 @@ void group_norm_backward(KernelContext& ctx, const GroupNormBackward<T>& n) {
                 const T* weight = n.weight == nullptr ? nullptr : n.weight + g % n.groups * n.channels;
                 T a = T(0), b = T(0);
                 for (int64_t c = 0; c < n.channels; ++c) {
-                    const int64_t line = g * n.channels + c;
-                    const T* x = n.input + line * n.size;
-                    const T* dy = n.grad_output + line * n.size;
-                    line_sums<T, 2>(n.size, sums + 2 * line, [&](int64_t i, auto lanes, Vec<T>* v) {
+                    const int64_t row = g * n.channels + c;
+                    const T* x = n.input + row * n.size;
+                    const T* dy = n.grad_output + row * n.size;
+                    row_sums<T, 2>(n.size, sums + 2 * row, [&](int64_t i, auto lanes, Vec<T>* v) {
                         v[0] = load(dy + i, lanes);
                         v[1] = v[0] * (load(x + i, lanes) * rstd + shift);
                     });
                     const T w = weight == nullptr ? T(1) : weight[c];
-                    a += w * sums[2 * line];
-                    b += w * sums[2 * line + 1];
+                    a += w * sums[2 * row];
+                    b += w * sums[2 * row + 1];
                 }
                 if (n.grad_input == nullptr) continue;
                 a /= static_cast<T>(count);
@@ -179,7 +179,7 @@ void group_norm_backward(KernelContext& ctx, const GroupNormBackward<T>& n) {
                 for (int64_t c = 0; c < n.channels; ++c) {
                     const int64_t at = (g * n.channels + c) * n.size;
                     const T scale = weight == nullptr ? rstd : rstd * weight[c];
-                    line_map(n.grad_input + at, n.size, [&](int64_t i, auto lanes) {
+                    map_row(n.grad_input + at, n.size, [&](int64_t i, auto lanes) {
                         return load(n.grad_output + at + i, lanes) * scale +
                                (load(n.input + at + i, lanes) * slope + constant);
                     });
@@ -199,12 +199,12 @@ void group_norm_backward(KernelContext& ctx, const GroupNormBackward<T>& n) {
 }
 
 template <class T>
-constexpr LineNormLoops<T> table() {
-    return {line_norm<T>, line_norm_backward<T>, group_norm<T>, group_norm_backward<T>};
+constexpr RowNormLoops<T> table() {
+    return {row_norm<T>, row_norm_backward<T>, group_norm<T>, group_norm_backward<T>};
 }
 
 }  // namespace
 
-const LineNormKernels line_norm_kernels_table = {table<float>(), table<double>()};
+const RowNormKernels row_norm_kernels_table = {table<float>(), table<double>()};
 
 }  // namespace rushlight::cpu::RUSHLIGHT_CPU

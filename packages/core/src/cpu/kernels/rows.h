@@ -1,5 +1,5 @@
-// Passes over one line of adjacent elements. Sums are kept in a fixed number of vectors, so they depend on
-// the line alone.
+// Passes over one row of adjacent elements. Sums are kept in a fixed number of vectors, so they depend on
+// the row alone.
 #pragma once
 
 #include "cpu/kernels/simd.h"
@@ -21,9 +21,9 @@ RL_INLINE void for_each_vector(int64_t n, Body&& body) {
     if (i < n) body(i, Lanes<T>(n - i), 0);
 }
 
-/// The sums of `kSums` expressions over a line: term(i, lanes, out) puts their vectors at element i into out.
+/// The sums of `kSums` expressions over a row: term(i, lanes, out) puts their vectors at element i into out.
 template <class T, int kSums, class Term>
-RL_INLINE void line_sums(int64_t n, T* sums, Term&& term) {
+RL_INLINE void row_sums(int64_t n, T* sums, Term&& term) {
     Vec<T> s[4][kSums] = {};
     for_each_vector<T>(n, [&](int64_t i, auto lanes, int slot) {
         Vec<T> v[kSums];
@@ -36,16 +36,16 @@ RL_INLINE void line_sums(int64_t n, T* sums, Term&& term) {
 }
 
 template <class T>
-RL_INLINE T line_sum(const T* x, int64_t n) {
+RL_INLINE T row_sum(const T* x, int64_t n) {
     T total;
-    line_sums<T, 1>(n, &total, [&](int64_t i, auto lanes, Vec<T>* v) { v[0] = load(x + i, lanes); });
+    row_sums<T, 1>(n, &total, [&](int64_t i, auto lanes, Vec<T>* v) { v[0] = load(x + i, lanes); });
     return total;
 }
 
 template <class T>
-RL_INLINE T line_squares(const T* x, int64_t n, T mean) {
+RL_INLINE T row_squares(const T* x, int64_t n, T mean) {
     T total;
-    line_sums<T, 1>(n, &total, [&](int64_t i, auto lanes, Vec<T>* v) {
+    row_sums<T, 1>(n, &total, [&](int64_t i, auto lanes, Vec<T>* v) {
         const Vec<T> d = keep(load(x + i, lanes) - mean, lanes);
         v[0] = d * d;
     });
@@ -54,14 +54,14 @@ RL_INLINE T line_squares(const T* x, int64_t n, T mean) {
 
 /// y[i] = f(i, lanes), which gives vectors.
 template <class T, class F>
-RL_INLINE void line_map(T* y, int64_t n, F&& f) {
+RL_INLINE void map_row(T* y, int64_t n, F&& f) {
     for_each_vector<T>(n, [&](int64_t i, auto lanes, int) { store(y + i, f(i, lanes), lanes); });
 }
 
 /// The same, past the caches if `stream`: Note [Streaming stores] in cpu/streaming.h. _mm_sfence() follows the last.
 template <class T, class F>
-RL_INLINE void line_map(T* y, int64_t n, bool stream, F&& f) {
-    if (!stream || reinterpret_cast<uintptr_t>(y) % kVectorBytes != 0) return line_map(y, n, f);
+RL_INLINE void map_row(T* y, int64_t n, bool stream, F&& f) {
+    if (!stream || reinterpret_cast<uintptr_t>(y) % kVectorBytes != 0) return map_row(y, n, f);
     int64_t i = 0;
     for (; i + kLanes<T> <= n; i += kLanes<T>) store_past_caches(y + i, f(i, WholeVector<T>{}));
     if (i < n) {
