@@ -14,11 +14,23 @@ from .argument_descriptions import DESCRIPTIONS
 from .model import Op
 from .python_signatures import Parameter, form_of, self_index, signatures, text_signature, widest
 from .results_in_words import accepted, returned
+from .shapes import shape_in_words
 
 _DTYPE_ERRORS = "NotImplementedError, TypeError or RuntimeError"
 _WIDTH = 120
 # Arguments, where they are integers, that name dimensions.
 _DIMENSIONS = {"dim", "dims", "dim0", "dim1", "dim2", "axis0", "axis1", "source", "destination"}
+# What arguments raise that have one meaning in every operator.
+_ERRORS_OF_ARGUMENTS = {
+    "device": {"RuntimeError": "`device` is of an unknown type, or no backend for it is attached."},
+    "requires_grad": {
+        "RuntimeError": "`requires_grad` is true, and the dtype is neither of floating point nor complex."
+    },
+    "memory_format": {
+        "RuntimeError": "`memory_format` is for another number of dimensions.",
+        "ValueError": "`memory_format` is unknown.",
+    },
+}
 
 
 def docstring(spelling: str, name: str, group: list[Op], method: bool) -> str:
@@ -44,7 +56,7 @@ def summary(name: str, group: list[Op]) -> str:
     parts = []
     if len(group) > 1:
         parts += ["\n".join(head for op in group for head in heads(op, name, True))]
-    parts.append(group[0].doc.strip().split("\n\n")[0])
+    parts.append(group[0].summary)
     if inplace:
         parts.append("In place: the result is written to the tensor, which is returned.")
     parts.append(f"See `rushlight.{base}`.")
@@ -107,6 +119,7 @@ def _arguments(name: str, group: list[Op], method: bool) -> list[str]:
     """A line for each parameter of any overload: its types, its default and what it is."""
     shown: dict[str, list[Parameter]] = {}
     texts: dict[str, list[str]] = {}
+    shapes: dict[str, list[str]] = {}
     for op in group:
         arguments = list(op.schema.arguments)
         if method:
@@ -116,6 +129,9 @@ def _arguments(name: str, group: list[Op], method: bool) -> list[str]:
             own = op.arguments.get(arguments[i].name) if i < len(arguments) else None
             if own and own not in texts.setdefault(p.name, []):
                 texts[p.name].append(own)
+            shape = op.shapes.get(arguments[i].name) if i < len(arguments) else None
+            if shape and (words := shape_in_words(op, shape)) not in shapes.setdefault(p.name, []):
+                shapes[p.name].append(words)
     lines = []
     for argument, parameters in shown.items():
         kinds = dict.fromkeys(word for p in parameters for word in p.annotation.split(" | "))
@@ -124,6 +140,8 @@ def _arguments(name: str, group: list[Op], method: bool) -> list[str]:
         defaults = {p.default for p in parameters}
         given = f", default {defaults.pop()}" if len(defaults) == 1 and "" not in defaults else ""
         text = " ".join(texts.get(argument, [])) or DESCRIPTIONS.get(argument, "")
+        if argument in shapes:
+            text += f" Shape: {', or '.join(shapes[argument])}."
         lines.append(f"{argument} ({' | '.join(kinds)}{given})" + f": {text}" * bool(text))
     return lines
 
@@ -146,6 +164,13 @@ def raised(group: list[Op]) -> dict[str, str]:
             add("ValueError", "`reduction` is none of 0 (none), 1 (mean) and 2 (sum).")
         if op.tensors and accepted(op) != "all":
             add(_DTYPE_ERRORS, "The dtype is none of those above.")
+        for argument in op.schema.arguments:
+            for error, text in _ERRORS_OF_ARGUMENTS.get(argument.name, {}).items():
+                add(error, text)
+        if "out" in op.variants and op.kind != "create" and not (op.gives_truth or op.result == "bool"):
+            add("RuntimeError", "The dtype of `out` cannot hold the result, as int64 cannot hold float32.")
         for error, text in op.raises.items():
             add(error, text)
-    return {error: " ".join(texts) for error, texts in found.items()}
+    return {error: " ".join(texts) for error, texts in found.items()} or {
+        "TypeError": "An argument has another type than in the signature."
+    }

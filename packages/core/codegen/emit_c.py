@@ -50,7 +50,7 @@ def _results(form: Form) -> list[tuple[Return, str]]:
 
 
 def _declaration(form: Form) -> list[str]:
-    doc = form.op.doc.strip().split("\n")[0].replace("*/", "* /")
+    doc = form.op.summary.replace("*/", "* /")
     return [f"/* {form.text}", f" * {doc} */", f"rl_status {c_function(form.op)}({_parameters(form)});"]
 
 

@@ -15,21 +15,17 @@ def emit_docs(ops: list[Op]) -> dict[str, str]:
     families: dict[str, list[tuple[str, Op]]] = {}
     for name, group in sorted(by_base(ops).items()):
         visible = [op for op in group if not hidden(op)]
-        if not visible:
+        if not visible or name.startswith("_"):  # private names
             continue
         pages[f"{name}.md"] = _page(name, visible)
         families.setdefault(visible[0].family, []).append((name, visible[0]))
     lines = ["# Operators", ""]
     for family, entries in sorted(families.items()):
         lines += [f"## {family.replace('_', ' ').capitalize()}", ""]
-        lines += [f"- [`{name}`]({name}.md): {_first_line(op)}" for name, op in entries]
+        lines += [f"- [`{name}`]({name}.md): {op.summary}" for name, op in entries]
         lines.append("")
     pages["index.md"] = "\n".join(lines)
     return pages
-
-
-def _first_line(op: Op) -> str:
-    return op.doc.strip().splitlines()[0]
 
 
 def _page(name: str, group: list[Op]) -> str:

@@ -51,9 +51,7 @@ def _function(form: Form) -> list[str]:
     schema = form.schema
     plain = form.kind in ("Functional", "InPlace")
     call = ", ".join(filter(None, [form.symbol, schema.cpp_arguments()]))
-    comment = (
-        form.op.doc.strip().split("\n")[0] if plain else f"See {form.op.base}; {_FORM_NOTES[form.kind]}."
-    )
+    comment = form.op.summary if plain else f"See {form.op.base}; {_FORM_NOTES[form.kind]}."
     return [
         f"/// {comment}",
         f"inline {schema.cpp_return} {form.function}({schema.cpp_parameters(defaults=plain)}) {{",

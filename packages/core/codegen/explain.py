@@ -64,7 +64,7 @@ def _explain(op: Op, formulas: dict[str, Derivative] | None) -> str:
         rows.append(("kernel slots", f"rushlight::{_slots(op)}, one for each device"))
     if op.c:
         rows.append(("function of C", f"rushlight/rushlight.h: {c_function(op)}"))
-    lines = [f"{op.name}: {op.doc.strip().splitlines()[0]}"]
+    lines = [f"{op.name}: {op.summary}"]
     lines += [f"  {label + ':':17}{text}" for label, text in rows]
     lines.append("  forms, each an entry of the operator table:")
     lines += [f"    {line}" for form in op.forms() for line in _form(form)]

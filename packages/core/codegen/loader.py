@@ -14,6 +14,7 @@ from .model import KINDS, SYNCHRONISES, VIEWS, Op, Sample
 from .onnx_rules import OnnxRuleError, check_onnx
 from .results import WORDS, ResultError, check_result
 from .schema import SchemaError, parse_schema
+from .shapes import ShapesError, check_shapes
 
 
 class EntryError(ValueError):
@@ -183,7 +184,7 @@ def _op(path: Path, entry: dict[str, object]) -> Op:
     for key in ("samples", "errors"):
         texts = values.get(key, [])
         values[key] = tuple(Sample(str(text), line) for text in texts)
-    for key in ("aliases", "expects", "arguments", "raises"):
+    for key in ("aliases", "expects", "arguments", "raises", "shapes"):
         values.get(key, {}).pop("__line__", None)
     expects = values.get("expects", {})
     for key in ("expects", "arguments"):
@@ -197,6 +198,7 @@ def _op(path: Path, entry: dict[str, object]) -> Op:
         for what, text in values.get(key, {}).items():
             if not str(text).endswith("."):
                 raise fail(f"{key}: the text of {what!r} is no sentence, as it does not end with a full stop")
+    values["shapes"] = {argument: str(text) for argument, text in values.get("shapes", {}).items()}
     values["expects"] = tuple((argument, str(text)) for argument, text in expects.items())
     op = Op(name=name, schema=schema, family=path.stem, source=path, line=line, **values)
     if op.expects and op.kind not in ("custom", "dynamic", "composite", "storage"):
@@ -204,10 +206,11 @@ def _op(path: Path, entry: dict[str, object]) -> Op:
     try:
         checks_of(op)
         check_result(op)
+        check_shapes(op)
         check_onnx(op)
         dtypes_of(op.dtypes)
         if op.kind in WORDS:
             element_types(op.dtypes, op.result)
-    except (DTypesError, ExpectsError, OnnxRuleError, ResultError) as error:
+    except (DTypesError, ExpectsError, OnnxRuleError, ResultError, ShapesError) as error:
         raise fail(str(error)) from None
     return op

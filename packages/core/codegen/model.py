@@ -79,6 +79,9 @@ class Op:
     arguments: dict[str, str] = field(
         default_factory=dict, hash=False
     )  # what they mean: argument_descriptions.py
+    shapes: dict[str, str] = field(
+        default_factory=dict, hash=False
+    )  # of arguments and results, where the kind does not say them: shapes.py
     returns: str = ""  # what is returned, where docstrings.py cannot say it
     raises: dict[str, str] = field(default_factory=dict, hash=False)  # class of an error to when it is raised
     random: bool = False
@@ -109,6 +112,11 @@ class Op:
     def base(self) -> str:
         """The name that users call."""
         return self.name.split(".")[0]
+
+    @property
+    def summary(self) -> str:
+        """The first paragraph of the description, on one line."""
+        return " ".join(self.doc.strip().split("\n\n")[0].split())
 
     @property
     def symbol(self) -> str:

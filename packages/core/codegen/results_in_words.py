@@ -7,6 +7,7 @@ import ast
 from .model import Op
 from .results import DTYPES, rule_of
 from .schema import Return
+from .shapes import reduced_in_words, result_names, shape_in_words
 
 _SETS = {
     "any": ["all"],
@@ -84,35 +85,43 @@ def _of_function(name: str, args: list[ast.expr], op: Op) -> str:
 
 def shape_of_result(op: Op) -> str:
     """The shape, where the kind decides it; empty where it does not."""
-    names = {a.name for a in op.schema.arguments}
     if op.kind == "pointwise":
         operands = [a.name for a in op.tensors]
         if len(operands) == 1:
             return f"the shape of `{operands[0]}`"
         return f"the shape to which {_joined([f'`{name}`' for name in operands])} broadcast"
-    if op.kind == "reduce" and "dim" in names:
-        rest = " (size 1 with `keepdim`)" if "keepdim" in names else ""
-        return f"the shape of `input` without the dimensions `dim`{rest}"
-    return "()" if op.kind == "reduce" else ""
+    return reduced_in_words(op) if op.kind == "reduce" else ""
 
 
 def returned(op: Op) -> list[str]:
     """A sentence for each result: what is declared about its shape and dtype, or the entry's own words."""
     if op.returns:
         return [op.returns]
+    names = result_names(op)
+    shapes = [
+        shape_in_words(op, op.shapes[name]) if name in op.shapes else shape_of_result(op) for name in names
+    ]
     if op.is_inplace:
-        return ["The tensor itself."]
-    dtypes, shape = dtype_of_result(op), shape_of_result(op)
+        return [_inplace(shape) for shape in shapes]
+    dtypes = dtype_of_result(op)
     results = op.schema.returns
     if dtypes and len(dtypes) < len(results):
         dtypes = dtypes * len(results)
-    return [text for i, result in enumerate(results) if (text := _sentence(result, dtypes[i : i + 1], shape))]
+    return [
+        text for i, result in enumerate(results) if (text := _sentence(result, dtypes[i : i + 1], shapes[i]))
+    ]
+
+
+def _inplace(shape: str) -> str:
+    return (
+        f"The tensor itself. Shape: {shape}." if shape else "The tensor itself, whose shape does not change."
+    )
 
 
 def _sentence(result: Return, dtype: list[str], shape: str) -> str:
     plain = {"bool": "A bool.", "int": "An int.", "float": "A float.", "Scalar": "A number."}
     what = plain.get(result.type, "A tensor." if result.type == "Tensor" else "A tuple of tensors.")
-    facts = [f"shape: {shape}"] if shape else []
+    facts = [f"shape: {shape}"] if shape and result.type not in plain else []
     facts += [f"dtype: {dtype[0]}"] if dtype and result.type not in plain else []
     text = what + "".join(f" {fact[0].upper()}{fact[1:]}." for fact in facts)
     return f"{result.name}: {text}" if result.name else text

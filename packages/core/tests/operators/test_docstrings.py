@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -70,7 +71,7 @@ def test_help_stubs_and_pages_agree() -> None:
 
 def test_a_method_says_where_the_rest_is() -> None:
     assert core.Tensor.add_.__doc__ == (
-        "Adds `other`, multiplied by `alpha`, to `input`, element by element.\n\n"
+        "Add `other`, multiplied by `alpha`, to `input`, element by element.\n\n"
         "In place: the result is written to the tensor, which is returned.\n\n"
         "See `rushlight.add`."
     )
@@ -124,3 +125,40 @@ def test_shapes_are_those_that_are_said(op: Op) -> None:
         wanted = [1 if i in reduced else n for i, n in enumerate(shape) if kept or i not in reduced]
         assert list(first.shape) == wanted
         assert first.numel() == math.prod(wanted)
+
+
+def test_errors_of_out_are_those_that_are_said() -> None:
+    said = "The dtype of `out` cannot hold the result"
+    tried = 0
+    for op in (op for ops in VISIBLE.values() for op in ops if "function" in op.variants and op.samples):
+        if said not in raised([op]).get("RuntimeError", "") or [r.type for r in op.schema.returns] != [
+            "Tensor"
+        ]:
+            continue
+        sample = next(all_samples(op))
+        with pytest.raises(RuntimeError, match=r"out|dtype"):
+            getattr(core, op.base)(*sample.args, **sample.kwargs, out=core.empty(0, dtype=core.bool))
+        tried += 1
+    assert tried > 200
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ({"device": "nowhere"}, RuntimeError),
+        ({"requires_grad": True, "dtype": core.int64}, RuntimeError),
+        ({"memory_format": "upside_down"}, ValueError),
+    ],
+    ids=["device", "requires_grad", "memory_format"],
+)
+def test_errors_of_common_arguments_are_those_that_are_said(given: dict[str, Any], error: type) -> None:
+    tried = 0
+    for op in (op for ops in VISIBLE.values() for op in ops if op.samples):
+        sample = next(all_samples(op))
+        names = [a.name for a in op.schema.arguments]
+        if all(name in names[len(sample.args) :] for name in given):
+            assert error.__name__ in raised([op])
+            with pytest.raises(error):
+                call(op, replace(sample, kwargs=sample.kwargs | given))
+            tried += 1
+    assert tried > 5

@@ -55,7 +55,7 @@ def test_istft_gives_the_signal_back(options: dict[str, Any]) -> None:
 
 def test_istft_refuses_windows_with_gaps() -> None:
     z = core.ones(5, 4, dtype=core.complex128)
-    with pytest.raises(RuntimeError, match="leave samples out"):
+    with pytest.raises(RuntimeError, match="zero at some samples"):
         core.istft(z, 8, 8, window=core.zeros(8, dtype=core.float64))
 
 

@@ -28,6 +28,16 @@ def test_memory_grows_and_keeps_its_elements() -> None:
     )
 
 
+def test_a_format_of_other_dimensions_is_refused() -> None:
+    x = core.arange(4.0)
+    for resize in (x.resize_, lambda *size, **given: x.resize_as_(core.zeros(size), **given)):
+        with pytest.raises(
+            RuntimeError, match=r"resize_\(memory_format\): channels_last is for tensors of 4"
+        ):
+            resize(2, 2, memory_format=core.channels_last)
+    assert x.tolist() == [0, 1, 2, 3]
+
+
 def test_a_view_begins_where_it_did() -> None:
     x = core.arange(6.0)
     assert x[2:].resize_(2).tolist() == [2, 3]

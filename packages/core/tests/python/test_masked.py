@@ -180,8 +180,17 @@ def test_what_masks_may_be() -> None:
     )
     with pytest.raises(IndexError, match=r"sum\(mask\): has 4 dimensions"):
         masked.sum(x, mask=core.ones(1, 3, 4, 5, dtype=core.bool))
-    with pytest.raises(RuntimeError, match="expand"):
-        masked.sum(x, mask=core.ones(4, dtype=core.bool))
+    for name, arguments in {
+        "sum": (),
+        "mean": (1,),
+        "var": (1,),
+        "argmax": (1,),
+        "normalize": (2.0, 1),
+    }.items():
+        with pytest.raises(RuntimeError, match=rf"^{name}\(mask\): must broadcast .*\(3, 4, 5\), got \(4,\)"):
+            getattr(masked, name)(x, *arguments, mask=core.ones(4, dtype=core.bool))
+    with pytest.raises(IndexError, match=r"^mean\(dim\)"):
+        masked.mean(x, 7)
     with pytest.raises(TypeError, match=r"sum\(mask\): needs a tensor, got list"):
         masked.sum(x, mask=[True])  # type: ignore[arg-type]
     with pytest.raises(IndexError, match=r"amax\(dim\)"):

@@ -1,0 +1,92 @@
+"""The key `shapes`: the shapes of arguments and results, where the kind does not say them.
+
+    shapes:
+      input: (*, n, m)                  a name stands for one size, `*` for any number of dimensions, which broadcast
+      mat2: (*, m, k)
+      result: (*, n, k)                 a size may be an expression over names and integer arguments
+      values: like input                the shape of an argument
+      indices: like input, k along dim  the same but for the size of one dimension
+      result: broadcast(input, other)   the shape to which arguments broadcast
+      result: reduced input             the shape of an argument without the dimensions `dim`, which `keepdim` keeps
+      hx: () or (n)                     one of several
+      weight: one size for each channel   anything else is shown as it is
+
+A result is called by its name, or `result`, or where there are several without names `result0`, `result1`, ... The
+generator only checks the names; the tests evaluate what can be evaluated for every sample (test_laws_shapes.py).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .model import Op
+
+LIKE = re.compile(r"like (\w+)(?:, (.+) along (\w+))?")
+BROADCAST = re.compile(r"broadcast\((\w+(?:, \w+)*)\)")
+REDUCED = re.compile(r"reduced (\w+)")
+PATTERN = re.compile(r"\([^()]*(?:\([^()]*\)[^()]*)*\)(?: or \([^()]*(?:\([^()]*\)[^()]*)*\))*")
+
+
+class ShapesError(ValueError):
+    """A text that cannot be read; the loader adds file and line."""
+
+
+def result_names(op: Op) -> list[str]:
+    """The names under which `shapes` lists the results."""
+    returns = op.schema.returns
+    if len(returns) == 1:
+        return [returns[0].name or "result"]
+    return [one.name or f"result{i}" for i, one in enumerate(returns)]
+
+
+def check_shapes(op: Op) -> None:
+    """Raises ShapesError where `shapes` names what the operator does not have."""
+    arguments = {a.name for a in op.schema.arguments}
+    known = arguments | set(result_names(op))
+    for name, text in op.shapes.items():
+        if name not in known:
+            raise ShapesError(
+                f"shapes names {name!r}, which is neither an argument nor one of {', '.join(result_names(op))}"
+            )
+        named = []
+        if match := LIKE.fullmatch(text):
+            named = [match[1], *([match[3]] if match[3] else [])]
+        elif match := BROADCAST.fullmatch(text):
+            named = match[1].split(", ")
+        elif match := REDUCED.fullmatch(text):
+            named = [match[1]]
+        elif text.startswith(("like ", "broadcast(", "reduced ")):
+            raise ShapesError(f"shapes of {name}: {text!r} cannot be read")
+        for other in named:
+            if other not in arguments:
+                raise ShapesError(f"shapes of {name}: {other!r} is no argument")
+    if op.returns and any(name in op.shapes for name in result_names(op)):
+        raise ShapesError("the key 'returns' says the shapes of results already")
+
+
+def reduced_in_words(op: Op, argument: str = "input") -> str:
+    """The shape of a reduction's result, which depends on which arguments the operator has."""
+    names = {a.name for a in op.schema.arguments}
+    if "dim" not in names:
+        return "()"
+    rest = " (size 1 with `keepdim`)" if "keepdim" in names else ""
+    return f"the shape of `{argument}` without the dimensions `dim`{rest}"
+
+
+def shape_in_words(op: Op, text: str) -> str:
+    """The shape as the documentation shows it, such as "the shape of `input`"."""
+    if match := REDUCED.fullmatch(text):
+        return reduced_in_words(op, match[1])
+    if match := LIKE.fullmatch(text):
+        other = f", with size {_code(match[2])} along `{match[3]}`" if match[2] else ""
+        return f"the shape of `{match[1]}`{other}"
+    if match := BROADCAST.fullmatch(text):
+        names = [f"`{name}`" for name in match[1].split(", ")]
+        return f"the shape to which {', '.join(names[:-1])} and {names[-1]} broadcast"
+    return text
+
+
+def _code(size: str) -> str:
+    return size if size.isdigit() else f"`{size}`"
