@@ -19,7 +19,7 @@ _VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 
 
 def array_namespace(self: Tensor, *, api_version: str | None = None) -> ModuleType:
-    """Tensor.__array_namespace__: `rushlight.array_api`.
+    """Return `rushlight.array_api`; this is `Tensor.__array_namespace__`.
 
     Raises:
         ValueError: `api_version` is none of the standard's versions that are known here.
@@ -34,7 +34,7 @@ def array_namespace(self: Tensor, *, api_version: str | None = None) -> ModuleTy
 
 
 def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
-    """Tensor.to_device: a copy on another device, or the tensor itself where it is there already."""
+    """Return a copy of the tensor on another device, or the tensor itself where it is there; this is `Tensor.to_device`."""
     if stream is not None:
         raise NotImplementedError("to_device(stream): only None is supported")
     return self.to(device)

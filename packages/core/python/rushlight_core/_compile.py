@@ -27,7 +27,7 @@ def compile(
     isolate_recompiles: bool = False,
     shapes_spec: Any = None,
 ) -> Any:
-    """`model` as it is: there is no compiler, and a program that asks for one runs as it would without.
+    """Return `model` as it is: there is no compiler, and a compiled program runs as without one.
 
     Warns the first time. Names of parameters stay what they are, where PyTorch's begin with `_orig_mod.` afterwards.
 

@@ -15,7 +15,7 @@ _LETTERS = ascii_uppercase + ascii_letters[:26]
 
 @overridable
 def einsum(*args: Any) -> Tensor:
-    """Sums of products in Einstein's notation: `einsum("ij,jk->ik", a, b)` is the matrix product.
+    """Sum products in Einstein's notation: `einsum("ij,jk->ik", a, b)` is the matrix product.
 
     Args:
         args: an equation and its operands, as arguments or in one list; or operands, each followed by a list of its
@@ -23,13 +23,13 @@ def einsum(*args: Any) -> Tensor:
 
     See the operator `einsum` for the equation.
 
+    Shape:
+        - Operands: as the equation says; sizes of one letter are equal, or 1.
+
     Raises:
         ValueError: no operand, or a number that is not below 52.
         TypeError: what should be a list of dimensions is none.
         RuntimeError: the equation is no such, or does not fit the operands.
-
-    Shape:
-        - Operands: as the equation says; sizes of one letter are equal, or 1.
 
     Example:
         >>> a, b = torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0], [4.0]])
@@ -70,7 +70,7 @@ def _subscripts(dims: Any) -> str:
 def tensordot(
     a: Tensor, b: Tensor, dims: int | Sequence[Sequence[int]] | Tensor = 2, out: Tensor | None = None
 ) -> Tensor:
-    """Sums of products over several dimensions of `a` and `b`.
+    """Return the sums of products over several dimensions of `a` and `b`.
 
     Args:
         a: a tensor.

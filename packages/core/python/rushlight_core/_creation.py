@@ -33,7 +33,7 @@ def tensor(
 
 
 def as_tensor(data: Any, dtype: dtype | None = None, device: Any = None) -> Tensor:
-    """`data` as a tensor that shares its memory where that is possible; a tensor stays in its graph."""
+    """Return `data` as a tensor that shares its memory where that is possible; a tensor keeps its history."""
     device = _C._default_device() if device is None else device
     if isinstance(data, Tensor):
         return _convert(data, dtype, device)

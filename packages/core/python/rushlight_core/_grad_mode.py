@@ -134,7 +134,7 @@ class enable_grad(_Mode):  # noqa: N801
 
 
 class set_grad_enabled(_Mode):  # noqa: N801
-    """Turns recording on or off at once; as a context manager, until the block is left.
+    """Turn recording on or off at once; as a context manager, until the block is left.
 
     Args:
         mode: whether operators are recorded.
@@ -168,7 +168,7 @@ class set_grad_enabled(_Mode):  # noqa: N801
 
 
 class inference_mode(_Mode):  # noqa: N801
-    """No recording, and tensors made inside can never enter a graph: a stricter, somewhat faster `no_grad`.
+    """A context manager and decorator within which operators are not recorded, and new tensors can never require grad.
 
     Args:
         mode: False restores the normal mode, inside of a block.
@@ -198,7 +198,7 @@ class inference_mode(_Mode):  # noqa: N801
 
 
 class strict(_Mode):  # noqa: N801
-    """Inside, operators raise where they would otherwise make unlike operands alike.
+    """A context manager within which operators raise where they would otherwise convert or broadcast operands.
 
     ``with strict():`` or ``@strict()``. Holds for the running thread, and for operators that work element by element
     on several tensors, each in its functional, in-place and out= form. Two things are refused:

@@ -62,11 +62,11 @@ class Graph:
         _C._begin_capture(self._graph, current_stream(self.device).stream_id, number)
 
     def capture_end(self) -> None:
-        """Ends the recording."""
+        """End the recording."""
         _C._end_capture(self._graph)
 
     def replay(self) -> None:
-        """Queues the recorded work on the current stream."""
+        """Queue the recorded work on the current stream."""
         _C._replay(self._graph)
 
     def reset(self) -> None:
@@ -79,15 +79,30 @@ class Graph:
 
 
 class Capture:
-    """A block whose work is recorded in `graph`, on a stream of its own.
+    """A block whose work is recorded in a graph, on a stream of its own.
 
     An exception within ends the recording, and the graph stays empty.
 
     Args:
-        cuda_graph: where the work is recorded.
-        pool, capture_error_mode: as in `Graph.capture_begin`.
-        stream: the stream to record; unless said otherwise one that all captures of the device use, so that graphs of one
-            pool share memory.
+        cuda_graph: the graph that records the work.
+        pool: memory to share with other graphs; see `Graph.capture_begin`.
+        stream: the stream to record; by default one that all captures of the device use, so that graphs of one pool
+            share memory.
+        capture_error_mode: "global", "thread_local" or "relaxed".
+
+    Raises:
+        ValueError: `capture_error_mode` is another text.
+        TypeError: `pool` is not what `Graph.pool` or `new_graph_pool` returns.
+        RuntimeError: an operator in the block waits for the device.
+
+    Example::
+
+        graph = Graph("cuda")
+        x = torch.zeros(3, device="cuda")
+        with Capture(graph):
+            y = x + 1
+        x.fill_(2)
+        graph.replay()  # y is 3 now
     """
 
     _streams: ClassVar[dict[_device, Stream]] = {}
@@ -129,7 +144,15 @@ class Capture:
 
 
 def new_graph_pool() -> tuple[int, int]:
-    """Memory that graphs can share."""
+    """Return a pool of memory that graphs can share.
+
+    Example::
+
+        pool = new_graph_pool()
+        for graph in (first, second):
+            with Capture(graph, pool=pool):
+                run()
+    """
     return (0, _C._new_graph_pool())
 
 

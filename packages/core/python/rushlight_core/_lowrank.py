@@ -70,7 +70,7 @@ def svd_lowrank(
 def pca_lowrank(
     A: Tensor, q: int | None = None, center: bool = True, niter: int = 2
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Principal components, approximately: the singular value decomposition (U, S, V) of the centred matrix.
+    """Return approximate principal components: the singular value decomposition (U, S, V) of the centred matrix.
 
     Args:
         A: matrices of shape (..., m, n): m samples of n features.

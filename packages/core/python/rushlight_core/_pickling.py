@@ -16,7 +16,7 @@ from ._C import Tensor, UntypedStorage
 
 
 def reduce_tensor(self: Tensor, protocol: Any) -> tuple[Any, ...]:
-    """Tensor.__reduce_ex__."""
+    """Return what pickle stores of a tensor; this is `Tensor.__reduce_ex__`."""
     with _C.DisableTorchFunctionSubclass():
         plain = self.detach()
     state = dict(self._attributes() or {})
@@ -36,7 +36,7 @@ def reduce_tensor(self: Tensor, protocol: Any) -> tuple[Any, ...]:
 
 
 def reduce_storage(self: UntypedStorage, protocol: int) -> tuple[Any, ...]:
-    """UntypedStorage.__reduce_ex__."""
+    """Return what pickle stores of a storage; this is `UntypedStorage.__reduce_ex__`."""
     data = pickle.PickleBuffer(self) if protocol >= 5 else bytes(self)
     return _rebuild_storage, (data,)
 
@@ -90,7 +90,7 @@ def _rebuild_subclass(kind: type, made: tuple[Any, Any], state: dict[str, Any]) 
 
 
 def deepcopy_tensor(self: Tensor, memo: dict[int, Any]) -> Tensor:
-    """Tensor.__deepcopy__: a leaf with memory of its own, and with copies of its attributes and its grad.
+    """Return a leaf with memory of its own, and with copies of the attributes and the grad; this is `Tensor.__deepcopy__`.
 
     Raises RuntimeError for tensors that an operator of a graph made: the copy could not have their history.
     """

@@ -100,7 +100,21 @@ class printoptions:  # noqa: N801
 
 
 def tensor_repr(self: Tensor, *, tensor_contents: str | None = None) -> str:
-    """Tensor.__repr__."""
+    """Return the text that `repr(tensor)` gives.
+
+    Args:
+        self: the tensor.
+        tensor_contents: the text in the place of the elements; None for the elements.
+
+    Shape:
+        - Input: (*).
+
+    Example:
+        >>> tensor_repr(torch.ones(2))
+        'tensor([1., 1.])'
+        >>> tensor_repr(torch.ones(2), tensor_contents="...")
+        'tensor(...)'
+    """
     if self._is_batched():
         return _batched_repr(self)
     with _C.DisableTorchFunctionSubclass():
@@ -151,7 +165,7 @@ def _batched_repr(t: Tensor) -> str:
 
 
 def tensor_format(self: Tensor, format_spec: str) -> str:
-    """Tensor.__format__: of a 0-d tensor that of its number."""
+    """Format a tensor, a 0-d tensor as its number; this is `Tensor.__format__`."""
     if self.dim() == 0 and not self.is_meta and type(self) is Tensor and not self._is_batched():
         return format(self.item(), format_spec)
     return object.__format__(self, format_spec)

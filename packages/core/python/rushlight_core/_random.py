@@ -83,7 +83,7 @@ def set_rng_state(new_state: Tensor) -> None:
 
 
 class stream:  # noqa: N801
-    """Chooses how the CPU makes random numbers: rushlight's way, or PyTorch's, number for number.
+    """Choose how the CPU makes random numbers: in rushlight's way, or exactly as PyTorch.
 
     It takes effect at once, for the default generator and for every `Generator` that is made afterwards; used in a
     `with` statement, it is undone at the end. The default generator starts again from its initial seed. The

@@ -183,7 +183,7 @@ def set_num_interop_threads(n: int, /) -> None:
 
 
 def init_num_threads() -> None:
-    """No-op: a thread takes its share of the cores when it first computes in parallel.
+    """Do nothing: threads are started when a thread first computes in parallel.
 
     Example:
         >>> torch.init_num_threads()

@@ -12,16 +12,23 @@ from ._C import Tensor, UntypedStorage
 
 
 def from_file(filename: str | os.PathLike[str], shared: bool = False, nbytes: int = 0) -> UntypedStorage:
-    """Return a file as memory, of which a page is read when it is first used.
+    """Map a file into memory; each page is read when it is first used.
 
     Args:
         filename: the file.
-        shared: whether what is written goes into the file, which is made or lengthened if need be; otherwise it stays in
-            this process.
-        nbytes: how many bytes of it.
+        shared: True: writes go into the file, which is created or lengthened if need be. False: writes stay in this
+            process.
+        nbytes: the number of bytes to map.
 
     Raises:
-        RuntimeError: a file that is not shared has fewer bytes.
+        RuntimeError: `shared` is False, and the file has fewer bytes.
+        FileNotFoundError: `shared` is False, and there is no such file.
+
+    Example:
+        >>> with open("numbers", "wb") as file:
+        ...     n = file.write(bytes([1, 2, 3]))
+        >>> torch.UntypedStorage.from_file("numbers", shared=False, nbytes=3)[1]
+        2
     """
     if not nbytes:
         return _C.empty(0, dtype=_C.uint8).untyped_storage()
@@ -59,7 +66,7 @@ def getitem(self: UntypedStorage, index: Any) -> Any:
 
 
 def untyped(self: UntypedStorage) -> UntypedStorage:
-    """Itself."""
+    """Return the storage itself."""
     return self
 
 

@@ -30,14 +30,21 @@ def _of(device: DeviceLike | None) -> _device:
 class Stream:
     """A queue of work on a device.
 
-    As a context manager it is the stream, and its device the one, on which the block's operators run.
+    As a context manager it makes itself and its device the ones on which the block's operators run.
 
     Args:
-        device: whose stream; the current device of the backend that is attached unless said otherwise.
-        priority: a smaller one is more urgent.
+        device: the device; by default the current device of the backend that is attached.
+        priority: a smaller number is more urgent.
 
     Raises:
         NotImplementedError: the backend has one stream only.
+
+    Example:
+        >>> stream = torch.Stream("cpu")
+        >>> with stream:
+        ...     y = torch.ones(2) + 1
+        >>> stream.query()  # the CPU works synchronously
+        True
     """
 
     def __init__(self, device: DeviceLike | None = None, *, priority: int = 0) -> None:
@@ -53,25 +60,25 @@ class Stream:
         return self
 
     def query(self) -> bool:
-        """Return whether all work that was queued on it is done."""
+        """Return whether all work that was queued on the stream is done."""
         return self.device.type == "cpu" or _C._query_stream(self.device, self.stream_id)
 
     def synchronize(self) -> None:
-        """Wait until all work that was queued on it is done. Errors of that work are raised here."""
+        """Wait until all work that was queued on the stream is done. Errors of that work are raised here."""
         if self.device.type != "cpu":
             _C._synchronize_stream(self.device, self.stream_id)
 
     def wait_event(self, event: Event) -> None:
-        """Work that is queued from now on starts after the event's mark."""
+        """Let work that is queued from now on start after the event's mark."""
         event.wait(self)
 
     def wait_stream(self, stream: Stream) -> None:
-        """Work that is queued from now on starts after what is queued on the other stream now."""
+        """Let work that is queued from now on start after what is queued on the other stream now."""
         if stream.device.type != "cpu":
             self.wait_event(stream.record_event())
 
     def record_event(self, event: Event | None = None) -> Event:
-        """Set an event's mark, or a new event's, behind all work that is queued now, and returns the event."""
+        """Set the mark of an event, or of a new one, after all work that is queued now, and return the event."""
         event = Event(self.device) if event is None else event
         event.record(self)
         return event
@@ -104,10 +111,22 @@ class Event:
     """A mark in the work of a stream.
 
     Args:
-        device: whose streams; the current device of the backend that is attached unless said otherwise.
-        enable_timing: whether `elapsed_time` will be asked.
-        blocking: accepted; `synchronize` waits without computing anything.
+        device: the device of the streams; by default the current device of the backend that is attached.
+        enable_timing: whether `elapsed_time` may be called.
+        blocking: ignored; `synchronize` waits without using the processor.
         interprocess: must be False.
+
+    Raises:
+        NotImplementedError: `interprocess` is true.
+
+    Example::
+
+        begin, end = (torch.Event("cuda", enable_timing=True) for _ in range(2))
+        begin.record()
+        y = x @ x
+        end.record()
+        end.synchronize()
+        print(begin.elapsed_time(end), "ms")
     """
 
     def __init__(
@@ -132,7 +151,7 @@ class Event:
             _C._record_event(self._event, stream.stream_id)
 
     def wait(self, stream: Stream | None = None) -> None:
-        """Work that is queued on the stream from now on starts after the mark."""
+        """Let work that is queued on the stream from now on start after the mark."""
         if self._event is not None:
             stream = current_stream(self.device) if stream is None else stream
             _C._wait_event(self._event, stream.device, stream.stream_id)
@@ -176,6 +195,6 @@ def current_stream(device: DeviceLike | None = None) -> Stream:
 
 
 def set_stream(stream: Stream) -> None:
-    """Queues this thread's work for the stream's device on that stream."""
+    """Queue this thread's work for the stream's device on that stream."""
     if stream.device.type != "cpu":
         _C._set_stream(stream.device, stream.stream_id)

@@ -10,7 +10,20 @@ from ._C import Tensor
 
 
 class TypedStorage:
-    """The whole memory of a tensor as elements of its dtype, without a shape. `Tensor.storage()` returns it."""
+    """The whole memory of a tensor as elements of its dtype, without a shape. `Tensor.storage()` returns it.
+
+    Args:
+        tensor: the tensor whose memory it is.
+
+    Example:
+        >>> x = torch.arange(6).view(2, 3)
+        >>> x[1].storage().tolist()  # a view has the whole memory
+        [0, 1, 2, 3, 4, 5]
+        >>> x.storage()[0] = 7
+        >>> x
+        tensor([[7, 1, 2],
+                [3, 4, 5]])
+    """
 
     dtype: _C.dtype
 

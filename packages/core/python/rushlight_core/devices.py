@@ -43,10 +43,19 @@ _missing: set[str] = set()
 def load_backend(path: str | os.PathLike[str]) -> str:
     """Attach the device backend in a shared library, and return its name, which is the device type.
 
-    A process has one backend of a name beside CUDA's; loading the same one again does nothing.
+    A process has one backend besides CUDA's of each name; loading the same one again does nothing.
 
-    Raises RuntimeError when the library cannot be opened, is no backend, was built for another version of the
-    contract, or finds no device.
+    Args:
+        path: the path of the library.
+
+    Raises:
+        RuntimeError: the library cannot be opened, is no backend, was built for another version of the contract, or
+            finds no device.
+
+    Example::
+
+        load_backend("librushlight_mine.so")  # "mine"
+        torch.ones(2, device="mine")
     """
     return _C._load_backend(path)
 
@@ -129,12 +138,24 @@ def is_current_stream_capturing(device: DeviceLike) -> bool:
 
 
 def get_device_properties(device: DeviceLike) -> DeviceProperties:
-    """What a device is made of. Raises NotImplementedError where its backend does not say it."""
+    """Return the properties of a device.
+
+    Args:
+        device: the device.
+
+    Raises:
+        NotImplementedError: the backend does not report them.
+        RuntimeError: the device has no backend, as the CPU has none.
+
+    Example::
+
+        get_device_properties("cuda:0").total_memory  # bytes
+    """
     return DeviceProperties(_C._device_properties(device))
 
 
 class DeviceProperties:
-    """What a device is made of, by PyTorch's names; 0 where it is not known. Sizes are in bytes.
+    """The properties of a device, with PyTorch's names; 0 where a value is not known. Sizes are in bytes.
 
     Attributes:
         name: what its maker calls it.
@@ -177,36 +198,107 @@ class DeviceProperties:
 
 
 def mem_get_info(device: DeviceLike) -> tuple[int, int]:
-    """Bytes of a device that no process has taken, and all that it has.
+    """Return the number of free bytes of a device, and the number of all its bytes.
 
-    Raises NotImplementedError where its backend does not say it.
+    Args:
+        device: the device.
+
+    Raises:
+        NotImplementedError: the backend does not report them.
+        RuntimeError: the device has no backend, as the CPU has none.
+
+    Example::
+
+        free, total = mem_get_info("cuda:0")
     """
     return _C._memory_info(device)
 
 
 def memory_stats(device: DeviceLike) -> dict[str, int]:
-    """What the allocator of a device holds: bytes in use and taken from the device, their peaks, and counts of calls.
+    """Return statistics of a device's allocator: bytes in use and reserved, their peaks, and counts of calls.
 
-    Like the functions below it raises NotImplementedError where a backend does not use core's allocator.
+    Args:
+        device: the device.
+
+    Raises:
+        NotImplementedError: the backend does not use core's allocator.
+        RuntimeError: the device has no backend, as the CPU has none.
+
+    Example::
+
+        memory_stats("cuda:0")["allocated_bytes_peak"]
     """
     return _C._memory_stats(device)
 
 
 def reset_peak_memory_stats(device: DeviceLike) -> None:
-    """Make the peaks of `memory_stats` what is held now."""
+    """Set the peaks of `memory_stats` to the current values.
+
+    Args:
+        device: the device.
+
+    Raises:
+        NotImplementedError: the backend does not use core's allocator.
+        RuntimeError: the device has no backend, as the CPU has none.
+
+    Example::
+
+        reset_peak_memory_stats("cuda:0")
+        model(x).sum().backward()
+        memory_stats("cuda:0")  # the peaks of this step
+    """
     _C._reset_peak_memory_stats(device)
 
 
 def memory_snapshot(device: DeviceLike) -> str:
-    """Segments and blocks of a device's memory as JSON text, for tools that draw memory."""
+    """Return the segments and blocks of a device's memory as JSON, for tools that draw memory.
+
+    Args:
+        device: the device.
+
+    Raises:
+        NotImplementedError: the backend does not use core's allocator.
+        RuntimeError: the device has no backend, as the CPU has none.
+
+    Example::
+
+        import json
+        segments = json.loads(memory_snapshot("cuda:0"))
+    """
     return _C._memory_snapshot(device)
 
 
 def empty_cache(device: DeviceLike) -> None:
-    """Give the memory that no tensor uses back to the device, after waiting for streams that still do."""
+    """Return the memory that no tensor uses to the device, after waiting for streams that still use it.
+
+    Args:
+        device: the device.
+
+    Raises:
+        NotImplementedError: the backend does not use core's allocator.
+        RuntimeError: the device has no backend, as the CPU has none.
+
+    Example::
+
+        del x
+        empty_cache("cuda:0")
+    """
     _C._empty_cache(device)
 
 
 def set_memory_limit(device: DeviceLike, nbytes: int) -> int:
-    """Take at most so many bytes from the device; 0 means all that it has. Returns the former limit."""
+    """Limit the bytes that the allocator takes from a device, and return the former limit.
+
+    Args:
+        device: the device.
+        nbytes: the limit; 0 for none.
+
+    Raises:
+        NotImplementedError: the backend does not use core's allocator.
+        RuntimeError: the device has no backend, as the CPU has none.
+
+    Example::
+
+        set_memory_limit("cuda:0", 4 << 30)  # at most 4 GiB
+    """
     return _C._set_memory_limit(device, nbytes)

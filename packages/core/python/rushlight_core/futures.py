@@ -17,6 +17,17 @@ class Future(Generic[T]):
 
     Args:
         devices: ignored; exists for compatibility with PyTorch.
+
+    Raises:
+        RuntimeError: a result or an exception is set twice.
+        TypeError: `set_exception` gets an object that is no Exception.
+
+    Example:
+        >>> future = torch.futures.Future()
+        >>> following = future.then(lambda done: done.wait() + 1)
+        >>> future.set_result(1)
+        >>> following.wait()
+        2
     """
 
     def __init__(self, *, devices: Any = None) -> None:
@@ -89,7 +100,18 @@ class Future(Generic[T]):
 
 
 def collect_all(futures: Sequence[Future[Any]]) -> Future[list[Future[Any]]]:
-    """Return a future that completes when all of `futures` have. Its result is the list of futures."""
+    """Return a future that completes when all of `futures` have. Its result is the list of futures.
+
+    Example:
+        >>> a, b = torch.futures.Future(), torch.futures.Future()
+        >>> both = torch.futures.collect_all([a, b])
+        >>> a.set_result(1)
+        >>> both.done()
+        False
+        >>> b.set_result(2)
+        >>> [one.value() for one in both.wait()]
+        [1, 2]
+    """
     whole: Future[list[Future[Any]]] = Future()
     rest, lock = [len(futures)], threading.Lock()
 
@@ -108,5 +130,13 @@ def collect_all(futures: Sequence[Future[Any]]) -> Future[list[Future[Any]]]:
 
 
 def wait_all(futures: Sequence[Future[Any]]) -> list[Any]:
-    """Return the results, when all are there. Raises the first exception among them."""
+    """Wait for all futures, and return their results. Raises the first exception among them.
+
+    Example:
+        >>> a, b = torch.futures.Future(), torch.futures.Future()
+        >>> a.set_result(1)
+        >>> b.set_result(2)
+        >>> torch.futures.wait_all([a, b])
+        [1, 2]
+    """
     return [future.wait() for future in futures]

@@ -61,17 +61,21 @@ def sum(
         dtype: the dtype of the result. By default that of `input`, int64 for smaller integers and for bool.
         mask: which elements to keep, a tensor that broadcasts to the shape of `input`; None keeps all.
 
+    Shape:
+        - Input: (*); `mask` broadcasts to it.
+        - Output: (*) without the dimensions `dim`, which remain with size 1 if `keepdim`.
+
     Raises:
         IndexError: a dimension is out of range, or `mask` has more dimensions than `input`.
         RuntimeError: a dimension occurs twice, or `mask` does not broadcast.
+
+    Example:
+        >>> x = torch.tensor([[1.0, 5.0], [3.0, 4.0]])
+        >>> mask = torch.tensor([[True, False], [True, True]])
+        >>> torch.masked.sum(x, 1, mask=mask)
+        tensor([1., 7.])
     """
-    dims = _dims("sum", dim, input)
-    return _C.sum(
-        _fill("sum", input, mask, 0),
-        dims,
-        bool(keepdim),
-        dtype=_dtype_of_sum(input) if dtype is None else dtype,
-    )
+    return _sum("sum", input, dim, keepdim, _dtype_of_sum(input) if dtype is None else dtype, mask)
 
 
 @overridable
@@ -83,7 +87,22 @@ def prod(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """Return the product of the kept elements, 1 where there is none. Arguments: see :func:`sum`."""
+    """Return the product of the kept elements, 1 where there is none. Arguments: see :func:`sum`.
+
+    Shape:
+        - Input: (*); `mask` broadcasts to it.
+        - Output: (*) without the dimensions `dim`, which remain with size 1 if `keepdim`.
+
+    Raises:
+        IndexError: a dimension is out of range, or `mask` has more dimensions than `input`.
+        RuntimeError: a dimension occurs twice, or `mask` does not broadcast.
+
+    Example:
+        >>> x = torch.tensor([[1.0, 5.0], [3.0, 4.0]])
+        >>> mask = torch.tensor([[True, False], [True, True]])
+        >>> torch.masked.prod(x, 1, mask=mask)
+        tensor([ 1., 12.])
+    """
     dims = _dims("prod", dim, input)
     result = _fill("prod", input, mask, 1).to(_dtype_of_sum(input) if dtype is None else dtype)
     for one in reversed(dims):
@@ -93,20 +112,51 @@ def prod(
 
 @overridable
 def cumsum(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
-    """Return the sums of the kept elements up to each place along `dim`.
+    """Return the sums of the kept elements up to each position along `dim`.
 
     Args:
         input: a tensor of any shape.
         dim: the dimension to sum along.
         dtype: the dtype of the result, by default that of `input`.
         mask: see :func:`sum`.
+
+    Shape:
+        - Input: (*); `mask` broadcasts to it.
+        - Output: (*).
+
+    Raises:
+        IndexError: a dimension is out of range, or `mask` has more dimensions than `input`.
+        RuntimeError: `mask` does not broadcast.
+
+    Example:
+        >>> x = torch.tensor([[1.0, 5.0], [3.0, 4.0]])
+        >>> mask = torch.tensor([[True, False], [True, True]])
+        >>> torch.masked.cumsum(x, 1, mask=mask)
+        tensor([[1., 1.],
+                [3., 7.]])
     """
     return _cumulative("cumsum", _C.cumsum, input, dim, dtype, mask, 0)
 
 
 @overridable
 def cumprod(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
-    """Return the products of the kept elements up to each place along `dim`. Arguments: see :func:`cumsum`."""
+    """Return the products of the kept elements up to each position along `dim`. Arguments: see :func:`cumsum`.
+
+    Shape:
+        - Input: (*); `mask` broadcasts to it.
+        - Output: (*).
+
+    Raises:
+        IndexError: a dimension is out of range, or `mask` has more dimensions than `input`.
+        RuntimeError: `mask` does not broadcast.
+
+    Example:
+        >>> x = torch.tensor([[1.0, 5.0], [3.0, 4.0]])
+        >>> mask = torch.tensor([[True, False], [True, True]])
+        >>> torch.masked.cumprod(x, 1, mask=mask)
+        tensor([[ 1.,  1.],
+                [ 3., 12.]])
+    """
     return _cumulative("cumprod", _C.cumprod, input, dim, dtype, mask, 1)
 
 
@@ -122,6 +172,21 @@ def amax(
     """Return the largest of the kept elements; where there is none, the smallest value of the dtype of `input`.
 
     Arguments: see :func:`sum`; `dtype` is by default that of `input`, which must be real.
+
+    Shape:
+        - Input: (*); `mask` broadcasts to it.
+        - Output: (*) without the dimensions `dim`, which remain with size 1 if `keepdim`.
+
+    Raises:
+        IndexError: a dimension is out of range, or `mask` has more dimensions than `input`.
+        RuntimeError: a dimension occurs twice, or `mask` does not broadcast.
+        NotImplementedError: the dtype is complex.
+
+    Example:
+        >>> x = torch.tensor([[1.0, 5.0], [3.0, 4.0]])
+        >>> mask = torch.tensor([[True, False], [True, True]])
+        >>> torch.masked.amax(x, 1, mask=mask)
+        tensor([1., 4.])
     """
     dims = _dims("amax", dim, input)
     kept = _fill("amax", input, mask, _lowest("amax", input))
@@ -140,6 +205,21 @@ def amin(
     """Return the smallest of the kept elements; where there is none, the largest value of the dtype of `input`.
 
     Arguments: see :func:`amax`.
+
+    Shape:
+        - Input: (*); `mask` broadcasts to it.
+        - Output: (*) without the dimensions `dim`, which remain with size 1 if `keepdim`.
+
+    Raises:
+        IndexError: a dimension is out of range, or `mask` has more dimensions than `input`.
+        RuntimeError: a dimension occurs twice, or `mask` does not broadcast.
+        NotImplementedError: the dtype is complex.
+
+    Example:
+        >>> x = torch.tensor([[1.0, 5.0], [3.0, 4.0]])
+        >>> mask = torch.tensor([[True, False], [True, True]])
+        >>> torch.masked.amin(x, 0, mask=mask)
+        tensor([1., 4.])
     """
     dims = _dims("amin", dim, input)
     kept = _fill("amin", input, mask, _highest("amin", input))
@@ -164,6 +244,20 @@ def argmax(
         dtype: the dtype of the result. By default that of `input`, as in PyTorch: give an integer dtype where the
             result is to be an index, since a small dtype cannot hold every index.
         mask: see :func:`sum`.
+
+    Shape:
+        - Input: (*); `mask` broadcasts to it.
+        - Output: (*) without the dimensions `dim`, which remain with size 1 if `keepdim`.
+
+    Raises:
+        IndexError: a dimension is out of range, or `mask` has more dimensions than `input`.
+        RuntimeError: `mask` does not broadcast.
+
+    Example:
+        >>> x = torch.tensor([[1.0, 5.0], [3.0, 4.0]])
+        >>> mask = torch.tensor([[True, False], [True, True]])
+        >>> torch.masked.argmax(x, 1, dtype=torch.int64, mask=mask)
+        tensor([0, 1])
     """
     return _index("argmax", input, dim, keepdim, dtype, mask)
 
@@ -177,7 +271,22 @@ def argmin(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """Return the index of the smallest of the kept elements, 0 where there is none. Arguments: see :func:`argmax`."""
+    """Return the index of the smallest of the kept elements, 0 where there is none. Arguments: see :func:`argmax`.
+
+    Shape:
+        - Input: (*); `mask` broadcasts to it.
+        - Output: (*) without the dimensions `dim`, which remain with size 1 if `keepdim`.
+
+    Raises:
+        IndexError: a dimension is out of range, or `mask` has more dimensions than `input`.
+        RuntimeError: `mask` does not broadcast.
+
+    Example:
+        >>> x = torch.tensor([[1.0, 5.0], [3.0, 4.0]])
+        >>> mask = torch.tensor([[True, False], [True, True]])
+        >>> torch.masked.argmin(x, 1, dtype=torch.int64, mask=mask)
+        tensor([0, 0])
+    """
     return _index("argmin", input, dim, keepdim, dtype, mask)
 
 
@@ -194,13 +303,23 @@ def mean(
 
     Arguments: see :func:`sum`; `dtype` is by default that of `input`.
 
+    Shape:
+        - Input: (*); `mask` broadcasts to it.
+        - Output: (*) without the dimensions `dim`, which remain with size 1 if `keepdim`.
+
     Raises:
         ValueError: the dtype of the result is neither floating-point nor complex.
+
+    Example:
+        >>> x = torch.tensor([[1.0, 5.0], [3.0, 4.0]])
+        >>> mask = torch.tensor([[True, False], [True, True]])
+        >>> torch.masked.mean(x, 1, mask=mask)
+        tensor([1.0000, 3.5000])
     """
     wanted = input.dtype if dtype is None else dtype
     if not (wanted.is_floating_point or wanted.is_complex):
         raise ValueError(f"mean(dtype): needs a floating-point or complex dtype, got {wanted}")
-    total = sum(input, dim, keepdim=keepdim, dtype=wanted, mask=mask)
+    total = _sum("mean", input, dim, keepdim, wanted, mask)
     return total / _count("mean", input, dim, keepdim, mask)
 
 
@@ -208,7 +327,7 @@ def mean(
 def median(
     input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None
 ) -> Tensor:
-    """Return the median of the kept elements along a dimension: of an even number, the lower of the two in the middle.
+    """Return the median of the kept elements along a dimension, the lower of the two in the middle for an even number.
 
     NaN counts as left out; where no element is kept the median is NaN.
 
@@ -219,8 +338,20 @@ def median(
         dtype: the dtype of the result, by default that of `input`.
         mask: see :func:`sum`.
 
+    Shape:
+        - Input: (*); `mask` broadcasts to it.
+        - Output: (*) without the dimensions `dim`, which remain with size 1 if `keepdim`.
+
     Raises:
         ValueError: `input` is of integers and no element is kept somewhere.
+        IndexError: a dimension is out of range, or `mask` has more dimensions than `input`.
+        RuntimeError: `mask` does not broadcast.
+
+    Example:
+        >>> x = torch.tensor([[1.0, 5.0], [3.0, 4.0]])
+        >>> mask = torch.tensor([[True, False], [True, True]])
+        >>> torch.masked.median(x, 0, mask=mask)
+        tensor([1., 4.])
     """
     (dim,) = _dims("median", dim, input)[:1] or (0,)
     wanted = input.dtype if dtype is None else dtype
@@ -243,6 +374,20 @@ def logsumexp(
     """Return the logarithm of the sum of the exponentials of the kept elements, -inf where there is none.
 
     Arguments: see :func:`sum`; `dtype` is by default that of `input`.
+
+    Shape:
+        - Input: (*); `mask` broadcasts to it.
+        - Output: (*) without the dimensions `dim`, which remain with size 1 if `keepdim`.
+
+    Raises:
+        IndexError: a dimension is out of range, or `mask` has more dimensions than `input`.
+        RuntimeError: a dimension occurs twice, or `mask` does not broadcast.
+
+    Example:
+        >>> x = torch.tensor([[1.0, 5.0], [3.0, 4.0]])
+        >>> mask = torch.tensor([[True, False], [True, True]])
+        >>> torch.masked.logsumexp(x, 1, mask=mask)
+        tensor([1.0000, 4.3133])
     """
     dims = _dims("logsumexp", dim, input)
     low = -inf if input.is_complex() else _lowest("logsumexp", input)
@@ -259,12 +404,23 @@ def logaddexp(
     input_mask: Tensor | None = None,
     other_mask: Tensor | None = None,
 ) -> Tensor:
-    """log(exp(input) + exp(other)), element by element, where an element that is left out counts as -inf.
+    """Return log(exp(input) + exp(other)), element by element, where an element that is left out counts as -inf.
 
     Args:
-        input, other: tensors of a floating-point dtype that broadcast to one shape.
+        input: a tensor of a floating-point dtype.
+        other: the second tensor, which broadcasts with `input`.
         dtype: the dtype of the result, by default that of `input`.
-        input_mask, other_mask: which elements of each to keep; see :func:`sum`.
+        input_mask: which elements of `input` to keep; see :func:`sum`.
+        other_mask: which elements of `other` to keep.
+
+    Shape:
+        - Inputs: any that broadcast; a mask broadcasts to its tensor.
+        - Output: the broadcast shape.
+
+    Example:
+        >>> zeros = torch.zeros(2)
+        >>> torch.masked.logaddexp(zeros, zeros, other_mask=torch.tensor([True, False]))
+        tensor([0.6931, 0.0000])
     """
     kept = _fill("logaddexp", input, input_mask, _lowest("logaddexp", input))
     kept_other = _fill("logaddexp", other, other_mask, _lowest("logaddexp", other))
@@ -286,12 +442,26 @@ def norm(
     Args:
         input: a tensor of a floating-point or complex dtype.
         ord: the order, see `linalg.vector_norm`.
-        dim, keepdim, mask: see :func:`sum`.
+        dim: the dimensions to reduce; None or () reduces all.
+        keepdim: whether the result keeps the reduced dimensions, with size 1.
         dtype: the dtype to compute in, by default that of `input`. The norm of complex numbers is real.
+        mask: see :func:`sum`.
+
+    Shape:
+        - Input: (*); `mask` broadcasts to it.
+        - Output: (*) without the dimensions `dim`, which remain with size 1 if `keepdim`.
+
+    Raises:
+        IndexError: a dimension is out of range, or `mask` has more dimensions than `input`.
+        RuntimeError: a dimension occurs twice, or `mask` does not broadcast.
+
+    Example:
+        >>> x = torch.tensor([[1.0, 5.0], [3.0, 4.0]])
+        >>> mask = torch.tensor([[True, False], [True, True]])
+        >>> torch.masked.norm(x, 2.0, 1, mask=mask)
+        tensor([1., 5.])
     """
-    dims = _dims("norm", dim, input)
-    kept = _fill("norm", input, mask, inf if ord == -inf else 0)
-    return _C.linalg_vector_norm(kept, 2.0 if ord is None else ord, dims, bool(keepdim), dtype=dtype)
+    return _norm("norm", input, ord, dim, keepdim, dtype, mask)
 
 
 @overridable
@@ -305,18 +475,33 @@ def var(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The variance of the kept elements: the sum of their squared distances from their mean, divided by their number
-    less `correction`. NaN where no more than `correction` elements are kept and all are equal.
+    """Return the variance of the kept elements.
+
+    This is the sum of their squared distances from their mean, divided by their number less `correction`; NaN where
+    no more than `correction` elements are kept and all are equal.
 
     Args:
         input: a tensor of any dtype; integers are computed with as float32.
-        dim, keepdim, mask: see :func:`sum`.
-        unbiased: whether `correction` is 1 or 0.
-        correction: what is subtracted from the number, by default 1. Only one of it and `unbiased` may be given.
+        dim: the dimensions to reduce; None or () reduces all.
+        unbiased: True for a `correction` of 1, False for 0.
+        correction: what is subtracted from the number of kept elements, by default 1. Only one of `correction` and
+            `unbiased` may be given.
+        keepdim: whether the result keeps the reduced dimensions, with size 1.
         dtype: the dtype of the result, by default that of `input`, float32 for integers.
+        mask: see :func:`sum`.
+
+    Shape:
+        - Input: (*); `mask` broadcasts to it.
+        - Output: (*) without the dimensions `dim`, which remain with size 1 if `keepdim`.
 
     Raises:
         AssertionError: both `unbiased` and `correction` are given.
+
+    Example:
+        >>> x = torch.tensor([[1.0, 5.0], [3.0, 4.0]])
+        >>> mask = torch.tensor([[True, False], [True, True]])
+        >>> torch.masked.var(x, 0, mask=mask, correction=0)
+        tensor([1., 0.])
     """
     return _variance("var", input, dim, unbiased, correction, keepdim, dtype, mask)
 
@@ -332,20 +517,51 @@ def std(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The standard deviation of the kept elements, the square root of :func:`var`, which has the same arguments."""
+    """Return the standard deviation of the kept elements, the square root of :func:`var`, which has the same arguments.
+
+    Shape:
+        - Input: (*); `mask` broadcasts to it.
+        - Output: (*) without the dimensions `dim`, which remain with size 1 if `keepdim`.
+
+    Raises:
+        AssertionError: both `unbiased` and `correction` are given.
+
+    Example:
+        >>> x = torch.tensor([[1.0, 5.0], [3.0, 4.0]])
+        >>> mask = torch.tensor([[True, False], [True, True]])
+        >>> torch.masked.std(x, 0, mask=mask, correction=0)
+        tensor([1., 0.])
+    """
     return _variance("std", input, dim, unbiased, correction, keepdim, dtype, mask).sqrt()
 
 
 @overridable
 def softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
-    """exp(x) divided by the sum of the exponentials of the kept elements along `dim`; 0 for what is left out, NaN where
-    nothing is kept.
+    """Return exp(x) divided by the sum of the exponentials of the kept elements along `dim`.
+
+    Elements that are left out give 0, and NaN where nothing is kept along `dim`.
 
     Args:
         input: a tensor of a real dtype.
         dim: the dimension along which the results sum to 1.
         dtype: the dtype to compute in and of the result, by default that of `input`.
         mask: see :func:`sum`.
+
+    Shape:
+        - Input: (*); `mask` broadcasts to it.
+        - Output: (*).
+
+    Raises:
+        NotImplementedError: the dtype is complex.
+        IndexError: a dimension is out of range, or `mask` has more dimensions than `input`.
+        RuntimeError: `mask` does not broadcast.
+
+    Example:
+        >>> x = torch.tensor([[1.0, 5.0], [3.0, 4.0]])
+        >>> mask = torch.tensor([[True, False], [True, True]])
+        >>> torch.masked.softmax(x, 1, mask=mask)
+        tensor([[1.0000, 0.0000],
+                [0.2689, 0.7311]])
     """
     return _C.softmax(
         *_for_softmax("softmax", input, dim, mask), dtype=input.dtype if dtype is None else dtype
@@ -354,14 +570,48 @@ def softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None =
 
 @overridable
 def log_softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
-    """Return the logarithm of :func:`softmax`, -inf for what is left out. Arguments: see there."""
+    """Return the logarithm of :func:`softmax`, -inf for what is left out. Arguments: see :func:`softmax`.
+
+    Shape:
+        - Input: (*); `mask` broadcasts to it.
+        - Output: (*).
+
+    Raises:
+        NotImplementedError: the dtype is complex.
+        IndexError: a dimension is out of range, or `mask` has more dimensions than `input`.
+        RuntimeError: `mask` does not broadcast.
+
+    Example:
+        >>> x = torch.tensor([[1.0, 5.0], [3.0, 4.0]])
+        >>> mask = torch.tensor([[True, False], [True, True]])
+        >>> torch.masked.log_softmax(x, 1, mask=mask)
+        tensor([[ 0.0000,    -inf],
+                [-1.3133, -0.3133]])
+    """
     kept, dim = _for_softmax("log_softmax", input, dim, mask)
     return _C.log_softmax(kept, dim, dtype=input.dtype if dtype is None else dtype)
 
 
 @overridable
 def softmin(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
-    """:func:`softmax` of -input. Arguments: see there."""
+    """Return :func:`softmax` of -input. Arguments: see :func:`softmax`.
+
+    Shape:
+        - Input: (*); `mask` broadcasts to it.
+        - Output: (*).
+
+    Raises:
+        NotImplementedError: the dtype is complex.
+        IndexError: a dimension is out of range, or `mask` has more dimensions than `input`.
+        RuntimeError: `mask` does not broadcast.
+
+    Example:
+        >>> x = torch.tensor([[1.0, 5.0], [3.0, 4.0]])
+        >>> mask = torch.tensor([[True, False], [True, True]])
+        >>> torch.masked.softmin(x, 1, mask=mask)
+        tensor([[1.0000, 0.0000],
+                [0.7311, 0.2689]])
+    """
     kept, dim = _for_softmax("softmin", input, dim, mask, lowest=False)
     wanted = input.dtype if dtype is None else dtype
     return _C.softmax(-kept.to(wanted), dim)
@@ -377,7 +627,9 @@ def normalize(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The kept elements divided by their norm along `dim`, or by `eps` where that is larger; 0 for what is left out.
+    """Divide the kept elements by their norm along `dim`, or by `eps` where that is larger.
+
+    Elements that are left out give 0.
 
     Args:
         input: a tensor of a floating-point or complex dtype.
@@ -386,8 +638,23 @@ def normalize(
         eps: the smallest divisor.
         dtype: the dtype to compute the norm in, by default that of `input`.
         mask: see :func:`sum`.
+
+    Shape:
+        - Input: (*); `mask` broadcasts to it.
+        - Output: (*).
+
+    Raises:
+        IndexError: a dimension is out of range, or `mask` has more dimensions than `input`.
+        RuntimeError: `mask` does not broadcast.
+
+    Example:
+        >>> x = torch.tensor([[1.0, 5.0], [3.0, 4.0]])
+        >>> mask = torch.tensor([[True, False], [True, True]])
+        >>> torch.masked.normalize(x, 2.0, 1, mask=mask)
+        tensor([[1.0000, 0.0000],
+                [0.6000, 0.8000]])
     """
-    length = norm(input, ord, dim, keepdim=True, dtype=dtype, mask=mask)
+    length = _norm("normalize", input, ord, dim, True, dtype, mask)
     return _fill("normalize", input, mask, 0) / length.clamp(min=eps)
 
 
@@ -411,7 +678,12 @@ def _mask(name: str, input: Tensor, mask: Tensor) -> Tensor:
         raise IndexError(
             f"{name}(mask): has {mask.dim()} dimensions and the input {input.dim()}; a mask has at most as many"
         )
-    return mask.to(_C.bool).expand(input.shape)
+    try:
+        return mask.to(_C.bool).expand(input.shape)
+    except RuntimeError:
+        raise RuntimeError(
+            f"{name}(mask): must broadcast to the input's shape {tuple(input.shape)}, got {tuple(mask.shape)}"
+        ) from None
 
 
 def _dims(name: str, dim: Dims, input: Tensor) -> tuple[int, ...]:
@@ -428,6 +700,26 @@ def _dims(name: str, dim: Dims, input: Tensor) -> tuple[int, ...]:
     if len(found) != len(given):
         raise RuntimeError(f"{name}(dim): every dimension may occur once, got {given}")
     return tuple(found)
+
+
+def _sum(
+    name: str, input: Tensor, dim: Dims, keepdim: bool | None, dtype: Any, mask: Tensor | None
+) -> Tensor:
+    return _C.sum(_fill(name, input, mask, 0), _dims(name, dim, input), bool(keepdim), dtype=dtype)
+
+
+def _norm(
+    name: str,
+    input: Tensor,
+    ord: float | None,
+    dim: Dims,
+    keepdim: bool | None,
+    dtype: Any,
+    mask: Tensor | None,
+) -> Tensor:
+    dims = _dims(name, dim, input)
+    kept = _fill(name, input, mask, inf if ord == -inf else 0)
+    return _C.linalg_vector_norm(kept, 2.0 if ord is None else ord, dims, bool(keepdim), dtype=dtype)
 
 
 def _dtype_of_sum(input: Tensor) -> Any:

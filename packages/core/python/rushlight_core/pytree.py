@@ -76,7 +76,7 @@ KeyPath = tuple[Any, ...]
 
 
 class NodeDef(NamedTuple):
-    """How a class of containers is taken apart and put together again.
+    """The functions that take a container of some class apart and put it together.
 
     Example:
         >>> NodeDef.__name__
@@ -190,11 +190,25 @@ def register_pytree_node(
     flatten_with_keys_fn: Callable[[Any], tuple[list[tuple[Any, Any]], Context]] | None = None,
     **options: Any,
 ) -> None:
-    """Make instances of `cls` containers: `flatten_fn` gives their parts and a context, of which `unflatten_fn` makes
-    them again. Other arguments, which are for writing trees into files, are accepted.
+    """Make instances of a class containers, which the functions of this module take apart and put together.
+
+    Args:
+        cls: the class.
+        flatten_fn: returns the parts of an instance, in a list, and a context of any type.
+        unflatten_fn: returns an instance made of parts and a context.
+        flatten_with_keys_fn: like `flatten_fn`, with a pair of key and part for each part.
+        options: ignored; they are for writing trees into files.
 
     Raises:
         ValueError: the class is known already.
+
+    Example:
+        >>> class Pair:
+        ...     def __init__(self, a, b):
+        ...         self.a, self.b = a, b
+        >>> register_pytree_node(Pair, lambda p: ([p.a, p.b], None), lambda parts, _: Pair(*parts))
+        >>> tree_leaves([Pair(1, 2), 3])
+        [1, 2, 3]
     """
     if cls in SUPPORTED_NODES:
         raise ValueError(f"register_pytree_node(cls): {cls.__name__} is registered already")
@@ -225,24 +239,34 @@ def _is_leaf(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) -> b
 
 @dataclass(eq=True, frozen=True)
 class TreeSpec:
-    """The shape of a container: its class, what else it holds, and the shapes of its parts. `LeafSpec()` is a leaf's."""
+    """The structure of a container: its class, a context, and the structures of its parts.
+
+    `LeafSpec()` is the structure of a leaf. Keys of a dict are the context of its structure.
+
+    Example:
+        >>> leaves, spec = tree_flatten({"a": 1, "b": (2, 3)})
+        >>> spec.num_leaves
+        3
+        >>> spec.unflatten([x * 10 for x in leaves])
+        {'a': 10, 'b': (20, 30)}
+    """
 
     type: Any
     context: Context
     children_specs: list[TreeSpec]
 
     def is_leaf(self) -> bool:
-        """Return whether it is a leaf's."""
+        """Return whether the structure is that of a leaf."""
         return self.type is None
 
     @property
     def num_leaves(self) -> int:
-        """How many leaves there are."""
+        """The number of leaves."""
         return 1 if self.is_leaf() else sum(child.num_leaves for child in self.children_specs)
 
     @property
     def num_children(self) -> int:
-        """How many parts there are."""
+        """The number of parts."""
         return len(self.children_specs)
 
     def unflatten(self, leaves: Iterable[Any]) -> PyTree:
@@ -250,7 +274,7 @@ class TreeSpec:
         return tree_unflatten(leaves, self)
 
     def __str__(self) -> str:
-        """As Python writes the container, with a star for each leaf."""
+        """Return the text of the container as Python writes it, with a star for each leaf."""
         if self.is_leaf():
             return "*"
         parts = [str(child) for child in self.children_specs]
@@ -270,7 +294,7 @@ class TreeSpec:
 
 
 class LeafSpec(TreeSpec):
-    """The structure of what is no container.
+    """The structure of an object that is not a container.
 
     Example:
         >>> tree_structure(5) == LeafSpec()
@@ -485,8 +509,24 @@ def _up_to(spec: TreeSpec, tree: PyTree) -> list[Any]:
 
 
 def broadcast_prefix(prefix: PyTree, spec: TreeSpec) -> list[Any] | None:
-    """A value for each leaf of a container of shape `spec`, from one that ends earlier: its leaf counts for all below.
-    A list may stand for a tuple. None where the shapes do not agree."""
+    """Return a value for each leaf of a container of the structure `spec`, from a container that ends earlier.
+
+    Each leaf of `prefix` counts for all leaves below it. A list may stand for a tuple.
+
+    Args:
+        prefix: the container that ends earlier, or one value for all leaves.
+        spec: the structure; see :func:`tree_flatten`.
+
+    Returns:
+        The list of values, or None where the structures do not agree.
+
+    Example:
+        >>> spec = tree_flatten(((1, 2), 3))[1]
+        >>> broadcast_prefix((0, 1), spec)
+        [0, 0, 1]
+        >>> broadcast_prefix((0, 1, 2), spec) is None
+        True
+    """
     kind = _get_node_type(prefix)
     if kind not in SUPPORTED_NODES:
         return [prefix] * spec.num_leaves

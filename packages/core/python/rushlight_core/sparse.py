@@ -30,26 +30,84 @@ def _is_sparse(t: Any) -> bool:
 def mm(mat1: Tensor, mat2: Tensor) -> Tensor:
     """Return the product of two matrices of which one is sparse, or both: then the result is sparse.
 
-    Gradients for a sparse matrix are sparse, with its places.
+    The gradient of a sparse matrix is sparse, at the positions of the matrix.
+
+    Shape:
+        - Inputs: (n, m) and (m, p).
+        - Output: (n, p).
+
+    Raises:
+        RuntimeError: the inner sizes differ.
+
+    Example:
+        >>> a = torch.eye(2).to_sparse()
+        >>> b = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> torch.sparse.mm(a, b)
+        tensor([[1., 2.],
+                [3., 4.]])
     """
     return _C.mm(mat1, mat2)
 
 
 @overridable
 def spmm(mat1: Tensor, mat2: Tensor) -> Tensor:
-    """As :func:`mm`."""
+    """Return the product of two matrices; another name of :func:`mm`.
+
+    Shape:
+        - Inputs: (n, m) and (m, p).
+        - Output: (n, p).
+
+    Raises:
+        RuntimeError: the inner sizes differ.
+
+    Example:
+        >>> a = torch.eye(2).to_sparse()
+        >>> b = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> torch.sparse.spmm(a, b)
+        tensor([[1., 2.],
+                [3., 4.]])
+    """
     return _C.mm(mat1, mat2)
 
 
 @overridable
 def smm(input: Tensor, mat2: Tensor) -> Tensor:
-    """Return the product of a sparse matrix and `mat2`, as a sparse matrix."""
+    """Return the product of a sparse matrix and `mat2`, as a sparse matrix.
+
+    Shape:
+        - Inputs: (n, m) and (m, p).
+        - Output: (n, p).
+
+    Raises:
+        RuntimeError: the inner sizes differ.
+
+    Example:
+        >>> a = torch.eye(2).to_sparse()
+        >>> b = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> torch.smm(a, b).layout
+        torch.sparse_coo
+    """
     return _sparse.smm(input, mat2)
 
 
 @overridable
 def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
-    """`beta * mat + alpha * (mat1 @ mat2)`, where `mat1` is sparse."""
+    """Return `beta * mat + alpha * (mat1 @ mat2)`, where `mat1` is sparse.
+
+    Shape:
+        - Inputs: `mat` broadcasts to (n, p), `mat1` (n, m) and `mat2` (m, p).
+        - Output: (n, p).
+
+    Raises:
+        RuntimeError: the shapes do not fit.
+
+    Example:
+        >>> a = torch.eye(2).to_sparse()
+        >>> b = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> torch.sparse.addmm(torch.ones(2, 2), a, b, beta=10.0)
+        tensor([[11., 12.],
+                [13., 14.]])
+    """
     return _C.addmm(mat, mat1, mat2, beta=beta, alpha=alpha)
 
 
@@ -57,9 +115,29 @@ def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1.0, alpha: 
 def sampled_addmm(
     input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1.0, alpha: float = 1.0
 ) -> Tensor:
-    """`beta * input + alpha * (mat1 @ mat2)` at the places of `input`, a sparse matrix; no other product is computed."""
+    """Return `beta * input + alpha * (mat1 @ mat2)` at the positions of the sparse matrix `input`.
+
+    Products at other positions are not computed.
+
+    Shape:
+        - Inputs: `input` (n, p), `mat1` (n, m) and `mat2` (m, p).
+        - Output: (n, p), sparse.
+
+    Raises:
+        RuntimeError: `input` is not sparse, or the shapes do not fit.
+
+    Example:
+        >>> a = torch.eye(2).to_sparse()
+        >>> b = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> torch.sparse.sampled_addmm(a.to_sparse_csr(), b, b).values()
+        tensor([ 8., 23.])
+    """
     if not _is_sparse(input):
         raise RuntimeError("sampled_addmm(input): needs a sparse matrix, got layout torch.strided")
+    if str(input.layout) in ("torch.sparse_bsr", "torch.sparse_bsc"):
+        raise NotImplementedError(
+            f"sampled_addmm(input): has no form for blocks, got layout {input.layout}\nhint: use to_sparse_csr()"
+        )
     if (
         mat1.dim() != 2
         or mat2.dim() != 2
@@ -82,6 +160,20 @@ def sum(input: Tensor, dim: Any = None, dtype: Any = None) -> Tensor:
     """Return the sum of a sparse tensor over `dim`, or of all elements.
 
     The result is dense if no sparse dimension is left, else sparse.
+
+    Shape:
+        - Input: (*).
+        - Output: (*) without the dimensions `dim`; () without `dim`.
+
+    Raises:
+        RuntimeError: `input` is not sparse.
+
+    Example:
+        >>> a = torch.tensor([[1.0, 0.0], [2.0, 3.0]]).to_sparse()
+        >>> torch.sparse.sum(a)
+        tensor(6.)
+        >>> torch.sparse.sum(a, 0).to_dense()
+        tensor([3., 3.])
     """
     if not _is_sparse(input):
         raise RuntimeError("sparse.sum(input): needs a sparse tensor, got layout torch.strided")
@@ -92,7 +184,23 @@ def sum(input: Tensor, dim: Any = None, dtype: Any = None) -> Tensor:
 
 @overridable
 def softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
-    """softmax along `dim` over the elements that are stored; the others count as minus infinity."""
+    """Return the softmax along `dim` of the stored elements.
+
+    Elements that are not stored count as minus infinity.
+
+    Shape:
+        - Input and output: (*).
+
+    Raises:
+        RuntimeError: `input` is not sparse.
+        IndexError: `dim` is out of range.
+
+    Example:
+        >>> a = torch.tensor([[1.0, 0.0], [1.0, 1.0]]).to_sparse()
+        >>> torch.sparse.softmax(a, 1).to_dense()
+        tensor([[1.0000, 0.0000],
+                [0.5000, 0.5000]])
+    """
     if not _is_sparse(input):
         raise RuntimeError("sparse.softmax(input): needs a sparse tensor, got layout torch.strided")
     return _C.softmax(input, dim, dtype=dtype)
@@ -100,7 +208,20 @@ def softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
 
 @overridable
 def log_softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
-    """Return the logarithm of :func:`softmax`."""
+    """Return the logarithm of :func:`softmax`; arguments and errors are the same.
+
+    Shape:
+        - Input and output: (*).
+
+    Raises:
+        RuntimeError: `input` is not sparse.
+        IndexError: `dim` is out of range.
+
+    Example:
+        >>> a = torch.tensor([[1.0, 0.0], [1.0, 1.0]]).to_sparse()
+        >>> torch.sparse.log_softmax(a, 1).values()
+        tensor([ 0.0000, -0.6931, -0.6931])
+    """
     if not _is_sparse(input):
         raise RuntimeError("sparse.log_softmax(input): needs a sparse tensor, got layout torch.strided")
     return _C.log_softmax(input, dim, dtype=dtype)
@@ -111,10 +232,24 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) 
     """Return a sparse matrix with `diagonals[i]` along the diagonal `offsets[i]`, element j in column j.
 
     Args:
-        diagonals: (n, length), or (length) for one diagonal.
-        offsets: n distinct int64 numbers: 0 is the main diagonal, those above count up.
-        shape: (rows, columns).
+        diagonals: the diagonals, one in each row.
+        offsets: which diagonals, distinct int64 numbers: 0 is the main diagonal, and positive ones lie above it.
+        shape: the numbers of rows and columns of the result.
         layout: `sparse_coo`, the default, `sparse_csr` or `sparse_csc`.
+
+    Shape:
+        - Inputs: `diagonals` (n, length) or (length), `offsets` (n) or ().
+        - Output: `shape`.
+
+    Raises:
+        RuntimeError: the number of offsets is not that of diagonals, `offsets` is not int64, or an offset occurs
+            twice.
+
+    Example:
+        >>> torch.sparse.spdiags(torch.tensor([[1, 2, 3], [4, 5, 6]]), torch.tensor([0, -1]), (3, 3)).to_dense()
+        tensor([[1, 0, 0],
+                [4, 2, 0],
+                [0, 5, 3]])
     """
     diagonals, offsets = _C.atleast_2d(diagonals), _C.atleast_1d(offsets)
     rows, columns = (int(n) for n in shape)
@@ -135,9 +270,18 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) 
 
 
 class check_sparse_tensor_invariants:  # noqa: N801
-    """Whether sparse tensors are checked when they are made: a context, a decorator, and a switch.
+    """Switch whether the indices of sparse tensors are checked when a tensor is made: a context, a decorator or a call.
 
     `with check_sparse_tensor_invariants(False):` leaves the checks out inside of the block. They are on by default.
+
+    Example:
+        >>> torch.sparse.check_sparse_tensor_invariants.is_enabled()
+        True
+        >>> with torch.sparse.check_sparse_tensor_invariants(False):
+        ...     torch.sparse.check_sparse_tensor_invariants.is_enabled()
+        False
+        >>> torch.sparse.check_sparse_tensor_invariants.is_enabled()
+        True
     """
 
     def __init__(self, enable: bool = True) -> None:
@@ -176,7 +320,21 @@ class check_sparse_tensor_invariants:  # noqa: N801
 
 
 def as_sparse_gradcheck(gradcheck: Callable[..., bool]) -> Callable[..., bool]:
-    """`gradcheck` for functions of sparse tensors: their values are what is varied."""
+    """Return a `gradcheck` for functions of sparse tensors, which varies their stored values.
+
+    Args:
+        gradcheck: `autograd.gradcheck` or a function with its arguments.
+
+    Returns:
+        A function with the arguments of `gradcheck`; `masked` is ignored.
+
+    Example:
+        >>> a = torch.eye(2, dtype=torch.float64).to_sparse().requires_grad_()
+        >>> b = torch.ones(2, 2, dtype=torch.float64)
+        >>> check = torch.sparse.as_sparse_gradcheck(torch.autograd.gradcheck)
+        >>> check(lambda a: torch.sparse.mm(a, b), [a])
+        True
+    """
 
     @wraps(gradcheck)
     def checked(function: Callable[..., Any], inputs: Any, **kwargs: Any) -> bool:

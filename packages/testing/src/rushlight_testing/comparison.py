@@ -22,7 +22,20 @@ _TOLERANCES = {
 
 
 def default_tolerances(*dtypes: Any) -> tuple[float, float]:
-    """(rtol, atol) that suit the least precise of `dtypes`: (0, 0) for integers and bool."""
+    """Return the relative and the absolute tolerance that suit the least precise of some dtypes.
+
+    Args:
+        dtypes: dtypes; integers and bool have the tolerances 0.
+
+    Returns:
+        (rtol, atol).
+
+    Example:
+        >>> default_tolerances(torch.float32, torch.float64)
+        (1.3e-06, 1e-05)
+        >>> default_tolerances(torch.int64)
+        (0.0, 0.0)
+    """
     known = [_TOLERANCES.get(str(d).rsplit(".", 1)[-1], (0.0, 0.0)) for d in dtypes]
     return max(r for r, _ in known), max(a for _, a in known)
 
@@ -43,12 +56,35 @@ def assert_close(
 ) -> None:
     """Raise AssertionError unless |actual - expected| <= atol + rtol * |expected| for every element.
 
-    Compares tensors, numbers, NumPy arrays, and sequences and mappings of them. `rtol` and `atol` go together; left
-    out, they follow from the dtypes. Shapes must agree; dtypes, devices and layouts unless their check is off. Indices of
-    sparse tensors must be equal, and their values close. The error says how many elements differ and where the greatest
-    difference is; `msg` replaces it, or is a function of it.
+    Indices of sparse tensors must be equal, and their values close.
 
-    Raises TypeError for what cannot be compared, and, unless `allow_subclasses`, for two tensors of different classes.
+    Args:
+        actual: a tensor, a number, a NumPy array, or sequences and mappings of them.
+        expected: the same structure with the expected values.
+        allow_subclasses: whether tensors of different classes may be equal.
+        rtol: the relative tolerance; None for that of the dtypes, see :func:`default_tolerances`. Given with `atol`
+            only.
+        atol: the absolute tolerance.
+        equal_nan: whether two NaN are equal.
+        check_device: whether the devices must agree.
+        check_dtype: whether the dtypes must agree.
+        check_layout: whether the layouts must agree; otherwise sparse tensors are compared as dense ones.
+        check_stride: whether the strides must agree.
+        msg: the text of the error, or a function that makes it of the default text.
+
+    Shape:
+        - Input: tensors of equal shapes (*).
+
+    Raises:
+        AssertionError: the values differ; the text says how many elements do, and where the greatest difference is.
+        TypeError: an object cannot be compared, or the classes differ and `allow_subclasses` is false.
+        ValueError: only one of `rtol` and `atol` is given.
+
+    Example:
+        >>> assert_close(torch.ones(3) / 3 * 3, torch.ones(3))
+        >>> assert_close(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.5]))
+        Traceback (most recent call last):
+        AssertionError: 1 of 2 elements differ: the greatest difference is 0.5 at (1,) ...
     """
     if (rtol is None) != (atol is None):
         raise ValueError("assert_close(rtol, atol): give both or none")
@@ -92,10 +128,26 @@ def assert_allclose(
     equal_nan: bool = True,
     msg: str = "",
 ) -> None:
-    """Raise AssertionError unless two values agree within tolerances, whatever their dtypes: use `assert_close`.
+    """Raise AssertionError unless two values agree within tolerances. Deprecated: use `assert_close`.
 
-    PyTorch's function of this name is deprecated, and so is this one. What is no tensor is converted to one. Left out,
-    the tolerances are the larger ones of both dtypes.
+    Dtypes are not compared, and what is no tensor is converted to one.
+
+    Args:
+        actual: a tensor, or numbers.
+        expected: a tensor, or numbers.
+        rtol: the relative tolerance; by default the larger one of both dtypes.
+        atol: the absolute tolerance.
+        equal_nan: whether two NaN are equal.
+        msg: the text of the error.
+
+    Shape:
+        - Input: equal shapes (*).
+
+    Raises:
+        AssertionError: the values differ.
+
+    Example:
+        >>> assert_allclose(torch.ones(2), [1.0, 1.0])
     """
     warnings.warn("assert_allclose() is deprecated; use assert_close()", FutureWarning, stacklevel=2)
     a = actual if isinstance(actual, Tensor) else core.tensor(actual)

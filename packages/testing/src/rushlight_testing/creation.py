@@ -23,9 +23,34 @@ def make_tensor(
     exclude_zero: bool = False,
     seed: int | None = None,
 ) -> Tensor:
-    """Values from [low, high), by default [-9, 9) for floating dtypes, [-9, 10) for integers.
+    """Return random values from [low, high).
 
-    `noncontiguous` leaves gaps between the elements. `seed` makes the values the same every time.
+    By default they are from [-9, 9) for floating-point dtypes, [-9, 10) for integers and [0, 10) for uint8; bools are
+    any.
+
+    Args:
+        shape: the sizes, one by one or as one tuple.
+        dtype: dtype of the result.
+        device: device of the result.
+        low: the least value.
+        high: the bound, which is not drawn.
+        requires_grad: whether operators on the result are recorded for gradients.
+        noncontiguous: whether there are gaps between the elements.
+        exclude_zero: whether zeros are replaced by ones.
+        seed: makes the values the same every time; None draws others.
+
+    Shape:
+        - Output: `shape`.
+
+    Raises:
+        ValueError: `low` is not less than `high`.
+
+    Example:
+        >>> make_tensor(2, 3, dtype=torch.int64, low=0, high=5).shape
+        torch.Size([2, 3])
+        >>> x, y = (make_tensor(2, dtype=torch.float32, seed=0) for _ in range(2))
+        >>> torch.equal(x, y)
+        True
     """
     sizes: tuple[Any, ...] = shape
     if len(shape) == 1 and isinstance(shape[0], (tuple, list)):

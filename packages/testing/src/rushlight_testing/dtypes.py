@@ -25,7 +25,21 @@ _WRITTEN = {"uint16": "uint8", "uint32": "uint8", "uint64": "uint8"}
 
 
 def samples_of_dtype(op: Op, dtype: str) -> Iterator[Sample]:
-    """The samples that have tensors of a dtype: those for which the text names none, else those of the first one's dtype."""
+    """Yield the samples of an entry with their tensors in a dtype.
+
+    These are the tensors for which the text names no dtype; if it names one for all, those with the dtype of the
+    first.
+
+    Args:
+        op: the entry.
+        dtype: the name of the dtype, such as "int32".
+
+    Example:
+        >>> from rushlight_testing.operators import operators
+        >>> op = next(op for op in operators() if op.name == "add")
+        >>> {t.dtype for sample in samples_of_dtype(op, "int32") for t in tensors_in(sample.args)}
+        {torch.int32}
+    """
     plain = list(all_samples(op))
     written = list(all_samples(op, _WRITTEN.get(dtype, dtype)))
     for sample, other in zip(plain, written, strict=True):
@@ -58,7 +72,18 @@ def _asks_for_another(op: Op, sample: Sample) -> bool:
 
 
 def accepted_dtypes(op: Op, alone: bool = False) -> set[str]:
-    """Return the dtypes of which the operator takes a sample; `alone`, one in which nothing asks for another dtype."""
+    """Return the names of the dtypes of which an operator takes a sample.
+
+    Args:
+        op: the entry.
+        alone: whether only samples count in which no argument asks for another dtype.
+
+    Example:
+        >>> from rushlight_testing.operators import operators
+        >>> op = next(op for op in operators() if op.name == "bitwise_not")
+        >>> sorted(accepted_dtypes(op))
+        ['bool', 'int16', 'int32', 'int64', 'int8', 'uint16', 'uint32', 'uint64', 'uint8']
+    """
     accepted = set()
     for dtype in DTYPES:
         samples = list(samples_of_dtype(op, dtype))

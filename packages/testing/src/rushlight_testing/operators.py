@@ -50,23 +50,62 @@ TOLERANCES = {
 
 @cache
 def operators() -> list[Op]:
-    """Every operator's entry, in the order of the files; read once."""
+    """Return every operator's entry, in the order of the files. They are read once.
+
+    Example:
+        >>> len(operators()) > 600
+        True
+        >>> next(op for op in operators() if op.name == "add").kind
+        'pointwise'
+    """
     return load_ops()
 
 
 def is_random(op: Op) -> bool:
-    """Return whether the results depend on a generator."""
+    """Return whether the results depend on a generator.
+
+    Args:
+        op: the entry.
+
+    Example:
+        >>> op = next(op for op in operators() if op.name == "rand")
+        >>> is_random(op)
+        True
+    """
     return op.random or "Generator?" in [a.type.name for a in op.schema.arguments]
 
 
 def all_samples(op: Op, dtype: str = "float32") -> Iterator[Sample]:
-    """The samples of an entry, with fresh tensors."""
+    """Yield the samples of an entry, with new tensors.
+
+    Args:
+        op: the entry.
+        dtype: the name of the dtype of tensors for which the text names none.
+
+    Example:
+        >>> op = next(op for op in operators() if op.name == "add")
+        >>> sample = next(all_samples(op))
+        >>> [tuple(t.shape) for t in sample.args]
+        [(3, 4), (3, 4)]
+    """
     for text in op.samples:
         yield from samples_of(text.text, core, dtype)
 
 
 def boxed(op: Op, sample: Sample, name: str | None = None, extra: tuple[Any, ...] = ()) -> Any:
-    """The call by the operator's name, as other languages and fallbacks make it."""
+    """Call an operator by its name, as other languages and fallbacks do.
+
+    Args:
+        op: the entry.
+        sample: the arguments.
+        name: the name of the form, by default that of the entry.
+        extra: further arguments, after those of the sample.
+
+    Example:
+        >>> op = next(op for op in operators() if op.name == "add")
+        >>> boxed(op, Sample("", (torch.ones(2), torch.ones(2))))
+        tensor([2., 2.])
+    """
     bound = arguments_of(op, sample)
     values = []
     for a in op.schema.arguments:
@@ -76,7 +115,18 @@ def boxed(op: Op, sample: Sample, name: str | None = None, extra: tuple[Any, ...
 
 
 def call(op: Op, sample: Sample, **more: Any) -> Any:
-    """The call that users make; of hidden operators, by name."""
+    """Call an operator as users do, and hidden operators by their names.
+
+    Args:
+        op: the entry.
+        sample: the arguments.
+        more: further keyword arguments.
+
+    Example:
+        >>> op = next(op for op in operators() if op.name == "add")
+        >>> call(op, Sample("", (torch.ones(2), torch.ones(2))), alpha=3)
+        tensor([4., 4.])
+    """
     if "function" in op.variants:
         return getattr(core, op.base)(*sample.args, **sample.kwargs, **more)
     if "method" in op.variants:
@@ -85,21 +135,48 @@ def call(op: Op, sample: Sample, **more: Any) -> Any:
 
 
 def inplace(op: Op, sample: Sample) -> Any:
-    """The call of the form with a trailing underscore, which writes the first argument."""
+    """Call the in-place form of an operator, which writes the first argument.
+
+    Args:
+        op: the entry.
+        sample: the arguments.
+
+    Example:
+        >>> op = next(op for op in operators() if op.name == "add")
+        >>> x = torch.ones(2)
+        >>> inplace(op, Sample("", (x, x.clone()))) is x
+        True
+        >>> x
+        tensor([2., 2.])
+    """
     name = op.base + "_"
     method = getattr(core.Tensor, name, None) or getattr(core, name)
     return method(*sample.args, **sample.kwargs)
 
 
 def flat(results: Any) -> list[Any]:
-    """Results in a row: tuples and lists one after the other."""
+    """Return results in one list: the items of tuples and lists one after the other.
+
+    Example:
+        >>> flat((1, [2, (3,)]))
+        [1, 2, 3]
+    """
     if isinstance(results, (tuple, list)):
         return [one for r in results for one in flat(r)]
     return [results]
 
 
 def map_tensors(f: Callable[[Any], Any], value: Any) -> Any:
-    """The same arguments with `f` of every tensor; of a sample, a sample."""
+    """Replace every tensor among arguments by what a function makes of it.
+
+    Args:
+        f: the function.
+        value: a tensor, a sample, nested lists and tuples, or anything else, which stays as it is.
+
+    Example:
+        >>> map_tensors(lambda t: t.shape, (torch.ones(2), [torch.ones(3), 4]))
+        (torch.Size([2]), [torch.Size([3]), 4])
+    """
     if isinstance(value, Sample):
         kwargs = {name: map_tensors(f, v) for name, v in value.kwargs.items()}
         return replace(value, args=tuple(map_tensors(f, v) for v in value.args), kwargs=kwargs)
@@ -111,19 +188,38 @@ def map_tensors(f: Callable[[Any], Any], value: Any) -> Any:
 
 
 def tensors_in(value: Any) -> list[Any]:
-    """Return the tensors among arguments or results."""
+    """Return the tensors among arguments or results.
+
+    Example:
+        >>> len(tensors_in((torch.ones(2), [torch.ones(3), 4])))
+        2
+    """
     found: list[Any] = []
     map_tensors(found.append, value)
     return found
 
 
 def dtype_name(dtype: Any) -> str:
-    """ "float32" for core.float32."""
+    """Return the name of a dtype, such as "float32".
+
+    Example:
+        >>> dtype_name(torch.float32)
+        'float32'
+    """
     return str(dtype).rsplit(".", 1)[-1]
 
 
 def to_numpy(value: Any, wide: bool) -> Any:
-    """Return the NumPy array of a tensor, in the widest dtype of its category if `wide`; anything else as it is."""
+    """Return a tensor as a NumPy array; anything else as it is.
+
+    Args:
+        value: a tensor of any shape, a list or tuple of tensors, or anything else.
+        wide: whether the array has the widest dtype of its category, such as float64.
+
+    Example:
+        >>> to_numpy(torch.ones(2), wide=True)
+        array([1., 1.])
+    """
     if isinstance(value, (list, tuple)) and any(isinstance(v, core.Tensor) for v in value):
         return [to_numpy(v, wide) for v in value]
     if not isinstance(value, core.Tensor):
@@ -136,7 +232,19 @@ def to_numpy(value: Any, wide: bool) -> Any:
 
 
 def assert_same(a: Any, b: Any, text: str) -> None:
-    """Raise AssertionError unless results have the same shapes, dtypes and, up to rounding, values."""
+    """Raise AssertionError unless results have the same shapes, dtypes and, up to rounding, values.
+
+    Args:
+        a: results: tensors, numbers, and tuples and lists of them.
+        b: the other results.
+        text: begins the error.
+
+    Example:
+        >>> assert_same(torch.ones(2), torch.ones(2) + 1e-7, "ones")
+        >>> assert_same(torch.ones(2), torch.ones(3), "ones")
+        Traceback (most recent call last):
+        AssertionError: ones: torch.float32 torch.Size([2]), torch.float32 torch.Size([3])
+    """
     left, right = flat(a), flat(b)
     assert len(left) == len(right), f"{text}: {len(left)} results and {len(right)}"
     for x, y in zip(left, right, strict=True):

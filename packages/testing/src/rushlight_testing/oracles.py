@@ -237,9 +237,9 @@ def log_of_sum(a: Array, b: Array) -> Array:
 
 
 def logs_of_sums(x: Array, dim: int) -> Array:
-    """log(exp(x[0]) + ... + exp(x[i])) for each i along a dimension."""
+    """log(exp(x[0]) + ... + exp(x[i])) for each i along a dimension; of equal real parts the later decides the turn."""
     lines = np.moveaxis(x, dim, 0)
-    made = list(itertools.accumulate(lines, log_of_sum))
+    made = list(itertools.accumulate(lines, lambda so_far, one: log_of_sum(one, so_far)))
     return np.moveaxis(np.stack(made), 0, dim) if made else x
 
 

@@ -69,7 +69,19 @@ def _over(high: str | None, low: str | None) -> str | None:
 
 
 def promote(*operands: Any) -> str | None:
-    """Return the joint dtype's name of tensors, numbers and lists of them; None counts for nothing."""
+    """Return the name of the dtype to which tensors, numbers and lists of them promote.
+
+    None among them counts for nothing; without any operand the result is None.
+
+    Raises:
+        TypeError: no dtype holds all of them, such as uint64 and int8.
+
+    Example:
+        >>> promote(torch.ones(2), 1j)
+        'complex64'
+        >>> promote(torch.ones(2, dtype=torch.int8), torch.tensor(1))
+        'int8'
+    """
     levels: list[str | None] = [None, None, None]  # with dimensions, without, Python's numbers
 
     def add(level: int, name: str) -> None:
@@ -150,6 +162,15 @@ def result_dtypes(op: Op, arguments: dict[str, Any], count: int) -> list[str | N
         op: the entry.
         arguments: the call's arguments by name.
         count: how many results there are; a rule for one result holds for each of a list.
+
+    Raises:
+        AssertionError: the entry declares another number of results.
+
+    Example:
+        >>> from rushlight_testing.operators import operators
+        >>> op = next(op for op in operators() if op.name == "add")
+        >>> result_dtypes(op, {"input": torch.ones(2), "other": 1j}, 1)
+        ['complex64']
     """
     names = (
         _FUNCTIONS | {name: getattr(core, name) for name in DTYPES} | {"default": core.get_default_dtype()}

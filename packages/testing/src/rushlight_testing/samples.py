@@ -28,7 +28,18 @@ _COMPLEX = ("complex64", "complex128")
 
 @dataclass(frozen=True)
 class Sample:
-    """One call: `text` is what the entry says."""
+    """The arguments of one call.
+
+    Attributes:
+        text: the text that the entry has for it.
+        args: the positional arguments.
+        kwargs: the keyword arguments.
+
+    Example:
+        >>> sample = Sample("t(2), 1", (torch.ones(2), 1))
+        >>> torch.add(*sample.args, **sample.kwargs)
+        tensor([2., 2.])
+    """
 
     text: str
     args: tuple[Any, ...]
@@ -42,6 +53,14 @@ def samples_of(text: str, library: Any, dtype: str = "float32") -> list[Sample]:
         text: the arguments of a call, as an entry's `samples` and `errors` have them.
         library: makes the tensors, by `library.tensor(data, dtype=...)`.
         dtype: of the tensors for which the text names none.
+
+    Example:
+        >>> import rushlight_core as core
+        >>> [sample] = samples_of("t(3, 4), dim=1", core)
+        >>> sample.args[0].shape, sample.kwargs
+        (torch.Size([3, 4]), {'dim': 1})
+        >>> len(samples_of("pairs()", core))
+        9
     """
     names = _names(library, dtype, text)
     args, kwargs = eval(f"(lambda *args, **kwargs: (args, kwargs))({text})", names)

@@ -24,9 +24,21 @@ _DIMS = (
 
 
 def one_element(op: Op, sample: Sample, dims: int) -> Sample:
-    """Every tensor as its first element, of shape (1,) for `dims` = 1 or () for 0; integers, which may be indices, as 0.
+    """Return a sample whose tensors are the first elements of the sample's tensors.
 
-    Arguments that name dimensions become 0.
+    Integers, which may be indices, are 0, and arguments that name dimensions become 0.
+
+    Args:
+        op: the entry.
+        sample: the sample.
+        dims: 1 for tensors of shape (1,), 0 for tensors of shape ().
+
+    Example:
+        >>> from rushlight_testing.operators import operators
+        >>> op = next(op for op in operators() if op.name == "add")
+        >>> sample = one_element(op, Sample("", (torch.ones(2, 3), torch.ones(3))), dims=1)
+        >>> [tuple(t.shape) for t in sample.args]
+        [(1,), (1,)]
     """
 
     def first(t: Any) -> Any:
@@ -132,10 +144,17 @@ LAYOUTS: dict[str, Callable[[Any], Any]] = {
 def with_layout(
     sample: Sample, layout: Callable[[Any], Any], written: Collection[int] = ()
 ) -> tuple[Sample, Sample]:
-    """Return the sample with its tensors in a layout, and the same values in dense tensors.
+    """Return a sample with its tensors in a layout, and one with the same values in dense tensors.
 
     Args:
-        written: the places of arguments that are written, which keep memory of their own.
+        sample: the sample.
+        layout: returns a tensor in another layout; see `LAYOUTS`.
+        written: the positions of arguments that the call writes, which keep memory of their own.
+
+    Example:
+        >>> placed, dense = with_layout(Sample("", (torch.ones(2, 3),)), LAYOUTS["gaps"])
+        >>> placed.args[0].is_contiguous(), dense.args[0].is_contiguous()
+        (False, True)
     """
     placed = replace(
         sample,

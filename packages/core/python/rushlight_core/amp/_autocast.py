@@ -115,7 +115,7 @@ def _converted(value: Any, smaller: bool) -> Any:
 
 
 class autocast:  # noqa: N801
-    """Inside, products take float32 arguments in a smaller dtype, for the running thread.
+    """A context manager and decorator within which this thread computes products of float32 tensors in a smaller dtype.
 
     As a context manager, or as a decorator of functions. Parameters stay float32, and so do their gradients. Call
     backward outside::

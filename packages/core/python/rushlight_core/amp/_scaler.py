@@ -14,7 +14,7 @@ _READY, _UNSCALED, _STEPPED = range(3)
 
 
 class GradScaler:
-    """Multiplies losses by a scale, divides gradients by it, and leaves out steps whose gradients are not finite.
+    """Multiply losses by a scale, divide gradients by it, and skip steps whose gradients are not finite.
 
     The scale grows while all is well and shrinks when a step was left out (Micikevicius et al. 2018)::
 
@@ -65,7 +65,7 @@ class GradScaler:
         return self._enabled
 
     def scale(self, outputs: Any) -> Any:
-        """`outputs`, a tensor or several, times the scale."""
+        """Multiply one or several tensors by the scale."""
         if not self._enabled:
             return outputs
         if isinstance(outputs, _C.Tensor):
@@ -103,7 +103,7 @@ class GradScaler:
         self._stages[optimizer] = (_UNSCALED, finite)
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        """`optimizer.step(*args, **kwargs)`, unless gradients are not finite; they are divided by the scale before.
+        """Divide the gradients by the scale and call `optimizer.step(*args, **kwargs)`, unless a gradient is not finite.
 
         Raises:
             RuntimeError: it was called for this optimizer since the last update, or a closure is given.
@@ -153,7 +153,7 @@ class GradScaler:
         return self._scale if self._enabled else 1.0
 
     def get_growth_factor(self) -> float:
-        """By what the scale grows."""
+        """Return the factor by which the scale grows."""
         return self._growth_factor
 
     def set_growth_factor(self, new_factor: float) -> None:
@@ -161,7 +161,7 @@ class GradScaler:
         self._growth_factor = new_factor
 
     def get_backoff_factor(self) -> float:
-        """By what the scale shrinks."""
+        """Return the factor by which the scale shrinks."""
         return self._backoff_factor
 
     def set_backoff_factor(self, new_factor: float) -> None:
@@ -169,7 +169,7 @@ class GradScaler:
         self._backoff_factor = new_factor
 
     def get_growth_interval(self) -> int:
-        """After how many steps the scale grows."""
+        """Return the number of steps after which the scale grows."""
         return self._growth_interval
 
     def set_growth_interval(self, new_interval: int) -> None:
@@ -177,7 +177,7 @@ class GradScaler:
         self._growth_interval = new_interval
 
     def state_dict(self) -> dict[str, Any]:
-        """What `load_state_dict` takes; empty where it does nothing."""
+        """Return the state for `load_state_dict`; empty where the scaler is disabled."""
         if not self._enabled:
             return {}
         return {

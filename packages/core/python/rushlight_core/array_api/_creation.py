@@ -22,8 +22,23 @@ def arange(
     dtype: dtype | None = None,
     device: Any = None,
 ) -> Tensor:
-    """The numbers from `start` (0 where `stop` is not given) up to `stop`, which is not among them; none where `step`
-    leads away from it."""
+    """Return the numbers from `start` up to, but not including, `stop`, `step` apart.
+
+    With one argument the numbers go from 0 to `start`. There are none where `step` leads away from `stop`.
+
+    Shape:
+        - Output: (n), where n is ceil((stop - start) / step), but at least 0.
+
+    Raises:
+        ValueError: `step` is 0.
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.arange(2, 8, 3)
+        tensor([2, 5])
+        >>> xp.arange(3.0)
+        tensor([0., 1., 2.])
+    """
     if stop is None:
         start, stop = 0, start
     if step == 0:
@@ -37,11 +52,31 @@ def arange(
 def asarray(
     obj: Any, /, *, dtype: dtype | None = None, device: Any = None, copy: bool | None = None
 ) -> Tensor:
-    """A tensor of numbers, nested sequences of them, a tensor or an array; of the same memory where that is possible,
-    unless `copy`.
+    """Return numbers, nested sequences of them, a tensor or an array as a tensor.
+
+    The result shares the memory of `obj` where that is possible, unless `copy`.
+
+    Args:
+        obj: a number, nested sequences of numbers, a tensor, or an object with `__array__`, `__dlpack__` or the
+            buffer protocol.
+        dtype: dtype of the result; by default that of `obj`.
+        device: device of the result; by default that of `obj`.
+        copy: True: always copy. False: never. None: only where the dtype or the device requires a copy.
+
+    Shape:
+        - Output: the shape of `obj`; of nested sequences their lengths.
 
     Raises:
         ValueError: `copy` is False, and it cannot be had without a copy.
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> x = xp.asarray([[1, 2], [3, 4]])
+        >>> x
+        tensor([[1, 2],
+                [3, 4]])
+        >>> xp.asarray(x, copy=True) is x
+        False
     """
     if dtype is None and isinstance(obj, int) and obj >= 2**63:
         dtype = _C.uint64  # the only one that may hold it
@@ -49,19 +84,62 @@ def asarray(
 
 
 def empty(shape: Shape, *, dtype: dtype | None = None, device: Any = None) -> Tensor:
-    """Return a tensor whose values are not set."""
+    """Return a tensor whose elements are not initialized.
+
+    Args:
+        shape: the sizes, or one size.
+        dtype: dtype of the result; by default the default dtype.
+        device: device of the result; by default the default device.
+
+    Shape:
+        - Output: `shape`.
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.empty((2, 3)).shape
+        torch.Size([2, 3])
+    """
     return _C.empty(shape, dtype=dtype, device=device)
 
 
 def empty_like(x: Tensor, /, *, dtype: dtype | None = None, device: Any = None) -> Tensor:
-    """Return a tensor of the shape of `x` whose values are not set."""
+    """Return a tensor of the shape of `x` whose elements are not initialized.
+
+    Args:
+        x: the tensor that gives shape, and by default dtype and device.
+
+    Shape:
+        - Input and output: (*).
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.empty_like(xp.ones((2, 3), dtype=xp.int64)).dtype
+        torch.int64
+    """
     return _C.empty_like(x, dtype=dtype, device=device)
 
 
 def eye(
     n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: dtype | None = None, device: Any = None
 ) -> Tensor:
-    """Ones on the diagonal that is `k` above the main one, and zeros elsewhere."""
+    """Return ones on one diagonal, and zeros elsewhere.
+
+    Args:
+        n_rows: the number of rows.
+        n_cols: the number of columns; by default `n_rows`.
+        k: the diagonal; positive ones lie above the main diagonal.
+        dtype: dtype of the result; by default the default dtype.
+        device: device of the result; by default the default device.
+
+    Shape:
+        - Output: (n_rows, n_cols).
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.eye(2, 3, k=1)
+        tensor([[0., 1., 0.],
+                [0., 0., 1.]])
+    """
     columns = n_rows if n_cols is None else n_cols
     if k == 0:
         return _C.eye(n_rows, columns, dtype=dtype, device=device)
@@ -72,21 +150,60 @@ def eye(
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """What has `__dlpack__`, as a tensor: of the same memory, unless `copy`.
+    """Return an object with `__dlpack__` as a tensor that shares its memory, unless `copy`.
+
+    Shape:
+        - Output: the shape of `x`.
 
     Raises:
         BufferError: `copy` is False, and it cannot be had without a copy.
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> import numpy as np
+        >>> host = np.zeros(2)
+        >>> x = xp.from_dlpack(host)
+        >>> host[0] = 7
+        >>> x
+        tensor([7., 0.], dtype=torch.float64)
     """
     return _C.from_dlpack(x, device=device, copy=copy)
 
 
 def full(shape: Shape, fill_value: Scalar, *, dtype: dtype | None = None, device: Any = None) -> Tensor:
-    """Return a tensor of one value; its dtype is by default that of the value's kind."""
+    """Return a tensor in which every element is `fill_value`.
+
+    Args:
+        shape: the sizes, or one size.
+        fill_value: a Python scalar.
+        dtype: dtype of the result; by default bool, int64, the default dtype or its complex counterpart, as the
+            scalar's type.
+
+    Shape:
+        - Output: `shape`.
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.full((2, 2), 7)
+        tensor([[7, 7],
+                [7, 7]])
+        >>> xp.full(2, 0.5)
+        tensor([0.5000, 0.5000])
+    """
     return filled((shape,) if isinstance(shape, int) else shape, fill_value, dtype, device)
 
 
 def full_like(x: Tensor, /, fill_value: Scalar, *, dtype: dtype | None = None, device: Any = None) -> Tensor:
-    """Return a tensor of the shape of `x` and one value."""
+    """Return a tensor of the shape of `x` in which every element is `fill_value`.
+
+    Shape:
+        - Input and output: (*).
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.full_like(xp.ones(2), 3)
+        tensor([3., 3.])
+    """
     return filled(
         x.shape, fill_value, x.dtype if dtype is None else dtype, x.device if device is None else device
     )
@@ -102,7 +219,20 @@ def linspace(
     device: Any = None,
     endpoint: bool = True,
 ) -> Tensor:
-    """`num` evenly spaced numbers from `start` to `stop`, which is the last of them unless `endpoint` is False."""
+    """Return `num` evenly spaced numbers from `start` to `stop`.
+
+    `stop` is the last of them, unless `endpoint` is False. Complex bounds give complex numbers.
+
+    Shape:
+        - Output: (num).
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.linspace(0, 1, 5)
+        tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
+        >>> xp.linspace(0, 1, 4, endpoint=False)
+        tensor([0.0000, 0.2500, 0.5000, 0.7500])
+    """
     steps = num if endpoint else num + 1
     if isinstance(start, complex) or isinstance(stop, complex):
         start, stop = complex(start), complex(stop)
@@ -118,38 +248,139 @@ def linspace(
 
 
 def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
-    """Vectors expanded to the grid that they span: with "xy" the first is along the second dimension, with "ij" along
-    the first."""
+    """Return vectors expanded to the grid that they span.
+
+    Args:
+        arrays: vectors, (n_1), (n_2), ...
+        indexing: "xy": the first vector lies along the second dimension, and the second vector along the first. "ij":
+            each along its own.
+
+    Shape:
+        - Output: (n_1, n_2, ...) each with "ij", (n_2, n_1, ...) with "xy".
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> x, y = xp.meshgrid(xp.arange(3), xp.arange(2))
+        >>> x
+        tensor([[0, 1, 2],
+                [0, 1, 2]])
+        >>> y
+        tensor([[0, 0, 0],
+                [1, 1, 1]])
+    """
     from .._shapes import meshgrid as grids
 
     return list(grids(*arrays, indexing=indexing)) if arrays else []
 
 
 def ones(shape: Shape, *, dtype: dtype | None = None, device: Any = None) -> Tensor:
-    """Return a tensor of ones."""
+    """Return a tensor of ones.
+
+    Args:
+        shape: the sizes, or one size.
+        dtype: dtype of the result; by default the default dtype.
+        device: device of the result; by default the default device.
+
+    Shape:
+        - Output: `shape`.
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.ones((2, 3))
+        tensor([[1., 1., 1.],
+                [1., 1., 1.]])
+    """
     return _C.ones(shape, dtype=dtype, device=device)
 
 
 def ones_like(x: Tensor, /, *, dtype: dtype | None = None, device: Any = None) -> Tensor:
-    """Ones of the shape of `x`."""
+    """Return a tensor of ones of the shape of `x`.
+
+    Args:
+        x: the tensor that gives shape, and by default dtype and device.
+
+    Shape:
+        - Input and output: (*).
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.ones_like(xp.zeros(2, dtype=xp.int64))
+        tensor([1, 1])
+    """
     return _C.ones_like(x, dtype=dtype, device=device)
 
 
 def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
-    """Return the matrices with zeros above the diagonal that is `k` above the main one."""
+    """Return the matrices with zeros above the diagonal that is `k` above the main one.
+
+    Args:
+        x: matrices.
+        k: the diagonal above which elements are zero; positive ones lie above the main diagonal.
+
+    Shape:
+        - Input and output: (*, n, m).
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.tril(xp.ones((3, 3)))
+        tensor([[1., 0., 0.],
+                [1., 1., 0.],
+                [1., 1., 1.]])
+    """
     return _C.tril(x, k)
 
 
 def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
-    """Return the matrices with zeros below the diagonal that is `k` above the main one."""
+    """Return the matrices with zeros below the diagonal that is `k` above the main one.
+
+    Args:
+        x: matrices.
+        k: the diagonal below which elements are zero; positive ones lie above the main diagonal.
+
+    Shape:
+        - Input and output: (*, n, m).
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.triu(xp.ones((3, 3)), k=1)
+        tensor([[0., 1., 1.],
+                [0., 0., 1.],
+                [0., 0., 0.]])
+    """
     return _C.triu(x, k)
 
 
 def zeros(shape: Shape, *, dtype: dtype | None = None, device: Any = None) -> Tensor:
-    """Return a tensor of zeros."""
+    """Return a tensor of zeros.
+
+    Args:
+        shape: the sizes, or one size.
+        dtype: dtype of the result; by default the default dtype.
+        device: device of the result; by default the default device.
+
+    Shape:
+        - Output: `shape`.
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.zeros(3, dtype=xp.int64)
+        tensor([0, 0, 0])
+    """
     return _C.zeros(shape, dtype=dtype, device=device)
 
 
 def zeros_like(x: Tensor, /, *, dtype: dtype | None = None, device: Any = None) -> Tensor:
-    """Zeros of the shape of `x`."""
+    """Return a tensor of zeros of the shape of `x`.
+
+    Args:
+        x: the tensor that gives shape, and by default dtype and device.
+
+    Shape:
+        - Input and output: (*).
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.zeros_like(xp.ones(2))
+        tensor([0., 0.])
+    """
     return _C.zeros_like(x, dtype=dtype, device=device)

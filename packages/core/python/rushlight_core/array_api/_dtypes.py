@@ -12,7 +12,7 @@ from ._promotion import Scalar, like
 
 @dataclass(frozen=True)
 class FInfo:
-    """Limits of a floating-point dtype; of a complex one, those of its parts, whose dtype it says."""
+    """The limits of a floating-point dtype; of a complex dtype those of its parts, whose dtype is `dtype`."""
 
     bits: int
     eps: float
@@ -24,7 +24,7 @@ class FInfo:
 
 @dataclass(frozen=True)
 class IInfo:
-    """Limits of an integer dtype."""
+    """The limits of an integer dtype."""
 
     bits: int
     max: int
@@ -33,20 +33,68 @@ class IInfo:
 
 
 def finfo(type: dtype | Tensor, /) -> FInfo:
-    """Limits of a floating-point dtype, or of a tensor's."""
+    """Return the limits of a floating-point dtype, or of a tensor's dtype.
+
+    Of a complex dtype the limits are those of its parts.
+
+    Args:
+        type: a dtype or a tensor of any shape.
+
+    Returns:
+        An object with `bits`, `eps`, `max`, `min`, `smallest_normal` and `dtype`.
+
+    Raises:
+        TypeError: the dtype is an integer dtype or bool.
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.finfo(xp.float32).eps
+        1.1920928955078125e-07
+        >>> xp.finfo(xp.complex64).dtype
+        torch.float32
+    """
     limits = _info.finfo(type.dtype if isinstance(type, Tensor) else type)
     named: dtype = getattr(_C, limits.dtype)
     return FInfo(limits.bits, limits.eps, limits.max, limits.min, limits.smallest_normal, named)
 
 
 def iinfo(type: dtype | Tensor, /) -> IInfo:
-    """Limits of an integer dtype, or of a tensor's."""
+    """Return the limits of an integer dtype, or of a tensor's dtype.
+
+    Args:
+        type: a dtype or a tensor of any shape.
+
+    Returns:
+        An object with `bits`, `max`, `min` and `dtype`.
+
+    Raises:
+        TypeError: the dtype is not an integer dtype.
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.iinfo(xp.int8).max
+        127
+    """
     limits = _info.iinfo(type.dtype if isinstance(type, Tensor) else type)
     return IInfo(limits.bits, limits.max, limits.min, getattr(_C, limits.dtype))
 
 
 def can_cast(from_: dtype | Tensor, to: dtype, /) -> bool:
-    """Return whether promotion leads from a dtype to another; unlike PyTorch's `can_cast`, not from int64 to int8."""
+    """Return whether type promotion leads from a dtype to another.
+
+    PyTorch's `can_cast` is also true from int64 to int8.
+
+    Args:
+        from_: a dtype or a tensor of any shape.
+        to: a dtype.
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.can_cast(xp.int32, xp.int64)
+        True
+        >>> xp.can_cast(xp.int64, xp.int32)
+        False
+    """
     dtype = from_.dtype if isinstance(from_, Tensor) else from_
     try:
         return bool(_C.promote_types(dtype, to) == to)
@@ -55,7 +103,25 @@ def can_cast(from_: dtype | Tensor, to: dtype, /) -> bool:
 
 
 def result_type(*arrays_and_dtypes: Tensor | dtype | Scalar) -> dtype:
-    """Return the dtype that tensors, dtypes and Python scalars, of which at least one is no scalar, promote to."""
+    """Return the dtype to which tensors, dtypes and Python scalars promote.
+
+    Args:
+        arrays_and_dtypes: tensors, dtypes and Python scalars; at least one is no scalar. A scalar changes the dtype
+            only where it is of a higher kind.
+
+    Raises:
+        ValueError: all arguments are Python scalars.
+        RuntimeError: no dtype holds all of them, such as uint64 and int8.
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.result_type(xp.int32, xp.int64)
+        torch.int64
+        >>> xp.result_type(xp.float32, 1.5)
+        torch.float32
+        >>> xp.result_type(xp.int32, xp.float64)
+        torch.float64
+    """
     scalars = [one for one in arrays_and_dtypes if isinstance(one, bool | int | float | complex)]
     dtypes = [
         one.dtype if isinstance(one, Tensor) else one

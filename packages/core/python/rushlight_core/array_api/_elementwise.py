@@ -100,17 +100,54 @@ trunc: Unary = _unary("trunc", _C.trunc)
 
 
 def real(x: Tensor, /) -> Tensor:
-    """Return the real parts; of a real tensor, itself."""
+    """Return the real part of each element; of a real tensor the tensor itself.
+
+    Shape:
+        - Input and output: (*).
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.real(xp.asarray([1 + 2j, 3j]))
+        tensor([1., 0.])
+    """
     return _C.real(x)
 
 
 def imag(x: Tensor, /) -> Tensor:
-    """Return the imaginary parts; of a real tensor, zeros."""
+    """Return the imaginary part of each element; of a real tensor zeros.
+
+    Shape:
+        - Input and output: (*).
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.imag(xp.asarray([1 + 2j, 3j]))
+        tensor([2., 3.])
+        >>> xp.imag(xp.ones(2))
+        tensor([0., 0.])
+    """
     return _C.imag(x) if x.dtype.is_complex else _C.zeros_like(x)
 
 
 def clip(x: Tensor, /, min: Tensor | Scalar | None = None, max: Tensor | Scalar | None = None) -> Tensor:
-    """Return the elements, kept between bounds: scalars or tensors, of which the result has not the dtype but `x`'s."""
+    """Return the elements of `x`, each raised to `min` and lowered to `max`.
+
+    The result has the dtype of `x`, whatever that of the bounds.
+
+    Args:
+        x: the tensor.
+        min: the lower bounds: a scalar, a tensor, or None for no bound.
+        max: the upper bounds, likewise.
+
+    Shape:
+        - Input: (*); bounds that are tensors broadcast with it.
+        - Output: the shape to which the tensors broadcast.
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.clip(xp.asarray([-2, 1, 5]), 0, 3)
+        tensor([0, 1, 3])
+    """
     if min is None and max is None:
         return x.clone()
     bounds = [

@@ -15,15 +15,33 @@ Axes = int | tuple[int, ...]
 
 
 def broadcast_to(x: Tensor, /, shape: Sequence[int]) -> Tensor:
-    """`x` expanded to a shape."""
+    """Return `x` expanded to `shape`, as a view.
+
+    Shape:
+        - Output: `shape`.
+
+    Raises:
+        RuntimeError: `x` does not broadcast to `shape`.
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.broadcast_to(xp.asarray([1, 2]), (2, 2))
+        tensor([[1, 2],
+                [1, 2]])
+    """
     return _C.broadcast_to(x, shape)
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
-    """Return the shape that others broadcast to.
+    """Return the shape to which shapes broadcast.
 
     Raises:
         ValueError: there is none.
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.broadcast_shapes((2, 1), (3,))
+        (2, 3)
     """
     from .._shapes import broadcast_shapes as common
 
@@ -34,15 +52,35 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
 
 
 def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
-    """Tensors behind one another along `axis`, or flattened."""
+    """Join tensors along `axis`; with `axis=None` flatten them first.
+
+    Shape:
+        - Input: equal sizes except along `axis`.
+        - Output: the sum of the sizes along `axis`; with `axis=None` (n), the number of all elements.
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.concat([xp.zeros(2), xp.ones(1)])
+        tensor([0., 0., 1.])
+        >>> xp.concat([xp.ones((1, 2)), xp.ones((2, 2))]).shape
+        torch.Size([3, 2])
+    """
     return _C.cat([x.reshape(-1) for x in arrays], 0) if axis is None else _C.cat(list(arrays), axis)
 
 
 def expand_dims(x: Tensor, /, axis: Axes = 0) -> Tensor:
-    """Dimensions of size 1 more, at the places `axis` of the result.
+    """Insert dimensions of size 1 at the positions `axis` of the result.
+
+    Shape:
+        - Output: that of `x` with sizes of 1 inserted at `axis`.
 
     Raises:
-        IndexError: a place is none of the result's dimensions.
+        IndexError: a position is listed twice or is none of the result's dimensions.
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.expand_dims(xp.ones((2, 3)), axis=(0, -1)).shape
+        torch.Size([1, 2, 3, 1])
     """
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
     count = x.ndim + len(axes)
@@ -56,20 +94,53 @@ def expand_dims(x: Tensor, /, axis: Axes = 0) -> Tensor:
 
 
 def flip(x: Tensor, /, *, axis: Axes | None = None) -> Tensor:
-    """Return the elements in reverse order along `axis`, or along all dimensions."""
+    """Return the elements in reverse order along `axis`, or along all dimensions.
+
+    Shape:
+        - Input and output: (*).
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.flip(xp.asarray([[1, 2], [3, 4]]), axis=1)
+        tensor([[2, 1],
+                [4, 3]])
+    """
     return _C.flip(x, tuple(range(x.ndim)) if axis is None else (axis,) if isinstance(axis, int) else axis)
 
 
 def moveaxis(x: Tensor, source: Axes, destination: Axes, /) -> Tensor:
-    """Dimensions moved to other places, and the others kept in order."""
+    """Move dimensions to other positions, and keep the order of the others.
+
+    Shape:
+        - Output: the sizes of `x` in the new order.
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.moveaxis(xp.ones((2, 3, 4)), 0, -1).shape
+        torch.Size([3, 4, 2])
+    """
     return _C.movedim(x, source, destination)
 
 
 def reshape(x: Tensor, /, shape: Sequence[int], *, copy: bool | None = None) -> Tensor:
-    """Return the elements in another shape, where one size may be -1; a view where that is possible, unless `copy`.
+    """Return the elements in another shape, as a view where that is possible, unless `copy`.
+
+    Args:
+        x: the tensor.
+        shape: the sizes, one of which may be -1 and is then computed.
+        copy: True: always copy. False: never. None: only where the strides of `x` require a copy.
+
+    Shape:
+        - Output: `shape`, of as many elements as `x`.
 
     Raises:
         ValueError: `copy` is False, and the strides of `x` need one.
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.reshape(xp.arange(6), (2, -1))
+        tensor([[0, 1, 2],
+                [3, 4, 5]])
     """
     if copy is not False:
         made = _C.reshape(x, shape)
@@ -81,9 +152,17 @@ def reshape(x: Tensor, /, shape: Sequence[int], *, copy: bool | None = None) -> 
 
 
 def roll(x: Tensor, /, shift: Axes, *, axis: Axes | None = None) -> Tensor:
-    """Return the elements moved by `shift` along `axis`, or among the flattened elements.
+    """Move the elements by `shift` along `axis`, or among the flattened elements.
 
     Elements that leave one end enter at the other.
+
+    Shape:
+        - Input and output: (*).
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.roll(xp.arange(4), 1)
+        tensor([3, 0, 1, 2])
     """
     if axis is None:
         return _C.roll(x, shift)
@@ -92,10 +171,19 @@ def roll(x: Tensor, /, shift: Axes, *, axis: Axes | None = None) -> Tensor:
 
 
 def squeeze(x: Tensor, /, axis: Axes) -> Tensor:
-    """`x` without dimensions of size 1.
+    """Remove dimensions of size 1.
+
+    Shape:
+        - Output: that of `x` without the dimensions `axis`.
 
     Raises:
-        ValueError: one of `axis` has another size.
+        ValueError: the size of a dimension in `axis` is not 1.
+        IndexError: `x` has no such dimension.
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.squeeze(xp.ones((1, 3, 1)), axis=0).shape
+        torch.Size([3, 1])
     """
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
     wrong = [one for one in axes if x.shape[one] != 1]
@@ -107,12 +195,33 @@ def squeeze(x: Tensor, /, axis: Axes) -> Tensor:
 
 
 def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
-    """Tensors of one shape along a new dimension."""
+    """Join tensors of one shape along a new dimension.
+
+    Shape:
+        - Input: (*) each.
+        - Output: that shape with the number of tensors inserted at `axis`.
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.stack([xp.zeros(2), xp.ones(2)])
+        tensor([[0., 0.],
+                [1., 1.]])
+    """
     return _C.stack(list(arrays), axis)
 
 
 def tile(x: Tensor, repetitions: Sequence[int], /) -> Tensor:
-    """`x` several times along each dimension."""
+    """Repeat `x` along each dimension.
+
+    Shape:
+        - Output: each size of `x` times its number in `repetitions`, which belong to the last dimensions.
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.tile(xp.asarray([1, 2]), (2, 2))
+        tensor([[1, 2, 1, 2],
+                [1, 2, 1, 2]])
+    """
     return _C.tile(x, repetitions)
 
 
@@ -120,6 +229,21 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
     """Return the slices at `indices` along `axis`; negative indices count from the end.
 
     `axis` may be left out for tensors of one dimension.
+
+    Shape:
+        - Input: `indices` (k), in which negative indices count from the end.
+        - Output: that of `x` with size k along `axis`.
+
+    Raises:
+        ValueError: `axis` is not given, and `x` does not have one dimension.
+        IndexError: an index is out of range.
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.take(xp.asarray([[1, 2], [3, 4]]), xp.asarray([1, 1, 0]), axis=0)
+        tensor([[3, 4],
+                [3, 4],
+                [1, 2]])
     """
     if axis is None:
         if x.ndim != 1:
@@ -129,7 +253,18 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
 
 
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
-    """Return the elements at `indices` along `axis`; negative ones count from the end."""
+    """Return the elements at `indices` along `axis`; negative ones count from the end.
+
+    Shape:
+        - Input: `x` and `indices` have as many dimensions, and broadcast except along `axis`.
+        - Output: the broadcast shape, with the size of `indices` along `axis`.
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> x = xp.asarray([[3, 1, 2]])
+        >>> xp.take_along_axis(x, xp.argsort(x))
+        tensor([[1, 2, 3]])
+    """
     places = indices.to(_C.int64)
     places = _C.where(places < 0, places + x.shape[axis], places)
     return _C.take_along_dim(x, places, axis)

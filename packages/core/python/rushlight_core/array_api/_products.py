@@ -16,20 +16,58 @@ def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
     """Return the matrix product over the last two dimensions.
 
     A vector is a row on the left and a column on the right.
+
+    Shape:
+        - Inputs: (*, n, m) and (*, m, p), whose batch dimensions broadcast; (m) for a vector.
+        - Output: (*, n, p), without n or p where an input is a vector.
+
+    Raises:
+        RuntimeError: the inner sizes differ, the batch dimensions do not broadcast, or an input has no dimensions.
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.matmul(xp.asarray([[1, 2], [3, 4]]), xp.asarray([1, 1]))
+        tensor([3, 7])
     """
     return _C.matmul(*same(x1, x2))
 
 
 def tensordot(x1: Tensor, x2: Tensor, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Tensor:
-    """Sums of products over the last `axes` dimensions of `x1` and the first ones of `x2`, or over pairs of dimensions."""
+    """Return the sums of products over dimensions of both tensors.
+
+    Args:
+        x1: the first tensor.
+        x2: the second tensor.
+        axes: a number n: the last n dimensions of `x1` and the first n of `x2`; or two sequences with the dimensions
+            of each.
+
+    Shape:
+        - Output: the other sizes of `x1`, then those of `x2`.
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.tensordot(xp.ones((2, 3, 4)), xp.ones((3, 4, 5))).shape
+        torch.Size([2, 5])
+        >>> xp.tensordot(xp.asarray([1, 2]), xp.asarray([3, 4]), axes=1)
+        tensor(11)
+    """
     return _tensordot(*same(x1, x2), dims=axes)
 
 
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     """Return the sums of products along `axis`; the first tensor is conjugated.
 
+    Shape:
+        - Inputs: sizes that broadcast except along `axis`.
+        - Output: the broadcast shape without `axis`.
+
     Raises:
         ValueError: the sizes along `axis`, which are not broadcast, differ.
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.vecdot(xp.asarray([[1, 2], [3, 4]]), xp.asarray([1, 10]))
+        tensor([21, 43])
     """
     if x1.shape[axis] != x2.shape[axis]:
         raise ValueError(f"vecdot(axis): the sizes along it differ: {x1.shape[axis]} and {x2.shape[axis]}")

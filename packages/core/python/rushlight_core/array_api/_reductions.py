@@ -19,39 +19,115 @@ def _over(x: Tensor, axis: Axis, keepdims: bool) -> tuple[Tensor, Axis, bool]:
 
 
 def all(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Return whether all elements along `axis` are true, or not zero."""
+    """Return whether all elements along `axis` are true, or not zero.
+
+    Shape:
+        - Output: that of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
+          `axis`.
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.all(xp.asarray([[1, 0], [1, 2]]), axis=1)
+        tensor([False,  True])
+    """
     return _C.all(*_over(x, axis, keepdims)).to(_C.bool)  # PyTorch's is uint8 for uint8
 
 
 def any(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Return whether an element along `axis` is true, or not zero."""
+    """Return whether an element along `axis` is true, or not zero.
+
+    Shape:
+        - Output: that of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
+          `axis`.
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.any(xp.asarray([[0, 0], [1, 2]]), axis=1)
+        tensor([False,  True])
+    """
     return _C.any(*_over(x, axis, keepdims)).to(_C.bool)
 
 
 def max(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Return the greatest elements along `axis`; NaN where one is among them."""
+    """Return the greatest elements along `axis`; NaN where an element is NaN.
+
+    Shape:
+        - Output: that of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
+          `axis`.
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.max(xp.asarray([[1, 3], [4, 2]]), axis=0)
+        tensor([4, 3])
+    """
     x, axis, keepdims = _over(x, axis, keepdims)
     return _C.amax(x, () if axis is None else axis, keepdims)
 
 
 def min(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Return the least elements along `axis`; NaN where one is among them."""
+    """Return the least elements along `axis`; NaN where an element is NaN.
+
+    Shape:
+        - Output: that of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
+          `axis`.
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.min(xp.asarray([[1, 3], [4, 2]]), axis=0)
+        tensor([1, 2])
+    """
     x, axis, keepdims = _over(x, axis, keepdims)
     return _C.amin(x, () if axis is None else axis, keepdims)
 
 
 def mean(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Return the means along `axis`."""
+    """Return the means along `axis`.
+
+    Shape:
+        - Output: that of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
+          `axis`.
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.mean(xp.asarray([[1.0, 3.0], [4.0, 2.0]]), axis=1)
+        tensor([2., 3.])
+    """
     return _C.mean(*_over(x, axis, keepdims))
 
 
 def sum(x: Tensor, /, *, axis: Axis = None, dtype: dtype | None = None, keepdims: bool = False) -> Tensor:
-    """Return the sums along `axis`; by default those of integers have 64 bits, and no sign where `x` has none."""
+    """Return the sums along `axis`.
+
+    By default integers are summed in int64, and unsigned integers in uint64.
+
+    Shape:
+        - Output: that of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
+          `axis`.
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.sum(xp.asarray([[1, 3], [4, 2]]), axis=1)
+        tensor([4, 6])
+        >>> xp.sum(xp.asarray([200, 100], dtype=xp.uint8))
+        tensor(300, dtype=torch.uint64)
+    """
     return _C.sum(*_over(x, axis, keepdims), dtype=accumulator(x, dtype))
 
 
 def prod(x: Tensor, /, *, axis: Axis = None, dtype: dtype | None = None, keepdims: bool = False) -> Tensor:
-    """Return the products along `axis`; by default those of integers have 64 bits, and no sign where `x` has none."""
+    """Return the products along `axis`.
+
+    By default integers are multiplied in int64, and unsigned integers in uint64.
+
+    Shape:
+        - Output: that of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
+          `axis`.
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.prod(xp.asarray([[1, 3], [4, 2]]), axis=1)
+        tensor([3, 8])
+    """
     dtype = accumulator(x, dtype)
     x, axis, keepdims = _over(x, axis, keepdims)
     if axis is None:
@@ -68,14 +144,39 @@ def prod(x: Tensor, /, *, axis: Axis = None, dtype: dtype | None = None, keepdim
 def std(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """Return the standard deviations along `axis`.
 
-    By default those of whole populations; PyTorch divides by one less by default.
+    The sum of squares is divided by the number of elements minus `correction`, which is 0 by default; PyTorch's
+    default is 1.
+
+    Shape:
+        - Output: that of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
+          `axis`.
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.std(xp.asarray([1.0, 3.0]))
+        tensor(1.)
+        >>> xp.std(xp.asarray([1.0, 3.0]), correction=1)
+        tensor(1.4142)
     """
     x, axis, keepdims = _over(x, axis, keepdims)
     return _C.std(x, axis, correction=correction, keepdim=keepdims)
 
 
 def var(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-    """Return the variances along `axis`: by default of whole populations (PyTorch's default is a correction of 1)."""
+    """Return the variances along `axis`.
+
+    The sum of squares is divided by the number of elements minus `correction`, which is 0 by default; PyTorch's
+    default is 1.
+
+    Shape:
+        - Output: that of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
+          `axis`.
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.var(xp.asarray([1.0, 3.0]))
+        tensor(1.)
+    """
     x, axis, keepdims = _over(x, axis, keepdims)
     return _C.var(x, axis, correction=correction, keepdim=keepdims)
 
@@ -83,14 +184,40 @@ def var(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: b
 def cumulative_sum(
     x: Tensor, /, *, axis: int | None = None, dtype: dtype | None = None, include_initial: bool = False
 ) -> Tensor:
-    """Running sums along `axis`; with `include_initial` they begin with 0."""
+    """Return the cumulative sums along `axis`; with `include_initial` they begin with 0.
+
+    Shape:
+        - Input: (*, n, *), where n is the size along `axis`.
+        - Output: the same shape; n + 1 elements along `axis` with `include_initial`.
+
+    Raises:
+        ValueError: `axis` is not given, and `x` does not have one dimension.
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.cumulative_sum(xp.asarray([1, 2, 3]), include_initial=True)
+        tensor([0, 1, 3, 6])
+    """
     return _cumulative("cumulative_sum", x, axis, accumulator(x, dtype), include_initial, 0)
 
 
 def cumulative_prod(
     x: Tensor, /, *, axis: int | None = None, dtype: dtype | None = None, include_initial: bool = False
 ) -> Tensor:
-    """Running products along `axis`; with `include_initial` they begin with 1."""
+    """Return the cumulative products along `axis`; with `include_initial` they begin with 1.
+
+    Shape:
+        - Input: (*, n, *), where n is the size along `axis`.
+        - Output: the same shape; n + 1 elements along `axis` with `include_initial`.
+
+    Raises:
+        ValueError: `axis` is not given, and `x` does not have one dimension.
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.cumulative_prod(xp.asarray([1, 2, 3]))
+        tensor([1, 2, 6])
+    """
     return _cumulative("cumulative_prod", x, axis, accumulator(x, dtype), include_initial, 1)
 
 
@@ -100,5 +227,15 @@ def diff(
     """Return the differences of neighbours along `axis`, taken `n` times.
 
     `prepend` and `append` are joined to `x` first.
+
+    Shape:
+        - Output: that of `x` joined with `prepend` and `append`, with `n` elements fewer along `axis`.
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.diff(xp.asarray([1, 4, 9]))
+        tensor([3, 5])
+        >>> xp.diff(xp.asarray([1, 4, 9]), n=2)
+        tensor([2])
     """
     return _C.diff(x, n, axis, prepend, append)

@@ -13,35 +13,93 @@ from ._reductions import Axis, sum
 
 
 def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """Return the first places of the greatest elements along `axis`, or among the flattened ones."""
+    """Return the index of the first greatest element along `axis`, or among the flattened elements.
+
+    Shape:
+        - Output: that of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
+          `axis`.
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.argmax(xp.asarray([[1, 3], [4, 4]]), axis=1)
+        tensor([1, 0])
+    """
     return _C.argmax(x, axis, keepdims)
 
 
 def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """Return the first places of the least elements along `axis`, or among the flattened ones."""
+    """Return the index of the first least element along `axis`, or among the flattened elements.
+
+    Shape:
+        - Output: that of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
+          `axis`.
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.argmin(xp.asarray([[1, 3], [4, 4]]), axis=1)
+        tensor([0, 0])
+    """
     return _C.argmin(x, axis, keepdims)
 
 
 def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    """Return the places from which the elements along `axis` come in order."""
+    """Return the indices that sort the elements along `axis`.
+
+    Shape:
+        - Input and output: (*).
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.argsort(xp.asarray([30, 10, 20]))
+        tensor([1, 2, 0])
+    """
     return _C.argsort(x, dim=axis, descending=descending, stable=stable)
 
 
 def count_nonzero(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Return how many elements along `axis` are not zero."""
+    """Return the number of elements along `axis` that are not zero.
+
+    Shape:
+        - Output: that of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
+          `axis`.
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.count_nonzero(xp.asarray([[0, 1], [2, 3]]), axis=1)
+        tensor([1, 2])
+    """
     return sum(x if x.dtype is _C.bool else _C.ne(x, 0), axis=axis, dtype=_C.int64, keepdims=keepdims)
 
 
 def isin(x1: Tensor | Scalar, x2: Tensor | Scalar, /, *, invert: bool = False) -> Tensor:
-    """Return whether each element of `x1` is in `x2`; with `invert`, whether it is not."""
+    """Return whether each element of `x1` is in `x2`; with `invert`, whether it is not.
+
+    Shape:
+        - Output: that of `x1`; `x2` has any shape.
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.isin(xp.asarray([1, 2, 3]), xp.asarray([2, 3]))
+        tensor([False,  True,  True])
+    """
     return _C.isin(*pair("isin", x1, x2), invert=invert)
 
 
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
-    """Return the places of the elements that are not zero, a tensor for each dimension (PyTorch's is one tensor).
+    """Return the indices of the elements that are not zero, a tensor for each dimension.
+
+    PyTorch's `nonzero` returns them as one matrix.
+
+    Shape:
+        - Outputs: (k) each, where k elements are not zero.
 
     Raises:
         ValueError: `x` has no dimensions.
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.nonzero(xp.asarray([[0, 1], [2, 0]]))
+        (tensor([0, 1]), tensor([1, 0]))
     """
     if x.ndim == 0:
         raise ValueError("nonzero(x): must have a dimension")
@@ -51,18 +109,56 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
 def searchsorted(
     x1: Tensor, x2: Tensor | Scalar, /, *, side: str = "left", sorter: Tensor | None = None
 ) -> Tensor:
-    """The places in the sorted vector `x1`, or in the one that `sorter` orders, where the elements of `x2` belong."""
+    """Return the positions at which the elements of `x2` keep the sorted vector `x1` in order.
+
+    Args:
+        x1: a vector in ascending order, or in the order that `sorter` gives.
+        x2: the elements: a tensor or a scalar.
+        side: "left": before equal elements. "right": after them.
+        sorter: the indices that sort `x1`.
+
+    Shape:
+        - Input: `x1` and `sorter` (n), `x2` (*).
+        - Output: (*).
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.searchsorted(xp.asarray([1, 3, 5]), xp.asarray([3, 4]))
+        tensor([1, 2])
+        >>> xp.searchsorted(xp.asarray([1, 3, 5]), 3, side="right")
+        tensor(2)
+    """
     values = x2 if isinstance(x2, Tensor) else like(x2, x1)
     ordered, values = same(x1, values)
     return _C.searchsorted(ordered, values, side=side, sorter=None if sorter is None else sorter.to(_C.int64))
 
 
 def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    """Return the elements along `axis` in order (PyTorch's `sort` gives their places too)."""
+    """Return the elements along `axis` in order; PyTorch's `sort` returns their indices, too.
+
+    Shape:
+        - Input and output: (*).
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.sort(xp.asarray([3, 1, 2]), descending=True)
+        tensor([3, 2, 1])
+    """
     values: Tensor = _C.sort(x, dim=axis, descending=descending, stable=stable).values
     return values
 
 
 def where(condition: Tensor, x1: Tensor | Scalar, x2: Tensor | Scalar, /) -> Tensor:
-    """Return the elements of `x1` where the condition is true, and those of `x2` elsewhere."""
+    """Return the elements of `x1` where the condition is true, and those of `x2` elsewhere.
+
+    Shape:
+        - Inputs: any that broadcast.
+        - Output: the broadcast shape.
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> x = xp.asarray([-1.0, 2.0])
+        >>> xp.where(x > 0, x, 0.0)
+        tensor([0., 2.])
+    """
     return _C.where(condition, *pair("where", x1, x2))

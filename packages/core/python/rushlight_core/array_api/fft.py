@@ -70,20 +70,62 @@ irfftn: Callable[..., Tensor] = _several("irfftn")
 
 
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: dtype | None = None, device: Any = None) -> Tensor:
-    """Return the frequencies of `fft` of `n` samples that are `d` apart."""
+    """Return the frequencies of `fft` of `n` samples that are `d` apart.
+
+    Shape:
+        - Output: (n).
+
+    Raises:
+        RuntimeError: `n` is negative, or `dtype` is an integer dtype or bool.
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.fft.fftfreq(4, d=0.5)
+        tensor([ 0.0000,  0.5000, -1.0000, -0.5000])
+    """
     return _fft.fftfreq(n, d, dtype=dtype, device=device)
 
 
 def rfftfreq(n: int, /, *, d: float = 1.0, dtype: dtype | None = None, device: Any = None) -> Tensor:
-    """Return the frequencies of `rfft` of `n` samples that are `d` apart."""
+    """Return the frequencies of `rfft` of `n` samples that are `d` apart.
+
+    Shape:
+        - Output: (n // 2 + 1).
+
+    Raises:
+        RuntimeError: `n` is negative, or `dtype` is an integer dtype or bool.
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.fft.rfftfreq(4, d=0.5)
+        tensor([0.0000, 0.5000, 1.0000])
+    """
     return _fft.rfftfreq(n, d, dtype=dtype, device=device)
 
 
 def fftshift(x: Tensor, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
-    """The frequency 0 moved to the middle of `axes`, by default of all of them."""
+    """Move the frequency 0 to the middle of `axes`, by default of all dimensions.
+
+    Shape:
+        - Input and output: (*).
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.fft.fftshift(xp.fft.fftfreq(4))
+        tensor([-0.5000, -0.2500,  0.0000,  0.2500])
+    """
     return _fft.fftshift(x, axes)
 
 
 def ifftshift(x: Tensor, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
-    """What `fftshift` moved, where it was."""
+    """Undo `fftshift`.
+
+    Shape:
+        - Input and output: (*).
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.fft.ifftshift(xp.fft.fftshift(xp.arange(5)))
+        tensor([0, 1, 2, 3, 4])
+    """
     return _fft.ifftshift(x, axes)

@@ -14,9 +14,23 @@ __all__ = ["set_allocator"]
 def set_allocator(address: int | None) -> int | None:
     """Serve all new storages from the allocator at an address; None stands for the default one.
 
-    Returns the former allocator's address, None for the default one. Memory that tensors have keeps the allocator
-    that made it, so the struct and what it refers to must outlive them.
+    Memory that tensors have keeps the allocator that made it, so the struct and what it refers to must outlive them.
 
-    Raises ValueError for a struct of another version or without functions.
+    Args:
+        address: the address of a `rushlight::AllocatorInterface`; None for the default allocator.
+
+    Returns:
+        The former allocator's address, None for the default one.
+
+    Raises:
+        ValueError: the struct is of another version, or lacks functions.
+
+    Example::
+
+        import ctypes
+
+        library = ctypes.CDLL("libmy_allocator.so")
+        table = ctypes.addressof(ctypes.c_char.in_dll(library, "allocator"))
+        former = set_allocator(table)
     """
     return _C._set_allocator(address)

@@ -18,7 +18,14 @@ __all__ = ["Group", "Work", "default_group", "set_default_group"]
 
 @runtime_checkable
 class Work(Protocol):
-    """A collective under way."""
+    """A collective operation that has been started.
+
+    Example::
+
+        work = group.reduce_tensors([gradient], "AVG")
+        compute()  # while the other ranks are waited for
+        work.wait()
+    """
 
     def wait(self, timeout: Any = None) -> bool:
         """Wait for the end; raises what the collective raised."""
@@ -31,8 +38,16 @@ class Work(Protocol):
 class Group(Protocol):
     """One rank's membership in a group of processes.
 
-    Every rank calls the same methods in the same order. `label` is a text that must be the same on all ranks, for callers
-    that run many operations alike. A list of tensors counts as one sequence of elements."""
+    Every rank calls the same methods in the same order. `label` is a text that must be the same on all ranks, for
+    callers that run many similar operations. The elements of a list of tensors count as one sequence. Tensors have
+    the same shapes on all ranks.
+
+    Example::
+
+        group = default_group()
+        if group is not None and group.size() > 1:
+            group.broadcast_tensors(list(model.parameters()), root=0).wait()
+    """
 
     def rank(self) -> int:
         """Return the number of this process in the group."""
@@ -57,11 +72,25 @@ _default: Group | None = None
 
 
 def default_group() -> Group | None:
-    """Return the group of all processes, or None before it is initialized."""
+    """Return the group of all processes, or None before it is initialized.
+
+    Example:
+        >>> default_group() is None  # no group is initialized in this process
+        True
+    """
     return _default
 
 
 def set_default_group(group: Group | None) -> None:
-    """Announce the group of all processes; None when it is destroyed."""
+    """Announce the group of all processes, or with None that there is no longer one.
+
+    Args:
+        group: an object with the methods of :class:`Group`, or None.
+
+    Example:
+        >>> set_default_group(None)
+        >>> default_group() is None
+        True
+    """
     global _default
     _default = group

@@ -20,10 +20,18 @@ VARIABLE = "RUSHLIGHT_AUTOGRAD"  # the provider that the meta-package attaches i
 
 
 def attach_provider(name: str) -> ModuleType:
-    """Import the provider that is installed under a name, and returns it.
+    """Import the provider that is installed under a name, and return its module.
+
+    Args:
+        name: the name of an entry point of the group `rushlight.autograd`.
 
     Raises:
-        ImportError: where there is none of that name; RuntimeError where the process has another already.
+        ImportError: no provider is installed under the name.
+        RuntimeError: the process has another provider already.
+
+    Example::
+
+        autograd = attach_provider("default")  # rushlight_autograd
     """
     from importlib.metadata import entry_points
 

@@ -24,13 +24,20 @@ _open_span: Callable[[str], AbstractContextManager[object]] | None = None
 
 
 def span(name: str) -> AbstractContextManager[object]:
-    """Return a context manager that records the time spent inside under `name`, if a profiler records; else does
-    nothing."""
+    """Return a context manager that records the time of its block, while a profiler records.
+
+    Args:
+        name: the name of the span.
+
+    Example:
+        >>> with span("load the batch"):
+        ...     batch = torch.ones(2)
+    """
     return _NO_SPAN if _open_span is None else _open_span(name)
 
 
 def set_span(function: Callable[[str], AbstractContextManager[object]] | None) -> None:
-    """For a profiler that starts recording: what `span` calls from now on; None when it stops."""
+    """Set the function that `span` calls from now on, for a profiler that records; None removes it."""
     global _open_span
     _open_span = function
 
@@ -49,6 +56,19 @@ class Event(NamedTuple):
     """Something that happened on one thread: a span of time, or memory taken or given back at one moment.
 
     The spans of one thread nest: two of them lie apart, or one inside the other.
+
+    Example::
+
+        class Counter:  # a sink
+            def begin(self, header):
+                self.time = 0
+
+            def event(self, event):
+                if event.kind == "operator" and event.name == "mm":
+                    self.time += event.end - event.begin
+
+            def end(self):
+                print(self.time / 1e6, "ms in mm")
     """
 
     kind: Literal["operator", "node", "annotation", "memory"]
@@ -81,7 +101,7 @@ class Event(NamedTuple):
 
 
 class Header(NamedTuple):
-    """What there is to say about a profile as a whole."""
+    """The properties of a profile as a whole."""
 
     process: int
     start_time: int
@@ -100,16 +120,16 @@ class Header(NamedTuple):
 
 @runtime_checkable
 class Sink(Protocol):
-    """Takes one profile: `begin`, then `event` for each in order of `begin`, then `end`."""
+    """An object that receives one profile: `begin`, then `event` for each event in order of `begin`, then `end`."""
 
     def begin(self, header: Header) -> None:
-        """The profile that follows."""
+        """Receive the header of the profile."""
 
     def event(self, event: Event) -> None:
-        """The next event."""
+        """Receive the next event."""
 
     def end(self) -> None:
-        """There are no more. Not called if anything raised before."""
+        """End the profile. Not called if `begin` or `event` raised."""
 
 
 SinkFactory = Callable[[str], Sink]

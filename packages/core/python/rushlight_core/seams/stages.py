@@ -36,21 +36,63 @@ StageFunction = Callable[[str, tuple[Any, ...], int], Any]
 
 
 def provide_stage(stage: str, function: StageFunction) -> None:
-    """Attach a stage's provider, for the rest of the process: "autograd", "dual", "batch", "autocast" or "tracer".
+    """Attach the provider of a stage, for the rest of the process.
 
-    Raises RuntimeError when the stage has one.
+    Args:
+        stage: "autograd", "dual", "batch", "autocast" or "tracer".
+        function: is called with an operator's name, its arguments and a number for `go_on`, and returns the
+            operator's result.
+
+    Raises:
+        RuntimeError: the stage has a provider.
+        ValueError: there is no stage of that name.
+        TypeError: `function` cannot be called.
+
+    Example::
+
+        def log(name, args, rest):
+            print(name)
+            return go_on(rest, name, *args)
+
+        provide_stage("tracer", log)
+        x = torch.ones(2)
+        with stage_on("tracer"):
+            x + 1  # prints add
     """
     _C._provide_stage(stage, function)
 
 
 def go_on(rest: int, name: str, *args: Any) -> Any:
-    """The call as the later stages and the kernel answer it; `rest` is what the stage's function was given."""
+    """Call an operator by the stages that come after this one, and the kernel.
+
+    Args:
+        rest: the number that the stage's function received.
+        name: the operator's name, with its overload.
+        args: one argument for each of the operator's schema.
+
+    Returns:
+        The result of the operator.
+
+    Example::
+
+        def double(name, args, rest):
+            return go_on(rest, name, *args) * 2
+    """
     return _C._call_from(rest, name, *args)
 
 
 @contextmanager
 def stage_on(stage: str) -> Iterator[None]:
-    """Inside, the stage sees every operator of this thread, whatever its tensors ask for: how a tracer is turned on."""
+    """Let a stage see every operator of this thread within the block, whatever its tensors ask for.
+
+    Args:
+        stage: the name of the stage. A tracer is turned on so.
+
+    Example::
+
+        with stage_on("tracer"):
+            model(x)
+    """
     before = _C._set_stage_on(stage, True)
     try:
         yield
@@ -60,7 +102,18 @@ def stage_on(stage: str) -> Iterator[None]:
 
 @contextmanager
 def stage_off(stage: str) -> Iterator[None]:
-    """Inside, operators of this thread pass by the stage. Grad mode stays what the user set."""
+    """Let the operators of this thread pass by a stage within the block; grad mode does not change.
+
+    Args:
+        stage: the name of the stage.
+
+    Example:
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> with stage_off("autograd"):
+        ...     y = x * 2
+        >>> y.requires_grad
+        False
+    """
     before = _C._set_stage_off(stage, True)
     try:
         yield
@@ -69,20 +122,68 @@ def stage_off(stage: str) -> Iterator[None]:
 
 
 def provide_state() -> None:
-    """Claims the per-tensor state of this process. Raises RuntimeError when another provider has it."""
+    """Claim the state of tensors for the provider that calls this function.
+
+    Raises:
+        RuntimeError: another provider has the state.
+
+    Example::
+
+        provide_state()
+        set_state(tensor, node)
+    """
     _C._provide_state()
 
 
 def get_state(tensor: _C.Tensor) -> Any:
-    """What the provider hung on the tensor, or None."""
+    """Return the object that the provider of gradients attached to a tensor, or None.
+
+    Args:
+        tensor: a tensor of any shape.
+
+    Raises:
+        RuntimeError: `provide_state` was not called.
+
+    Example::
+
+        node = get_state(tensor)
+    """
     return _C._get_state(tensor)
 
 
 def set_state(tensor: _C.Tensor, state: Any) -> None:
-    """Hangs an object on the tensor: it lives as long as the tensor, or until another takes its place."""
+    """Attach an object to a tensor, which keeps it until another takes its place.
+
+    Args:
+        tensor: a tensor of any shape.
+        state: the object.
+
+    Raises:
+        RuntimeError: `provide_state` was not called.
+
+    Example::
+
+        set_state(tensor, node)
+        get_state(tensor) is node  # True
+    """
     _C._set_state(tensor, state, False)
 
 
 def set_computed(tensor: _C.Tensor, state: Any) -> None:
-    """The same, and from now on the tensor is no leaf and requires grad: it was computed from one that does."""
+    """Attach an object to a tensor that was computed from one that requires grad.
+
+    From now on the tensor is no leaf and requires grad.
+
+    Args:
+        tensor: a tensor of any shape.
+        state: the object.
+
+    Raises:
+        RuntimeError: `provide_state` was not called.
+
+    Example::
+
+        set_computed(result, node)
+        result.is_leaf, result.requires_grad  # (False, True)
+    """
     _C._set_state(tensor, state, True)

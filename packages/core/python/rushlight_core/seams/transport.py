@@ -28,15 +28,16 @@ class Connection(Protocol):
         OSError (BrokenPipeError) when the other side is closed."""
 
     def recv(self) -> Any:
-        """The next object; waits for it. Raises EOFError when the other side is closed and everything has
-        been read."""
+        """Wait for the next object and return it.
+
+        Raises EOFError when the other side is closed and everything has been read.
+        """
 
     def poll(self, timeout: float | None = 0.0, /) -> bool:
-        """Whether `recv` would not wait: an object or the end is there, at the latest after `timeout`
-        seconds."""
+        """Return whether `recv` would not wait, at the latest after `timeout` seconds."""
 
     def fileno(self) -> int:
-        """A descriptor that is readable when `recv` would not wait."""
+        """Return a file descriptor that is readable when `recv` would not wait."""
 
     def close(self) -> None:
         """Close this end. May be called twice."""
@@ -44,31 +45,31 @@ class Connection(Protocol):
 
 @runtime_checkable
 class Worker(Protocol):
-    """A process, or what stands for one; `multiprocessing.Process` is one."""
+    """A process, or an object that behaves like one; `multiprocessing.Process` is one."""
 
     @property
     def pid(self) -> int | None:
-        """Its number in the system."""
+        """The process ID."""
 
     @property
     def exitcode(self) -> int | None:
-        """None while it runs; 0 when it ended well; -N when signal N ended it."""
+        """None while the worker runs; 0 when it ended without an error; -N when signal N ended it."""
 
     @property
     def sentinel(self) -> int:
-        """A descriptor that is readable once it has ended."""
+        """A file descriptor that is readable once the worker has ended."""
 
     def start(self) -> None:
-        """Start it."""
+        """Start the worker."""
 
     def is_alive(self) -> bool:
-        """Whether it runs."""
+        """Return whether the worker runs."""
 
     def join(self, timeout: float | None = None) -> None:
-        """Wait for its end, at most `timeout` seconds."""
+        """Wait for the end of the worker, at most `timeout` seconds."""
 
     def kill(self) -> None:
-        """End it at once. Does nothing where that is impossible (a thread)."""
+        """End the worker at once. Does nothing where that is impossible, as for a thread."""
 
 
 @runtime_checkable
@@ -80,15 +81,19 @@ class Transport(Protocol):
     """Whether a worker has global state of its own (random streams, thread counts, signal handlers)."""
 
     def pipe(self) -> tuple[Connection, Connection]:
-        """Two connected ends that both read and write: the first for the loader, the second for the
-        worker."""
+        """Return two connected ends that both read and write: the first for the loader, the second for the worker."""
 
     def worker(
         self, target: Callable[..., object], args: tuple[Any, ...], *, name: str, context: Any = None
     ) -> Worker:
-        """A worker, not yet started, that runs `target(*args)`; one of `args` is its end of a pipe. `context`
-        is the caller's wish for a way to start it: a start method's name, or a multiprocessing context."""
+        """Return a worker, not yet started, that runs `target(*args)`.
+
+        One of `args` is its end of a pipe. `context` says how to start it: the name of a start method, or a
+        multiprocessing context.
+        """
 
     def empty(self, size: Sequence[int], dtype: dtype) -> Tensor | None:
-        """In a worker: an uninitialised tensor that `Connection.send` need not copy, or None if there is no
-        use."""
+        """Return, in a worker, an uninitialised tensor that `Connection.send` need not copy.
+
+        Return None where there is no such memory.
+        """

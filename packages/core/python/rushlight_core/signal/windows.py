@@ -48,15 +48,22 @@ def bartlett(
     """Return a triangle from 0 to 1 and back: 1 - |2x - 1|.
 
     Args:
-        M: the number of elements, in one dimension.
-        sym: whether the window is symmetric, for filters; otherwise it is one period of a longer one, for spectra.
+        M: the number of elements.
+        sym: True for a symmetric window, for filters; False for one period of a longer window, for spectra.
         dtype: float32 or float64, by default the default dtype.
         layout: `torch.strided`.
-        device: where the result is, by default the default device.
-        requires_grad: whether operations on the result are recorded. It is a leaf.
+        device: device of the result, by default the default device.
+        requires_grad: whether operators on the result are recorded for gradients; the result is a leaf.
+
+    Shape:
+        - Output: (M).
 
     Raises:
-        ValueError: `M` is negative, or `dtype` or `layout` is another.
+        ValueError: `M` is negative, `dtype` is neither float32 nor float64, or `layout` is not `torch.strided`.
+
+    Example:
+        >>> torch.signal.windows.bartlett(5)
+        tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])
     """
 
     def shape(n: Tensor, period: int) -> Tensor:
@@ -74,7 +81,26 @@ def blackman(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """0.42 - 0.5 cos(2πx) + 0.08 cos(4πx). Arguments: see :func:`bartlett`."""
+    """Return the Blackman window: 0.42 - 0.5 cos(2πx) + 0.08 cos(4πx).
+
+    Args:
+        M: the number of elements.
+        sym: True for a symmetric window, for filters; False for one period of a longer window, for spectra.
+        dtype: float32 or float64, by default the default dtype.
+        layout: `torch.strided`.
+        device: device of the result, by default the default device.
+        requires_grad: whether operators on the result are recorded for gradients; the result is a leaf.
+
+    Shape:
+        - Output: (M).
+
+    Raises:
+        ValueError: `M` is negative, `dtype` is neither float32 nor float64, or `layout` is not `torch.strided`.
+
+    Example:
+        >>> torch.signal.windows.blackman(5)[1:4]
+        tensor([0.3400, 1.0000, 0.3400])
+    """
     return _cosines("blackman", M, (0.42, 0.5, 0.08), sym, dtype, layout, device, requires_grad)
 
 
@@ -87,7 +113,26 @@ def cosine(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """sin(π(n + 1/2) / (N + 1)). Arguments: see :func:`bartlett`."""
+    """Return half a period of a sine: sin(π(n + 1/2) / (N + 1)).
+
+    Args:
+        M: the number of elements.
+        sym: True for a symmetric window, for filters; False for one period of a longer window, for spectra.
+        dtype: float32 or float64, by default the default dtype.
+        layout: `torch.strided`.
+        device: device of the result, by default the default device.
+        requires_grad: whether operators on the result are recorded for gradients; the result is a leaf.
+
+    Shape:
+        - Output: (M).
+
+    Raises:
+        ValueError: `M` is negative, `dtype` is neither float32 nor float64, or `layout` is not `torch.strided`.
+
+    Example:
+        >>> torch.signal.windows.cosine(4)
+        tensor([0.3827, 0.9239, 0.9239, 0.3827])
+    """
 
     def shape(n: Tensor, period: int) -> Tensor:
         return (math.pi * (n + 0.5) / (period + 1)).sin()
@@ -106,14 +151,28 @@ def exponential(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """exp(-|n - center| / tau).
+    """Return a window that falls exponentially on both sides: exp(-|n - center| / tau).
 
     Args:
-        center: where the window is 1, by default N / 2; only for windows with `sym=False`.
-        tau: after how many elements the window falls by a factor e; positive.
+        M: the number of elements.
+        center: the position at which the window is 1, by default N / 2; may be given only with `sym=False`.
+        tau: the number of elements over which the window falls by the factor e; positive.
+        sym: True for a symmetric window, for filters; False for one period of a longer window, for spectra.
+        dtype: float32 or float64, by default the default dtype.
+        layout: `torch.strided`.
+        device: device of the result, by default the default device.
+        requires_grad: whether operators on the result are recorded for gradients; the result is a leaf.
 
-    Other arguments: see :func:`bartlett`. Raises ValueError also for a `tau` that is not positive and for a `center` of a
-    symmetric window.
+    Shape:
+        - Output: (M).
+
+    Raises:
+        ValueError: `M` is negative, `dtype` is neither float32 nor float64, or `layout` is not `torch.strided`, or
+            `tau` is not positive, or `center` is given for a symmetric window.
+
+    Example:
+        >>> torch.signal.windows.exponential(5, tau=2.0)
+        tensor([0.3679, 0.6065, 1.0000, 0.6065, 0.3679])
     """
     if not tau > 0:
         raise ValueError(f"exponential(tau): must be positive, got {tau}")
@@ -136,12 +195,27 @@ def gaussian(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """exp(-(n - N/2)² / (2 std²)).
+    """Return a Gaussian window: exp(-(n - N/2)² / (2 std²)).
 
     Args:
+        M: the number of elements.
         std: the standard deviation, in elements; positive.
+        sym: True for a symmetric window, for filters; False for one period of a longer window, for spectra.
+        dtype: float32 or float64, by default the default dtype.
+        layout: `torch.strided`.
+        device: device of the result, by default the default device.
+        requires_grad: whether operators on the result are recorded for gradients; the result is a leaf.
 
-    Other arguments: see :func:`bartlett`. Raises ValueError also for an `std` that is not positive.
+    Shape:
+        - Output: (M).
+
+    Raises:
+        ValueError: `M` is negative, `dtype` is neither float32 nor float64, or `layout` is not `torch.strided`, or
+            `std` is not positive.
+
+    Example:
+        >>> torch.signal.windows.gaussian(5, std=1.0)
+        tensor([0.1353, 0.6065, 1.0000, 0.6065, 0.1353])
     """
     if not std > 0:
         raise ValueError(f"gaussian(std): must be positive, got {std}")
@@ -162,12 +236,28 @@ def general_cosine(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """a₀ - a₁ cos(2πx) + a₂ cos(4πx) - ...
+    """Return a sum of cosines: a₀ - a₁ cos(2πx) + a₂ cos(4πx) - ...
 
     Args:
+        M: the number of elements.
         a: the coefficients, at least one.
+        sym: True for a symmetric window, for filters; False for one period of a longer window, for spectra.
+        dtype: float32 or float64, by default the default dtype.
+        layout: `torch.strided`.
+        device: device of the result, by default the default device.
+        requires_grad: whether operators on the result are recorded for gradients; the result is a leaf.
 
-    Other arguments: see :func:`bartlett`. Raises TypeError where `a` cannot be iterated, ValueError where it is empty.
+    Shape:
+        - Output: (M).
+
+    Raises:
+        TypeError: `a` cannot be iterated.
+        ValueError: `M` is negative, `dtype` is neither float32 nor float64, or `layout` is not `torch.strided`, or
+            `a` is empty.
+
+    Example:
+        >>> torch.signal.windows.general_cosine(5, a=[0.5, 0.5])
+        tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])
     """
     try:
         coefficients = tuple(float(one) for one in a)
@@ -188,7 +278,27 @@ def general_hamming(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """alpha - (1 - alpha) cos(2πx). Other arguments: see :func:`bartlett`."""
+    """Return alpha - (1 - alpha) cos(2πx), of which Hamming's window is one.
+
+    Args:
+        M: the number of elements.
+        alpha: the coefficient; 0.54 gives Hamming's window, and 0.5 Hann's.
+        sym: True for a symmetric window, for filters; False for one period of a longer window, for spectra.
+        dtype: float32 or float64, by default the default dtype.
+        layout: `torch.strided`.
+        device: device of the result, by default the default device.
+        requires_grad: whether operators on the result are recorded for gradients; the result is a leaf.
+
+    Shape:
+        - Output: (M).
+
+    Raises:
+        ValueError: `M` is negative, `dtype` is neither float32 nor float64, or `layout` is not `torch.strided`.
+
+    Example:
+        >>> torch.signal.windows.general_hamming(5, alpha=0.6)
+        tensor([0.2000, 0.6000, 1.0000, 0.6000, 0.2000])
+    """
     return _cosines("general_hamming", M, (alpha, 1 - alpha), sym, dtype, layout, device, requires_grad)
 
 
@@ -201,7 +311,26 @@ def hamming(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """0.54 - 0.46 cos(2πx). Arguments: see :func:`bartlett`."""
+    """Return Hamming's window: 0.54 - 0.46 cos(2πx).
+
+    Args:
+        M: the number of elements.
+        sym: True for a symmetric window, for filters; False for one period of a longer window, for spectra.
+        dtype: float32 or float64, by default the default dtype.
+        layout: `torch.strided`.
+        device: device of the result, by default the default device.
+        requires_grad: whether operators on the result are recorded for gradients; the result is a leaf.
+
+    Shape:
+        - Output: (M).
+
+    Raises:
+        ValueError: `M` is negative, `dtype` is neither float32 nor float64, or `layout` is not `torch.strided`.
+
+    Example:
+        >>> torch.signal.windows.hamming(5)
+        tensor([0.0800, 0.5400, 1.0000, 0.5400, 0.0800])
+    """
     return _cosines("hamming", M, (0.54, 0.46), sym, dtype, layout, device, requires_grad)
 
 
@@ -214,7 +343,26 @@ def hann(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """sin²(πx). Arguments: see :func:`bartlett`."""
+    """Return Hann's window: sin²(πx).
+
+    Args:
+        M: the number of elements.
+        sym: True for a symmetric window, for filters; False for one period of a longer window, for spectra.
+        dtype: float32 or float64, by default the default dtype.
+        layout: `torch.strided`.
+        device: device of the result, by default the default device.
+        requires_grad: whether operators on the result are recorded for gradients; the result is a leaf.
+
+    Shape:
+        - Output: (M).
+
+    Raises:
+        ValueError: `M` is negative, `dtype` is neither float32 nor float64, or `layout` is not `torch.strided`.
+
+    Example:
+        >>> torch.signal.windows.hann(5)
+        tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])
+    """
     return _cosines("hann", M, (0.5, 0.5), sym, dtype, layout, device, requires_grad)
 
 
@@ -228,12 +376,27 @@ def kaiser(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """I0(beta sqrt(1 - (2x - 1)²)) / I0(beta), with I0 the modified Bessel function of order 0.
+    """Return Kaiser's window: I0(beta sqrt(1 - (2x - 1)²)) / I0(beta), with I0 the modified Bessel function of order 0.
 
     Args:
+        M: the number of elements.
         beta: the larger, the narrower the window; not negative.
+        sym: True for a symmetric window, for filters; False for one period of a longer window, for spectra.
+        dtype: float32 or float64, by default the default dtype.
+        layout: `torch.strided`.
+        device: device of the result, by default the default device.
+        requires_grad: whether operators on the result are recorded for gradients; the result is a leaf.
 
-    Other arguments: see :func:`bartlett`. Raises ValueError also for a negative `beta`.
+    Shape:
+        - Output: (M).
+
+    Raises:
+        ValueError: `M` is negative, `dtype` is neither float32 nor float64, or `layout` is not `torch.strided`, or
+            `beta` is negative.
+
+    Example:
+        >>> torch.signal.windows.kaiser(5, beta=5.0)
+        tensor([0.0367, 0.5529, 1.0000, 0.5529, 0.0367])
     """
     if not beta >= 0:
         raise ValueError(f"kaiser(beta): must not be negative, got {beta}")
@@ -256,8 +419,28 @@ def nuttall(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """The window of four cosine terms with the lowest side lobes, after Nuttall: 0.3635819 - 0.4891775 cos(2πx) +
-    0.1365995 cos(4πx) - 0.0106411 cos(6πx). Arguments: see :func:`bartlett`."""
+    """Return Nuttall's window of four cosine terms, which has the lowest side lobes of such windows.
+
+    It is 0.3635819 - 0.4891775 cos(2πx) + 0.1365995 cos(4πx) - 0.0106411 cos(6πx).
+
+    Args:
+        M: the number of elements.
+        sym: True for a symmetric window, for filters; False for one period of a longer window, for spectra.
+        dtype: float32 or float64, by default the default dtype.
+        layout: `torch.strided`.
+        device: device of the result, by default the default device.
+        requires_grad: whether operators on the result are recorded for gradients; the result is a leaf.
+
+    Shape:
+        - Output: (M).
+
+    Raises:
+        ValueError: `M` is negative, `dtype` is neither float32 nor float64, or `layout` is not `torch.strided`.
+
+    Example:
+        >>> torch.signal.windows.nuttall(5)
+        tensor([3.6280e-04, 2.2698e-01, 1.0000e+00, 2.2698e-01, 3.6280e-04])
+    """
     coefficients = (0.3635819, 0.4891775, 0.1365995, 0.0106411)
     return _cosines("nuttall", M, coefficients, sym, dtype, layout, device, requires_grad)
 

@@ -34,7 +34,21 @@ NOTHING: Any = object()
 
 @dataclass
 class Call:
-    """Arguments by name, ready to be passed on; nobody else holds the tensors."""
+    """The arguments of a call by name; nothing else refers to the tensors.
+
+    Attributes:
+        arguments: name to value.
+        out: what is passed as `out`; `NOTHING` where it is not given.
+        inplace: whether the in-place form is called.
+        safe: the same arguments in dense tensors that share no memory, where both calls must agree; else None.
+
+    Example:
+        >>> from rushlight_testing.operators import operators
+        >>> op = next(op for op in operators() if op.name == "add")
+        >>> case = next(cases_of(op, torch))
+        >>> sorted(case.make().arguments)
+        ['alpha', 'input', 'other']
+    """
 
     arguments: dict[str, Any]
     out: Any = NOTHING
@@ -45,18 +59,35 @@ class Call:
 
 @dataclass(frozen=True)
 class Case:
-    """`text` names it among the cases of its operator; `make` gives fresh tensors each time."""
+    """A bad call of an operator.
+
+    Attributes:
+        text: its name among the cases of the operator.
+        make: returns the call, with new tensors each time.
+
+    Example:
+        >>> from rushlight_testing.operators import operators
+        >>> op = next(op for op in operators() if op.name == "add")
+        >>> next(cases_of(op, torch)).text
+        '0: input=empty(0)'
+    """
 
     text: str
     make: Callable[[], Call]
 
 
 def cases_of(op: Any, library: Any) -> Iterator[Case]:
-    """All cases of an operator, in an order that does not change.
+    """Yield all cases of an operator, always in the same order.
 
     Args:
         op: an entry, `rushlight_core.codegen.model.Op`.
-        library: makes the tensors.
+        library: the module that makes the tensors.
+
+    Example:
+        >>> from rushlight_testing.operators import operators
+        >>> op = next(op for op in operators() if op.name == "add")
+        >>> len(list(cases_of(op, torch))) > 100
+        True
     """
     maker = _Maker(op, library)
     for number, bound in enumerate(maker.starts()):
@@ -516,7 +547,22 @@ def dense(x: Any) -> Any:
 
 
 def call(op: Any, library: Any, given: Call) -> Any:
-    """Call the operator as users do; hidden ones by their name."""
+    """Call the operator as users do, and hidden operators by their names.
+
+    Args:
+        op: the entry.
+        library: the module whose operators are called.
+        given: the call.
+
+    Returns:
+        The result of the operator.
+
+    Example:
+        >>> from rushlight_testing.operators import operators
+        >>> op = next(op for op in operators() if op.name == "add")
+        >>> call(op, torch, Call({"input": torch.ones(2), "other": 1, "alpha": 1}))
+        tensor([2., 2.])
+    """
     positional: list[Any] = []
     keywords: dict[str, Any] = {}
     for a in op.schema.arguments:

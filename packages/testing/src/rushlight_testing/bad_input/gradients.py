@@ -12,13 +12,23 @@ Gradient = Callable[..., Any]
 
 
 def judge_gradients(op: Any, library: Any, gradient: Gradient, case: Case) -> str | None:
-    """Run one case on tensors that require grad, and back; what is wrong with its outcome, None if nothing is.
+    """Run one case on tensors that require grad, and differentiate the result.
 
     Args:
         op: an entry, `rushlight_core.codegen.model.Op`.
-        library: whose operators are called.
+        library: the module whose operators are called.
         gradient: `grad(outputs, inputs, grad_outputs, allow_unused=...)` of the provider of gradients.
-        case: of that operator.
+        case: a case of the operator.
+
+    Returns:
+        A sentence that says what is wrong, or None.
+
+    Example:
+        >>> from rushlight_testing.bad_input import cases_of
+        >>> from rushlight_testing.operators import operators
+        >>> op = next(op for op in operators() if op.name == "add")
+        >>> judge_gradients(op, torch, torch.autograd.grad, next(cases_of(op, torch))) is None
+        True
     """
     try:
         given = case.make()

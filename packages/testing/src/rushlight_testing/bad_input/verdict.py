@@ -12,7 +12,23 @@ LARGE = 1 << 16
 
 
 def judge(op: Any, library: Any, case: Case) -> str | None:
-    """Run one case; what is wrong with its outcome, None if nothing is."""
+    """Run one case, and check that it raises a typed error and changes nothing, or works.
+
+    Args:
+        op: an entry, `rushlight_core.codegen.model.Op`.
+        library: the module whose operators are called.
+        case: a case of the operator.
+
+    Returns:
+        A sentence that says what is wrong, or None.
+
+    Example:
+        >>> from rushlight_testing.bad_input import cases_of
+        >>> from rushlight_testing.operators import operators
+        >>> op = next(op for op in operators() if op.name == "add")
+        >>> judge(op, torch, next(cases_of(op, torch))) is None
+        True
+    """
     try:
         given = case.make()
     except Exception as error:
@@ -168,7 +184,12 @@ def _start(t: Any) -> str:
 
 
 def flat(value: Any, library: Any) -> list[Any]:
-    """Return the tensors of a result or an argument."""
+    """Return the tensors of a result or an argument.
+
+    Example:
+        >>> len(flat([torch.ones(2), (torch.ones(3), 1)], torch))
+        2
+    """
     if isinstance(value, library.Tensor):
         return [value]
     if isinstance(value, (list, tuple)):

@@ -20,7 +20,18 @@ DEATHS = 20  # of one operator, until its other cases are given up
 
 @dataclass
 class Report:
-    """How an operator did."""
+    """What was found of one operator.
+
+    Attributes:
+        tried: the number of cases that ran.
+        faults: a text for each case with a wrong outcome.
+        slow: a text for each case that took longer than `slow` seconds.
+
+    Example::
+
+        report = hunt([op])["add"]
+        print(report.tried, report.faults)
+    """
 
     tried: int = 0
     faults: list[str] = field(default_factory=list)
@@ -30,18 +41,32 @@ class Report:
 def hunt(ops: Sequence[Any], *, every: int = 1, memory: int = 0, patience: float = 60, slow: float = 0,
          processes: int = 1, provider: str = "",
          environment: dict[str, str] | None = None) -> dict[str, Report]:  # fmt: skip
-    """Run the cases of the operators.
+    """Run the cases of operators in processes of their own, which may die.
 
     Args:
         ops: entries, `rushlight_core.codegen.model.Op`.
-        every: one case in so many is tried.
-        memory: bytes that a process may allocate on top of what it needs to start; 0 where something else limits it.
+        every: run one case in so many.
+        memory: bytes that a process may allocate after it has started; 0 for no limit.
         patience: seconds for the cases of one operator.
-        slow: seconds from which on a case is noted as slow; 0: none is.
-        processes: how many run side by side.
-        provider: a package that provides gradients, such as "rushlight_autograd": arguments require grad, and what comes
-            back is differentiated. Without it operators run alone.
-        environment: variables of these processes beside those of this one.
+        slow: seconds from which on a case is listed as slow; 0 for none.
+        processes: the number of processes that run at once.
+        provider: a package that provides gradients, such as "rushlight_autograd": arguments require grad, and results
+            are differentiated. Empty for none.
+        environment: variables of these processes, in addition to those of this process.
+
+    Returns:
+        A report for each operator, by its name.
+
+    Raises:
+        RuntimeError: a process does not start.
+
+    Example::
+
+        from rushlight_testing.operators import operators
+
+        ops = [op for op in operators() if op.family == "scan"]
+        for name, report in hunt(ops, memory=512 << 20).items():
+            print(name, report.tried, report.faults)
     """
     reports = {op.name: Report() for op in ops}
     options = [f"--every={every}", f"--memory={memory}", f"--patience={patience}", f"--slow={slow}"]

@@ -16,8 +16,17 @@ from rushlight_testing.samples import samples_of
 
 
 class AllocatorContract(Contract):
-    """Derive from it where the allocator is in charge, with `live`: bytes that it has given out, or None where it does not
-    tell."""
+    """The kit of tests for an allocator of host memory, which serves tensors while the tests run.
+
+    Override `live` to return the number of bytes that the allocator has given out, or None where it does not count
+    them.
+
+    Example::
+
+        class TestMyAllocator(AllocatorContract):
+            def live(self):
+                return library.bytes_in_use()
+    """
 
     limit: ClassVar[int] = 1 << 45
     """More bytes than it can give."""

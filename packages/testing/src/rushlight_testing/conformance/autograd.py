@@ -34,7 +34,16 @@ def gradient(t: Tensor) -> Tensor:
 
 
 class AutogradContract(Contract):
-    """Derive from it with the functions `backward` and `grad` of a provider that is attached to core."""
+    """The kit of tests for a provider of gradients, which is attached to core.
+
+    Set `backward` and `grad` to the functions of the provider. Tests use tensors of all shapes, () and (0) included.
+
+    Example::
+
+        class TestMyTape(AutogradContract):
+            backward = staticmethod(my_tape.backward)
+            grad = staticmethod(my_tape.grad)
+    """
 
     backward: ClassVar[Callable[..., None]]
     grad: ClassVar[Callable[..., tuple[Tensor | None, ...]]]

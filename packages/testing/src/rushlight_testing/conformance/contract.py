@@ -6,8 +6,23 @@ from typing import Any
 
 
 class Contract:
-    """Base of the kits. A subclass adds tests, and takes none away: a kit that each implementation could weaken in silence
-    would hold none to anything."""
+    """The base of the kits. A subclass adds tests, and cannot replace one.
+
+    A kit whose tests each implementation could replace would check nothing.
+
+    Raises:
+        TypeError: a subclass defines a test of the same name as one of the kit's.
+
+    Example:
+        >>> class Kit(Contract):
+        ...     def test_one(self):
+        ...         assert 1 + 1 == 2
+        >>> class TestMine(Kit):
+        ...     def test_one(self):
+        ...         pass
+        Traceback (most recent call last):
+        TypeError: TestMine.test_one: a test of the kit Kit cannot be replaced
+    """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -33,7 +33,12 @@ def moved(value: Any, device: str) -> Any:
 
 
 def tensors_in(value: Any) -> Iterator[Tensor]:
-    """The tensors of a result."""
+    """Yield the tensors of a result, which may have any shapes.
+
+    Example:
+        >>> len(list(tensors_in((torch.ones(2), [torch.ones(3), 4]))))
+        2
+    """
     if isinstance(value, Tensor):
         yield value
     elif isinstance(value, (tuple, list)):
@@ -42,7 +47,16 @@ def tensors_in(value: Any) -> Iterator[Tensor]:
 
 
 class DeviceContract(Contract):
-    """Derive from it with the device's name; its backend is attached. `kernels` names the operators it must compute."""
+    """The kit of tests for a device, whose backend is attached.
+
+    Set `device` to its name, and `kernels` to the operators that it must compute.
+
+    Example::
+
+        class TestMyDevice(DeviceContract):
+            device = "mine"
+            kernels = ("add", "mul", "sum", "mm")
+    """
 
     device: ClassVar[str]
     kernels: ClassVar[tuple[str, ...]] = ("add", "mul", "sum")
@@ -253,7 +267,12 @@ def moved_values(sample: Any, device: str) -> dict[str, Any]:
 
 
 def operators() -> list[Any]:
-    """Core's operators, with their samples. Needs PyYAML."""
+    """Return core's operators, with their samples. Needs PyYAML.
+
+    Example:
+        >>> [op.name for op in operators() if op.family == "ctc" and op.samples]
+        ['ctc_loss', '_ctc_loss', '_ctc_loss_backward']
+    """
     from rushlight_core.codegen.loader import load_ops
 
     return load_ops()

@@ -14,10 +14,21 @@ __all__ = ["compile_cpp", "compile_plugin"]
 
 
 def compile_cpp(source: Path, target: Path, options: Sequence[str] = ()) -> None:
-    """Compiles one file, with $CXX or `c++`, and the sanitizers that $RUSHLIGHT_SANITIZE names.
+    """Compile one C++ file against core's headers.
+
+    The compiler is $CXX, by default `c++`; $RUSHLIGHT_SANITIZE names sanitizers.
+
+    Args:
+        source: the file.
+        target: the program or the library that is written.
+        options: further options of the compiler.
 
     Raises:
-        RuntimeError: with the compiler's words, where it fails.
+        RuntimeError: the file does not compile; the text is the compiler's.
+
+    Example::
+
+        compile_cpp(Path("backend.cpp"), Path("backend.so"), ["-shared", "-fPIC"])
     """
     # Of an editable package the headers lie beside what was built, not beside the Python files.
     folders = [Path(folder) / "include" for folder in rushlight_core.__path__]
@@ -32,7 +43,21 @@ def compile_cpp(source: Path, target: Path, options: Sequence[str] = ()) -> None
 
 
 def compile_plugin(name: str, folder: Path, options: Sequence[str] = ()) -> Path:
-    """Return the library of a source of this folder: "toy_device", "small_backend", "guard_allocator"."""
+    """Compile a second implementation of a seam, and return the library's path.
+
+    Args:
+        name: "toy_device", "small_backend" or "guard_allocator".
+        folder: where the library is written.
+        options: further options of the compiler.
+
+    Raises:
+        RuntimeError: the source does not compile.
+
+    Example::
+
+        library = compile_plugin("toy_device", tmp_path)
+        rushlight_core.devices.load_backend(library)
+    """
     library = folder / f"{name}.so"
     compile_cpp(Path(__file__).parent / f"{name}.cpp", library, ["-shared", "-fPIC", *options])
     return library

@@ -20,7 +20,25 @@ from rushlight_testing.tape.graph import (
 
 
 class FunctionCtx:
-    """What forward leaves for backward."""
+    """The context in which `forward` stores what `backward` needs: tensors of any shape, and attributes.
+
+    Args:
+        needs_input_grad: for each argument of `apply` whether it requires grad.
+
+    Example::
+
+        class Exp(Function):
+            @staticmethod
+            def forward(ctx, x):
+                result = x.exp()
+                ctx.save_for_backward(result)
+                return result
+
+            @staticmethod
+            def backward(ctx, grad):
+                (result,) = ctx.saved_tensors
+                return grad * result
+    """
 
     def __init__(self, needs_input_grad: tuple[bool, ...]) -> None:
         self.needs_input_grad = needs_input_grad
@@ -105,8 +123,24 @@ class _Like(tuple[Any, ...]):
 
 
 class Function:
-    """Derive from it, with static methods `forward(ctx, ...)` and `backward(ctx, *grads)`, or `forward(...)` and
-    `setup_context(ctx, inputs, output)`, and call `apply`."""
+    """An operation whose gradient its author writes.
+
+    Derive from it with static methods `forward(ctx, ...)` and `backward(ctx, *grads)`, or `forward(...)` and
+    `setup_context(ctx, inputs, output)`, and call `apply`.
+
+    Example::
+
+        class Double(Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x * 2
+
+            @staticmethod
+            def backward(ctx, grad):
+                return grad * 2
+
+        Double.apply(torch.ones(2, requires_grad=True))
+    """
 
     forward: Any
     backward: Any

@@ -35,9 +35,17 @@ TensorOrTensors = Tensor | Sequence[Tensor]
 
 
 def attach(derivatives: Path) -> None:
-    """Make the tape this process's provider of gradients. `derivatives` is a folder of formulas, as autograd's is.
+    """Make the tape this process's provider of gradients.
 
-    Raises RuntimeError where there is a provider already.
+    Args:
+        derivatives: a folder of formulas, as the source of rushlight-autograd has.
+
+    Raises:
+        RuntimeError: the process has a provider already.
+
+    Example::
+
+        import rushlight_testing.tape.attached  # attaches the tape with the installed formulas
     """
     ops = load_ops()
     recorder = Recorder(ops, load_derivatives(derivatives, ops))
@@ -62,7 +70,28 @@ def backward(
     create_graph: bool = False,
     inputs: TensorOrTensors | None = None,
 ) -> None:
-    """Add the gradients of `tensors` to the `grad` of the leaves they were computed from, or of `inputs` only."""
+    """Add the gradients of tensors to the `grad` of the leaves they were computed from.
+
+    Args:
+        tensors: the tensors to differentiate.
+        grad_tensors: the gradients of `tensors`; may be left out for tensors of one element.
+        retain_graph: whether the graph can be used again; by default `create_graph`.
+        create_graph: whether the gradients can be differentiated themselves.
+        inputs: the tensors that get gradients; by default all leaves.
+
+    Shape:
+        - Inputs: `tensors` and `grad_tensors` have equal shapes (*).
+
+    Raises:
+        RuntimeError: a tensor has no history, its gradient is missing or has another shape, or the graph was
+            released.
+
+    Example::
+
+        x = torch.ones(2, requires_grad=True)
+        backward((x * x).sum())
+        x.grad  # tensor([2., 2.])
+    """
     keep = create_graph if retain_graph is None else retain_graph
     _run(_tuple(tensors), _tuple(grad_tensors), _tuple(inputs), keep, create_graph, accumulate=True)
 
@@ -76,7 +105,28 @@ def grad(
     allow_unused: bool | None = None,
     materialize_grads: bool = False,
 ) -> tuple[Tensor | None, ...]:
-    """Return the gradients of the sum of `outputs`, weighted by `grad_outputs`, for each of `inputs`."""
+    """Return the gradients of the sum of `outputs`, weighted by `grad_outputs`, for each of `inputs`.
+
+    Args:
+        outputs: the tensors to differentiate.
+        inputs: the tensors whose gradients are returned.
+        grad_outputs: the gradients of `outputs`; may be left out for tensors of one element.
+        retain_graph: whether the graph can be used again; by default `create_graph`.
+        create_graph: whether the gradients can be differentiated themselves.
+        allow_unused: whether the gradient of an input that was not used is None; otherwise it raises.
+        materialize_grads: whether such a gradient is zeros.
+
+    Shape:
+        - Output: a tensor of the shape of each input.
+
+    Raises:
+        RuntimeError: an input does not require grad or was not used, or an output has no history.
+
+    Example::
+
+        x = torch.ones(2, requires_grad=True)
+        grad((x * x).sum(), x)  # (tensor([2., 2.]),)
+    """
     keep = create_graph if retain_graph is None else retain_graph
     wanted = _tuple(inputs)
     result = _run(_tuple(outputs), _tuple(grad_outputs), wanted, keep, create_graph, accumulate=False)
