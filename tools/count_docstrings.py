@@ -6,8 +6,8 @@
     python tools/count_docstrings.py --write         writes the table into the page
 
 Sources are parsed, not imported, so that a tree need not be built; only the generator of the operators' pages runs. Counted
-are these pages, and the functions and classes that a package exports: those in an `__all__`, in a stub's template
-or in the meta-package's table of modules.
+are these pages, and the functions and classes that a package exports: those in an `__all__` or a stub's template of its
+own, and those that another package with an `__all__`, or the meta-package's table of modules, takes from it.
 
 * An example is a block of code.
 * Shapes are expected where an argument or the result is a tensor.
@@ -59,8 +59,9 @@ class Count:
 def count(tree: Path) -> dict[str, dict[str, Count]]:
     """Return the counts of every package of a tree, and of the operators, by kind."""
     found = {"operators": _operators(tree)}
-    exported = _exported(tree)
-    for package in sorted((tree / "packages").iterdir()):
+    packages = sorted((tree / "packages").iterdir())
+    for package in packages:
+        exported = _exported(package, packages)
         counts = {kind: Count() for kind in KINDS}
         for node in _definitions(package):
             if node.name in exported:
@@ -88,22 +89,53 @@ def _sources(package: Path, pattern: str) -> Iterator[Path]:
         yield from sorted((package / folder).rglob(pattern))
 
 
-def _exported(tree: Path) -> set[str]:
-    """The words in `__all__`, in stubs' templates after `as` and in the table of modules."""
+def _exported(package: Path, packages: list[Path]) -> set[str]:
+    """What a package exports: its own names, and those that other packages, or the table of modules, import from it."""
     names: set[str] = set()
-    for package in (tree / "packages").iterdir():
-        for path in _sources(package, "*.pyi.tmpl"):
-            names |= set(re.findall(r"\bas (\w+)$", path.read_text(), re.MULTILINE))
-        for path in _sources(package, "*.py"):
+    modules = _import_names(package)
+    for other in packages:
+        for path in _sources(other, "*.pyi.tmpl"):
+            if other == package:
+                names |= set(re.findall(r"\bas (\w+)$", path.read_text(), re.MULTILINE))
+        for path in _sources(other, "*.py"):
             text = path.read_text()
             if "__all__" not in text and path.name != "_table.py":
                 continue
-            for node in ast.parse(text).body:
-                if path.name == "_table.py" or _sets_all(node):
-                    for part in ast.walk(node):
-                        if isinstance(part, ast.Constant) and isinstance(part.value, str):
-                            names |= set(re.split(r"[\s:]+", part.value))
+            nodes = ast.parse(text).body
+            if path.name == "_table.py":
+                names |= _in_table(nodes, modules)
+            elif other == package:
+                names |= {word for node in nodes if _sets_all(node) for word in _words(node)}
+            else:
+                for node in nodes:
+                    if isinstance(node, ast.ImportFrom) and str(node.module).split(".")[0] in modules:
+                        names |= {alias.name for alias in node.names}
     return names
+
+
+def _import_names(package: Path) -> set[str]:
+    folders = (package / "src", package / "python")
+    return {path.stem for folder in folders if folder.is_dir() for path in folder.iterdir()}
+
+
+def _in_table(nodes: list[ast.stmt], modules: set[str]) -> set[str]:
+    """The names that the table of modules shows of `modules`, which it has as "module": "name name:alias"."""
+    names: set[str] = set()
+    for part in (part for node in nodes for part in ast.walk(node)):
+        for key, value in zip(part.keys, part.values, strict=True) if isinstance(part, ast.Dict) else ():
+            if (
+                isinstance(key, ast.Constant)
+                and not isinstance(value, ast.Dict)
+                and str(key.value).split(".")[0] in modules
+            ):
+                names |= set(_words(value))
+    return names
+
+
+def _words(node: ast.AST) -> Iterator[str]:
+    for part in ast.walk(node):
+        if isinstance(part, ast.Constant) and isinstance(part.value, str):
+            yield from re.split(r"[\s:]+", part.value)
 
 
 def _sets_all(node: ast.stmt) -> bool:

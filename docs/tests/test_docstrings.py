@@ -21,7 +21,7 @@ PACKAGES = Path(__file__).resolve().parents[2] / "packages"
 # Packages that are installed beside rushlight, which the session `docs` installs.
 SOURCES = [
     *(PACKAGES / name / "python" for name in ("core", "autograd", "profiler", "graph")),
-    *(PACKAGES / name / "src" for name in ("nn", "data", "multiprocessing", "rushlight")),
+    *(PACKAGES / name / "src" for name in ("nn", "data", "multiprocessing", "rushlight", "testing")),
 ]
 NUMBER = re.compile(r"(?<![\w.])-?\d+\.?\d*(?:e[+-]?\d+)?")
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL

@@ -81,16 +81,27 @@ def test_what_lacks_is_counted_of_what_is_expected(tree: Path) -> None:
     }
 
 
-def test_stubs_and_the_table_of_modules_export_too(tree: Path) -> None:
-    templates = tree / "packages/core/codegen/templates"
-    templates.mkdir()
-    (templates / "__init__.pyi.tmpl").write_text("from .layers import not_exported as not_exported\n")
-    assert count(tree)["layers"]["example"] == Count(4, 3)
-    (tree / "packages/layers/src/_table.py").write_text(
-        'MODULES = {"m": {"n": "other not_exported:alias"}}\n'
-    )
-    (templates / "__init__.pyi.tmpl").unlink()
-    assert count(tree)["layers"]["example"] == Count(4, 3)
+def test_stubs_the_table_of_modules_and_other_packages_export_too(tree: Path) -> None:
+    layers, meta = tree / "packages/layers/src", tree / "packages/meta/src/meta"
+    meta.mkdir(parents=True)
+    for path, text in {
+        layers / "layers.pyi.tmpl": "from .layers import not_exported as not_exported\n",
+        meta / "_table.py": 'MODULES = {"m": {"layers.deep": "other not_exported:alias"}}\n',
+        meta / "__init__.py": "from layers import not_exported\n\n__all__ = ['not_exported']\n",
+    }.items():
+        path.write_text(text)
+        assert count(tree)["layers"]["example"] == Count(4, 3)
+        path.unlink()
+    assert count(tree)["layers"]["example"] == Count(3, 2)
+
+
+def test_a_name_of_another_package_is_another_name(tree: Path) -> None:
+    other = tree / "packages/other/src/other"
+    other.mkdir(parents=True)
+    (other / "__init__.py").write_text("__all__ = ['not_exported']\n\ndef not_exported(): pass\n")
+    (other / "_table.py").write_text('MODULES = {"layers": {"other": "not_exported"}}\n')
+    assert count(tree)["layers"]["example"] == Count(3, 2)
+    assert count(tree)["other"]["example"] == Count(1, 1)
 
 
 def test_a_count_above_the_page_is_reported(tree: Path) -> None:

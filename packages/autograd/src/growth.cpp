@@ -4,11 +4,11 @@
 
 // Note [Graphs that grow]
 // `total += loss` without item() or detach() is a graph: it holds the graph of every iteration's loss. backward() of each
-// loss has freed what its graph saved, but its nodes stay, and the sum can never be differentiated. Two signs tell of it,
+// loss has freed what its graph saved, but its nodes stay, and the sum can never be differentiated. Two signs show it,
 // and both cost nothing where they are absent. An operator records an edge to a node that was used up: one bit, looked at
 // where the edge is made. Or the sum was made before backward() ran: then the root of that pass has one more owner than
 // its tensor, looked at once for each pass. Such nodes are counted by the line that took them in, as long as they live;
-// kMany at a time are told of. A network that uses its own line again and again, as recurrent ones do, shows neither
+// kMany at a time are reported. A network that uses its own line again and again, as recurrent ones do, shows neither
 // sign: its nodes are not used up while it is being recorded, and gone soon after. See decision 0022.
 
 namespace rushlight::autograd {
@@ -26,12 +26,12 @@ struct Hash {
 };
 struct Count {
     size_t alive = 0;
-    bool told = false;
+    bool reported = false;
 };
 
 struct Table {
     std::mutex mutex;
-    std::unordered_map<const Node*, Key> watched;
+    std::unordered_map<const Node*, Key> counted;
     std::unordered_map<Key, Count, Hash> counts;
     Key reached{};
 };
@@ -49,14 +49,14 @@ void Growth::extended(Node* node) { watch(node, current_site(), true); }
 void Growth::still_held(Node* root) { watch(root, root->site(), false); }
 
 void Growth::watch(Node* node, Site site, bool extended) {
-    if (!site || node->watched_.exchange(true, std::memory_order_relaxed)) return;
+    if (!site || node->counted_.exchange(true, std::memory_order_relaxed)) return;
     Table& t = table();
     std::lock_guard lock(t.mutex);
     Key key{site, extended};
-    t.watched.emplace(node, key);
+    t.counted.emplace(node, key);
     Count& count = t.counts[key];
-    if (++count.alive < kMany || count.told || report_waits.load(std::memory_order_relaxed)) return;
-    count.told = true;
+    if (++count.alive < kMany || count.reported || report_waits.load(std::memory_order_relaxed)) return;
+    count.reported = true;
     t.reached = key;
     report_waits.store(true, std::memory_order_release);
 }
@@ -64,10 +64,10 @@ void Growth::watch(Node* node, Site site, bool extended) {
 void Growth::forget(Node* node) noexcept {
     Table& t = table();
     std::lock_guard lock(t.mutex);
-    auto found = t.watched.find(node);
-    if (found == t.watched.end()) return;
+    auto found = t.counted.find(node);
+    if (found == t.counted.end()) return;
     --t.counts[found->second].alive;
-    t.watched.erase(found);
+    t.counted.erase(found);
 }
 
 std::optional<GrowthReport> take_growth_report() {
@@ -77,7 +77,7 @@ std::optional<GrowthReport> take_growth_report() {
     std::lock_guard lock(t.mutex);
     if (!report_waits.exchange(false)) return std::nullopt;
     GrowthReport report{t.reached.site, t.reached.extended, t.counts[t.reached].alive, nullptr};
-    for (auto& [node, key] : t.watched)
+    for (auto& [node, key] : t.counted)
         // The count may have reached zero on another thread that waits for the lock.
         if (key == t.reached && node->try_retain()) {
             report.sample = Ref<Node>::adopt(const_cast<Node*>(node));

@@ -12,7 +12,7 @@ class Growth {
     static void extended(Node* node);
     /// A pass has used up the graph behind a root, to which others than its tensor still refer.
     static void still_held(Node* root);
-    /// From the end of a node that one of the two was told of.
+    /// From the end of a node that one of the two functions received.
     static void forget(Node* node) noexcept;
     /// Guards what is counted.
     static std::mutex& mutex();

@@ -47,7 +47,7 @@ Node::Node(const char* name, uint32_t num_results, uint32_t num_edges)
 }
 
 Node::~Node() {
-    if (watched_.load(std::memory_order_relaxed)) [[unlikely]]
+    if (counted_.load(std::memory_order_relaxed)) [[unlikely]]
         Growth::forget(this);
     if (edges_ != inline_edges_) delete[] edges_;
     delete hooks_.load(std::memory_order_relaxed);

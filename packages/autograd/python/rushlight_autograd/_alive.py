@@ -17,7 +17,7 @@ _MOST_PATHS = 20
 
 
 class WhyAlive:
-    """The references that keep a tensor, or its memory, alive; :func:`why_alive` makes it.
+    """The references that keep a tensor, or its memory, alive, as :func:`why_alive` finds them.
 
     Attributes:
         references: paths in Python, as texts.

@@ -9,9 +9,9 @@ from rushlight_autograd._alive import nodes_above
 
 
 def warn(site: str, extended: bool, sample: Any, graphs: int) -> None:
-    """Issues it at the line that took the results in; `site` is that line, or the one that made the results.
+    """Warn at the line that uses the results; `site` is that line, or without `extended` the line that made the results.
 
-    In the second case the line is found by looking for whoever has an edge to `sample`, a result's node.
+    In the second case the line is that of a node with an edge to `sample`, the node of a result.
     """
     made = ""
     if not extended:

@@ -14,7 +14,7 @@ from rushlight_core import Tensor
 
 
 class VmapInfo(NamedTuple):
-    """What vmap tells a Function's rule."""
+    """The information that vmap passes to the rule of a Function."""
 
     batch_size: int
     randomness: str

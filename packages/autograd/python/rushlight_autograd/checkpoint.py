@@ -32,7 +32,7 @@ Contexts = Callable[[], tuple[AbstractContextManager[Any], AbstractContextManage
 
 
 class CheckpointError(RuntimeError):
-    """The error of a checkpointed function that does not compute the same again.
+    """The error of a checkpointed function that computes something else the second time.
 
     Example:
         >>> sizes = iter([2, 3])
@@ -47,7 +47,7 @@ class CheckpointError(RuntimeError):
 
 
 def noop_context_fn() -> tuple[AbstractContextManager[Any], AbstractContextManager[Any]]:
-    """Nothing around the function, the first time and when it is computed again."""
+    """Return two context managers that do nothing, for the first run and the second."""
     return nullcontext(), nullcontext()
 
 
@@ -147,7 +147,7 @@ def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
 
 
 class DefaultDeviceType:
-    """The type of device whose random numbers `checkpoint` repeats where no tensor names one.
+    """The device type whose random state `checkpoint` restores where no tensor is on a device.
 
     There is one stream for all devices, so that the setting has no effect on the numbers.
 
@@ -160,12 +160,12 @@ class DefaultDeviceType:
 
     @staticmethod
     def set_device_type(device: str = "cuda") -> None:
-        """Remember the type for `get_device_type`."""
+        """Set the type that `get_device_type` returns."""
         DefaultDeviceType._type = device
 
     @staticmethod
     def get_device_type() -> str:
-        """What was set, "cuda" at first."""
+        """Return the type that was set, "cuda" at first."""
         return DefaultDeviceType._type
 
 

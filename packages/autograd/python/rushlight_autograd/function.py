@@ -75,7 +75,7 @@ class Function(FunctionCtx):
 
     @staticmethod
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
-        """The tangents of what forward returns, in forward mode, where a subclass says it.
+        """Return the tangents of the results of `forward`, in forward mode; a subclass defines it.
 
         Without one, forward is differentiated through the operators that it calls.
 
@@ -94,7 +94,7 @@ class Function(FunctionCtx):
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
-        """What apply computes inside of vmap, where a subclass says it; returns (output, out_dims).
+        """Return (output, out_dims) of a batched call inside of vmap; a subclass defines it.
 
         Args:
             info: `batch_size`, how many examples there are, and `randomness`, as vmap was told.

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 else:
 
     class Node(ABC):  # noqa: B024
-        """What an operator recorded: `tensor.grad_fn`, or the context of a `Function`.
+        """The record of an operator in the graph: `tensor.grad_fn`, or the context of a `Function`.
 
         `name()` says which operator, `next_functions` where the gradients go, `metadata` is a dict for whatever a
         program wants to remember, `site` the line that recorded it. `register_hook(fn(grad_inputs, grad_outputs))`
@@ -55,7 +55,7 @@ else:
 
 
 class GradientEdge(NamedTuple):
-    """A position in the graph where a gradient arrives: that of result `output_nr` of `node`.
+    """A position in the graph at which a gradient arrives: that of result `output_nr` of `node`.
 
     `grad` and `backward` take it instead of a tensor, so that the tensor itself need not be kept.
 
@@ -146,7 +146,7 @@ class saved_tensors_hooks:  # noqa: N801
 
 
 class save_on_cpu(saved_tensors_hooks):  # noqa: N801
-    """A context manager within which saved tensors wait in the memory of the CPU; those that are there stay as they are.
+    """A context manager within which tensors that are saved for gradients are kept in the memory of the CPU.
 
     Args:
         pin_memory: whether to use pinned memory.

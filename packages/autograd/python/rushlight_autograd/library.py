@@ -21,7 +21,7 @@ _around: Callable[[CustomOpDef, Callable[..., Any], list[Any], dict[str, Any]], 
 
 
 class CustomOpDef:
-    """An operator that :func:`custom_op` made; it is called like the function behind it.
+    """An operator that :func:`custom_op` made; call it like the function itself.
 
     Raises:
         RuntimeError: the operator has no derivative and an argument requires grad (when it is differentiated), a
@@ -103,8 +103,10 @@ class CustomOpDef:
         self._backward, self._setup_context = backward, setup_context
 
     def register_fake(self, fn: Callable[..., Any], /) -> Callable[..., Any]:
-        """Says what the results are where an argument is on the device "meta": `fn` takes the same arguments and returns
-        tensors of the right shape and dtype, without values."""
+        """Register a function that returns the results for arguments on the device "meta".
+
+        `fn` takes the same arguments and returns tensors of the right shape and dtype, without values.
+        """
         self._fake = fn
         return fn
 

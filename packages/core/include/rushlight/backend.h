@@ -156,7 +156,7 @@ struct Backend {
     DeviceType type;          // CUDA or Plugin
     uint32_t memory_formats;  // kTakes…: in these, outputs of convolutions and their like follow their inputs
 
-    /// Whether this machine can serve it: cheap, before `init`. Not Ok: the text says what is missing.
+    /// Whether this machine can serve it: cheap, before `init`. Not Ok: the text names what is missing.
     BackendStatus (*probe)(const HostTable* host);
     /// Once, before anything below. `host` stays valid.
     BackendStatus (*init)(const HostTable* host);
@@ -234,7 +234,7 @@ RL_API const Backend& load_backend(const std::string& path);
 /// each device type; a second registration of the same one does nothing.
 RL_API const Backend& register_backend(const Backend& backend);
 
-/// Attaches the backend of that name where one is installed, and says whether it did. Asked when a device is
+/// Attaches the backend of that name where one is installed, and returns whether it did. Asked when a device is
 /// first used that has none; raises where the backend is installed and does not work.
 using BackendFinder = bool (*)(std::string_view name);
 RL_API void set_backend_finder(BackendFinder finder);

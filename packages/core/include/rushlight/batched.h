@@ -1,4 +1,4 @@
-// Batched tensors, as far as core knows them: they carry Stage::Batch, stand for many tensors of one shape, and have no
+// Batched tensors, as far as core handles them: they carry Stage::Batch, stand for many tensors of one shape, and have no
 // values of their own. A provider (autograd) makes and unwraps them; see its include/rushlight/autograd/batch.h.
 #pragma once
 

@@ -39,7 +39,7 @@ struct Collective {
     std::vector<Tensor> outputs;
     /// What all ranks must agree on beside the operation, for callers that run many alike; may be empty.
     std::string label;
-    /// The line of the program that asked for it, for messages.
+    /// The line of the program that called the operation, for messages.
     std::string where;
 };
 

@@ -1,4 +1,4 @@
-// What a profiler is told beside operators, which it sees as a stage of dispatch: backward nodes and memory.
+// What a profiler receives beside operators, which it gets as a stage of dispatch: backward nodes and memory.
 #pragma once
 
 #include <atomic>

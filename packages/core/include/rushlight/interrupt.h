@@ -1,4 +1,4 @@
-// The way out of long work: whoever owns the process's signals says whether to stop.
+// The way out of long work: the owner of the process's signals decides whether to stop.
 #pragma once
 
 #include <atomic>
@@ -24,7 +24,7 @@ inline bool interrupted() {
     return __builtin_expect(hook != nullptr, 0) && hook();
 }
 
-/// Raises Interrupted when the hook says so. Long kernels poll it between blocks, the engine between nodes.
+/// Raises Interrupted when the hook returns true. Long kernels poll it between blocks, the engine between nodes.
 inline void check_interrupted() {
     if (__builtin_expect(interrupted(), 0)) detail::throw_interrupted();
 }

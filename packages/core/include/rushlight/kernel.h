@@ -1,4 +1,4 @@
-// What a kernel sees: raw memory, numbers and a context, never a tensor or an operator. Plain C layout, so that a
+// What a kernel receives: raw memory, numbers and a context, never a tensor or an operator. Plain C layout, so that a
 // device plug-in, which links nothing of core, is called with the same structs.
 #pragma once
 
@@ -84,7 +84,7 @@ struct PhiloxKey {
     uint64_t offset;
 };
 
-/// What a kernel of a device is told beside its tensors. Later versions are longer: `struct_size` bytes are there.
+/// What a kernel of a device receives beside its tensors. Later versions are longer: `struct_size` bytes are there.
 struct DeviceCall {
     uint32_t struct_size;
     int32_t device;  // its index

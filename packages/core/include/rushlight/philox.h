@@ -63,7 +63,7 @@ RL_PHILOX double upper_53_bits(uint64_t bits) {
 }
 
 // Note [Random masks]
-// A mask says of each element whether it is kept, with a probability of `threshold` / 2^32. Element i draws a number of 32
+// A mask holds for each element whether it is kept, with a probability of `threshold` / 2^32. Element i draws a number of 32
 // bits and is kept where that is below the threshold. The highest 8 bits are byte i % 16, in the order of the words' bytes
 // from the lowest, of block i / 16: they decide in 255 of 256 cases. Where they equal those of the threshold, the other 24 are the
 // highest of word 0 of block 2^63 + i.

@@ -25,7 +25,7 @@ enum class RandomStream : uint8_t {
 };
 
 /// The stream of generators that are made from now on: of RUSHLIGHT_RANDOM ("philox", the default, or "torch") before
-/// `set_random_stream` is called. ValueError if that variable says something else.
+/// `set_random_stream` is called. ValueError if that variable has another value.
 RL_API RandomStream random_stream();
 /// Chooses it, also for the default generator, which starts again from its initial seed if its stream changes.
 RL_API void set_random_stream(RandomStream stream);
@@ -35,7 +35,7 @@ RL_API void set_random_stream(RandomStream stream);
 class RL_API Generator final : public RefCounted {
   public:
     static constexpr uint64_t kDefaultSeed =
-        67280421310721;  // what `initial_seed()` says before `manual_seed`
+        67280421310721;  // what `initial_seed()` returns before `manual_seed`
 
     static Ref<Generator> make(Device device = {}, uint64_t seed = kDefaultSeed);
     static void destroy(Generator* generator);

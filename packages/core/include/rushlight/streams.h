@@ -45,7 +45,7 @@ class RL_API Event {
     void* event_ = nullptr;
 };
 
-/// Host memory that a device's copies may use while the host goes on; `type` says whose. NotImplementedError where the
+/// Host memory that a device's copies may use while the host goes on; `type` is the type of these devices. NotImplementedError where the
 /// backend has none.
 RL_API Ref<Storage> allocate_pinned(size_t nbytes, DeviceType type);
 /// The device type that pins memory here, CUDA before others.

@@ -1,4 +1,4 @@
-// Tensor: a typed, strided view of a storage. This header knows no operator; those are in rushlight/ops/.
+// Tensor: a typed, strided view of a storage. This header declares no operator; those are in rushlight/ops/.
 #pragma once
 
 #include <cstdint>

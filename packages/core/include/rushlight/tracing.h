@@ -1,4 +1,4 @@
-// What a tracer is told beside operators, which it sees as a stage of dispatch (Stage::Tracer).
+// What a tracer receives beside operators, which it gets as a stage of dispatch (Stage::Tracer).
 #pragma once
 
 #include "rushlight/dispatch.h"
@@ -10,7 +10,7 @@ struct TracerFunctions {
     /// `op` is about to look at the values of `t`, or to give its memory to somebody who may. To refuse, it raises. Called on
     /// threads where the stage is on.
     void (*values_read)(const char* op, const Tensor& t);
-    /// A storage got memory from our allocator or a device's, or gave it back, on any thread, as an Observer is told. Called
+    /// A storage got memory from our allocator or a device's, or gave it back, on any thread, as an Observer is called. Called
     /// while the tracer watches memory. They must not throw and must not call operators.
     void (*allocated)(const void* data);
     void (*released)(const void* data);

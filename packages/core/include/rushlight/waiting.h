@@ -6,7 +6,7 @@
 namespace rushlight {
 
 struct WaitFunctions {
-    /// Lets go of what this thread holds, and says what that was; null: nothing. Must not throw.
+    /// Lets go of what this thread holds, and returns what that was; null: nothing. Must not throw.
     void* (*begin)();
     void (*end)(void* held);
 };

@@ -45,7 +45,7 @@ Tensor tensor_over(const rl_array& array, const char* where) {
     int64_t elements = 1, reach = 1, step = 1;
     for (size_t d = n; d-- > 0;) {
         RL_CHECK(sizes[d] >= 0 && !__builtin_mul_overflow(elements, sizes[d], &elements), throw_value,
-                 "%s.sizes: %s is no shape", where, to_string(sizes).c_str());
+                 "%s.sizes: %s is not a shape", where, to_string(sizes).c_str());
         strides[d] = array.strides ? array.strides[d] : step;
         int64_t extent = 0;
         RL_CHECK(strides[d] >= 0 &&

@@ -99,7 +99,7 @@ Tensor NewTensor::make(bool requires_grad) const {
 
 void NewTensor::write_to(const char* op, const Tensor& out) const {
     const IntList sizes = like_ ? like_->sizes() : IntList(sizes_, static_cast<size_t>(ndim_));
-    prepare_out(op, out, sizes, dtype_);
+    resize_out(op, out, sizes, dtype_);
     begin_write(op, out);
     if (kernel_) run(*kernel_, out, numbers_, count_);
 }

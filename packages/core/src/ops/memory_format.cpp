@@ -84,6 +84,14 @@ MemoryFormat format_of(const Tensor& t) {
     return last;
 }
 
+void check_format(const char* op, IntList sizes, MemoryFormat format) {
+    if (format == MemoryFormat::Contiguous || format == MemoryFormat::Preserve) return;
+    RL_CHECK(static_cast<int64_t>(sizes.size()) == dimensions_of(format), throw_runtime,
+             "%s(memory_format): %s is for tensors of %lld dimensions, got shape %s", op,
+             format == MemoryFormat::ChannelsLast ? "channels_last" : "channels_last_3d",
+             (long long)dimensions_of(format), to_string(sizes).c_str());
+}
+
 Tensor make_in_format(IntList sizes, DType dtype, Device device, MemoryFormat format) {
     if (format == MemoryFormat::Contiguous || format == MemoryFormat::Preserve)
         return make_tensor(sizes, dtype, device);
@@ -104,10 +112,7 @@ Tensor make_in_format(const char* op, const Tensor& like, DType dtype, Device de
     }
     if (format == MemoryFormat::Preserve || format == MemoryFormat::Contiguous)
         return make_tensor(like.sizes(), dtype, device);
-    RL_CHECK(like.dim() == dimensions_of(format), throw_runtime,
-             "%s(memory_format): %s is for tensors of %lld dimensions, got shape %s", op,
-             format == MemoryFormat::ChannelsLast ? "channels_last" : "channels_last_3d",
-             (long long)dimensions_of(format), to_string(like.sizes()).c_str());
+    check_format(op, like.sizes(), format);
     return make_in_format(like.sizes(), dtype, device, format);
 }
 

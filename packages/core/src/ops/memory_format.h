@@ -29,10 +29,13 @@ MemoryFormat format_of(const Tensor& t);
 /// by the first operand in which both have strides other than 0, and keep their order where there is none.
 void strides_in_order(IntList sizes, const int64_t* const* operands, int count, int64_t* strides);
 
+/// RuntimeError where the format is for another number of dimensions than `sizes` has.
+void check_format(const char* op, IntList sizes, MemoryFormat format);
+
 /// Fresh and uninitialised.
 Tensor make_in_format(IntList sizes, DType dtype, Device device, MemoryFormat format);
 
-/// Fresh and uninitialised, of the shape of `like`. RuntimeError where the format is for other numbers of dimensions.
+/// Fresh and uninitialised, of the shape of `like`. Raises as check_format does.
 Tensor make_in_format(const char* op, const Tensor& like, DType dtype, Device device, MemoryFormat format);
 
 }  // namespace rushlight

@@ -17,9 +17,14 @@ _LIBRARIES = {"libcudart.so.13": "nvidia-cuda-runtime", "libcublasLt.so.13": "nv
 
 
 def library() -> str:
-    """The path of the plug-in, once what it needs is loaded.
+    """Load the libraries that the plug-in needs, and return the plug-in's path.
 
-    Raises RuntimeError where the machine has no NVIDIA driver, or where a library of CUDA is missing.
+    Raises:
+        RuntimeError: the machine has no NVIDIA driver, the plug-in was not built, or a library of CUDA is missing.
+
+    Example::
+
+        rushlight_core.devices.load_backend(library())  # what core does when a CUDA device is first named
     """
     from _ctypes import dlopen
 

@@ -129,7 +129,7 @@ class RL_API Node : public RefCounted {
     std::atomic<uint32_t> visitors_{0};  // passes that only read are inside
     std::atomic<bool> claimed_{false};   // by a pass that uses the node up
     std::atomic<bool> released_{false};
-    std::atomic<bool> watched_{false};  // Note [Graphs that grow]
+    std::atomic<bool> counted_{false};  // Note [Graphs that grow]
     bool never_used_up_ = false;
     Edge* edges_;
     Edge inline_edges_[kInlineEdges];

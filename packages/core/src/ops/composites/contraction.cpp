@@ -141,12 +141,12 @@ namespace {
 
 // The last dimension of kron's operands side by side: (..., a) with each element `b` times, or as a whole `a` times.
 Tensor spread(const Tensor& t, int64_t a, int64_t b, bool each) {
-    std::vector<int64_t> lines = t.shape(), pairs = t.shape(), joined = t.shape();
-    lines.insert(each ? lines.end() : lines.end() - 1, 1);
+    std::vector<int64_t> apart = t.shape(), pairs = t.shape(), joined = t.shape();
+    apart.insert(each ? apart.end() : apart.end() - 1, 1);
     pairs.back() = a;
     pairs.push_back(b);
     joined.back() = a * b;
-    return ops::reshape(ops::expand(ops::reshape(t, lines), pairs, false), joined);
+    return ops::reshape(ops::expand(ops::reshape(t, apart), pairs, false), joined);
 }
 
 }  // namespace

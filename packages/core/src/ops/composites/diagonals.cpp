@@ -75,9 +75,9 @@ Tensor fill_diagonal_(const Tensor& input, Scalar value, bool wrap) {
                  throw_runtime,
                  "fill_diagonal_(input): more than two dimensions must be of equal size, got shape %s",
                  to_string(input.sizes()).c_str());
-        Tensor line = ops::diagonal(input, 0, 0, 1);
-        while (line.dim() > 1) line = ops::diagonal(line, 0, 0, -1);
-        ops::fill_(line, value);
+        Tensor main = ops::diagonal(input, 0, 0, 1);
+        while (main.dim() > 1) main = ops::diagonal(main, 0, 0, -1);
+        ops::fill_(main, value);
         return input;
     }
     const int64_t rows = input.size(0), columns = input.size(1);

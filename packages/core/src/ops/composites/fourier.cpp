@@ -307,8 +307,8 @@ Tensor padded(const Tensor& x, int64_t many, std::string_view mode) {
     const int64_t n = x.sizes()[1], both[] = {many, many}, time[] = {1};
     if (mode == "constant") return ops::constant_pad_nd(x, both, Scalar(0));
     RL_CHECK(mode != "reflect" || many < n, throw_runtime,
-             "stft(input): %lld samples cannot be continued by their mirror image by %lld\n"
-             "hint: a smaller n_fft, another pad_mode, or center=False",
+             "stft(input): %lld samples cannot be reflected by %lld at both ends\n"
+             "hint: pass a smaller n_fft, another pad_mode, or center=False",
              (long long)n, (long long)many);
     Tensor parts[] = {Tensor(), x, Tensor()};
     if (mode == "reflect") {
@@ -334,9 +334,8 @@ Tensor stft(const Tensor& input, int64_t n_fft, std::optional<int64_t> hop_lengt
             std::optional<int64_t> win_length, const Tensor& window, bool center, std::string_view pad_mode,
             bool normalized, std::optional<bool> onesided, std::optional<bool> return_complex,
             std::optional<bool> align_to_window) {
-    RL_CHECK(
-        !center || !align_to_window, throw_runtime,
-        "stft(align_to_window): says where frames begin that are not centered\nhint: give center=False too");
+    RL_CHECK(!center || !align_to_window, throw_runtime,
+             "stft(align_to_window): is for frames that are not centered\nhint: pass center=False");
     const bool complex = is_complex(input.dtype()) || (window.defined() && is_complex(window.dtype()));
     RL_CHECK(
         return_complex || complex, throw_runtime,
@@ -397,9 +396,9 @@ Tensor istft(const Tensor& input, int64_t n_fft, std::optional<int64_t> hop_leng
     frames = ops::mul(frames, w);
     // What unfold takes apart is added together by its gradient.
     const int64_t count = frames.sizes()[1], total = n_fft + hop * (count - 1);
-    const int64_t shape[] = {frames.sizes()[0], total}, line[] = {total}, each[] = {count, n_fft};
+    const int64_t shape[] = {frames.sizes()[0], total}, size[] = {total}, each[] = {count, n_fft};
     Tensor signal = ops::unfold_backward(frames, shape, 1, n_fft, hop);
-    Tensor envelope = ops::unfold_backward(ops::expand(ops::square(w), each), line, 0, n_fft, hop);
+    Tensor envelope = ops::unfold_backward(ops::expand(ops::square(w), each), size, 0, n_fft, hop);
     const int64_t begin = center ? n_fft / 2 : 0;
     const int64_t end = center && !length ? total - n_fft / 2 : total;
     RL_CHECK(!length || *length > 0, throw_runtime, "istft(length): must be positive, got %lld",
@@ -411,7 +410,7 @@ Tensor istft(const Tensor& input, int64_t n_fft, std::optional<int64_t> hop_leng
     if (envelope.device().type == DeviceType::CPU) {  // elsewhere the check would wait for the device
         const Tensor least = ops::_to_copy(ops::min(ops::abs(envelope)), DType::Float64, std::nullopt);
         RL_CHECK(*least.data<double>() > 1e-11, throw_runtime,
-                 "istft(window): the windows leave samples out, whose values cannot be told");
+                 "istft(window): the windows are zero at some samples, whose values are not determined");
     }
     signal = ops::div(signal, envelope);
     if (length && *length > have) {

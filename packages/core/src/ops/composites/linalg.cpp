@@ -137,8 +137,7 @@ Tensor linalg_norm(const Tensor& input, std::optional<Scalar> ord, std::optional
                    std::optional<DType> dtype) {
     if (!ord) return linalg_vector_norm(input, Scalar(2), dim, keepdim, dtype);
     const int64_t n = dim ? static_cast<int64_t>(dim->size()) : input.dim();
-    RL_CHECK(n == 1 || n == 2, throw_runtime,
-             "linalg.norm(ord): an order is of vectors or matrices, which %s %s does not say",
+    RL_CHECK(n == 1 || n == 2, throw_runtime, "linalg.norm(ord): needs one or two dimensions, got %s %s",
              dim ? "dim" : "a tensor of shape", to_string(dim ? *dim : input.sizes()).c_str());
     if (n == 1) return linalg_vector_norm(input, *ord, dim, keepdim, dtype);
     return linalg_matrix_norm(input, *ord, dim ? *dim : kInts<-2, -1>, keepdim, dtype);
@@ -146,9 +145,10 @@ Tensor linalg_norm(const Tensor& input, std::optional<Scalar> ord, std::optional
 
 Tensor linalg_norm_name(const Tensor& input, std::string_view ord, std::optional<IntList> dim, bool keepdim,
                         std::optional<DType> dtype) {
-    RL_CHECK(dim || input.dim() == 2, throw_runtime,
-             "linalg.norm(ord): '%.*s' is of matrices; give dim, since the shape is %s",
-             static_cast<int>(ord.size()), ord.data(), to_string(input.sizes()).c_str());
+    RL_CHECK(
+        dim || input.dim() == 2, throw_runtime,
+        "linalg.norm(ord): '%.*s' is a norm of matrices, got shape %s\nhint: give dim, with two dimensions",
+        static_cast<int>(ord.size()), ord.data(), to_string(input.sizes()).c_str());
     return linalg_matrix_norm_name(input, ord, dim ? *dim : kInts<-2, -1>, keepdim, dtype);
 }
 

@@ -100,6 +100,13 @@ Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const T
         "(features) twice and ()",
         op, to_string(input1.sizes()).c_str(), to_string(input2.sizes()).c_str(),
         to_string(target.sizes()).c_str());
+    // Squares of small vectors do not fit float16, nor does what keeps apart those of length zero.
+    const DType dtype = input1.dtype();
+    if (dtype == input2.dtype() && (dtype == DType::Float16 || dtype == DType::BFloat16)) {
+        auto wide = [](const Tensor& t) { return ops::_to_copy(t, DType::Float32); };
+        return ops::_to_copy(cosine_embedding_loss(wide(input1), wide(input2), target, margin, reduction),
+                             dtype);
+    }
     constexpr double kEps = 1e-12;  // of vectors of length zero
     auto length = [](const Tensor& t) { return ops::add(sum_last(ops::square(t)), kEps); };
     Tensor cosine =

@@ -57,7 +57,7 @@ Tensor _masked_scatter_backward(const Tensor& grad, const Tensor& mask, IntList 
     int64_t count = 1;
     for (int64_t n : sizes)
         RL_CHECK(n >= 0 && !__builtin_mul_overflow(count, n, &count), throw_runtime,
-                 "masked_scatter_backward(sizes): %s is no shape", to_string(sizes).c_str());
+                 "masked_scatter_backward(sizes): %s is not a shape", to_string(sizes).c_str());
     // How many elements the mask chooses does not change the shape: on the meta device any number will do.
     Tensor written;
     if (grad.device().type == DeviceType::Meta) {

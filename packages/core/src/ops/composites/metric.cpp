@@ -119,8 +119,10 @@ Tensor renorm(const Tensor& input, Scalar p, int64_t dim, Scalar maxnorm) {
     for (int64_t k = 0; k < input.dim(); ++k)
         if (k != d) others.push_back(k);
     Tensor length = ops::norm(input, p, IntList(others), true);
-    Tensor factor = ops::div(maxnorm, ops::add(length, Scalar(1e-7)));
-    return ops::mul(input, ops::where(ops::gt(length, maxnorm), factor, Scalar(1)));
+    const Tensor longer = ops::gt(length, maxnorm);
+    // A length that does not count has a slope of zero, and none that is zero times infinity.
+    const Tensor counting = ops::add(ops::where(longer, length, Scalar(1)), Scalar(1e-7));
+    return ops::mul(input, ops::where(longer, ops::div(maxnorm, counting), Scalar(1)));
 }
 
 }  // namespace rushlight::composites

@@ -114,8 +114,8 @@ std::tuple<Tensor, Tensor, Tensor> native_group_norm(const Tensor& input, const 
         throw_runtime,
         "native_group_norm(N, C, HxW): %lld samples of %lld channels of %lld elements do not make shape %s",
         (long long)N, (long long)C, (long long)HxW, to_string(input.sizes()).c_str());
-    const int64_t lines[] = {N, group, C / group * HxW}, shape[] = {N, group};
-    const auto [mean, rstd] = statistics(ops::reshape(input, lines), kInts<-1>, eps);
+    const int64_t rows[] = {N, group, C / group * HxW}, shape[] = {N, group};
+    const auto [mean, rstd] = statistics(ops::reshape(input, rows), kInts<-1>, eps);
     return {made, ops::reshape(mean, shape), ops::reshape(rstd, shape)};
 }
 

@@ -10,10 +10,12 @@
 #include "rushlight/ops/add.h"
 #include "rushlight/ops/bernoulli.h"
 #include "rushlight/ops/bernoulli_.h"
+#include "rushlight/ops/clamp_min.h"
 #include "rushlight/ops/copy_.h"
 #include "rushlight/ops/detach.h"
 #include "rushlight/ops/empty.h"
 #include "rushlight/ops/empty_like.h"
+#include "rushlight/ops/equal.h"
 #include "rushlight/ops/expand.h"
 #include "rushlight/ops/mul.h"
 #include "rushlight/ops/normal_.h"
@@ -25,6 +27,14 @@ namespace {
 
 using OptDType = std::optional<DType>;
 using OptDevice = std::optional<Device>;
+
+// Standard deviations; also NaN is refused. On other devices than the CPU the host does not wait for the values.
+void check_not_negative(const Tensor& std) {
+    if (std.device().type != DeviceType::CPU || std.dtype() == DType::Bool || is_complex(std.dtype())) return;
+    StagesOff outside(kAllStages);
+    RL_CHECK(ops::equal(ops::clamp_min(std, Scalar(int64_t{0})), std), throw_runtime,
+             "normal(std): must not be negative");
+}
 
 // Fills a new tensor outside of any graph.
 template <class Fill>
@@ -132,6 +142,7 @@ Tensor randperm(int64_t n, Generator* generator, OptDType dtype, OptDevice devic
 }
 
 Tensor normal(const Tensor& mean, const Tensor& std, Generator* generator) {
+    check_not_negative(std);
     Tensor sum = ops::add(mean, std);  // of the joint shape and dtype
     Tensor z = ops::normal_(ops::empty_like(ops::detach(sum)), 0, 1, generator);
     return ops::add(ops::mul(z, std), mean);
@@ -140,6 +151,7 @@ Tensor normal_number_std(const Tensor& mean, double std, Generator* generator) {
     return ops::add(ops::normal_(ops::empty_like(ops::detach(mean)), 0, std, generator), mean);
 }
 Tensor normal_number_mean(double mean, const Tensor& std, Generator* generator) {
+    check_not_negative(std);
     Tensor z = ops::normal_(ops::empty_like(ops::detach(std)), 0, 1, generator);
     return ops::add(ops::mul(z, std), Scalar(mean));
 }

@@ -133,7 +133,7 @@ Tensor grid_sampler(const Tensor& input, const Tensor& grid, int64_t mode, int64
         return ops::_grid_sample(input, grid, mode, padding, align);
 
     // One gather for every combination of the taps of each dimension, the last dimension first.
-    const int64_t flat_shape[] = {batch, channels, length}, line_shape[] = {batch, positions},
+    const int64_t flat_shape[] = {batch, channels, length}, split_at[] = {batch, positions},
                   wide[] = {batch, channels, positions};
     Tensor flat = ops::reshape(input, flat_shape);
     std::vector<Tap> corners;
@@ -142,7 +142,7 @@ Tensor grid_sampler(const Tensor& input, const Tensor& grid, int64_t mode, int64
     for (int64_t d = 0; d < dims; ++d) {
         const int64_t size = input.size(-1 - d);
         const double n = static_cast<double>(size);
-        Tensor x = plus(ops::reshape(ops::select(grid, -1, d), line_shape), 1);
+        Tensor x = plus(ops::reshape(ops::select(grid, -1, d), split_at), 1);
         x = align ? times(x, 0.5 * (n - 1)) : times(plus(times(x, n), -1), 0.5);
         coordinates = coordinates.defined() ? ops::add(coordinates, x) : x;
         const std::vector<Tap> before = std::move(corners);

@@ -155,8 +155,8 @@ Tensor eigh_backward(const Tensor& grad_values, const Tensor& grad_vectors, cons
 // The derivative along the Hermitian part of the tangent, as that of a Cholesky factor.
 std::tuple<Tensor, Tensor> eigh_forward(const Tensor& tangent, const Tensor& eigenvalues,
                                         const Tensor& eigenvectors) {
-    const Tensor turned = ops::matmul(ops::adjoint(eigenvectors), ops::matmul(tangent, eigenvectors));
-    const Tensor inner = ops::mul(ops::add(turned, ops::adjoint(turned)), Scalar(0.5));
+    const Tensor rotated = ops::matmul(ops::adjoint(eigenvectors), ops::matmul(tangent, eigenvectors));
+    const Tensor inner = ops::mul(ops::add(rotated, ops::adjoint(rotated)), Scalar(0.5));
     return {ops::real(ops::diagonal(inner, 0, -2, -1)),
             ops::matmul(eigenvectors, by_differences(inner, eigenvalues))};
 }
@@ -202,9 +202,10 @@ std::tuple<Tensor, Tensor> eig_forward(const Tensor& tangent, const Tensor& eige
                                        const Tensor& eigenvectors) {
     const Tensor change = ops::matmul(ops::_to_copy(tangent, eigenvectors.dtype()), eigenvectors);
     const Tensor inner = std::get<0>(ops::_linalg_solve(eigenvectors, change, true));
-    const Tensor turned = ops::matmul(eigenvectors, by_differences(inner, eigenvalues));
-    const Tensor along = ops::real(ops::diagonal(ops::matmul(ops::adjoint(eigenvectors), turned), 0, -2, -1));
-    return {ops::diagonal(inner, 0, -2, -1), ops::sub(turned, columns_times(eigenvectors, along))};
+    const Tensor rotated = ops::matmul(eigenvectors, by_differences(inner, eigenvalues));
+    const Tensor along =
+        ops::real(ops::diagonal(ops::matmul(ops::adjoint(eigenvectors), rotated), 0, -2, -1));
+    return {ops::diagonal(inner, 0, -2, -1), ops::sub(rotated, columns_times(eigenvectors, along))};
 }
 
 // --- singular values ---

@@ -112,7 +112,8 @@ std::tuple<Tensor, Tensor> solve(const char* op, const Tensor& A, const Tensor& 
     check_same_dtype(op, "A", A, "B", B);
     RL_CHECK(B.dim() >= 1, throw_runtime, "%s(B): needs at least 1 dimension, got a 0-d tensor", op);
     const bool vector = is_vector(A, B);
-    RL_CHECK(left || !vector, throw_runtime, "%s(B, left): vectors of shape %s stand on the right only", op,
+    RL_CHECK(left || !vector, throw_runtime,
+             "%s(B, left): left=False needs matrices, got vectors of shape %s", op,
              to_string(B.sizes()).c_str());
     Tensor a = A, b = vector ? ops::unsqueeze(B, -1) : B;
     check_fits(op, a, b, left);
@@ -286,7 +287,7 @@ Tensor linalg_tensorinv(const Tensor& A, int64_t ind) {
     IntList rows = A.sizes().first(static_cast<size_t>(ind)),
             columns = A.sizes().subspan(static_cast<size_t>(ind));
     RL_CHECK(product(rows) == product(columns), throw_runtime,
-             "linalg.tensorinv(A): shape %s is no square matrix when its first %lld dimensions are rows",
+             "linalg.tensorinv(A): shape %s is not a square matrix when its first %lld dimensions are rows",
              to_string(A.sizes()).c_str(), (long long)ind);
     const int64_t square[] = {product(rows), product(columns)};
     std::vector<int64_t> sizes(columns.begin(), columns.end());
@@ -310,7 +311,7 @@ Tensor linalg_tensorsolve(const Tensor& A, const Tensor& B, std::optional<IntLis
     IntList unknown = a.sizes().subspan(static_cast<size_t>(B.dim()));
     const int64_t n = product(unknown);
     RL_CHECK(a.numel() == n * B.numel() && n == B.numel(), throw_runtime,
-             "linalg.tensorsolve(A, B): shapes %s and %s are no square system of equations",
+             "linalg.tensorsolve(A, B): shapes %s and %s are not a square system of equations",
              to_string(a.sizes()).c_str(), to_string(B.sizes()).c_str());
     const int64_t square[] = {n, n}, flat[] = {n};
     return ops::reshape(linalg_solve(ops::reshape(a, square), ops::reshape(B, flat), true), unknown);

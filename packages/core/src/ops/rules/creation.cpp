@@ -21,10 +21,7 @@ NewTensor empty(IntList size, std::optional<DType> dtype, std::optional<Device> 
                 std::optional<std::string_view> memory_format_) {
     const MemoryFormat format =
         memory_format_ ? memory_format("empty", memory_format_) : MemoryFormat::Contiguous;
-    const size_t dims = format == MemoryFormat::ChannelsLast ? 4 : 5;
-    RL_CHECK(size.size() == dims || format == MemoryFormat::Contiguous || format == MemoryFormat::Preserve,
-             throw_runtime, "empty(memory_format): %.*s is for tensors of %zu dimensions, got shape %s",
-             int(memory_format_->size()), memory_format_->data(), dims, to_string(size).c_str());
+    check_format("empty", size, format);
     return {size, dtype.value_or(default_dtype()), device.value_or(Device{}), format};
 }
 NewTensor zeros(IntList size, std::optional<DType> dtype, std::optional<Device> device) {

@@ -28,7 +28,7 @@ void add_statistic(Outputs& out, const Tensor& input, IntList sizes) {
 }
 
 // The input's shape without the normalized dimensions, which stay as ones.
-void add_line_statistic(Outputs& out, const Tensor& input, size_t normalized) {
+void add_row_statistic(Outputs& out, const Tensor& input, size_t normalized) {
     int64_t sizes[kMaxDims];
     const auto n = static_cast<size_t>(input.dim());
     for (size_t d = 0; d < n; ++d) sizes[d] = d < n - normalized ? input.sizes()[d] : 1;
@@ -54,8 +54,8 @@ void check_pair(const char* op, const Tensor& input, const Tensor& weight, const
              name(wanted), name(bias.dtype()));
 }
 
-// A number for each line of `shape`.
-void check_lines(const char* op, const char* name, const Tensor& t, const Tensor& input, IntList shape) {
+// A number for each row of `shape`.
+void check_rows(const char* op, const char* name, const Tensor& t, const Tensor& input, IntList shape) {
     int64_t size = 1;
     for (int64_t s : shape) size *= s;
     RL_CHECK(t.numel() * size == input.numel(), throw_runtime,
@@ -121,13 +121,13 @@ Outputs layer_norm(const Tensor& input, IntList normalized_shape, const Tensor& 
     check_pair("layer_norm", input, weight, bias);
     Outputs out;
     out.like(input);
-    add_line_statistic(out, input, normalized_shape.size());
-    add_line_statistic(out, input, normalized_shape.size());
+    add_row_statistic(out, input, normalized_shape.size());
+    add_row_statistic(out, input, normalized_shape.size());
     return out;
 }
 Outputs layer_norm_backward(const Tensor&, const Tensor& input, const Tensor& mean, const Tensor&,
                             const Tensor& weight, IntList normalized_shape, IntList wanted) {
-    check_lines("layer_norm_backward", "mean", mean, input, normalized_shape);
+    check_rows("layer_norm_backward", "mean", mean, input, normalized_shape);
     return gradients(input, weight, normalized_shape, wanted);
 }
 
@@ -135,12 +135,12 @@ Outputs _rms_norm(const Tensor& input, IntList normalized_shape, const Tensor& w
     check_normalized("rms_norm", input, normalized_shape, weight);
     Outputs out;
     out.like(input);
-    add_line_statistic(out, input, normalized_shape.size());
+    add_row_statistic(out, input, normalized_shape.size());
     return out;
 }
 Outputs rms_norm_backward(const Tensor&, const Tensor& input, const Tensor& rstd, const Tensor& weight,
                           IntList normalized_shape, IntList wanted) {
-    check_lines("rms_norm_backward", "rstd", rstd, input, normalized_shape);
+    check_rows("rms_norm_backward", "rstd", rstd, input, normalized_shape);
     return gradients(input, weight, normalized_shape, wanted);
 }
 

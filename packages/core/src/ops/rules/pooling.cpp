@@ -38,7 +38,7 @@ struct Windows {
                      (long long)at(padding, d), (long long)at(kernel_size, d));
     }
     int64_t count(int d, int64_t size, bool ceil_mode) const {
-        RL_CHECK(size < int64_t{1} << 59, throw_runtime, "%s(input): no tensor has a dimension of size %lld",
+        RL_CHECK(size < int64_t{1} << 59, throw_runtime, "%s(input): a dimension of size %lld is too large",
                  op, (long long)size);
         int64_t pad = at(padding, d), step = at(stride.empty() ? kernel_size : stride, d);
         int64_t room = size + 2 * pad - at(dilation, d) * (at(kernel_size, d) - 1) - 1;
@@ -144,7 +144,7 @@ Outputs gradient(const char* op, int pooled, const Tensor& grad, IntList input_s
     const size_t planes = input_sizes.size() - static_cast<size_t>(pooled);
     const bool fits = n == input_sizes.size() &&
                       std::equal(input_sizes.begin(), input_sizes.begin() + planes, grad.sizes().begin());
-    RL_CHECK(fits, throw_runtime, "%s(grad, input_sizes): shape %s is no result of pooling shape %s", op,
+    RL_CHECK(fits, throw_runtime, "%s(grad, input_sizes): shape %s is not a result of pooling shape %s", op,
              to_string(grad.sizes()).c_str(), to_string(input_sizes).c_str());
     Outputs out;
     out.add(input_sizes, grad.dtype(), grad.device());

@@ -55,7 +55,7 @@ NewTensor arange_start(Scalar start, Scalar end, Scalar step, std::optional<DTyp
     };
     if (floating && dtype == DType::Int64) {  // a range of integers: each number loses its fraction
         RL_CHECK(by == 0 || std::fabs(by) >= 1 || std::isnan(by), throw_value,
-                 "arange(step): of %g an integer dtype leaves nothing", by);
+                 "arange(step): %g becomes 0 in an integer dtype", by);
         start = whole("start", start), end = whole("end", end), step = whole("step", step);
         first = start.to<double>(), last = end.to<double>(), by = step.to<double>();
         floating = false;

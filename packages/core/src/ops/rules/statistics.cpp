@@ -16,7 +16,7 @@ void ordered(const char* op, const Tensor& input) {
              name(input.dtype()));
 }
 
-// A value for every line along `dim`, and where it was.
+// A value for every row along `dim`, and where it was.
 Outputs chosen(const char* op, const Tensor& input, int64_t dim, bool keepdim) {
     const int d = wrap_dim(op, dim, input.dim());
     RL_CHECK(input.dim() == 0 || input.sizes()[d] > 0, throw_index,
@@ -38,7 +38,7 @@ Outputs chosen(const char* op, const Tensor& input, int64_t dim, bool keepdim) {
 Outputs of_all(const char* op, const Tensor& input) {
     no_bools(op, input);
     RL_CHECK(input.numel() > 0 || input.is_floating_point(), throw_runtime,
-             "%s(input): of no elements it is NaN, which dtype %s does not have", op, name(input.dtype()));
+             "%s(input): has no elements, and dtype %s has no NaN for the result", op, name(input.dtype()));
     ordered(op, input);
     Outputs outs;
     outs.add({}, input.dtype(), input.device());

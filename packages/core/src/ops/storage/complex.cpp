@@ -45,8 +45,8 @@ Tensor view_as_complex(const Tensor& input) {
     }
     RL_CHECK(
         input.strides().back() == 1 && even, throw_runtime,
-        "view_as_complex(input): of strides %s and offset %lld, the last stride must be 1 and the others and the "
-        "offset divisible by 2\nhint: use contiguous() first",
+        "view_as_complex(input): the last stride must be 1, the others and the offset divisible by 2, got %s and "
+        "%lld\nhint: use contiguous() first",
         to_string(input.strides()).c_str(), (long long)input.impl()->offset());
     return seen_as(input, input.sizes().first(n), IntList(strides, n), input.impl()->offset() / 2,
                    complex_dtype(input.dtype()));

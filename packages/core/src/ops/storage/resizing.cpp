@@ -27,9 +27,10 @@ const Tensor& placed(const char* op, const Tensor& input, Ref<Storage> storage, 
 
 Tensor resize_(const Tensor& input, IntList size, std::optional<std::string_view> format) {
     check_unrecorded("resize_", input);
+    const MemoryFormat wanted = memory_format("resize_", format);
+    check_format("resize_", size, wanted);
     // Of a tensor without memory: its checks and its strides.
-    const Tensor plan =
-        make_in_format(size, input.dtype(), Device{DeviceType::Meta}, memory_format("resize_", format));
+    const Tensor plan = make_in_format(size, input.dtype(), Device{DeviceType::Meta}, wanted);
     Storage* storage = input.impl()->storage();
     const int64_t offset = input.impl()->offset();
     int64_t bytes;
