@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from . import reductions
 from .pipes import Connection, Pipe
 from .queue import JoinableQueue, Queue, SimpleQueue
+from .workers import Pool
 
 
 class _WithTensors:
@@ -78,8 +79,18 @@ class _Shared:
         return JoinableQueue(maxsize, ctx=self)
 
     def SimpleQueue(self) -> SimpleQueue:
-        """Return a pipe with a lock at each end."""
+        """Return a pipe for any number of writers and readers."""
         return SimpleQueue(ctx=self)
+
+    def Pool(
+        self,
+        processes: int | None = None,
+        initializer: Any = None,
+        initargs: Any = (),
+        maxtasksperchild: int | None = None,
+    ) -> Pool:
+        """Return a pool of processes; see `rushlight_multiprocessing.workers.Pool`."""
+        return Pool(processes, initializer, initargs, maxtasksperchild, context=self.get_context())
 
     def get_context(self, method: str | None = None) -> Any:
         """Return the context of a start method: 'fork', 'spawn' or 'forkserver'. Raises ValueError for others."""

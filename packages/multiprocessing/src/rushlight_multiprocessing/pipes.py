@@ -1,19 +1,31 @@
 """Connections that send tensors as references to shared memory.
 
-A message consists of a header (payload size, number of lock descriptors, flags), a table with the key and the
-size of each arena, and the payload. The lock descriptors (see `arena.py`) are sent with the header as
+A message consists of a header (payload size, number of lock descriptors, flags, tag), a table with the key and
+the size of each arena, and the payload. The lock descriptors (see `arena.py`) are sent with the message as
 SCM_RIGHTS ancillary data. A large payload is itself placed in shared memory: every message in the socket is
 small, so the writer does not wait for the reader.
+
+Note [Messages are whole]
+The sockets keep the boundaries of messages (SOCK_SEQPACKET). The kernel sends and receives a message in one
+call, or not at all: a process that is killed meanwhile leaves no part of a message, and any number of processes
+may send and receive without a lock, which a killed process could not release.
+
+The kernel also counts the messages that wait in a pipe, which is right whenever a process is killed. It only
+tells their total size, so each message of a pipe with `counted=True` is padded to a length that leaves the
+remainder 1 when it is divided by `_UNIT`: the remainder of the total is the number of messages. The buffer of
+the socket is limited such that fewer than `_UNIT` messages fit.
 """
 
 from __future__ import annotations
 
 import array
 import errno
+import fcntl
 import io
 import select
 import socket
 import struct
+import termios
 import time
 from collections.abc import Callable
 from multiprocessing import connection as standard
@@ -27,14 +39,21 @@ from .reductions import IncomingBlocks, OutgoingBlocks, dumps, loads
 
 __all__ = ["Client", "Connection", "Listener", "Pipe", "wait"]
 
-_HEADER = struct.Struct("=QHHI")  # payload bytes, lock descriptors, flags, reserved
+_HEADER = struct.Struct("=QHHI")  # payload bytes, lock descriptors, flags, tag
 _ARENA = struct.Struct("=QQ")  # key, size
 _BLOCK = struct.Struct("=QQQ")  # location of a payload in shared memory: number of the arena, offset, bytes
 _PAYLOAD_IN_BLOCK = 1
 LARGE_BYTES = 64 << 10
 _MAX_LOCK_FDS = 250  # the kernel's limit is 253
+_UNIT = 512
+_COUNTED_BUFFER = _UNIT * (_UNIT - 2) // 2  # the kernel doubles the size of a buffer that is set
+_MAX_MESSAGE = LARGE_BYTES + _HEADER.size + _MAX_LOCK_FDS * _ARENA.size + _UNIT
 _ANCILLARY = socket.CMSG_SPACE(_MAX_LOCK_FDS * 4)
+# Numbers, since combining members of an enumeration takes longer than receiving a message.
+_CLOSE_ON_EXEC = int(socket.MSG_CMSG_CLOEXEC)
+_NO_WAIT = int(socket.MSG_DONTWAIT)
 _SMALL_ANCILLARY = socket.CMSG_SPACE(16 * 4)
+_PADDING = bytes(_UNIT)
 
 
 class Connection(standard.Connection):
@@ -59,10 +78,16 @@ class Connection(standard.Connection):
     _check_writable: Callable[[], None]
 
     def __init__(
-        self, handle: Any, readable: bool = True, writable: bool = True, gives: bool = False
+        self,
+        handle: Any,
+        readable: bool = True,
+        writable: bool = True,
+        gives: bool = False,
+        counted: bool = False,
     ) -> None:
         super().__init__(handle, readable, writable)
         self.gives = gives
+        self.counted = counted
         self._socket = socket.socket(fileno=self._handle)
         self._socket.settimeout(None)  # socket.setdefaulttimeout() is not for pipes
         # Arenas stay mapped as long as the connection exists, so that repeated messages map them only once.
@@ -81,58 +106,91 @@ class Connection(standard.Connection):
         data, incoming = self.recv_packed()
         return self.unpack(data, incoming)
 
-    def send_packed(self, payload: Any, outgoing: OutgoingBlocks) -> None:
-        """Send a message that `reductions.dumps` has pickled."""
-        flags = 0
-        if len(payload) > LARGE_BYTES:
-            payload = _move_to_block(payload, outgoing)
-            flags = _PAYLOAD_IN_BLOCK
-        if not outgoing.arenas:
-            self._write([_HEADER.pack(len(payload), 0, flags, 0), payload], [])
-            return
-        if len(outgoing.arenas) > _MAX_LOCK_FDS:
-            raise ValueError(
-                f"a message can contain tensors from at most {_MAX_LOCK_FDS} arenas, got {len(outgoing.arenas)}"
-            )
-        lock_fds = outgoing.open_locks()
-        try:
-            table = b"".join(_ARENA.pack(arena.key, arena.size) for arena in outgoing.arenas)
-            self._write([_HEADER.pack(len(payload), len(lock_fds), flags, 0), table, payload], lock_fds)
-        finally:
-            for fd in lock_fds:
-                close_lock_fd(fd)
+    def send_packed(self, payload: Any, outgoing: OutgoingBlocks, tag: int = 0) -> None:
+        """Send a message that `reductions.dumps` has pickled, with a number from 0 to 2^32 - 1."""
+        payload = self.place(payload, outgoing)
+        pause = 0.001
+        while not self._send_placed(payload, outgoing, tag, 0):
+            # The kernel limits the number of a user's descriptors in flight: wait until some are received.
+            time.sleep(pause)
+            pause = min(2 * pause, 0.05)
 
-    def has_room(self) -> bool:
-        """Return whether a message of at most `LARGE_BYTES` can be sent without waiting for the reader."""
+    def try_send_packed(self, payload: Any, outgoing: OutgoingBlocks, tag: int = 0) -> bool:
+        """Send a message if this does not wait for the reader, and return whether it was sent."""
+        return self._send_placed(self.place(payload, outgoing), outgoing, tag, _NO_WAIT)
+
+    @staticmethod
+    def place(payload: Any, outgoing: OutgoingBlocks) -> Any:
+        """Move a large payload to shared memory, and return what is sent instead. Return others as they are."""
+        if len(payload) <= LARGE_BYTES:
+            return payload
+        outgoing.payload_in_block = True
+        return _move_to_block(payload, outgoing)
+
+    def wait_for_room(self, timeout: float | None = None) -> bool:
+        """Wait until a message can be sent without waiting for the reader, or all readers have closed the pipe."""
         poller = select.poll()
         poller.register(self._handle, select.POLLOUT)
-        return bool(poller.poll(0))
+        return bool(poller.poll(None if timeout is None else timeout * 1000))
+
+    def waiting(self) -> int:
+        """Return the number of messages that wait in a pipe with `counted=True`. For its reading end."""
+        total = array.array("i", [0])
+        fcntl.ioctl(self._handle, termios.FIONREAD, total)
+        return total[0] % _UNIT
 
     def recv_packed(self) -> tuple[Any, IncomingBlocks | None]:
         """Receive a message without unpickling it; `unpack` must follow. Raises EOFError."""
-        header, lock_fds = self._read_header()
+        _, data, incoming = self._receive(0)
+        return data, incoming
+
+    def try_recv_packed(self) -> tuple[Any, IncomingBlocks | None] | None:
+        """Receive a message if there is one, otherwise return None. Raises EOFError."""
+        message = self.try_recv_tagged()
+        return None if message is None else message[1:]
+
+    def try_recv_tagged(self) -> tuple[int, Any, IncomingBlocks | None] | None:
+        """Receive a message with its tag if there is one, otherwise return None. Raises EOFError."""
         try:
-            nbytes, count, flags, _ = _HEADER.unpack(header)
+            return self._receive(_NO_WAIT)
+        except BlockingIOError:
+            return None
+
+    def _receive(self, flags: int) -> tuple[int, Any, IncomingBlocks | None]:
+        room = _SMALL_ANCILLARY if len(self._arenas) < 16 else _ANCILLARY
+        message, ancillary, _, _ = self._socket.recvmsg(_MAX_MESSAGE, room, _CLOSE_ON_EXEC | flags)
+        if not message:
+            raise EOFError
+        lock_fds: list[int] = []
+        for level, kind, data in ancillary:
+            if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+                fds = array.array("i", data[: len(data) - len(data) % 4])
+                for fd in fds:
+                    track_lock_fd(fd)
+                lock_fds.extend(fds)
+        try:
+            nbytes, count, kinds, tag = _HEADER.unpack_from(message)
             if len(lock_fds) != count:
                 raise OSError(
                     errno.EMFILE,
                     f"{count - len(lock_fds)} file descriptors of a message were lost: too many open files",
                 )
-            body = self._read(nbytes + count * _ARENA.size)
+            body = memoryview(message)[_HEADER.size :]
+            table = count * _ARENA.size
+            payload: Any = body[table : table + nbytes]
             if not count:
-                return body, None
-            incoming = IncomingBlocks(list(_ARENA.iter_unpack(body[: count * _ARENA.size])), lock_fds)
+                return tag, payload, None
+            incoming = IncomingBlocks(list(_ARENA.iter_unpack(body[:table])), lock_fds)
             lock_fds = []
         finally:
             for fd in lock_fds:
                 close_lock_fd(fd)
         self._keep_mapped(incoming.arenas)
-        payload = body[count * _ARENA.size :]
-        if flags & _PAYLOAD_IN_BLOCK:
+        if kinds & _PAYLOAD_IN_BLOCK:
             slot, offset, length = _BLOCK.unpack(payload)
             with guard:
                 payload = incoming.arenas[slot].hold(offset, length, solo=True)
-        return payload, incoming
+        return tag, payload, incoming
 
     def unpack(self, data: Any, incoming: IncomingBlocks | None) -> Any:
         """Unpickle a message that `recv_packed` has returned."""
@@ -167,54 +225,35 @@ class Connection(standard.Connection):
         poller.register(self._handle, select.POLLIN)
         return bool(poller.poll(None if timeout is None else max(0.0, timeout) * 1000))
 
-    def _write(self, parts: list[Any], lock_fds: list[int]) -> None:
-        ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", lock_fds))] if lock_fds else []
-        pause = 0.001
-        while True:
-            try:
-                sent = self._socket.sendmsg(parts, ancillary)
-                break
-            except OSError as error:
-                # The kernel limits the number of a user's descriptors in flight: wait until some are received.
-                if error.errno != errno.ETOOMANYREFS:
-                    raise
-                time.sleep(pause)
-                pause = min(2 * pause, 0.05)
-        if sent < sum(map(len, parts)):
-            self._socket.sendall(memoryview(b"".join(parts))[sent:])
-
-    def _read_header(self) -> tuple[bytes, list[int]]:
-        header = b""
-        lock_fds: list[int] = []
-        room = _SMALL_ANCILLARY if len(self._arenas) < 16 else _ANCILLARY
-        while len(header) < _HEADER.size:
-            part, ancillary, _, _ = self._socket.recvmsg(
-                _HEADER.size - len(header), room, socket.MSG_CMSG_CLOEXEC
+    def _send_placed(self, payload: Any, outgoing: OutgoingBlocks, tag: int, flags: int) -> bool:
+        """Send a message. Return False if the kernel has no room for it, or for its descriptors."""
+        arenas = outgoing.arenas
+        if len(arenas) > _MAX_LOCK_FDS:
+            raise ValueError(
+                f"a message can contain tensors from at most {_MAX_LOCK_FDS} arenas, got {len(arenas)}"
             )
-            for level, kind, data in ancillary:
-                if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
-                    fds = array.array("i", data[: len(data) - len(data) % 4])
-                    for fd in fds:
-                        track_lock_fd(fd)
-                    lock_fds.extend(fds)
-            if not part:
-                if header:
-                    raise OSError("got end of file during message")
-                raise EOFError
-            header += part
-        return header, lock_fds
-
-    def _read(self, nbytes: int) -> memoryview:
-        data = self._socket.recv(nbytes, socket.MSG_WAITALL) if nbytes else b""
-        if len(data) == nbytes:
-            return memoryview(data)
-        whole = bytearray(data)
-        while len(whole) < nbytes:
-            part = self._socket.recv(nbytes - len(whole))
-            if not part:
-                raise OSError("got end of file during message")
-            whole += part
-        return memoryview(whole)
+        kinds = _PAYLOAD_IN_BLOCK if outgoing.payload_in_block else 0
+        parts = [_HEADER.pack(len(payload), len(arenas), kinds, tag)]
+        if arenas:
+            parts.append(b"".join(_ARENA.pack(arena.key, arena.size) for arena in arenas))
+        parts.append(payload)
+        if self.counted:
+            parts.append(_PADDING[: (1 - sum(map(len, parts))) % _UNIT])
+        lock_fds = outgoing.open_locks() if arenas else []
+        try:
+            if lock_fds:
+                rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", lock_fds))
+                self._socket.sendmsg(parts, [rights], flags)
+            else:
+                self._socket.sendmsg(parts, (), flags)
+        except OSError as error:
+            if error.errno not in (errno.EAGAIN, errno.ETOOMANYREFS):
+                raise
+            return False
+        finally:
+            for fd in lock_fds:
+                close_lock_fd(fd)
+        return True
 
     def _keep_mapped(self, arenas: list[Arena]) -> None:
         for arena in arenas:
@@ -223,7 +262,7 @@ class Connection(standard.Connection):
                 with guard:
                     for known in [known for known in self._arenas.values() if known.abandoned]:
                         del self._arenas[known.key]
-                self._arenas[arena.key] = arena
+                    self._arenas[arena.key] = arena
 
 
 def _move_to_block(payload: Any, outgoing: OutgoingBlocks) -> bytes:
@@ -233,12 +272,13 @@ def _move_to_block(payload: Any, outgoing: OutgoingBlocks) -> bytes:
     return _BLOCK.pack(outgoing.add(block.arena, block.offset, view), block.offset, block.nbytes)
 
 
-def Pipe(duplex: bool = True, *, gives: bool = False) -> tuple[Connection, Connection]:
+def Pipe(duplex: bool = True, *, gives: bool = False, counted: bool = False) -> tuple[Connection, Connection]:
     """Return two connected `Connection` objects.
 
     Arguments:
         duplex: whether both can read and write. Otherwise the first can only read, the second only write.
         gives: whether senders do not use tensors afterwards; see `Connection`.
+        counted: whether the messages in the pipe can be counted; see `Connection.waiting`.
 
     Example:
         >>> reader, writer = torch.multiprocessing.Pipe(duplex=False)
@@ -246,19 +286,23 @@ def Pipe(duplex: bool = True, *, gives: bool = False) -> tuple[Connection, Conne
         >>> reader.recv()
         tensor([1., 1.])
     """
-    a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    if counted:
+        for end in (a, b):
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _COUNTED_BUFFER)
     return (
-        Connection(a.detach(), writable=duplex, gives=gives),
-        Connection(b.detach(), readable=duplex, gives=gives),
+        Connection(a.detach(), writable=duplex, gives=gives, counted=counted),
+        Connection(b.detach(), readable=duplex, gives=gives, counted=counted),
     )
 
 
-def _rebuild_connection(dup: Any, readable: bool, writable: bool, gives: bool) -> Connection:
-    return Connection(dup.detach(), readable, writable, gives)
+def _rebuild_connection(dup: Any, readable: bool, writable: bool, gives: bool, counted: bool) -> Connection:
+    return Connection(dup.detach(), readable, writable, gives, counted)
 
 
 def _reduce_connection(conn: Connection) -> Any:
-    return _rebuild_connection, (reduction.DupFd(conn.fileno()), conn.readable, conn.writable, conn.gives)
+    ways = conn.readable, conn.writable, conn.gives, conn.counted
+    return _rebuild_connection, (reduction.DupFd(conn.fileno()), *ways)
 
 
 reduction.register(Connection, _reduce_connection)

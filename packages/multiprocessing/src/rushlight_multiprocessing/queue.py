@@ -2,6 +2,10 @@
 
 An object is pickled by the thread that calls `put`: errors are raised there, and later changes to the object
 are not sent.
+
+A process that is killed at any time leaves a queue usable for the others: messages are sent and received whole
+without locks (see Note [Messages are whole] in `pipes.py`), and what a process has reserved counts only while it
+lives (see `ledger.py`). What the process itself had received, or had not yet sent, is lost.
 """
 
 from __future__ import annotations
@@ -19,14 +23,19 @@ from multiprocessing.synchronize import SEM_VALUE_MAX  # type: ignore[attr-defin
 from queue import Empty, Full
 from typing import Any
 
+from .ledger import Ledger
 from .pipes import LARGE_BYTES, Connection, Pipe
-from .reductions import OutgoingBlocks, dumps
+from .reductions import IncomingBlocks, OutgoingBlocks, dumps
 
 __all__ = ["JoinableQueue", "Queue", "SimpleQueue"]
 
+# Who waits for another process looks again after so many seconds, since that process may have been killed before
+# it announced a change.
+_LOOK_AGAIN = 0.1
+
 
 class SimpleQueue:
-    """A pipe with a lock at each end: `put` waits while the pipe is full.
+    """A pipe for any number of writers and readers: `put` waits while the pipe is full.
 
     Example:
         >>> import rushlight.multiprocessing as mp
@@ -36,7 +45,7 @@ class SimpleQueue:
 
     def __init__(self, *, ctx: Any) -> None:
         self._reader, self._writer = Pipe(duplex=False)
-        self._rlock, self._wlock = ctx.Lock(), ctx.Lock()
+        self._start_here()
 
     def close(self) -> None:
         """Close both ends in this process."""
@@ -49,22 +58,23 @@ class SimpleQueue:
 
     def get(self) -> Any:
         """Wait for the next object and return it. Raises EOFError if all writers have closed the queue."""
-        with self._rlock:
-            packed = self._reader.recv_packed()
-        return self._reader.unpack(*packed)
+        return self._reader.recv()
 
     def put(self, obj: object) -> None:
         """Put a picklable object."""
-        packed = dumps(obj)
-        with self._wlock:
-            self._writer.send_packed(*packed)
+        self._writer.send(obj)
 
     def __getstate__(self) -> Any:
         context.assert_spawning(self)
-        return self._reader, self._writer, self._rlock, self._wlock
+        return self._reader, self._writer
 
     def __setstate__(self, state: Any) -> None:
-        self._reader, self._writer, self._rlock, self._wlock = state
+        self._reader, self._writer = state
+        self._start_here()
+
+    def _start_here(self) -> None:
+        # The standard module's pool, if it is made with a context of this package, locks the queue to empty it.
+        self._rlock = threading.Lock()
 
     __class_getitem__: Any = classmethod(types.GenericAlias)
 
@@ -90,44 +100,29 @@ class Queue:
 
     def __init__(self, maxsize: int = 0, *, ctx: Any) -> None:
         self._maxsize = maxsize if maxsize > 0 else SEM_VALUE_MAX
-        self._reader, self._writer = Pipe(duplex=False)
-        self._rlock, self._wlock = ctx.Lock(), ctx.Lock()
-        self._room = ctx.BoundedSemaphore(self._maxsize)
+        self._reader, self._writer = Pipe(duplex=False, counted=True)
+        self._ledger = Ledger()
+        self._room = ctx.Semaphore(0)  # wakes a process that waits for room: it looks whether there is any
         self._start_here()
-        util.register_after_fork(self, Queue._start_here)
+        util.register_after_fork(self, type(self)._start_here)
 
     def put(self, obj: object, block: bool = True, timeout: float | None = None) -> None:
         """Put a picklable object. Raises queue.Full if there is no room (within `timeout` seconds)."""
         self._check_open()
         packed = dumps(obj)
-        if not self._room.acquire(block, timeout):
-            raise Full
-        with self._changed:
-            if not self._backlog and self._send_now(*packed):
-                return
-            if self._backlog is None:
-                self._backlog = self._start_feeder()
-            self._backlog.append(packed)
-            self._changed.notify()
+        deadline = _deadline(block, timeout)
+        while not self._put_packed(*packed):
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise Full
+            self._room.acquire(True, min(left, _LOOK_AGAIN))
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
         """Remove and return the next object. Raises queue.Empty if there is none (within `timeout` seconds)."""
         self._check_open()
-        if block and timeout is None:
-            with self._rlock:
-                packed = self._reader.recv_packed()
-        else:
-            deadline = time.monotonic() + timeout if timeout is not None and block else None
-            if not self._rlock.acquire(block, timeout):
-                raise Empty
-            try:
-                left = 0.0 if deadline is None else max(0.0, deadline - time.monotonic())
-                if not self._reader.poll(left):
-                    raise Empty
-                packed = self._reader.recv_packed()
-            finally:
-                self._rlock.release()
-        self._room.release()
+        packed = self._receive(block, timeout)
+        if self._maxsize != SEM_VALUE_MAX:
+            self._announce(self._room)
         return self._reader.unpack(*packed)
 
     def put_nowait(self, obj: object) -> None:
@@ -155,7 +150,7 @@ class Queue:
         if self._closed:
             return
         self._closed = True
-        self._reader.close()
+        self._close_reader()
         with self._changed:
             if self._backlog is None:
                 self._writer.close()
@@ -177,33 +172,85 @@ class Queue:
 
     def __getstate__(self) -> Any:
         context.assert_spawning(self)
-        return self._maxsize, self._reader, self._writer, self._rlock, self._wlock, self._room
+        return self._maxsize, self._reader, self._writer, self._ledger, self._room
 
     def __setstate__(self, state: Any) -> None:
-        self._maxsize, self._reader, self._writer, self._rlock, self._wlock, self._room = state
+        self._maxsize, self._reader, self._writer, self._ledger, self._room = state
         self._start_here()
-        util.register_after_fork(self, Queue._start_here)
+        util.register_after_fork(self, type(self)._start_here)
+
+    def _close_reader(self) -> None:
+        self._reader.close()
 
     def _count(self) -> int:
-        return self._maxsize - self._room._semlock._get_value()
+        with self._ledger:
+            self._ledger.forget_dead()
+            return self._in_pipe() + self._ledger.unsent()
+
+    def _in_pipe(self) -> int:
+        # A process that has closed its reading end does not see what is in the pipe.
+        return 0 if self._reader.closed else self._reader.waiting()
+
+    def _count_room(self) -> int:
+        """Return how many more objects the queue takes. With the ledger locked."""
+        room = self._maxsize - self._in_pipe() - self._ledger.unsent()
+        if room <= 0:
+            self._ledger.forget_dead()
+            room = self._maxsize - self._in_pipe() - self._ledger.unsent()
+        return room
+
+    @staticmethod
+    def _announce(change: Any) -> None:
+        """Wake a process that waits for a change. Others that wait are woken by the first, or look again."""
+        if change._semlock._is_zero():
+            change.release()
 
     def _check_open(self) -> None:
         if self._closed:
             raise ValueError(f"{self!r} is closed")
 
-    def _send_now(self, payload: Any, outgoing: OutgoingBlocks) -> bool:
-        """Write an object without tensors to the pipe if this does not block, and return whether it was written."""
-        if outgoing.arenas or len(payload) > LARGE_BYTES or not self._wlock.acquire(False):
-            return False
+    def _put_packed(self, payload: Any, outgoing: OutgoingBlocks) -> bool:
+        """Send an object, or leave it to the feeder, unless the queue is full. Return whether there was room."""
+        with self._changed:
+            at_once = not self._backlog and not outgoing.arenas and len(payload) <= LARGE_BYTES
+            if self._maxsize == SEM_VALUE_MAX:
+                if at_once and self._try_send(payload, outgoing):
+                    return True
+                with self._ledger:
+                    self._ledger.add_unsent(1)
+            else:
+                with self._ledger:
+                    room = self._count_room()
+                    if room <= 0:
+                        return False
+                    sent = at_once and self._try_send(payload, outgoing)
+                    if not sent:
+                        self._ledger.add_unsent(1)
+                if room > 1:  # for another process that waits
+                    self._announce(self._room)
+                if sent:
+                    return True
+            if self._backlog is None:
+                self._backlog = self._start_feeder()
+            self._backlog.append((payload, outgoing))
+            self._changed.notify()
+            return True
+
+    def _try_send(self, payload: Any, outgoing: OutgoingBlocks) -> bool:
         try:
-            if not self._writer.has_room():
-                return False
-            self._writer.send_packed(payload, outgoing)
-        except BrokenPipeError:  # all readers have closed the pipe
-            self._room.release()
-        finally:
-            self._wlock.release()
-        return True
+            return self._writer.try_send_packed(payload, outgoing)
+        except ConnectionError:  # all readers have closed the pipe
+            return True
+
+    def _receive(self, block: bool, timeout: float | None) -> tuple[Any, IncomingBlocks | None]:
+        if block and timeout is None:
+            return self._reader.recv_packed()
+        deadline = _deadline(block, timeout)
+        while (packed := self._reader.try_recv_packed()) is None:
+            left = deadline - time.monotonic()
+            if left <= 0 or not self._reader.poll(left):
+                raise Empty
+        return packed
 
     def _start_here(self) -> None:
         """Initialize the state that is separate in each process."""
@@ -215,7 +262,7 @@ class Queue:
     def _start_feeder(self) -> deque[tuple[Any, OutgoingBlocks] | None]:
         backlog: deque[tuple[Any, OutgoingBlocks] | None] = deque()
         feeder = threading.Thread(
-            target=_feed, args=(backlog, self._changed, self._writer, self._wlock, self._room),
+            target=_feed, args=(backlog, self._changed, self._writer, self._ledger, self._room),
             name="QueueFeeder", daemon=True,
         )  # fmt: skip
         feeder.start()
@@ -228,7 +275,8 @@ class Queue:
 class JoinableQueue(Queue):
     """A queue that counts the objects that were put and not yet reported as done by `task_done`.
 
-    Raises ValueError if `task_done` is called more often than `put`.
+    Raises ValueError if `task_done` is called more often than `put`, and RuntimeError from `join` if only tasks are
+    left that were taken by processes which were killed.
 
     Example:
         >>> import rushlight.multiprocessing as mp
@@ -238,42 +286,86 @@ class JoinableQueue(Queue):
 
     def __init__(self, maxsize: int = 0, *, ctx: Any) -> None:
         super().__init__(maxsize, ctx=ctx)
-        self._unfinished = ctx.Semaphore(0)
-        self._done = ctx.Condition()
-
-    def put(self, obj: object, block: bool = True, timeout: float | None = None) -> None:
-        """Put a picklable object and count it as unfinished."""
-        with self._done:
-            super().put(obj, block, timeout)
-            self._unfinished.release()
+        self._done = ctx.Semaphore(0)  # wakes a process that waits in `join`
 
     def task_done(self) -> None:
         """Report one object as done. Raises ValueError if called more often than `put`."""
-        with self._done:
-            if not self._unfinished.acquire(False):
-                raise ValueError("task_done() called more often than put()")
-            if self._unfinished._semlock._is_zero():
-                self._done.notify_all()
+        with self._ledger:
+            if not self._ledger.finish_one():
+                if self._unfinished() <= 0:
+                    raise ValueError("task_done() called more often than put()")
+                self._ledger.add_taken(-1)  # of an object that nobody has taken yet
+            finished = self._unfinished() <= 0
+        if finished:
+            self._announce(self._done)
 
     def join(self) -> None:
-        """Wait until all objects that were put have been reported as done."""
-        with self._done:
-            if not self._unfinished._semlock._is_zero():
-                self._done.wait()
+        """Wait until all objects that were put have been reported as done.
+
+        Raises RuntimeError if only tasks are left that were taken by processes which were killed."""
+        while True:
+            with self._ledger:
+                self._ledger.forget_dead()
+                unfinished, lost = self._unfinished(), self._ledger.lost()
+            if unfinished <= 0:
+                self._announce(self._done)  # for another process that waits
+                if lost:
+                    raise RuntimeError(
+                        f"join(): {lost} tasks were taken by processes that were killed before task_done()"
+                    )
+                return
+            self._done.acquire(True, _LOOK_AGAIN)
+
+    def _close_reader(self) -> None:
+        pass  # `join`, which is called after `close`, counts what is in the pipe
+
+    def _unfinished(self) -> int:
+        return self._in_pipe() + self._ledger.unsent() + self._ledger.taken()
+
+    def _receive(self, block: bool, timeout: float | None) -> tuple[Any, IncomingBlocks | None]:
+        deadline = _deadline(block, timeout)
+        if self._leave is None:
+            self._leave = util.Finalize(self, _leave, [self._ledger, os.getpid()], exitpriority=-10)
+        while True:
+            # A task is always counted: as one in the pipe, or as one that was taken.
+            with self._ledger:
+                self._ledger.add_taken(1)
+                packed = None
+                try:
+                    packed = self._reader.try_recv_packed()
+                finally:
+                    if packed is None:
+                        self._ledger.add_taken(-1)
+            if packed is not None:
+                return packed
+            left = deadline - time.monotonic()
+            if left <= 0 or not self._reader.poll(None if left == float("inf") else left):
+                raise Empty
 
     def __getstate__(self) -> Any:
-        return super().__getstate__(), self._unfinished, self._done
+        return super().__getstate__(), self._done
 
     def __setstate__(self, state: Any) -> None:
-        inner, self._unfinished, self._done = state
+        inner, self._done = state
         super().__setstate__(inner)
+
+    def _start_here(self) -> None:
+        super()._start_here()
+        self._leave: Any = None
+
+
+def _deadline(block: bool, timeout: float | None) -> float:
+    """Return the time of `time.monotonic` until which a call waits."""
+    if not block:
+        return 0.0
+    return float("inf") if timeout is None else time.monotonic() + timeout
 
 
 def _feed(
     backlog: deque[tuple[Any, OutgoingBlocks] | None],
     changed: threading.Condition,
     writer: Connection,
-    wlock: Any,
+    ledger: Ledger,
     room: Any,
 ) -> None:
     while True:
@@ -285,18 +377,38 @@ def _feed(
             writer.close()
             return
         try:
-            with wlock:
-                writer.send_packed(*packed)
-        except BrokenPipeError:  # all readers have closed the pipe
-            room.release()
-        except Exception:
-            room.release()
-            if util.is_exiting():
-                return
-            print("rushlight_multiprocessing: an object could not be sent through a queue", file=sys.stderr)
-            traceback.print_exc()
+            _send_unsent(*packed, writer, ledger)
+        except Exception as error:
+            with ledger:
+                ledger.add_unsent(-1)
+            Queue._announce(room)
+            if not isinstance(error, ConnectionError):  # unless all readers have closed the pipe
+                if util.is_exiting():
+                    return
+                text = "rushlight_multiprocessing: an object could not be sent through a queue"
+                print(text, file=sys.stderr)
+                traceback.print_exc()
         del packed
         backlog.popleft()  # only now, so that `put` does not write an object before this one
+
+
+def _send_unsent(payload: Any, outgoing: OutgoingBlocks, writer: Connection, ledger: Ledger) -> None:
+    """Send an object, which is counted all the time: as one that is unsent, or as one in the pipe."""
+    payload = writer.place(payload, outgoing)
+    while True:
+        with ledger:
+            if writer.try_send_packed(payload, outgoing):
+                ledger.add_unsent(-1)
+                return
+        writer.wait_for_room()
+        if outgoing.arenas:
+            time.sleep(0.001)  # the kernel may have room for the message but not for its descriptors
+
+
+def _leave(ledger: Ledger, pid: int) -> None:
+    if pid == os.getpid():
+        with ledger:
+            ledger.leave()
 
 
 def _end(backlog: deque[Any], changed: threading.Condition) -> None:

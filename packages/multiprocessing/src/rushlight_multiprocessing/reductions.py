@@ -47,6 +47,7 @@ class OutgoingBlocks:
         self.arenas: list[Arena] = []
         self.offsets: list[set[int]] = []
         self.views: list[memoryview] = []  # keep the blocks until the descriptors are open
+        self.payload_in_block = False
 
     def add(self, arena: Arena, offset: int, view: memoryview) -> int:
         """Add a block, and return the number of its arena within the message."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import signal
 import time
 import traceback
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from multiprocessing import connection as standard
 from typing import Any
 
 from .contexts import get_context
+from .errors import ProcessException, ProcessExitedException, ProcessRaisedException, exited
 from .pipes import Connection
 
 __all__ = [
@@ -22,61 +22,6 @@ __all__ = [
     "spawn",
     "start_processes",
 ]
-
-
-class ProcessException(Exception):  # noqa: N818 (PyTorch's name)
-    """Raised when a process started by `spawn` fails.
-
-    `error_index` is the number of the process; `pid` and `error_pid` are its process id.
-
-    Example:
-        >>> ProcessException("it failed", 1, 4321).pid
-        4321
-    """
-
-    error_pid: int
-
-    def __init__(self, msg: str, error_index: int, pid: int) -> None:
-        super().__init__(msg)
-        self.msg = msg
-        self.error_index = error_index
-        self.pid = self.error_pid = pid
-
-    def __reduce__(self) -> Any:
-        return type(self), (self.msg, self.error_index, self.pid)
-
-
-class ProcessRaisedException(ProcessException):
-    """Raised when the function raises an exception in a process.
-
-    The message contains the traceback. `__cause__` is the exception itself if it can be pickled.
-
-    Example:
-        >>> issubclass(ProcessRaisedException, ProcessException)
-        True
-    """
-
-    def __init__(self, msg: str, error_index: int, error_pid: int) -> None:
-        super().__init__(msg, error_index, error_pid)
-
-
-class ProcessExitedException(ProcessException):
-    """Raised when a process is ended by a signal or exits with a code other than 0.
-
-    Example:
-        >>> ProcessExitedException("it was killed", 1, 4321, -9, "SIGKILL").signal_name
-        'SIGKILL'
-    """
-
-    def __init__(
-        self, msg: str, error_index: int, error_pid: int, exit_code: int, signal_name: str | None = None
-    ) -> None:
-        super().__init__(msg, error_index, error_pid)
-        self.exit_code = exit_code
-        self.signal_name = signal_name
-
-    def __reduce__(self) -> Any:
-        return type(self), (self.msg, self.error_index, self.pid, self.exit_code, self.signal_name)
 
 
 class ProcessContext:
@@ -158,14 +103,7 @@ class ProcessContext:
                 error = ProcessRaisedException(f"{where} raised:\n{text}", index, process.pid)
                 error.__cause__ = _unpickle(pickled)
                 return error
-        code = process.exitcode
-        if code < 0:
-            try:
-                name = signal.Signals(-code).name
-            except ValueError:
-                name = f"signal {-code}"
-            return ProcessExitedException(f"{where} was ended by {name}", index, process.pid, code, name)
-        return ProcessExitedException(f"{where} ended with exit code {code}", index, process.pid, code)
+        return exited(where, index, process)
 
 
 class SpawnContext(ProcessContext):

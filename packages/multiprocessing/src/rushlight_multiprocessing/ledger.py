@@ -1,0 +1,175 @@
+"""Counts of a queue that stay right when a process is killed.
+
+A `Ledger` is an anonymous file that the processes of a queue map. Each process writes two numbers in a place of
+its own: how many objects wait in it to be sent, and how many tasks it took and has not reported as done. The
+place is locked (a lock of an open file description, which the kernel releases when the process ends for any
+reason), so that the numbers of a process that has ended are recognized and removed. The sums are read and
+changed under a lock of the same kind: nobody waits for a process that was killed while it held it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import struct
+import threading
+import weakref
+from multiprocessing import reduction
+from typing import Any
+
+from .arena import reopen
+
+_FLOCK = struct.Struct("hhqqi4x")  # struct flock
+PLACES = 2000  # processes that put objects into one queue, or take tasks from it, at the same time
+_BYTES = 32768
+# Numbers of words: how many places are in use, the tasks of places that were freed, and the first place.
+_COUNT, _LOST, _ORPHANED, _FIRST = 0, 1, 2, 4
+
+
+def _lock(kind: int, start: int) -> bytes:
+    return _FLOCK.pack(kind, os.SEEK_SET, start, 1, 0)
+
+
+_LOCKED, _UNLOCKED = _lock(fcntl.F_WRLCK, 0), _lock(fcntl.F_UNLCK, 0)
+
+
+class Ledger:
+    """The counts of one queue. All methods must be called in a `with` statement, which locks it.
+
+    Raises RuntimeError if more than `PLACES` processes use a queue.
+    """
+
+    def __init__(self, fd: int | None = None) -> None:
+        if fd is None:
+            fd = os.memfd_create("rushlight-queue", os.MFD_CLOEXEC)
+            os.ftruncate(fd, _BYTES)
+        self._fd = reopen(fd)  # a description with locks of its own
+        try:
+            # mmap keeps a copy of a descriptor, which must have no locks.
+            unlocked = reopen(fd)
+            self._words = memoryview(mmap.mmap(unlocked, _BYTES)).cast("q")
+            os.close(unlocked)
+        finally:
+            os.close(fd)
+        self._start_here()
+        _ledgers.add(self)
+
+    def _start_here(self) -> None:
+        self._threads = threading.Lock()
+        self._place: int | None = None
+
+    def __enter__(self) -> None:
+        self._threads.acquire()
+        try:
+            fcntl.fcntl(self._fd, fcntl.F_OFD_SETLKW, _LOCKED)
+        except BaseException:
+            self._threads.release()
+            raise
+
+    def __exit__(self, *args: object) -> None:
+        try:
+            fcntl.fcntl(self._fd, fcntl.F_OFD_SETLK, _UNLOCKED)
+        finally:
+            self._threads.release()
+
+    def add_unsent(self, count: int) -> None:
+        """Change the number of objects that wait in this process to be sent."""
+        self._words[self._mine()] += count
+
+    def add_taken(self, count: int) -> None:
+        """Change the number of tasks that this process took and has not reported as done."""
+        self._words[self._mine() + 1] += count
+
+    def unsent(self) -> int:
+        """Return the number of objects that wait in processes to be sent."""
+        return sum(self._words[_FIRST : self._end() : 2])
+
+    def taken(self) -> int:
+        """Return the number of tasks that were taken and not reported as done, by processes that may yet do so."""
+        return sum(self._words[_FIRST + 1 : self._end() : 2]) + self._words[_ORPHANED]
+
+    def lost(self) -> int:
+        """Return the number of tasks that were taken by processes which were killed."""
+        return self._words[_LOST]
+
+    def finish_one(self) -> bool:
+        """Subtract a task that was taken: by this process if possible, otherwise by any. Return False if there is none."""
+        taken = range(_FIRST + 1, self._end(), 2)
+        for word in [self._mine() + 1, _ORPHANED, *taken, _LOST]:
+            if self._words[word] > 0:
+                self._words[word] -= 1
+                return True
+        return False
+
+    def forget_dead(self) -> None:
+        """Remove the counts of processes that have ended. The tasks that they took are lost."""
+        for word in range(_FIRST, self._end(), 2):
+            used = self._words[word] or self._words[word + 1]
+            if used and word != self._place and not self._is_alive(word):
+                self._free(word, _LOST)
+
+    def leave(self) -> None:
+        """Leave the tasks that this process took to others, which may report them as done."""
+        if self._place is not None:
+            self._free(self._place, _ORPHANED)
+
+    def _mine(self) -> int:
+        """Return the word of this process's place, which is claimed at the first use."""
+        if self._place is None:
+            for word in range(_FIRST, _FIRST + 2 * PLACES, 2):
+                try:
+                    fcntl.fcntl(self._fd, fcntl.F_OFD_SETLK, _lock(fcntl.F_WRLCK, word))
+                except BlockingIOError:
+                    continue
+                break
+            else:
+                raise RuntimeError(f"more than {PLACES} processes use a queue at the same time")
+            self._free(word, _LOST)
+            self._place = word
+            self._words[_COUNT] = max(self._words[_COUNT], (word - _FIRST) // 2 + 1)
+        return self._place
+
+    def _free(self, word: int, where: int) -> None:
+        self._words[where] += self._words[word + 1]
+        self._words[word] = self._words[word + 1] = 0
+
+    def _end(self) -> int:
+        return _FIRST + 2 * self._words[_COUNT]
+
+    def _is_alive(self, word: int) -> bool:
+        """Return whether the process that claimed a place still runs."""
+        found = fcntl.fcntl(self._fd, fcntl.F_OFD_GETLK, _lock(fcntl.F_WRLCK, word))
+        return bool(_FLOCK.unpack(found)[0] != fcntl.F_UNLCK)
+
+    def _after_fork(self) -> None:
+        """Open a description of this process: locks of the inherited one are the parent's."""
+        inherited, self._fd = self._fd, reopen(self._fd)
+        os.close(inherited)
+        self._start_here()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_fd"):
+            os.close(self._fd)
+
+
+_ledgers: weakref.WeakSet[Ledger] = weakref.WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    for ledger in list(_ledgers):
+        ledger._after_fork()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
+def _rebuild(dup: Any) -> Ledger:
+    return Ledger(dup.detach())
+
+
+def _reduce(ledger: Ledger) -> Any:
+    return _rebuild, (reduction.DupFd(ledger._fd),)
+
+
+reduction.register(Ledger, _reduce)

@@ -1,0 +1,270 @@
+"""A pool of processes that reports the tasks of processes which end before they return a result.
+
+The standard pool replaces such a process and waits for its task for ever. Here tasks are numbered, and each
+process writes the number of the task that it has received to a word that it shares with the pool. The process
+that manages the pool compares the words with the tasks that have no result yet when a process ends.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import threading
+import time
+from collections import deque
+from multiprocessing import pool as standard
+from multiprocessing import reduction
+from typing import Any
+
+from .errors import exited
+from .pipes import Connection, Pipe
+from .queue import SimpleQueue
+from .reductions import dumps
+
+__all__ = ["Pool"]
+
+# What a word says of its process, if it is not the number of the task that the process has.
+_STARTING, _RECEIVING, _IDLE = -1, -2, -3
+
+# So many processes may end in a row before they ask for a task, until the pool gives all tasks up.
+_FAILED_STARTS = 3
+_MAX_PROCESSES = 4096
+_TAGS = 1 << 32
+
+
+class Pool(standard.Pool):
+    """A pool of processes; see `rushlight_multiprocessing.Pool`.
+
+    A process that ends before it returns a result is replaced, and ProcessExitedException is raised for its task.
+    If three processes in a row end before they ask for a task, it is raised for all tasks.
+    """
+
+    def _setup_queues(self) -> None:
+        self._outqueue = self._ctx.SimpleQueue()
+        self._inqueue = _Tasks(self._outqueue)
+        self._quick_put = self._inqueue.put
+        self._quick_get = self._inqueue.get_answer
+
+    @staticmethod
+    def Process(ctx: Any, *args: Any, **kwargs: Any) -> Any:
+        """Return a process of the pool, not yet started."""
+        if isinstance(tasks := kwargs.get("args", (None,))[0], _Tasks):
+            return _Worker(ctx, tasks, kwargs)
+        return ctx.Process(*args, **kwargs)
+
+    @staticmethod
+    def _help_stuff_finish(inqueue: _Tasks, task_handler: threading.Thread, size: int) -> None:
+        while task_handler.is_alive() and inqueue.drop_one():
+            time.sleep(0)
+
+
+class _Words:
+    """One number per process, in shared memory. A number is written and read in one instruction."""
+
+    def __init__(self, fd: int | None = None) -> None:
+        if fd is None:
+            fd = os.memfd_create("rushlight-pool", os.MFD_CLOEXEC)
+            os.ftruncate(fd, 8 * _MAX_PROCESSES)
+        self.fd = fd
+        self.values = memoryview(mmap.mmap(fd, 8 * _MAX_PROCESSES)).cast("q")
+
+    def __del__(self) -> None:
+        if hasattr(self, "fd"):
+            os.close(self.fd)
+
+
+def _rebuild_words(dup: Any) -> _Words:
+    return _Words(dup.detach())
+
+
+def _reduce_words(words: _Words) -> Any:
+    return _rebuild_words, (reduction.DupFd(words.fd),)
+
+
+reduction.register(_Words, _reduce_words)
+
+
+class _Tasks:
+    """The tasks of a pool: the queue to its processes, and what is known of tasks without a result.
+
+    A task is named by the tag of its message, its number modulo `_TAGS`."""
+
+    def __init__(self, results: SimpleQueue) -> None:
+        self.reader, self.writer = Pipe(duplex=False, counted=True)
+        self.results = results
+        self.words = _Words()
+        self._free_words = deque(range(_MAX_PROCESSES))
+        self._workers: dict[int, _Worker] = {}  # by word
+        self._failed_starts = 0
+        self._sending = threading.Lock()
+        self._sent = 0  # number of messages to the processes
+        self._open: dict[int, tuple[Any, Any]] = {}  # job and index of each task without a result, by its tag
+        self._answers: deque[tuple[Any, Any, Any]] = deque()
+        self._stopped = False
+
+    # For the threads that hand tasks out and collect results.
+
+    def put(self, task: tuple[Any, ...] | None) -> None:
+        """Send a task to the processes, or None, which ends one of them."""
+        payload, outgoing = dumps(task)
+        payload = self.writer.place(payload, outgoing)
+        while True:
+            with self._sending:
+                tag = self._sent % _TAGS
+                if task is not None:
+                    self._open[tag] = task[0], task[1]
+                sent = False
+                try:
+                    sent = self.writer.try_send_packed(payload, outgoing, tag)
+                finally:
+                    if not sent:
+                        self._open.pop(tag, None)
+                if sent:
+                    self._sent += 1
+                    return
+            self.writer.wait_for_room()
+            if outgoing.arenas:
+                time.sleep(0.001)  # the kernel may have room for the message but not for its descriptors
+
+    def get_answer(self) -> tuple[Any, Any, Any] | None:
+        """Wait for the result of a task, and return its job, its index and the result; None ends the pool's thread."""
+        while not self._answers:
+            message = self.results.get()
+            if message is None:
+                return None
+            tags, result = message
+            if result[0]:
+                self._failed_starts = 0
+            # Tasks that were given up before are not open.
+            found = [self._open.pop(tag) for tag in tags if tag in self._open]
+            self._answers.extend((job, i, result) for job, i in found)
+        return self._answers.popleft()
+
+    def drop_one(self) -> bool:
+        """Take a task away, since the pool ends, and return whether there was one."""
+        self._stopped = True
+        try:
+            message = self.reader.try_recv_packed()
+        except OSError:
+            return True
+        if message is not None and message[1] is not None:
+            message[1].close()
+        return message is not None
+
+    # For the thread that manages the processes.
+
+    def started(self, worker: _Worker) -> int:
+        """Return a word for a new process."""
+        if not self._free_words:
+            raise ValueError(f"a pool can have at most {_MAX_PROCESSES} processes")
+        word = self._free_words.popleft()
+        self.words.values[word] = _STARTING
+        self._workers[word] = worker
+        return word
+
+    def ended(self, worker: _Worker) -> None:
+        """Raise an error for the task of a process that has ended before it returned a result."""
+        if self._workers.pop(worker.word, None) is None:
+            return
+        state = self.words.values[worker.word]
+        self._free_words.append(worker.word)
+        tags, what = [state], " before it returned the result of its task"
+        if state == _IDLE:
+            return
+        if state == _RECEIVING:
+            tags = self._lost_tags()
+        elif state == _STARTING:
+            self._failed_starts += 1
+            if self._failed_starts < _FAILED_STARTS:
+                return
+            tags = list(self._open)
+            what = f" before it asked for a task, and so did {_FAILED_STARTS - 1} others before it"
+        error = exited(f"worker {worker.word} (pid {worker.pid}) of a pool", worker.word, worker, what)
+        payload, outgoing = dumps((tags, (False, error)))
+        # After the results that processes have sent before.
+        while tags and not self._stopped and not self.results._writer.try_send_packed(payload, outgoing):
+            self.results._writer.wait_for_room(0.1)
+
+    def _lost_tags(self) -> list[int]:
+        """Return the tasks without a result that neither wait in the queue nor are with a process."""
+        with self._sending:
+            waiting = {(self._sent - 1 - i) % _TAGS for i in range(self.reader.waiting())}
+        received = [tag for tag in list(self._open) if tag not in waiting]
+        kept = set()
+        for word, worker in self._workers.items():
+            while (tag := self.words.values[word]) == _RECEIVING and worker.exitcode is None:
+                time.sleep(0.001)  # it is about to write what it has received
+            kept.add(tag)
+        return [tag for tag in received if tag not in kept]
+
+
+class _Worker:
+    """A process of a pool. The pool is told when it has ended."""
+
+    def __init__(self, ctx: Any, tasks: _Tasks, arguments: dict[str, Any]) -> None:
+        self._tasks = tasks
+        self.word = tasks.started(self)
+        side = _Side(tasks.words, self.word, tasks.reader, tasks.writer, tasks.results)
+        self._process = ctx.Process(**{**arguments, "args": (side, side, *arguments["args"][2:])})
+
+    def join(self, timeout: float | None = None) -> None:
+        self._process.join(timeout)
+        if self._process.exitcode is not None:
+            self._tasks.ended(self)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._process, name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name in ("name", "daemon"):
+            setattr(self._process, name, value)
+        else:
+            super().__setattr__(name, value)
+
+
+class _Side:
+    """What a process of a pool uses as both of its queues."""
+
+    def __init__(
+        self, words: _Words, word: int, tasks: Connection, tasks_writer: Connection, results: SimpleQueue
+    ) -> None:
+        self._words, self._word = words, word
+        self._tasks, self._results = tasks, results
+        # Ends that the standard module's worker closes.
+        self._writer, self._reader = tasks_writer, results._reader
+
+    def get(self) -> Any:
+        """Wait for a task."""
+        values, word = self._words.values, self._word
+        values[word] = _IDLE
+        while True:
+            self._tasks.poll(None)
+            values[word] = _RECEIVING
+            message = self._tasks.try_recv_tagged()
+            values[word] = _IDLE if message is None else message[0]
+            if message is None:
+                continue
+            try:
+                task = self._tasks.unpack(*message[1:])
+            except Exception as error:
+                self._fail(error)
+            else:
+                if task is None:
+                    values[word] = _IDLE
+                return task
+
+    def put(self, answer: tuple[Any, Any, Any]) -> None:
+        """Send the result of the task."""
+        self._send(answer[2])
+
+    def _fail(self, error: Exception) -> None:
+        """Send the error of a task that cannot be unpickled."""
+        try:
+            self._send((False, standard.ExceptionWithTraceback(error, error.__traceback__)))
+        except Exception as reason:
+            self._send((False, standard.MaybeEncodingError(reason, error)))
+
+    def _send(self, result: tuple[bool, Any]) -> None:
+        values, word = self._words.values, self._word
+        self._results.put(((values[word],), result))
+        values[word] = _IDLE
