@@ -6,28 +6,22 @@ The wrapper meets a group through a seam, so that all tests also run with a seco
 from __future__ import annotations
 
 import copy
-import multiprocessing
 import os
 import pickle
 import signal
 import sys
-import traceback
 from collections.abc import Callable
-from datetime import timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import rushlight as torch
-import rushlight.distributed as dist
 from rushlight import nn
 from rushlight.nn.parallel import DistributedDataParallel
-from rushlight_core.seams import collectives
 
 sys.path.insert(0, str(Path(__file__).parent))
-from pipe_group import make_groups
+from wrapped_ranks import Chosen, run_ranks
 
 
 @pytest.fixture(autouse=True, params=["shm", "pipes"])
@@ -35,50 +29,6 @@ def kind(request: pytest.FixtureRequest) -> str:
     """Which implementation of groups the test runs with."""
     Chosen.kind = request.param
     return Chosen.kind
-
-
-class Chosen:
-    kind = "shm"
-
-
-def _join(rank: int, size: int, path: Path) -> None:
-    store = dist.FileStore(str(path), size)
-    dist.init_process_group("shm", store=store, rank=rank, world_size=size, timeout=timedelta(seconds=30))
-
-
-def _rank(
-    connection: Any, function: Callable[..., Any], rank: int, join: Callable[[], Any], args: Any
-) -> None:
-    torch.set_num_threads(1)
-    try:
-        collectives.set_default_group(join() or collectives.default_group())
-        connection.send((True, function(rank, *args)))
-    except BaseException:
-        connection.send((False, traceback.format_exc()))
-    os._exit(0)
-
-
-def run_ranks(function: Callable[..., Any], size: int, tmp_path: Path, *args: Any) -> list[Any]:
-    context = multiprocessing.get_context("fork")
-    ends, processes, results = [], [], []
-    shm = [partial(_join, rank, size, tmp_path / "store") for rank in range(size)]
-    joins = shm if Chosen.kind == "shm" else make_groups(size)
-    for rank in range(size):
-        ours, theirs = context.Pipe()
-        process = context.Process(target=_rank, args=(theirs, function, rank, joins[rank], args))
-        process.start()
-        theirs.close()
-        ends.append(ours)
-        processes.append(process)
-    for ours, process in zip(ends, processes, strict=True):
-        try:
-            good, value = ours.recv()
-        except EOFError:
-            good, value = True, "died"
-        process.join()
-        assert good, value
-        results.append(value)
-    return results
 
 
 class Net(nn.Module):
@@ -309,22 +259,6 @@ def sparse(rank: int) -> str:
 def test_sparse_gradients_are_refused_on_all_ranks(tmp_path: Path) -> None:
     for text in run_ranks(sparse, 2, tmp_path):
         assert "the gradient of 'weight' is sparse, which is not supported" in text
-
-
-def refused(rank: int) -> None:
-    model = DistributedDataParallel(nn.Linear(2, 2))
-    with model.join(enable=False):
-        model(torch.ones(1, 2)).sum().backward()
-    with pytest.raises(NotImplementedError, match="different numbers of batches"):
-        model.join()
-    with pytest.raises(NotImplementedError, match="refused is not called"):
-        model.register_comm_hook(None, refused)
-    with pytest.raises(TypeError, match="must be callable"):
-        model.register_comm_hook(None, 3)
-
-
-def test_join_and_hooks_are_refused(tmp_path: Path) -> None:
-    run_ranks(refused, 2, tmp_path)
 
 
 def test_without_a_group_it_is_refused() -> None:

@@ -36,7 +36,7 @@ MODULES: dict[str, dict[str, str]] = {
     "distributed._functional_collectives": {
         "rushlight.distributed._absent": "all_to_all_single_autograd wait_tensor"
     },
-    "distributed.algorithms.join": {"rushlight.distributed._absent": "Join"},
+    "distributed.algorithms.join": {"rushlight_nn.layers.join": "*"},
     "distributed.checkpoint.hf_storage": {
         "rushlight.distributed.checkpoint": "HuggingFaceStorageReader HuggingFaceStorageWriter"
     },

@@ -5,14 +5,17 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 
 import rushlight_core as core
 from rushlight_core import Tensor
+from rushlight_core.futures import Future
 from rushlight_core.seams import collectives
 
-from .._typing import Any
+from .._typing import Any, NoReturn
 from ..module import Module
+from .buckets import CommHook, GradBucket, check_hook, flatten
+from .join import Join, Joinable, JoinHook
 
 __all__ = ["DistributedDataParallel"]
 
@@ -20,16 +23,17 @@ _MB = 1 << 20
 _FIRST_BUCKET = _MB  # small, so that the first sum begins early
 
 
-class DistributedDataParallel(Module):
+class DistributedDataParallel(Module, Joinable):
     """A module of which every process of a group trains a copy, on its own part of each batch.
 
     After `backward` every rank's gradients are the mean of those of all ranks, so that equal optimizers keep the
     copies equal. Gradients are summed while the backward pass runs: in buckets, in the order in which they came in
     the first backward pass of rank 0, and by a thread that does not need the interpreter. Sums are made in place;
-    there is no second copy of the gradients. Parameters and buffers are those of rank 0 at first.
+    there is no second copy of the gradients, unless a hook of `register_comm_hook` takes the place of the sums.
+    Parameters and buffers are those of rank 0 at first.
 
     Names of parameters begin with `module.`. Call `no_sync` around forward and backward passes whose gradients are
-    only to be added on this rank.
+    only to be added on this rank, and `join` around a loop over batches of which ranks have different numbers.
 
     Args:
         module: the module, with the same parameters on all ranks.
@@ -93,6 +97,7 @@ class DistributedDataParallel(Module):
         forward_sync_buffers: bool | None = None,
     ) -> None:
         super().__init__()
+        Joinable.__init__(self)
         if device_ids or output_device is not None:
             raise ValueError(
                 "DistributedDataParallel(device_ids, output_device): must be None for modules on the CPU"
@@ -136,6 +141,7 @@ class DistributedDataParallel(Module):
         self.output_device: None = None
         self.dim: int = dim
         self.broadcast_buffers: bool = synced is not False
+        self._divide_by_initial_world_size: bool = True
         self.find_unused_parameters: bool = find_unused_parameters
         self.gradient_as_bucket_view: bool = gradient_as_bucket_view
         self.static_graph: bool = static_graph
@@ -150,7 +156,7 @@ class DistributedDataParallel(Module):
         self._reducer: _Reducer = _Reducer(group, trained, cap, find_unused_parameters or static_graph)
 
     def __getstate__(self) -> dict[str, Any]:
-        """The state without the group and the sums under way, which belong to this process."""
+        """The state without the group, the hook and the sums under way, which belong to this process."""
         reducer = self._reducer
         state = self.__dict__.copy()
         del state["process_group"]
@@ -176,11 +182,32 @@ class DistributedDataParallel(Module):
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         sync = self.require_backward_grad_sync
+        root = 0
+        if self._join_config.enable:
+            Join.notify_join_context(self)
+            step = self._begin_step(True, sync and core.is_grad_enabled(), sync)
+            root = step.root
+            self._reducer.join(root, None if self._divide_by_initial_world_size else step.ranks)
         if core.is_grad_enabled():
             self._reducer.begin(sync)
-        if sync and self.broadcast_buffers and (buffers := self._buffers_of_module()):
-            self.process_group.broadcast_tensors(list(buffers.values()), 0, "buffers").wait()
+        if sync:
+            self._sync_buffers(root)
         return self.module(*inputs, **kwargs)
+
+    def _sync_buffers(self, root: int) -> None:
+        if self.broadcast_buffers and (buffers := self._buffers_of_module()):
+            self.process_group.broadcast_tensors(list(buffers.values()), root, "buffers").wait()
+
+    def _begin_step(self, has_inputs: bool, backward: bool, buffers: bool) -> _Step:
+        """Learn in a `join` context what the ranks that have inputs are about to do."""
+        group = self.process_group
+        mine = core.zeros(group.size() + 2, dtype=core.int64)
+        mine[group.rank()] = int(has_inputs)
+        mine[-2], mine[-1] = int(backward), int(buffers)
+        group.reduce_tensors([mine], "SUM", "what a step does").wait()
+        *ranks, backward_ranks, buffer_ranks = mine.tolist()
+        active = [rank for rank, count in enumerate(ranks) if count]
+        return _Step(max(active, default=0), len(active), backward_ranks > 0, buffer_ranks > 0)
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:
@@ -199,25 +226,102 @@ class DistributedDataParallel(Module):
         divide_by_initial_world_size: bool = True,
         enable: bool = True,
         throw_on_early_termination: bool = False,
-    ) -> AbstractContextManager[None]:
-        """Return a context for ranks with different numbers of batches, which is not supported.
+    ) -> Join:
+        """Return a context for a loop over batches of which ranks have different numbers.
 
-        Raises NotImplementedError unless `enable` is false; the context then does nothing, as in PyTorch."""
-        if not enable:
-            return nullcontext()
-        raise NotImplementedError(
-            "DistributedDataParallel.join(): ranks with different numbers of batches are not supported\n"
-            "hint: DistributedSampler gives every rank the same number of samples; all ranks raise if one ends early"
+        A rank whose batches have ended takes part in the collectives of the others with gradients of zero. At the end
+        all ranks get the parameters and buffers of a rank that had the most batches. Each step costs two more
+        collectives. States of optimizers are not synchronized.
+
+        Args:
+            divide_by_initial_world_size: whether gradients are divided by the number of all ranks, or else by that of
+                the ranks that still have batches. A hook of `register_comm_hook` divides as it likes.
+            enable: whether the context has an effect.
+            throw_on_early_termination: whether all ranks raise RuntimeError when the batches of one have ended.
+
+        Example::
+
+            with model.join():
+                for x in batches:  # another number on each rank
+                    model(x).sum().backward()
+        """
+        return Join(
+            [self],
+            enable,
+            throw_on_early_termination,
+            divide_by_initial_world_size=divide_by_initial_world_size,
         )
 
-    def register_comm_hook(self, state: object, hook: Callable[..., Any]) -> None:
-        """Raise NotImplementedError: gradients are summed in place, without buckets that a hook could be given."""
-        if not callable(hook):
-            raise TypeError("Communication hook must be callable.")
-        raise NotImplementedError(
-            f"DistributedDataParallel.register_comm_hook(hook): {getattr(hook, '__name__', hook)!s} is not called, since "
-            "gradients are summed in place\nhint: use no_sync() and reduce gradients after backward() with torch.distributed"
-        )
+    def join_hook(self, **kwargs: Any) -> JoinHook:
+        """Return the hook for a `Join` context; `divide_by_initial_world_size` is explained in `join`."""
+        self._divide_by_initial_world_size = kwargs.get("divide_by_initial_world_size", True)
+        return _JoinHook(self)
+
+    @property
+    def join_device(self) -> core.device:
+        """The device of the tensors with which processes tell each other whether they have inputs."""
+        return core.device("cpu")
+
+    @property
+    def join_process_group(self) -> Any:
+        """The group of processes."""
+        return self.process_group
+
+    def register_comm_hook(self, state: object, hook: CommHook) -> None:
+        """Let a function reduce the gradients of each bucket, instead of the mean over all ranks.
+
+        The function is called with `state` and a `GradBucket` when the gradients of a bucket are there. It returns a
+        `torch.futures.Future` of a tensor with as many elements as the bucket's, from which the gradients are copied.
+        Ranks must register equal hooks. If a hook raises on one rank, all ranks raise. Copies of the module have no hook.
+
+        Args:
+            state: passed to the hook.
+            hook: a function such as those of `torch.distributed.algorithms.ddp_comm_hooks.default_hooks`.
+
+        Raises:
+            RuntimeError: a hook was registered before, or a backward pass is under way.
+            TypeError: `hook` is not callable.
+            ValueError: annotations of the hook say that it takes or returns something else.
+
+        Example::
+
+            from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+
+            model.register_comm_hook(None, default_hooks.fp16_compress_hook)
+        """
+        check_hook(hook)
+        self._reducer.set_hook(state, hook)
+
+
+class _Step:
+    """What ranks that have inputs are about to do: `root` is one of them, `ranks` is their number."""
+
+    def __init__(self, root: int, ranks: int, backward: bool, buffers: bool) -> None:
+        self.root, self.ranks, self.backward, self.buffers = root, ranks, backward, buffers
+
+
+class _JoinHook(JoinHook):
+    """Takes part in the steps of other ranks when this rank's batches have ended."""
+
+    def __init__(self, model: DistributedDataParallel) -> None:
+        self.model = model
+
+    def main_hook(self) -> None:
+        model = self.model
+        step = model._begin_step(False, False, False)
+        if step.buffers:
+            model._sync_buffers(step.root)
+        if step.backward:
+            model._reducer.join(step.root, None if model._divide_by_initial_world_size else step.ranks)
+            model._reducer.follow()
+
+    def post_hook(self, is_last_joiner: bool) -> None:
+        model = self.model
+        root = model._begin_step(is_last_joiner, False, False).root
+        named = {name: p for name, p in model.module.named_parameters() if name not in model._ignored}
+        tensors = [*named.values(), *model._buffers_of_module().values()]
+        model.process_group.broadcast_tensors(tensors, root, "parameters and buffers").wait()
+        model._reducer.join(0, None)
 
 
 def _compare(group: Any, parameters: Mapping[str, Tensor], buffers: Mapping[str, Tensor]) -> None:
@@ -258,6 +362,9 @@ class _Reducer:
         self.bucket_of: dict[int, int] = {}
         self.passes: int = 0
         self.local: set[int] = set()  # got a gradient under no_sync
+        self.root: int = 0  # the rank whose order of gradients the first pass takes
+        self.divisor: int | None = None  # if it is not the number of ranks
+        self.hook: tuple[object, CommHook] | None = None
         self.lock = threading.RLock()
         self._restart()
         reference = weakref.ref(self)
@@ -269,6 +376,7 @@ class _Reducer:
         self.running: bool = False  # a pass has begun, of which the end is not yet seen
         self.missing: list[int] = [len(bucket) for bucket in self.buckets]
         self.works: list[Any] = []
+        self.futures: list[tuple[Future[Tensor], list[Tensor]]] = []  # of hooks, with the gradients
         self.stand_ins: dict[int, Tensor] = {}
 
     def begin(self, sync: bool) -> None:
@@ -278,6 +386,25 @@ class _Reducer:
             if self.running and sync:  # the last pass raised
                 self.passes += 1
                 self._restart()
+
+    def join(self, root: int, divisor: int | None) -> None:
+        """Set what changes in a `join` context: the rank that is followed, and the number of ranks with batches."""
+        with self.lock:
+            self.root, self.divisor = root, divisor
+
+    def set_hook(self, state: object, hook: CommHook) -> None:
+        """Let a hook reduce the gradients from the next pass on."""
+        with self.lock:
+            if self.hook is not None:
+                raise RuntimeError(
+                    "register_comm_hook or register_builtin_comm_hook can only be called once."
+                )
+            if self.running:
+                raise RuntimeError(
+                    "DistributedDataParallel.register_comm_hook(): a backward pass is under way, or has raised\n"
+                    "hint: register the hook before the first pass"
+                )
+            self.hook = state, hook
 
     def add(self, number: int) -> None:
         """Take in a parameter of which the gradient is there."""
@@ -304,7 +431,53 @@ class _Reducer:
             gradients = [self._gradient(number) for number in self.buckets[at]]
             self._refuse_sparse(at, gradients)
             label = f"gradients of pass {self.passes}, bucket {at} of {len(self.buckets)}"
-            self.works.append(self.group.reduce_tensors(gradients, "AVG", label))
+            if self.hook is not None:
+                self.works.append(None)
+                self._call_hook(at, gradients)
+                continue
+            op = "AVG" if self.divisor is None else "SUM"
+            self.works.append(self.group.reduce_tensors(gradients, op, label))
+
+    def _call_hook(self, at: int, gradients: list[Tensor]) -> None:
+        assert self.hook is not None
+        state, hook = self.hook
+        parameters = [self.parameters[number] for number in self.buckets[at]]
+        bucket = GradBucket(at, len(self.buckets), flatten(gradients), parameters)
+        try:
+            with core.no_grad():
+                future = hook(state, bucket)
+            if not isinstance(future, Future):
+                raise TypeError(f"must return a torch.futures.Future, got {type(future).__name__}")
+        except Exception as error:
+            self._abort_hook(error)
+        self.futures.append((future, gradients))
+
+    def _abort_hook(self, error: Exception) -> NoReturn:
+        _, hook = self.hook or (None, None)
+        name = getattr(hook, "__name__", type(hook).__name__)
+        text = f"DistributedDataParallel: the communication hook {name} raised on rank {self.group.rank()}: {error!r}"
+        self.group.abort(text)  # other ranks wait for the collectives of the hook
+        raise RuntimeError(text) from error
+
+    def _take_over(self) -> None:
+        """Wait for hooks, and copy what they made to the gradients."""
+        for future, gradients in self.futures:
+            try:
+                result = future.wait()
+                if isinstance(result, (list, tuple)) and len(result) == 1:
+                    result = result[0]
+                count = sum(gradient.numel() for gradient in gradients)
+                if not isinstance(result, Tensor) or result.numel() != count:
+                    got = (
+                        f"{result.numel()} elements" if isinstance(result, Tensor) else type(result).__name__
+                    )
+                    raise TypeError(f"must make a tensor of {count} elements, got {got}")
+            except Exception as error:
+                self._abort_hook(error)
+            with core.no_grad():
+                parts = result.reshape(-1).split([gradient.numel() for gradient in gradients])
+                for gradient, part in zip(gradients, parts, strict=True):
+                    gradient.copy_(part.view(gradient.shape))
 
     def _refuse_sparse(self, bucket: int, gradients: Sequence[Tensor]) -> None:
         for number, gradient in zip(self.buckets[bucket], gradients, strict=True):
@@ -324,26 +497,13 @@ class _Reducer:
             absent = sorted(set(range(len(self.parameters))) - set(self.ready))
             if absent and not self.unused:
                 self._refuse(absent)
-            if not self.buckets:
-                order = self.group.broadcast_object([*self.ready, *absent], 0, "order of gradients")
-                self._divide(order)
-                for number in self.ready:
-                    self.missing[self.bucket_of[number]] -= 1
             for number in absent:
                 before = self.parameters[number].grad
-                self.stand_ins[number] = (
-                    core.zeros_like(self.parameters[number].detach()) if before is None else before.clone()
-                )
-                self.missing[self.bucket_of[number]] -= 1
-            self._launch()
-            works = list(self.works)
+                self.stand_ins[number] = self._zeros(number) if before is None else before.clone()
             used = core.zeros(len(self.parameters), dtype=core.uint8)
-            if self.unused:
-                for number in {*self.ready, *self.local}:
-                    used[number] = 1
-                works.append(self.group.reduce_tensors([used], "MAX", f"used in pass {self.passes}"))
-            for work in works:
-                work.wait()
+            for number in {*self.ready, *self.local}:
+                used[number] = 1
+            self._reduce_rest(absent, used)
             for number, mean in self.stand_ins.items():
                 parameter = self.parameters[number]
                 if not used[number]:
@@ -355,6 +515,41 @@ class _Reducer:
             self.passes += 1
             self.local.clear()
             self._restart()
+
+    def follow(self) -> None:
+        """Take part in a pass of other ranks, with gradients of zero, and leave those of this rank as they are."""
+        with self.lock:
+            self._restart()
+            absent = list(range(len(self.parameters)))
+            self.stand_ins = {number: self._zeros(number) for number in absent}
+            self._reduce_rest(absent, core.zeros(len(self.parameters), dtype=core.uint8))
+            self.passes += 1
+            self._restart()
+
+    def _zeros(self, number: int) -> Tensor:
+        return core.zeros_like(self.parameters[number].detach())
+
+    def _reduce_rest(self, absent: list[int], used: Tensor) -> None:
+        """Begin the sums that wait for absent gradients, for which there are stand-ins, and wait for all sums.
+
+        With `unused`, `used` becomes what any rank has used."""
+        ready = set(absent)
+        if not self.buckets:
+            self._divide(self.group.broadcast_object([*self.ready, *absent], self.root, "order of gradients"))
+            ready.update(self.ready)
+        for number in ready:
+            self.missing[self.bucket_of[number]] -= 1
+        self._launch()
+        works = [work for work in self.works if work is not None]
+        if self.unused:
+            works.append(self.group.reduce_tensors([used], "MAX", f"used in pass {self.passes}"))
+        for work in works:
+            work.wait()
+        self._take_over()
+        if self.divisor is not None and self.hook is None:
+            with core.no_grad():
+                for number in range(len(self.parameters)):
+                    self._gradient(number).div_(self.divisor)
 
     def _refuse(self, absent: list[int]) -> None:
         listed = ", ".join(repr(self.names[number]) for number in absent[:10])

@@ -12,9 +12,11 @@ from typing import Any
 import rushlight_multiprocessing.distributed as _package
 from rushlight.distributed._absent import HINT as _HINT
 from rushlight_multiprocessing.distributed import *  # noqa: F403
+from rushlight_nn.layers.buckets import GradBucket
 
 __all__ = [
     *_package.__all__,
+    "GradBucket",
     "is_gloo_available",
     "is_mpi_available",
     "is_nccl_available",

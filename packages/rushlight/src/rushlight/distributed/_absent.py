@@ -33,7 +33,3 @@ all_to_all_single_autograd = refused("_functional_collectives.all_to_all_single_
 def wait_tensor(tensor: Tensor) -> Tensor:
     """Return the tensor: no collective that returns tensors is under way."""
     return tensor
-
-
-class Join(Absent):
-    """A block for processes with different numbers of inputs."""

@@ -1,1 +1,1 @@
-"""Names of what goes with modules over several processes, and is absent."""
+"""What goes with modules over several processes: communication hooks, and the context for uneven inputs."""

@@ -1,0 +1,97 @@
+"""Buckets of gradients, which communication hooks reduce."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import rushlight_core as core
+from rushlight_core import Tensor
+from rushlight_core.futures import Future
+
+from .._typing import Any, TypeAlias
+
+__all__ = ["GradBucket"]
+
+
+class GradBucket:
+    """The gradients of some parameters of a `DistributedDataParallel` module, for a hook of `register_comm_hook`.
+
+    Args:
+        index: the number of the bucket in the pass.
+        count: the number of buckets.
+        buffer: the gradients in one dimension.
+        parameters: the parameters.
+
+    Example:
+        >>> weight = torch.ones(2, 2)
+        >>> bucket = torch.distributed.GradBucket(0, 1, torch.arange(4.0), [weight])
+        >>> bucket.gradients()
+        [tensor([[0., 1.],
+                [2., 3.]])]
+        >>> bucket.is_last()
+        True
+    """
+
+    def __init__(self, index: int, count: int, buffer: Tensor, parameters: Sequence[Tensor]) -> None:
+        self._index = index
+        self._count = count
+        self._parameters = list(parameters)
+        self.set_buffer(buffer)
+
+    def index(self) -> int:
+        """Return the number of the bucket. Bucket 0 has the gradients that come first."""
+        return self._index
+
+    def buffer(self) -> Tensor:
+        """Return the gradients as one tensor with one dimension."""
+        return self._buffer
+
+    def gradients(self) -> list[Tensor]:
+        """Return the gradients as views of `buffer()`, one for each parameter."""
+        parts = self._buffer.split([parameter.numel() for parameter in self._parameters])
+        return [part.view(parameter.shape) for part, parameter in zip(parts, self._parameters, strict=True)]
+
+    def parameters(self) -> list[Tensor]:
+        """Return the parameters of the gradients."""
+        return list(self._parameters)
+
+    def is_last(self) -> bool:
+        """Return whether this is the last bucket of the pass."""
+        return self._index == self._count - 1
+
+    def set_buffer(self, buffer: Tensor) -> None:
+        """Replace the tensor of the gradients. Raises ValueError if it has another number of elements.
+
+        Args:
+            buffer: a tensor with one dimension, of any dtype.
+        """
+        count = sum(parameter.numel() for parameter in self._parameters)
+        if tuple(buffer.shape) != (count,):
+            raise ValueError(
+                f"GradBucket.set_buffer(buffer): must have the shape ({count},), got {tuple(buffer.shape)}"
+            )
+        self._buffer = buffer
+
+
+CommHook: TypeAlias = Callable[[Any, GradBucket], Future[Tensor]]
+
+
+def flatten(gradients: Sequence[Tensor]) -> Tensor:
+    """Return a copy of gradients of one dtype in one dimension."""
+    with core.no_grad():
+        return core.cat([gradient.detach().reshape(-1) for gradient in gradients])
+
+
+def check_hook(hook: Any) -> None:
+    """Raise an error if a function cannot be a communication hook."""
+    if not callable(hook):
+        raise TypeError("Communication hook must be callable.")
+    hints = getattr(hook, "__annotations__", {})
+    if str(hints.get("bucket", "GradBucket")).rpartition(".")[2].strip("'>") != "GradBucket":
+        raise ValueError("Communication hook: bucket annotation should be dist.GradBucket.")
+    returned = hints.get("return", "Future[Tensor]")
+    if returned is None or not ("Future" in str(returned) and "Tensor" in str(returned)):
+        raise ValueError(
+            "Communication hook: return annotation should be torch.futures.Future[torch.Tensor], "
+            f"got {returned}"
+        )

@@ -1,0 +1,208 @@
+"""A context for processes of a group that have different numbers of inputs."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from types import TracebackType
+
+import rushlight_core as core
+from rushlight_core import Tensor
+from rushlight_core.seams import collectives
+
+from .._typing import Any
+
+__all__ = ["Join", "JoinHook", "Joinable"]
+
+_MANY_STEPS = 1000
+
+
+class JoinHook:
+    """What a process does for a `Joinable` after its own inputs have ended. Methods do nothing unless overridden.
+
+    Example:
+        >>> from torch.distributed.algorithms.join import JoinHook
+        >>> class Count(JoinHook):
+        ...     steps = 0
+        ...     def main_hook(self):
+        ...         self.steps += 1
+    """
+
+    def main_hook(self) -> None:
+        """Run the collectives of one step of the processes that still have inputs."""
+
+    def post_hook(self, is_last_joiner: bool) -> None:
+        """Do what is left when the inputs of all processes have ended.
+
+        Args:
+            is_last_joiner: whether this process is one of those whose inputs ended last.
+        """
+
+
+class Joinable(ABC):
+    """Base class of objects that run collectives for each input and can be used in a `Join` context.
+
+    `__init__` must be called, and `Join.notify_join_context(self)` before the collectives of each step.
+
+    Example:
+        >>> from torch.distributed.algorithms.join import Joinable
+        >>> issubclass(torch.nn.parallel.DistributedDataParallel, Joinable)
+        True
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._join_config: _Config = _Config()
+
+    @abstractmethod
+    def join_hook(self, **kwargs: Any) -> JoinHook:
+        """Return the hook for a `Join` context, of which the other keyword arguments are passed on."""
+
+    @property
+    @abstractmethod
+    def join_device(self) -> core.device:
+        """The device of the tensors with which processes tell each other whether they have inputs."""
+
+    @property
+    @abstractmethod
+    def join_process_group(self) -> Any:
+        """The group of processes."""
+
+
+class _Config:
+    """How a `Joinable` takes part in a context; outside of one it does not."""
+
+    def __init__(self, enable: bool = False, throw: bool = False, is_first: bool = False) -> None:
+        self.enable = enable
+        self.throw_on_early_termination = throw
+        self.is_first_joinable = is_first
+
+
+class Join:
+    """A context for processes of a group that have different numbers of inputs.
+
+    When the loop in the context has ended on one process, it goes on with the collectives of the others, through the
+    hooks of the joinables, until the loops of all processes have ended. Every step begins with a collective in which
+    processes say whether they have inputs.
+
+    Args:
+        joinables: objects such as `DistributedDataParallel`, in the same order on all processes.
+        enable: whether the context has an effect. Without it processes must have the same number of inputs.
+        throw_on_early_termination: whether all processes raise RuntimeError as soon as the inputs of one have ended.
+        kwargs: passed to `join_hook` of each joinable.
+
+    Raises:
+        ValueError: there are no joinables, or their groups or devices differ.
+        TypeError: one of them is not a `Joinable`.
+
+    Example::
+
+        model = nn.parallel.DistributedDataParallel(nn.Linear(1, 1))
+        with Join([model]):
+            for x in inputs:  # another number on each rank
+                model(x).sum().backward()
+    """
+
+    def __init__(
+        self,
+        joinables: Sequence[Joinable],
+        enable: bool = True,
+        throw_on_early_termination: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        if not joinables:
+            raise ValueError("The join context manager requires at least one joinable")
+        for joinable in joinables:
+            if not isinstance(joinable, Joinable):
+                raise TypeError(f"Join(joinables): must be Joinable objects, got {type(joinable).__name__}")
+            if not hasattr(joinable, "_join_config"):
+                raise TypeError(
+                    f"Join(joinables): {type(joinable).__name__}.__init__ has not called Joinable.__init__"
+                )
+        group, device = joinables[0].join_process_group, joinables[0].join_device
+        if any(joinable.join_process_group is not group for joinable in joinables):
+            raise ValueError("Using join context manager with multiple process groups")
+        if any(joinable.join_device != device for joinable in joinables):
+            raise ValueError("Using join context manager with multiple devices")
+        self._joinables = list(joinables)
+        self._hooks = [joinable.join_hook(**kwargs) for joinable in joinables]
+        self._enable = enable
+        self._throw = throw_on_early_termination
+        self._group: collectives.Group = group
+        self._device = device
+
+    def __enter__(self) -> None:
+        if self._enable:
+            for joinable in self._joinables:
+                joinable._join_config = _Config(True, self._throw, joinable is self._joinables[0])
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self._enable:
+            return
+        for joinable in self._joinables:
+            joinable._join_config = _Config()
+        if kind is not None:
+            return
+        steps = 0
+        while _count(self._group, self._device, False):
+            if self._throw:
+                _end_early(self._group, self._device, True)
+            for hook in self._hooks:
+                hook.main_hook()
+            steps += 1
+            if steps == _MANY_STEPS:
+                warnings.warn(
+                    f"Join: the inputs of another process go on {_MANY_STEPS} steps after the last of this one\n"
+                    "hint: DistributedSampler gives every process the same number of samples",
+                    stacklevel=2,
+                )
+        for hook in self._hooks:
+            hook.post_hook(steps == 0)
+
+    @staticmethod
+    def notify_join_context(joinable: Joinable) -> Any:
+        """Tell the other processes that this one begins a step. Call it before the collectives of the step.
+
+        Returns the collective under way if `joinable` is the first one of an enabled context, otherwise None.
+
+        Args:
+            joinable: the object whose method calls this.
+
+        Raises:
+            RuntimeError: the inputs of a process have ended, and the context was made with
+                `throw_on_early_termination`.
+        """
+        if not hasattr(joinable, "_join_config"):
+            raise AssertionError(
+                f"Check that the {type(joinable)} constructor calls the Joinable constructor"
+            )
+        config = joinable._join_config
+        if not config.enable or not config.is_first_joinable:
+            return None
+        group, device = joinable.join_process_group, joinable.join_device
+        work = _begin_count(group, core.ones(1, dtype=core.int64, device=device))
+        if config.throw_on_early_termination:
+            _end_early(group, device, False)
+        return work
+
+
+def _begin_count(group: collectives.Group, value: Tensor) -> collectives.Work:
+    return group.reduce_tensors([value], "SUM", "processes with inputs")
+
+
+def _count(group: collectives.Group, device: core.device, has_inputs: bool) -> int:
+    """Return how many processes have inputs."""
+    value = core.full((1,), int(has_inputs), dtype=core.int64, device=device)
+    _begin_count(group, value).wait()
+    return int(value.item())
+
+
+def _end_early(group: collectives.Group, device: core.device, ended: bool) -> None:
+    """Raise RuntimeError on all processes if the inputs of one have ended."""
+    value = core.full((1,), int(ended), dtype=core.int64, device=device)
+    group.reduce_tensors([value], "SUM", "processes whose inputs have ended").wait()
+    if value.item():
+        raise RuntimeError("Detected at least one rank that exhausted inputs. Throwing across all ranks.")

@@ -1,0 +1,115 @@
+"""Hooks that sum gradients over the ranks, also in a shorter dtype, for `DistributedDataParallel.register_comm_hook`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import rushlight_core as core
+import rushlight_multiprocessing.distributed as dist
+from rushlight_core import Tensor
+from rushlight_core.futures import Future
+from rushlight_nn.layers.buckets import GradBucket
+
+__all__ = [
+    "allreduce_hook",
+    "bf16_compress_hook",
+    "bf16_compress_wrapper",
+    "fp16_compress_hook",
+    "fp16_compress_wrapper",
+]
+
+Hook = Callable[[Any, GradBucket], Future[Tensor]]
+
+
+def _mean(group: dist.ProcessGroup | None, tensor: Tensor) -> Future[Tensor]:
+    """Begin to replace a tensor by its mean over the ranks."""
+    tensor.div_(dist.get_world_size(group))
+    work = dist.all_reduce(tensor, group=group, async_op=True)
+    if work is None:
+        raise RuntimeError("communication hook: this rank is not in the group that is the hook's state")
+    return work.get_future().then(lambda future: future.value()[0])
+
+
+def _compressed_mean(
+    group: dist.ProcessGroup | None, bucket: GradBucket, dtype: core.dtype
+) -> Future[Tensor]:
+    buffer = bucket.buffer()
+    return _mean(group, buffer.to(dtype)).then(lambda future: buffer.copy_(future.value()))
+
+
+def _compressing(hook: Hook, dtype: core.dtype) -> Hook:
+    def compress(state: Any, bucket: GradBucket) -> Future[Tensor]:
+        bucket.set_buffer(bucket.buffer().to(dtype))
+        return hook(state, bucket).then(lambda future: bucket.buffer().copy_(future.value()))
+
+    compress.__name__ = compress.__qualname__ = f"{getattr(hook, '__name__', type(hook).__name__)} in {dtype}"
+    return compress
+
+
+def allreduce_hook(process_group: dist.ProcessGroup | None, bucket: GradBucket) -> Future[Tensor]:
+    """Return the mean of the gradients over the ranks, as without a hook.
+
+    Arguments:
+        process_group: the hook's state: a group, or None for the group of all processes.
+        bucket: the gradients.
+
+    Example::
+
+        model.register_comm_hook(None, allreduce_hook)
+    """
+    return _mean(process_group, bucket.buffer())
+
+
+def fp16_compress_hook(process_group: dist.ProcessGroup | None, bucket: GradBucket) -> Future[Tensor]:
+    """Return the mean of the gradients over the ranks, sent as float16.
+
+    Arguments:
+        process_group: the hook's state: a group, or None for the group of all processes.
+        bucket: the gradients.
+
+    Example::
+
+        model.register_comm_hook(None, fp16_compress_hook)
+    """
+    return _compressed_mean(process_group, bucket, core.float16)
+
+
+def bf16_compress_hook(process_group: dist.ProcessGroup | None, bucket: GradBucket) -> Future[Tensor]:
+    """Return the mean of the gradients over the ranks, sent as bfloat16.
+
+    Arguments:
+        process_group: the hook's state: a group, or None for the group of all processes.
+        bucket: the gradients.
+
+    Example::
+
+        model.register_comm_hook(None, bf16_compress_hook)
+    """
+    return _compressed_mean(process_group, bucket, core.bfloat16)
+
+
+def fp16_compress_wrapper(hook: Hook) -> Hook:
+    """Return a hook that gives another hook the gradients as float16.
+
+    Arguments:
+        hook: the other hook.
+
+    Example::
+
+        model.register_comm_hook(state, fp16_compress_wrapper(powerSGD_hook))
+    """
+    return _compressing(hook, core.float16)
+
+
+def bf16_compress_wrapper(hook: Hook) -> Hook:
+    """Return a hook that gives another hook the gradients as bfloat16.
+
+    Arguments:
+        hook: the other hook.
+
+    Example::
+
+        model.register_comm_hook(state, bf16_compress_wrapper(powerSGD_hook))
+    """
+    return _compressing(hook, core.bfloat16)
