@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +19,6 @@ from rushlight.nn import LayerNorm, Linear, ReLU, Sequential
 from rushlight.nn.functional import cross_entropy
 from rushlight_core import devices
 from rushlight_core._graphs import Capture, Graph
-from rushlight_testing.native import compile_plugin
 
 TOY = "toy:1"
 
@@ -88,11 +88,10 @@ def main() -> None:
 
 
 @pytest.fixture(scope="module")
-def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def seen(toy_device: Path) -> dict[str, Any]:
     """What `main` prints."""
-    library = compile_plugin("toy_device", tmp_path_factory.mktemp("toy"))
     done = subprocess.run(
-        [sys.executable, __file__, str(library)], capture_output=True, text=True, timeout=300
+        [sys.executable, __file__, str(toy_device)], capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

@@ -1,0 +1,126 @@
+"""Batches of a `DataLoader` in pinned memory, on the toy device.
+
+The tests look at what this file prints when it is run: a device stays attached to its process.
+"""
+
+from __future__ import annotations
+
+import collections
+import json
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rushlight as torch
+from rushlight.utils.data import DataLoader, Dataset, IterableDataset
+from rushlight_core import devices
+
+Pair = collections.namedtuple("Pair", "x y")  # noqa: PYI024  a named tuple without annotations
+
+
+class Own:
+    """A batch with a method of its own."""
+
+    def __init__(self, x: torch.Tensor) -> None:
+        self.x = x
+
+    def pin_memory(self) -> Own:
+        return Own(self.x.pin_memory())
+
+
+class Samples(Dataset):
+    def __len__(self) -> int:
+        return 10
+
+    def __getitem__(self, i: int) -> Any:
+        if i >= 10:
+            raise IndexError
+        return {"pair": Pair(torch.full((600,), float(i)), i), "list": [torch.tensor(i)], "text": f"{i}"}
+
+
+class Stream(IterableDataset):
+    def __iter__(self) -> Any:
+        return iter(Samples()[i] for i in range(10))
+
+
+def own_batches(samples: list[Any]) -> Own:
+    return Own(torch.stack([sample["pair"].x for sample in samples]))
+
+
+LOADERS: dict[str, dict[str, Any]] = {
+    "0 workers": {},
+    "2 workers": {"num_workers": 2},
+    "2 threads": {"num_workers": 2, "transport": "threads"},
+    "a stream": {"num_workers": 1},
+    "the device is named": {"pin_memory_device": "toy", "num_workers": 1},
+}
+
+
+def described(batch: Any) -> Any:
+    """Values of a batch, and which of its tensors are pinned; copies do not wait for the device."""
+    there = batch["pair"].x.to("toy", non_blocking=True)
+    tensors = [batch["pair"].x, batch["pair"].y, batch["list"][0]]
+    return [
+        [t.is_pinned() for t in tensors],
+        type(batch["pair"]).__name__,
+        there.cpu()[:, 599].tolist(),
+        batch["pair"].y.tolist(),
+        batch["list"][0].tolist(),
+        batch["text"],
+    ]
+
+
+def main() -> None:
+    devices.load_backend(sys.argv[1])
+    found: dict[str, Any] = {}
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        for name, options in LOADERS.items():
+            dataset = Stream() if name == "a stream" else Samples()
+            loader = DataLoader(dataset, 4, pin_memory=True, **options)
+            found[name] = [[described(batch) for batch in loader] for _ in range(2)]
+        loader = DataLoader(Samples(), 4, pin_memory=True, num_workers=1, collate_fn=own_batches)
+        found["own"] = [batch.x.is_pinned() for batch in loader]
+        found["not asked for"] = [batch["pair"].x.is_pinned() for batch in DataLoader(Samples(), 4)]
+        plain = torch.zeros(3)
+        batches = list(DataLoader([plain], 1, pin_memory=True, collate_fn=lambda samples: samples[0]))
+        found["original"] = [plain.is_pinned(), batches[0].is_pinned()]
+        found["warnings"] = [str(warning.message) for warning in said]
+    print(json.dumps(found))
+
+
+@pytest.fixture(scope="module")
+def seen(toy_device: Path) -> dict[str, Any]:
+    """What `main` prints."""
+    done = subprocess.run(
+        [sys.executable, __file__, str(toy_device)], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("name", LOADERS)
+def test_all_tensors_of_batches_are_pinned(seen: dict[str, Any], name: str) -> None:
+    parts = [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+    epoch = [
+        [[True] * 3, "Pair", [float(i) for i in part], part, part, [str(i) for i in part]] for part in parts
+    ]
+    assert seen[name] == [epoch, epoch]
+
+
+def test_batches_with_a_method_of_their_own(seen: dict[str, Any]) -> None:
+    assert seen["own"] == [True] * 3
+
+
+def test_only_what_is_asked_for_is_pinned(seen: dict[str, Any]) -> None:
+    assert seen["not asked for"] == [False] * 3
+    assert seen["original"] == [False, True]
+    assert seen["warnings"] == []
+
+
+if __name__ == "__main__":
+    main()
