@@ -19,7 +19,7 @@ import rushlight as torch
 from rushlight.utils.data import DataLoader, Dataset, IterableDataset
 from rushlight_core import devices
 
-Pair = collections.namedtuple("Pair", "x y")  # noqa: PYI024  a named tuple without annotations
+Pair = collections.namedtuple("Pair", "x y")
 
 
 class Own:
