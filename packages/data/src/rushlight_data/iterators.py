@@ -34,7 +34,18 @@ __all__ = ["LoaderIterator", "SerialIterator", "WorkersIterator"]
 
 
 class LoaderIterator:
-    """Base class of the iterators that `iter(loader)` returns."""
+    """Base class of the iterators that `iter(loader)` returns.
+
+    Reading a batch raises what the dataset, the sampler or `collate_fn` raises, with a note that names the batch.
+
+    Example:
+        >>> import rushlight.utils.data as data
+        >>> iterator = iter(data.DataLoader(range(6), batch_size=4))
+        >>> isinstance(iterator, LoaderIterator), len(iterator)
+        (True, 2)
+        >>> next(iterator)
+        tensor([0, 1, 2, 3])
+    """
 
     def __init__(self, loader: DataLoader[Any], progress: Progress, order: Iterator[Any] | None) -> None:
         self._loader = loader
@@ -105,7 +116,18 @@ class LoaderIterator:
 
 
 class SerialIterator(LoaderIterator):
-    """Reads batches in the calling process."""
+    """Iterator over an epoch of a loader without workers, which reads batches in the calling process.
+
+    It raises what the dataset, the sampler or `collate_fn` raises, with a note that names the batch.
+
+    Example:
+        >>> import rushlight.utils.data as data
+        >>> iterator = iter(data.DataLoader(range(6), batch_size=4))
+        >>> type(iterator).__name__
+        'SerialIterator'
+        >>> list(iterator)
+        [tensor([0, 1, 2, 3]), tensor([4, 5])]
+    """
 
     def __init__(
         self, loader: DataLoader[Any], progress: Progress, order: Iterator[Any] | None, fetcher: Fetcher
@@ -183,10 +205,20 @@ class SerialIterator(LoaderIterator):
 
 
 class WorkersIterator(LoaderIterator):
-    """Reads batches ahead in workers.
+    """Iterator over an epoch of a loader with workers, which read batches ahead.
 
     Each batch of a map-style dataset is assigned to the worker with the fewest pending tasks; the contents of
-    a batch do not depend on the worker. For an iterable dataset the lanes take turns."""
+    a batch do not depend on the worker. For an iterable dataset the lanes take turns.
+
+    It raises what the dataset, the sampler or `collate_fn` raises in a worker; LoaderTimeout if no batch arrives within the
+    loader's `timeout`; and WorkerExited if a worker ends unexpectedly.
+
+    Example::
+
+        loader = data.DataLoader(dataset, batch_size=4, num_workers=2)
+        for batch in loader:  # iter(loader) is a WorkersIterator
+            ...
+    """
 
     def __init__(
         self, loader: DataLoader[Any], progress: Progress, order: Iterator[Any] | None, pool: WorkerPool

@@ -34,6 +34,9 @@ class Permutation(Sequence[int]):
         >>> order = Permutation(10**12, seed=0)
         >>> len(set(order[:100]))
         100
+
+    Shape:
+        - Items are Python integers; `len()` is `length`.
     """
 
     def __init__(self, length: int, seed: int) -> None:

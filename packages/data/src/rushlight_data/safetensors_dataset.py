@@ -53,6 +53,10 @@ class SafetensorsDataset(Dataset[dict[str, core.Tensor]]):
         >>> dataset = SafetensorsDataset("data.safetensors")
         >>> len(dataset), dataset[3]["y"]
         (4, tensor(3))
+
+    Shape:
+        - Tensors of the file: (N, *), with the same N.
+        - Tensors of a sample: (*). Tensors of a batch of B samples: (B, *).
     """
 
     draws_random = False

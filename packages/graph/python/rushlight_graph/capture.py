@@ -52,15 +52,27 @@ def capture(
     module: Any = None,
     expanded: Sequence[str] = (),
 ) -> Program:
-    """The program of one call of `function`.
+    """Capture one call of `function` as a program.
 
     Args:
-        function: is called once, with its arguments. What it writes to them and to `state`, and the random numbers that it
+        function: called once with its arguments. What it writes to them and to `state`, and the random numbers that it
             draws, are undone afterwards.
-        args, kwargs: tensors become the program's inputs; everything else belongs to the program.
-        state: name, "parameter" or "buffer", and tensor of what belongs to the program, where it is used.
-        module: one whose submodules are told apart, for errors and for who reads the program.
-        expanded: names of composites, which are recorded as the operators that they call.
+        args, kwargs: arguments of the call. Tensors become inputs of the program; other values become constants of it.
+        state: name, "parameter" or "buffer", and tensor for each tensor that belongs to the program if it is used.
+        module: a module whose submodules are recorded with each operator, for error messages and for readers of the program.
+        expanded: names of composites that are recorded as the operators that they call.
+
+    Shape:
+        - Inputs of the program have the shapes and dtypes of the tensors in `args` and `kwargs`.
+
+    Raises:
+        RuntimeError: `function` reads the value of a tensor, or writes to a tensor that is neither an input nor in `state`.
+        NotImplementedError: `function` does something that cannot be captured, such as computing gradients.
+
+    Example:
+        >>> program = capture(lambda x: (x * 2).relu(), (torch.ones(3),), {}, [])
+        >>> program.run([torch.tensor([-1.0, 0.0, 4.0])])
+        [tensor([0., 0., 8.])]
     """
     given = trees.Flattening("export")
     structure = given.arguments(args, kwargs, _names(function))

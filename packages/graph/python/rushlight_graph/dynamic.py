@@ -20,15 +20,25 @@ _STEPS = ((32, (1, 3, 17, 37, 68)), (0, (1, 2, 5, 8, 13)), (0, (1, 2, 3, 4, 5)))
 
 
 class Dim:
-    """A size of arguments that changes from call to call, by name.
+    """Name of a size of arguments that changes from call to call.
 
-    `Dim("n")` stands for sizes of two or more; 2 * Dim("n") for even ones, Dim("n") + 1 for those that are one larger.
+    `Dim("n")` stands for sizes of two or more, `2 * Dim("n")` for even sizes, and `Dim("n") + 1` for sizes that are larger
+    by one.
 
     Args:
         name: an identifier. Dimensions with the same name have the same size.
-        min: the least size, 2 unless it is given: what Python and operators do with sizes of 0 and 1 is often
-            something else. Where it is less, the program is captured with it as well.
+        min: the least size, 2 by default, because Python and operators often treat sizes of 0 and 1 specially. If it is
+            less than 2, the program is captured with that size as well.
         max: the largest size.
+
+    Raises:
+        ValueError: `name` is not an identifier, or `min` and `max` are not a range of sizes.
+
+    Example:
+        >>> n = torch.export.Dim("n", max=64)
+        >>> program = torch.export.export(nn.ReLU(), (torch.ones(4, 2),), dynamic_shapes={"input": {0: n}})
+        >>> program.module()(torch.ones(7, 2)).shape
+        torch.Size([7, 2])
     """
 
     #: A size that stays as it is; so does None.

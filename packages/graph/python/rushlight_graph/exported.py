@@ -20,7 +20,19 @@ _EXTRA = "extra:"
 class ExportedProgram:
     """A captured module: a graph of operators with the tensors that belong to it.
 
-    `print(program)` shows a line for each operator, with the line of the source and the module that called it.
+    `print(program)` shows a line for each operator, with the source line and the module that called it. `program.module()`
+    returns a function that runs the program; calling the program itself raises RuntimeError.
+
+    Shape:
+        - Arguments of `module()` have the shapes with which the program was captured, except for the sizes that
+          `dynamic_shapes` marked.
+
+    Example:
+        >>> program = torch.export.export(nn.Linear(2, 3), (torch.ones(4, 2),))
+        >>> sorted(program.state_dict)
+        ['bias', 'weight']
+        >>> program.module()(torch.zeros(4, 2)).shape
+        torch.Size([4, 3])
     """
 
     def __init__(
@@ -123,31 +135,42 @@ def export(
     preserve_module_call_signature: tuple[str, ...] = (),
     prefer_deferred_runtime_asserts_over_guards: bool = False,
 ) -> ExportedProgram:
-    """Calls a module once and makes a program of the operators that it called.
+    """Call a module once and capture the operators that it calls as a program.
 
-    The program does the same for any values of the arguments, of their dtypes and shapes. Reading a
-    value (`if x.sum() > 0`, `.item()`, `print`) is an error that names the line, since the program could not follow.
-    The module is left as it was, and so is the random state.
+    The program computes the same as the module for all values of the arguments, with the dtypes and shapes of the examples.
+    Reading a value (`if x.sum() > 0`, `.item()`, `print`) raises an error that names the line, because the program could not
+    depend on it. The module and the state of random numbers are left unchanged.
 
     Args:
-        mod: a module; its `training` flag decides, as in any call.
+        mod: a module, captured in its current mode (`training`).
         args: its positional arguments: tensors, numbers, strings and None, in tuples, lists and dicts. Tensors become
             inputs.
         kwargs: its keyword arguments.
         dynamic_shapes: sizes of the arguments that change from call to call: a dict by the arguments' names, or an entry for
-            each argument in their order. For a tensor it is a dict from dimensions to `Dim`, or an entry for each
-            dimension; None stays as it is. The module is then called six times, with inputs of other sizes made of the
-            examples, and integers that differ are explained by expressions of these sizes.
-        strict: accepted for both values. PyTorch reads Python's bytecode where it is true; here the module always runs.
-        preserve_module_call_signature: must be empty: modules are not called by themselves in the program.
-        prefer_deferred_runtime_asserts_over_guards: must be False: what a program assumes is checked in each run.
+            each argument in their order. An entry for a tensor is a dict from dimensions to `Dim`, or a sequence with an
+            entry for each dimension; None marks a size that does not change. The module is then called six times, with
+            inputs of other sizes made from the examples, and integers that differ between the calls become expressions of
+            these sizes.
+        strict: accepted for both values. PyTorch reads Python's bytecode if it is True; here the module always runs.
+        preserve_module_call_signature: must be empty: submodules are not called by themselves in the program.
+        prefer_deferred_runtime_asserts_over_guards: must be False: assumptions of a program are checked in each run.
+
+    Shape:
+        - Tensors in `args` and `kwargs`: (*), of any shape; the program accepts that shape, except where `dynamic_shapes`
+          marks a size.
 
     Raises:
-        TypeError: `mod` is no module, or an argument is of a type that a program cannot hold.
+        TypeError: `mod` is not a module, or an argument is of a type that a program cannot hold.
         ValueError: `dynamic_shapes` does not fit the arguments.
         RuntimeError: a value is read, a tensor is written that is neither input, parameter nor buffer, or the module calls
             other operators with other sizes.
-        NotImplementedError: what cannot be captured yet: gradients, autocast, vmap, devices but the CPU.
+        NotImplementedError: the module uses what cannot be captured yet: gradients, autocast, vmap, or devices other than
+            the CPU.
+
+    Example:
+        >>> program = torch.export.export(nn.Softmax(-1), (torch.zeros(2, 4),))
+        >>> program.module()(torch.zeros(2, 4))[0]
+        tensor([0.2500, 0.2500, 0.2500, 0.2500])
     """
     if preserve_module_call_signature:
         raise NotImplementedError(
@@ -217,14 +240,24 @@ def save(
     opset_version: dict[str, int] | None = None,
     pickle_protocol: int = 2,
 ) -> None:
-    """Writes a program to one file, a safetensors file with the graph in its header.
+    """Write a program to one file: a safetensors file with the graph in its header.
 
     Args:
         ep: the program.
-        f: a path, which the file replaces when it is complete, or an open binary file.
-        extra_files: texts that `load` gives back, by name.
-        opset_version: must be None: a program names the operators that it needs one by one.
+        f: a path, or an open binary file. A file at the path is replaced once the new file is complete.
+        extra_files: texts by name, which `load` returns.
+        opset_version: must be None: a program lists the operators that it needs one by one.
         pickle_protocol: must be 2, the default: nothing is pickled.
+
+    Raises:
+        TypeError: `ep` is not an ExportedProgram.
+        NotImplementedError: `opset_version` or `pickle_protocol` has another value.
+
+    Example:
+        >>> program = torch.export.export(nn.ReLU(), (torch.ones(3),))
+        >>> torch.export.save(program, "relu.pt2")
+        >>> torch.export.load("relu.pt2").module()(torch.tensor([-1.0, 0.0, 1.0]))
+        tensor([0., 0., 1.])
     """
     if not isinstance(ep, ExportedProgram):
         raise TypeError(f"export.save(ep): must be an ExportedProgram, got {type(ep).__name__}")
@@ -248,16 +281,25 @@ def load(
     extra_files: dict[str, str] | None = None,
     expected_opset_version: dict[str, int] | None = None,
 ) -> ExportedProgram:
-    """The program of a file that `save` wrote. The tensors of a path are mapped, not copied.
+    """Read a program from a file that `save` wrote. Tensors of a file given by its path are mapped to memory, not copied.
 
     Args:
         f: a path or an open binary file.
-        extra_files: a dict whose keys name texts that `save` was given: their values are filled in.
+        extra_files: a dict whose keys name texts that were passed to `save`; `load` sets their values.
         expected_opset_version: must be None, as for `save`.
 
     Raises:
-        ValueError: the file is no program, or is damaged.
-        RuntimeError: it cannot be opened, or needs an operator that this library lacks.
+        ValueError: the file is not a program, is damaged, or lacks a text of `extra_files`.
+        RuntimeError: the file cannot be opened, or needs an operator that this library lacks.
+        NotImplementedError: `expected_opset_version` is not None.
+
+    Example:
+        >>> program = torch.export.export(nn.ReLU(), (torch.ones(3),))
+        >>> torch.export.save(program, "relu.pt2", extra_files={"note": "a small one"})
+        >>> texts = {"note": ""}
+        >>> loaded = torch.export.load("relu.pt2", extra_files=texts)
+        >>> texts
+        {'note': 'a small one'}
     """
     if expected_opset_version is not None:
         raise NotImplementedError("export.load(expected_opset_version): has no meaning for these files")

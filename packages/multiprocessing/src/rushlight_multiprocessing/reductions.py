@@ -245,7 +245,20 @@ def rebuild_inline(data: bytearray) -> core.UntypedStorage:
 
 
 def reduce_tensor(tensor: core.Tensor) -> Any:
-    """Reduce a tensor to its storage and its geometry, or a sparse one to its parts."""
+    """Return the function and the arguments from which another process rebuilds a tensor, as `__reduce__` does.
+
+    A dense tensor is reduced to its storage, dtype, shape, strides and offset, and a sparse one to its parts.
+
+    Shape:
+        - `tensor`: (*), of any shape.
+
+    Raises RuntimeError for a tensor that cannot be sent.
+
+    Example:
+        >>> function, arguments = reduce_tensor(torch.arange(3))
+        >>> function(*arguments)
+        tensor([0, 1, 2])
+    """
     if (parts := core._C._sparse_parts(tensor)) is not None:
         check_sendable(tensor)
         return _with_class(tensor, (*parts, tuple(tensor.shape), tensor.requires_grad), rebuild_sparse)
@@ -388,7 +401,16 @@ def arguments_read() -> None:
 
 
 def init_reductions() -> None:
-    """Register tensors with the standard module's pickler. Called when the package is imported."""
+    """Register tensors and storages with the pickler of the standard module `multiprocessing`.
+
+    Importing the package calls it; further calls change nothing.
+
+    Example:
+        >>> from multiprocessing.reduction import ForkingPickler
+        >>> init_reductions()
+        >>> torch.Tensor in ForkingPickler._extra_reducers
+        True
+    """
     ForkingPickler.register(core.UntypedStorage, reduce_storage)
     ForkingPickler.register(core.Tensor, reduce_tensor)
     _register_subclasses(core.Tensor)

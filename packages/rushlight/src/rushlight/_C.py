@@ -17,11 +17,19 @@ class _Traced:
 
 
 class Graph(_Traced):
-    """A traced program, for annotations."""
+    """Type of a traced program in annotations. Programs of this library are `rushlight.export.ExportedProgram`.
+
+    Example:
+        >>> def number_of_nodes(graph: torch._C.Graph) -> int: ...
+    """
 
 
 class Node(_Traced):
-    """An operation of a traced program, for annotations."""
+    """Type of an operation of a traced program in annotations.
+
+    Example:
+        >>> def name_of(node: torch._C.Node) -> str: ...
+    """
 
 
 class Value(_Traced):

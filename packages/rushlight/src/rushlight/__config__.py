@@ -9,7 +9,14 @@ __all__ = ["parallel_info", "show"]
 
 
 def show() -> str:
-    """Return a text for reports of errors. It names no flag of PyTorch's build."""
+    """Return a text with the version and the CPU kernels in use, for bug reports.
+
+    Flags of a build of PyTorch are not listed.
+
+    Example:
+        >>> print(torch.__config__.show())  # doctest: +ELLIPSIS
+        rushlight ...
+    """
     from rushlight.backends import cpu, mkldnn
 
     return (
@@ -20,5 +27,10 @@ def show() -> str:
 
 
 def parallel_info() -> str:
-    """Return how many threads compute."""
+    """Return a text with the number of threads that kernels use.
+
+    Example:
+        >>> "get_num_threads" in torch.__config__.parallel_info()
+        True
+    """
     return f"at::get_num_threads() : {_core.get_num_threads()}\n"

@@ -22,10 +22,17 @@ __all__ = [
 
 
 def get_device_module(device: Any = None) -> Any:
-    """Return the module that is asked about a device: `rushlight.cpu` or `rushlight.cuda`.
+    """Return the module of functions for a kind of device: `rushlight.cpu` or `rushlight.cuda`.
+
+    Args:
+        device: a device or its name; by default the accelerator, or the CPU where there is none.
 
     Raises:
-        RuntimeError: there is none for such a device.
+        RuntimeError: the device is neither a CPU nor a GPU.
+
+    Example:
+        >>> torch.accelerator.get_device_module("cpu").device_count()
+        1
     """
     kind = core.device(device).type if device is not None else "cuda" if cuda.is_available() else "cpu"
     if kind not in ("cpu", "cuda"):
@@ -55,43 +62,115 @@ def _device(function: str, device: Any = None) -> core.device:
 
 
 def is_available() -> bool:
-    """Return whether there is one."""
+    """Return whether there is an accelerator.
+
+    Example:
+        >>> device = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else "cpu"
+        >>> torch.zeros(2, device=device).sum().item()
+        0.0
+    """
     return _kind() != ""
 
 
 def device_count() -> int:
-    """Return how many there are."""
+    """Return the number of accelerators.
+
+    Example:
+        >>> (torch.accelerator.device_count() > 0) == torch.accelerator.is_available()
+        True
+    """
     kind = _kind()
     return devices.device_count(kind) if kind else 0
 
 
 def current_accelerator(check_available: bool = False) -> core.device | None:
-    """Its kind; None where there is none."""
+    """Return the kind of accelerator as a device without an index, or None where there is none.
+
+    Args:
+        check_available: accepted; an accelerator that is not available is never returned.
+
+    Example:
+        >>> (torch.accelerator.current_accelerator() is None) != torch.accelerator.is_available()
+        True
+    """
     kind = _kind()
     return core.device(kind) if kind else None
 
 
 def current_device_index() -> int:
-    """Return the index of the one that is in use. Raises RuntimeError where there is none."""
+    """Return the index of the current accelerator.
+
+    Raises:
+        RuntimeError: there is no accelerator.
+
+    Example::
+
+        torch.accelerator.set_device_index(1)
+        torch.accelerator.current_device_index()  # 1
+    """
     return devices.current_device(_need("current_device_index")).index or 0
 
 
 def set_device_index(device: Any, /) -> None:
-    """Make it the one that is in use. Raises RuntimeError where there is none."""
+    """Select the current accelerator.
+
+    Args:
+        device: an index, or a device.
+
+    Raises:
+        RuntimeError: there is no accelerator, or none with this index.
+
+    Example::
+
+        torch.accelerator.set_device_index(0)
+    """
     devices.set_device(_device("set_device_index", device))
 
 
 def current_stream(device: Any = None, /) -> core.Stream:
-    """Return the stream on which this thread queues work for it. Raises RuntimeError where there is none."""
+    """Return the stream to which the calling thread submits work for a device.
+
+    Args:
+        device: an index or a device; by default the current accelerator.
+
+    Raises:
+        RuntimeError: there is no accelerator.
+
+    Example::
+
+        torch.accelerator.current_stream().synchronize()
+    """
     return _streams.current_stream(_device("current_stream", device))
 
 
 def set_stream(stream: core.Stream) -> None:
-    """Queues this thread's work for the stream's device there, and makes that device the one in use."""
+    """Select the stream to which the calling thread submits work, and make the stream's device the current accelerator.
+
+    Args:
+        stream: a stream of an accelerator.
+
+    Raises:
+        RuntimeError: the device cannot be selected.
+
+    Example::
+
+        torch.accelerator.set_stream(torch.Stream("cuda"))
+    """
     devices.set_device(stream.device)
     _streams.set_stream(stream)
 
 
 def synchronize(device: Any = None, /) -> None:
-    """Wait until the device has done all its work. Raises RuntimeError where there is none."""
+    """Wait until a device has finished all work that was submitted to it.
+
+    Args:
+        device: an index or a device; by default the current accelerator.
+
+    Raises:
+        RuntimeError: there is no accelerator.
+
+    Example::
+
+        torch.accelerator.synchronize()
+    """
     devices.synchronize(_device("synchronize", device))

@@ -23,7 +23,12 @@ __all__ = [
 
 
 def is_compiling() -> bool:
-    """Return whether a compiler is tracing the program: never."""
+    """Return False: programs are not compiled.
+
+    Example:
+        >>> torch.compiler.is_compiling()
+        False
+    """
     return False
 
 
@@ -32,12 +37,29 @@ is_exporting: Callable[[], bool] = is_compiling
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
-    """`fn` as it is, which is how it runs in any case; without it, a decorator."""
+    """Return `fn` unchanged, or a decorator if `fn` is None: functions are not compiled in any case.
+
+    Args:
+        fn: a function.
+        recursive, reason: have no effect.
+
+    Example:
+        >>> @torch.compiler.disable
+        ... def double(x):
+        ...     return 2 * x
+        >>> double(torch.tensor([1.0]))
+        tensor([2.])
+    """
     return (lambda found: found) if fn is None else fn
 
 
 def allow_in_graph(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """`fn` as it is."""
+    """Return `fn` unchanged.
+
+    Example:
+        >>> torch.compiler.allow_in_graph(len) is len
+        True
+    """
     return fn
 
 
@@ -45,20 +67,41 @@ assume_constant_result = allow_in_graph
 
 
 def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
-    """Return the names of compilers: none."""
+    """Return an empty list: there are no compilers.
+
+    Example:
+        >>> torch.compiler.list_backends()
+        []
+    """
     return []
 
 
 def reset() -> None:
-    """Do nothing: nothing is compiled."""
+    """No-op: there is no compiled code to discard.
+
+    Example:
+        >>> torch.compiler.reset()
+    """
 
 
 def cudagraph_mark_step_begin() -> None:
-    """Mark a step for a recorder of CUDA graphs: there is none."""
+    """No-op: no compiler records CUDA graphs.
+
+    Example:
+        >>> torch.compiler.cudagraph_mark_step_begin()
+    """
 
 
 class set_stance:  # noqa: N801
-    """Whether to compile; accepted, as a call, a context manager or a decorator, and of no effect."""
+    """Set how `compile` treats functions: accepted as a call, context manager or decorator, without effect.
+
+    Args:
+        stance: the name of a stance, which is stored.
+
+    Example:
+        >>> with torch.compiler.set_stance("force_eager"):
+        ...     _ = torch.ones(2) + 1
+    """
 
     def __init__(self, stance: str = "default", **options: Any) -> None:
         self.stance = stance

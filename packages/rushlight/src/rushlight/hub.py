@@ -32,27 +32,48 @@ def _get_torch_home() -> str:
 
 
 def get_dir() -> str:
-    """Return the folder of what was fetched: `$TORCH_HOME/hub`, by default `~/.cache/torch/hub`."""
+    """Return the folder of downloaded files: `$TORCH_HOME/hub`, by default `~/.cache/torch/hub`.
+
+    Example:
+        >>> torch.hub.set_dir("weights")
+        >>> torch.hub.get_dir()
+        'weights'
+        >>> _ = torch.hub.set_dir(None)
+    """
     return _dir if _dir is not None else os.path.join(_get_torch_home(), "hub")
 
 
 def set_dir(d: str | os.PathLike[str]) -> None:
-    """Keep what is fetched in another folder."""
+    """Set the folder of downloaded files.
+
+    Args:
+        d: a path, in which `~` is expanded.
+
+    Example:
+        >>> import os
+        >>> torch.hub.set_dir("~/weights")
+        >>> torch.hub.get_dir() == os.path.expanduser("~/weights")
+        True
+    """
     global _dir
     _dir = os.path.expanduser(d)
 
 
 def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, progress: bool = True) -> None:
-    """Write a file from the network to `dst`; where it fails, nothing is there.
+    """Download a file to `dst`. If the download fails, no file is left.
 
     Args:
-        url: where it is.
-        dst: where it goes.
-        hash_prefix: what its SHA-256 begins with, in hexadecimal digits.
+        url: the address.
+        dst: the path of the file.
+        hash_prefix: the first hexadecimal digits of its SHA-256, which are compared.
         progress: accepted; nothing is shown.
 
     Raises:
-        RuntimeError: it does not have that hash.
+        RuntimeError: the file has another SHA-256.
+
+    Example::
+
+        torch.hub.download_url_to_file("https://example.org/model.safetensors", "model.safetensors")
     """
     target = Path(dst).expanduser()
     digest = hashlib.sha256()
@@ -84,17 +105,24 @@ def load_state_dict_from_url(
     file_name: str | None = None,
     weights_only: bool = False,
 ) -> dict[str, Any]:
-    """The state in a file from the network, which is fetched once and kept in `model_dir`, by default `checkpoints` in
-    `get_dir()`.
+    """Return the state in a file from the network, which is downloaded once and kept.
 
     Args:
-        url: a safetensors file, or one of PyTorch's.
-        model_dir: where it is kept.
+        url: the address of a safetensors file, or of a file that PyTorch wrote.
+        model_dir: the folder in which the file is kept; by default `checkpoints` in `get_dir()`.
         map_location: the device of the tensors.
         progress: accepted; nothing is shown.
-        check_hash: whether the digits at the end of the name must be those of its SHA-256.
-        file_name: its name there; that of the URL by default.
-        weights_only: accepted; nothing else is ever read.
+        check_hash: whether the digits at the end of the file's name must be the first ones of its SHA-256.
+        file_name: the name of the file in the folder; by default that of the address.
+        weights_only: accepted; only tensors are read in any case.
+
+    Raises:
+        RuntimeError: the file has another SHA-256.
+
+    Example::
+
+        state = torch.hub.load_state_dict_from_url("https://example.org/model.safetensors")
+        model.load_state_dict(state)
     """
     folder = Path(model_dir if model_dir is not None else os.path.join(get_dir(), "checkpoints"))
     folder.mkdir(parents=True, exist_ok=True)
@@ -114,17 +142,38 @@ def _refuse(function: str) -> NoReturn:
 
 
 def load(repo_or_dir: str, model: str, *args: Any, **kwargs: Any) -> NoReturn:
-    """Raise NotImplementedError."""
+    """Raise NotImplementedError: programs are not downloaded from repositories.
+
+    Example:
+        >>> torch.hub.load("owner/repository", "model")
+        Traceback (most recent call last):
+            ...
+        NotImplementedError: ...
+    """
     _refuse("load")
 
 
 def list(github: str, *args: Any, **kwargs: Any) -> NoReturn:
-    """Raise NotImplementedError."""
+    """Raise NotImplementedError: programs are not downloaded from repositories.
+
+    Example:
+        >>> torch.hub.list("owner/repository")
+        Traceback (most recent call last):
+            ...
+        NotImplementedError: ...
+    """
     _refuse("list")
 
 
 def help(github: str, model: str, *args: Any, **kwargs: Any) -> NoReturn:
-    """Raise NotImplementedError."""
+    """Raise NotImplementedError: programs are not downloaded from repositories.
+
+    Example:
+        >>> torch.hub.help("owner/repository", "model")
+        Traceback (most recent call last):
+            ...
+        NotImplementedError: ...
+    """
     _refuse("help")
 
 

@@ -11,7 +11,17 @@ __all__ = [*_of_core, "TorchFunctionMode"]
 
 
 class TorchFunctionMode:
-    """A block that sees every function: not there. A subclass can be made, and entering it raises NotImplementedError."""
+    """Context manager that would intercept every function. Subclasses may exist; entering one raises NotImplementedError.
+
+    Classes that define `__torch_function__` are supported.
+
+    Example:
+        >>> with TorchFunctionMode():
+        ...     torch.ones(2)
+        Traceback (most recent call last):
+            ...
+        NotImplementedError: ...
+    """
 
     def __enter__(self) -> NoReturn:
         raise NotImplementedError(

@@ -12,17 +12,27 @@ __all__ = ["SobolEngine"]
 
 
 class SobolEngine:
-    """Draws points of [0, 1)^dimension, each new one where the others are not.
+    """Generator of Sobol's sequence of points in [0, 1)^dimension, which cover the cube more evenly than random points.
 
     Args:
-        dimension: at most `MAXDIM`.
-        scramble: whether the sequence is shifted and its digits mixed at random, as is needed for estimates of errors. The
-            numbers are SciPy's for a seed.
-        seed: of the scrambling; the default generator's next number by default.
+        dimension: the number of dimensions, at most `MAXDIM`.
+        scramble: whether the sequence is shifted and its digits permuted at random, as estimates of errors require. The
+            points for a seed are those of SciPy.
+        seed: seed of the scrambling; by default a number from the default generator.
+
+    Shape:
+        - `draw(n)` returns (n, dimension), and `draw_base2(m)` (2^m, dimension).
 
     Raises:
         ImportError: SciPy, which has the table of Joe and Kuo (2008), is not installed.
-        ValueError: there are no points of so many dimensions.
+        ValueError: the number of dimensions is out of range.
+
+    Example:
+        >>> SobolEngine(2).draw(4)
+        tensor([[0.0000, 0.0000],
+                [0.5000, 0.5000],
+                [0.7500, 0.2500],
+                [0.2500, 0.7500]])
     """
 
     MAXBIT = 30

@@ -8,25 +8,50 @@ __all__ = ["device_count", "empty_cache", "is_available", "manual_seed", "manual
 
 
 def is_available() -> bool:
-    """Return whether tensors can be made there: no."""
+    """Return False: there is no backend for Intel GPUs.
+
+    Example:
+        >>> torch.xpu.is_available()
+        False
+    """
     return False
 
 
 def device_count() -> int:
-    """Return how many there are: none."""
+    """Return 0: there is no backend for Intel GPUs.
+
+    Example:
+        >>> torch.xpu.device_count()
+        0
+    """
     return 0
 
 
 def empty_cache() -> None:
-    """Do nothing: there is no unused memory to release."""
+    """No-op: there is no unused memory to release.
+
+    Example:
+        >>> torch.xpu.empty_cache()
+    """
 
 
 def manual_seed(seed: int) -> None:
-    """Seeds the random numbers of the GPU: there is none, and nothing is done."""
+    """No-op: there is no Intel GPU whose random numbers could be seeded.
+
+    Example:
+        >>> torch.xpu.manual_seed(0)
+    """
 
 
 def synchronize(device: Any = None) -> NoReturn:
-    """Raise RuntimeError: there is nothing to wait for."""
+    """Raise RuntimeError: there is no Intel GPU to wait for.
+
+    Example:
+        >>> torch.xpu.synchronize()
+        Traceback (most recent call last):
+            ...
+        RuntimeError: ...
+    """
     raise RuntimeError("xpu.synchronize(): there is no such GPU\nhint: ask xpu.is_available() before")
 
 

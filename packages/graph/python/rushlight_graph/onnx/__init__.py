@@ -29,13 +29,18 @@ __all__ = [
 
 
 def load(f: str | os.PathLike[str] | IO[bytes]) -> ExportedProgram:
-    """Read a model in ONNX as a program: one of the operators that `export` writes.
+    """Read an ONNX model as a program. The model may use the operators that `export` writes.
 
     Args:
         f: a path, beside which tensors in other files are looked for, or an open binary file.
 
     Raises:
-        OnnxLoadError: the file is no model, or has operators, dtypes or versions other than those that `export` writes.
+        OnnxLoadError: the file is not a model, or has operators, dtypes or versions other than those that `export` writes.
+
+    Example:
+        >>> _ = torch.onnx.export(nn.ReLU(), (torch.ones(3),), "relu.onnx")
+        >>> load("relu.onnx").module()(torch.tensor([-1.0, 0.0, 1.0]))
+        tensor([0., 0., 1.])
     """
     from rushlight_graph.onnx import loader  # it needs numpy, which export does not
 

@@ -26,15 +26,38 @@ METADATA = "rushlight."
 
 
 class OnnxExporterError(RuntimeError):
-    """A model that cannot be exported."""
+    """Raised by `export` for a model that cannot be exported. The message lists the operators without an equivalent.
+
+    Example:
+        >>> torch.onnx.export(nn.RReLU().train(), (torch.ones(3),))
+        Traceback (most recent call last):
+            ...
+        rushlight_graph.onnx.exporter.OnnxExporterError: ...
+    """
 
 
 class OnnxLoadError(ValueError):
-    """A file that is no model, or has what `load` does not read."""
+    """Raised by `load` for a file that is not a model, or that has what `load` does not read.
+
+    Example:
+        >>> import io
+        >>> from rushlight_graph.onnx import load
+        >>> load(io.BytesIO(b"no model"))
+        Traceback (most recent call last):
+            ...
+        rushlight_graph.onnx.exporter.OnnxLoadError: ...
+    """
 
 
 class TrainingMode(Enum):
-    """The mode in which a model is exported: as it is, since export() does not change `training`."""
+    """The mode in which a model is exported, for the argument `training` of `export`.
+
+    `export` does not change the module's mode and accepts only EVAL, the default.
+
+    Example:
+        >>> TrainingMode.EVAL.value
+        0
+    """
 
     EVAL = 0
     PRESERVE = 1
@@ -42,7 +65,12 @@ class TrainingMode(Enum):
 
 
 class OperatorExportTypes(IntEnum):
-    """The operators that are exported to: ONNX's."""
+    """The set of operators to export to, for the argument `operator_export_type` of `export`, which accepts only ONNX.
+
+    Example:
+        >>> int(OperatorExportTypes.ONNX)
+        0
+    """
 
     ONNX = 0
     ONNX_ATEN = 1
@@ -54,14 +82,27 @@ _exporting = False
 
 
 def is_in_onnx_export() -> bool:
-    """Whether a model is being exported."""
+    """Return whether a model is being exported.
+
+    Example:
+        >>> torch.onnx.is_in_onnx_export()
+        False
+    """
     return _exporting
 
 
 class ONNXProgram:
-    """A model in ONNX.
+    """A model in ONNX, which `export` returns.
 
-    Calling it runs the model with onnxruntime, on the tensors of the arguments.
+    Calling it runs the model with onnxruntime, on the tensors of the arguments, and returns a list of tensors. The call
+    raises ImportError if onnxruntime is not installed, and TypeError if the number of tensors is not that of the inputs.
+
+    Shape:
+        - Tensors: those of the exported program, where sizes that `dynamic_shapes` marked may differ from call to call.
+
+    Example:
+        >>> torch.onnx.export(nn.ReLU(), (torch.ones(3),))
+        ONNXProgram(opset 18: 1 Relu)
     """
 
     def __init__(self, model: Model, exported_program: ExportedProgram) -> None:
@@ -166,30 +207,36 @@ def export(
     export_modules_as_functions: bool | Collection[Any] = False,
     autograd_inlining: bool = True,
 ) -> ONNXProgram:
-    """Call a module once and make a model in ONNX of the operators that it called.
+    """Call a module once and convert the operators that it calls to a model in ONNX.
 
     Args:
         model: a module, or an ExportedProgram.
-        args: the module's positional arguments. Tensors become inputs; numbers and strings belong to the model.
-        f: the path that the model is written to, or an open binary file; None writes none.
+        args: the module's positional arguments. Tensors become inputs; numbers and strings become constants of the model.
+        f: the path to which the model is written, or an open binary file. With None no file is written.
         kwargs: the module's keyword arguments.
         input_names, output_names: names for the first inputs and outputs, in their order.
-        opset_version: the version of ONNX's operators, from 17 to 21; None is 18.
-        external_data: whether tensors of 1 KB and more lie in a second file, the path with ".data". Without, a model has at
-            most 2 GB.
-        dynamic_shapes: sizes of the arguments that change, as for `export.export`; their names are in the model.
-        optimize: whether calls of constants are folded and calls that come twice are shared.
+        opset_version: the version of ONNX's operators, from 17 to 21; None selects 18.
+        external_data: whether tensors of at least 1 KB are written to a second file, whose path ends with ".data". Otherwise
+            a model has at most 2 GB.
+        dynamic_shapes: sizes of the arguments that change, as for `export.export`; the model contains their names.
+        optimize: whether calls of constants are folded and repeated calls are computed once.
         verify: whether the results of onnxruntime for `args` are compared with the program's.
-        keep_initializers_as_inputs: whether constants are inputs with defaults as well.
+        keep_initializers_as_inputs: whether constants are also inputs with default values.
         dynamo: must be True; the other arguments must have their defaults.
 
     Returns:
         The model.
 
     Raises:
-        OnnxExporterError: an operator has no equivalent; the message lists all of them with their lines.
-        NotImplementedError: an argument that must have its default does not.
-        ValueError: the opset version is not supported, names come twice, or the file would have more than 2 GB.
+        OnnxExporterError: an operator has no equivalent; the message lists all such operators with their lines.
+        NotImplementedError: an argument that must have its default has another value.
+        ValueError: the opset version is not supported, a name is repeated, or the file would have more than 2 GB.
+
+    Example:
+        >>> model = torch.onnx.export(nn.Linear(2, 3), (torch.ones(4, 2),), input_names=["x"])
+        >>> model.save("linear.onnx")
+        >>> torch.onnx.load("linear.onnx").module()(torch.ones(4, 2)).shape
+        torch.Size([4, 3])
     """
     refused = {
         "verbose": bool(verbose),

@@ -52,13 +52,18 @@ _ERRORS = (
 
 
 def load(f: str | os.PathLike[str] | IO[bytes]) -> ExportedProgram:
-    """Read a model in ONNX as a program.
+    """Read an ONNX model as a program; see `rushlight_graph.onnx.load`.
 
     Args:
         f: a path, beside which tensors in other files are looked for, or an open binary file.
 
     Raises:
-        OnnxLoadError: the file is no model, or has operators, dtypes or versions other than those that `export` writes.
+        OnnxLoadError: the file is not a model, or has operators, dtypes or versions other than those that `export` writes.
+
+    Example:
+        >>> _ = torch.onnx.export(nn.ReLU(), (torch.ones(3),), "relu.onnx")
+        >>> load("relu.onnx").module()(torch.tensor([-1.0, 0.0, 1.0]))
+        tensor([0., 0., 1.])
     """
     folder: Path | None = None
     if isinstance(f, (str, os.PathLike)):

@@ -148,8 +148,26 @@ def all_reduce_coalesced(
 ) -> Future[list[Tensor]] | None:
     """Replace several tensors of one dtype on every rank by their reductions over all ranks, in one collective.
 
-    With `async_op`, return a future of the tensors. Errors are those of `all_reduce`; ranks that pass different numbers of
-    tensors, or other sizes, raise."""
+    Arguments:
+        tensors: a tensor or a list of tensors, which are written in place.
+        op: the reduction.
+        group: a group; None selects the group of all processes.
+        async_op: whether to return a future of the tensors at once instead of waiting.
+
+    Shape:
+        - Tensors: (*), the same shapes on all ranks.
+
+    Raises what `all_reduce` raises, and RuntimeError if ranks pass different numbers of tensors.
+
+    Example:
+        >>> import rushlight.distributed as dist
+        >>> dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
+        >>> x, y = torch.ones(2), torch.zeros(3)
+        >>> all_reduce_coalesced([x, y])
+        >>> x, y  # the sums over the ranks, of which there is one here
+        (tensor([1., 1.]), tensor([0., 0., 0.]))
+        >>> dist.destroy_process_group()
+    """
     name = "all_reduce_coalesced"
     listed = [tensors] if isinstance(tensors, Tensor) else check_tensors(tensors, name, "tensors")
     if (member := find_member(group, name)) is None:
@@ -272,12 +290,26 @@ def all_gather_single(
     """Write the tensors of all ranks one after the other to a contiguous tensor.
 
     Arguments:
-        output_tensor: has as many elements as the tensors of all ranks, for example shape `(size * N, *)` or `(size, N, *)`.
-        input_tensor: of shape `(N, *)`, the same on all ranks.
+        output_tensor: the tensor that is written.
+        input_tensor: the tensor of this rank.
         group: a group; None selects the group of all processes.
         async_op: whether to return a `Work` at once instead of waiting.
 
-    Raises ValueError if the sizes do not fit; other errors are those of `all_reduce`."""
+    Shape:
+        - `input_tensor`: (N, *), the same on all ranks.
+        - `output_tensor`: as many elements as the tensors of all ranks, for example (size * N, *) or (size, N, *).
+
+    Raises ValueError if the sizes do not fit; other errors are those of `all_reduce`.
+
+    Example:
+        >>> import rushlight.distributed as dist
+        >>> dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
+        >>> whole = torch.empty(dist.get_world_size() * 2)
+        >>> all_gather_single(whole, torch.tensor([1.0, 2.0]))
+        >>> whole
+        tensor([1., 2.])
+        >>> dist.destroy_process_group()
+    """
     return _gather_single(output_tensor, input_tensor, group, async_op, "all_gather_single")
 
 
@@ -324,8 +356,27 @@ def all_gather_coalesced(
 ) -> Future[list[Tensor]] | None:
     """Write the lists of tensors of all ranks to lists of tensors, one list for each rank.
 
-    With `async_op`, return a future of all outputs. Raises ValueError if there is not one list for each rank, with as many
-    tensors as `input_tensor_list`."""
+    Arguments:
+        output_tensor_lists: the tensors that are written: for each rank a list as long as `input_tensor_list`.
+        input_tensor_list: the tensors of this rank.
+        group: a group; None selects the group of all processes.
+        async_op: whether to return a future of all outputs at once instead of waiting.
+
+    Shape:
+        - Tensors: (*); those at the same position of the lists have the same shape on all ranks.
+
+    Raises TypeError if `output_tensor_lists` is not a list, and ValueError if its lists do not have these lengths; other
+    errors are those of `all_gather`.
+
+    Example:
+        >>> import rushlight.distributed as dist
+        >>> dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
+        >>> parts = [[torch.empty(2), torch.empty(1)] for _ in range(dist.get_world_size())]
+        >>> all_gather_coalesced(parts, [torch.tensor([1.0, 2.0]), torch.tensor([3.0])])
+        >>> parts
+        [[tensor([1., 2.]), tensor([3.])]]
+        >>> dist.destroy_process_group()
+    """
     name = "all_gather_coalesced"
     if (member := find_member(group, name)) is None:
         return None
@@ -489,13 +540,27 @@ def reduce_scatter_single(
     """Reduce a tensor over all ranks, and write this rank's part of it to `output`.
 
     Arguments:
-        output: has `1 / size` of the elements of `input`, for example shape `(N, *)`.
-        input: of shape `(size * N, *)` or `(size, N, *)`, the same on all ranks.
+        output: the tensor that is written.
+        input: the tensor that is reduced.
         op: the reduction.
         group: a group; None selects the group of all processes.
         async_op: whether to return a `Work` at once instead of waiting.
 
-    Raises ValueError if the sizes do not fit; other errors are those of `all_reduce`."""
+    Shape:
+        - `input`: (size * N, *) or (size, N, *), the same on all ranks.
+        - `output`: `1 / size` of the elements of `input`, for example (N, *).
+
+    Raises ValueError if the sizes do not fit; other errors are those of `all_reduce`.
+
+    Example:
+        >>> import rushlight.distributed as dist
+        >>> dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
+        >>> mine = torch.empty(2)
+        >>> reduce_scatter_single(mine, torch.tensor([1.0, 2.0]))
+        >>> mine
+        tensor([1., 2.])
+        >>> dist.destroy_process_group()
+    """
     return _scatter_single(output, input, op, group, async_op, "reduce_scatter_single")
 
 

@@ -45,8 +45,23 @@ def isend(
         tag: an integer. Messages between two ranks with the same tag are received in the order in which they are sent.
         group_dst: the destination's rank in `group`, in place of `dst`.
 
+    Shape:
+        - `tensor`: (*), of any shape.
+
     Return a `Work`, or None if this process is not in the group. Raises ValueError for bad ranks. `Work.wait` raises
-    RuntimeError if the other rank ends, and after the timeout of the group."""
+    RuntimeError if the other rank ends, and after the timeout of the group.
+
+    Example:
+        >>> import rushlight.distributed as dist
+        >>> dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
+        >>> sent = dist.isend(torch.tensor([1.0, 2.0]), dst=0)  # to the only rank there is
+        >>> x = torch.empty(2)
+        >>> dist.irecv(x, src=0).wait(), sent.wait()
+        (True, True)
+        >>> x
+        tensor([1., 2.])
+        >>> dist.destroy_process_group()
+    """
     if (member := find_member(group, "isend")) is None:
         return None
     check_tensor(tensor, "isend", "tensor")
@@ -69,8 +84,23 @@ def irecv(
         tag: the tag of the message.
         group_src: the source's rank in `group`, in place of `src`.
 
+    Shape:
+        - `tensor`: (*), with as many elements as the tensor that is sent.
+
     Return a `Work`, or None if this process is not in the group. `Work.wait` raises RuntimeError if the message has another
-    dtype or size, with the lines of both calls; if the other rank ends; and after the timeout of the group."""
+    dtype or size, with the source lines of both calls; if the other rank ends; and after the timeout of the group.
+
+    Example:
+        >>> import rushlight.distributed as dist
+        >>> dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
+        >>> x = torch.empty(2)
+        >>> received = dist.irecv(x)  # from any rank
+        >>> dist.isend(torch.tensor([1.0, 2.0]), dst=0).wait(), received.wait()
+        (True, True)
+        >>> x
+        tensor([1., 2.])
+        >>> dist.destroy_process_group()
+    """
     if (member := find_member(group, "irecv")) is None:
         return None
     check_tensor(tensor, "irecv", "tensor")
@@ -86,9 +116,25 @@ def send(
     tag: int = 0,
     group_dst: int | None = None,
 ) -> None:
-    """Send a tensor to another process, and wait until the tensor may be changed; see `isend`.
+    """Send a tensor to another process, and wait until the tensor may be changed.
 
-    Raises ValueError if the destination is this process."""
+    Arguments:
+        tensor, dst, group, tag, group_dst: as for `isend`.
+
+    Shape:
+        - `tensor`: (*), of any shape.
+
+    Raises ValueError if the destination is this process or there is no such rank, and RuntimeError if the other rank ends,
+    and after the timeout of the group.
+
+    Example::
+
+        if dist.get_rank() == 0:
+            dist.send(torch.tensor([1.0, 2.0]), dst=1)
+        else:
+            x = torch.empty(2)
+            dist.recv(x, src=0)
+    """
     if (member := find_member(group, "send")) is None:
         return
     peer = _peer(member, dst, group_dst, "send", "dst")
@@ -104,9 +150,22 @@ def recv(
     tag: int = 0,
     group_src: int | None = None,
 ) -> int:
-    """Receive a tensor from another process; see `irecv`.
+    """Receive a tensor from another process.
 
-    Return the sender's rank in the group of all processes, or -1 if this process is not in the group."""
+    Arguments:
+        tensor, src, group, tag, group_src: as for `irecv`.
+
+    Shape:
+        - `tensor`: (*), with as many elements as the tensor that is sent.
+
+    Return the sender's rank in the group of all processes, or -1 if this process is not in the group. Raises ValueError if
+    the source is this process or there is no such rank, and RuntimeError as `Work.wait` does for `irecv`.
+
+    Example::
+
+        x = torch.empty(2)
+        sender = dist.recv(x)  # from any rank
+    """
     if (member := find_member(group, "recv")) is None:
         return -1
     work = irecv(tensor, src, group, tag, group_src)
@@ -128,7 +187,19 @@ class P2POp:
         tag: the tag of the message.
         group_peer: the other process's rank in `group`, in place of `peer`.
 
-    Raises ValueError if `op` is another function or there is no such rank, and TypeError if `tensor` is no tensor."""
+    Shape:
+        - `tensor`: (*), with the same number of elements on both ranks.
+
+    Raises ValueError if `op` is another function or there is no such rank, and TypeError if `tensor` is not a tensor.
+
+    Example:
+        >>> import rushlight.distributed as dist
+        >>> dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
+        >>> op = dist.P2POp(dist.isend, torch.ones(2), 0)
+        >>> op.peer, op.op.__name__
+        (0, 'isend')
+        >>> dist.destroy_process_group()
+    """
 
     def __init__(
         self,
@@ -201,7 +272,22 @@ def send_object_list(
 ) -> None:
     """Send the objects of a list, which are pickled, to another process.
 
-    `device` must be None or the CPU. `use_batch` has no effect: there are no communicators to choose between."""
+    Arguments:
+        object_list: at least one object.
+        dst, group, group_dst: as for `isend`.
+        device: must be None or the CPU.
+        use_batch: has no effect: there are no communicators to choose between.
+
+    Raises ValueError if the list is empty, the destination is this process, or there is no such rank.
+
+    Example::
+
+        if dist.get_rank() == 0:
+            dist.send_object_list([{"epoch": 3}, "text"], dst=1)
+        else:
+            objects = [None, None]
+            dist.recv_object_list(objects, src=0)
+    """
     on_cpu(device, "send_object_list")
     if (member := find_member(group, "send_object_list")) is None:
         return
@@ -225,8 +311,21 @@ def recv_object_list(
 ) -> int:
     """Replace the objects of a list by those that another process sends with `send_object_list`.
 
-    The list must have as many places as there are objects. Return the sender's rank in the group of all processes, or -1 if
-    this process is not in the group. `device` must be None or the CPU, and `use_batch` has no effect."""
+    Arguments:
+        object_list: as many objects as are sent; they are replaced.
+        src, group, group_src: as for `irecv`.
+        device: must be None or the CPU.
+        use_batch: has no effect.
+
+    Return the sender's rank in the group of all processes, or -1 if this process is not in the group. Objects are unpickled,
+    which runs code that the sender chooses: receive only from processes that you trust. Raises RuntimeError if another
+    number of objects is sent.
+
+    Example::
+
+        objects = [None, None]
+        dist.recv_object_list(objects, src=0)
+    """
     on_cpu(device, "recv_object_list")
     if (member := find_member(group, "recv_object_list")) is None:
         return -1

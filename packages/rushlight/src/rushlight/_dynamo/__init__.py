@@ -33,7 +33,11 @@ config: Any = SimpleNamespace(suppress_errors=False, cache_size_limit=8, verbose
 
 
 def mark_dynamic(t: Any, index: Any = None, **options: Any) -> None:
-    """Accepted; nothing is done."""
+    """No-op: there is no compiler that specialises programs to sizes. `export` takes `dynamic_shapes` instead.
+
+    Example:
+        >>> mark_dynamic(torch.ones(2, 3), 0)
+    """
 
 
 maybe_mark_dynamic = mark_static = mark_static_address = mark_dynamic

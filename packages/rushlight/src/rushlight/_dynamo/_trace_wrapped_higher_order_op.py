@@ -8,7 +8,13 @@ __all__ = ["TransformGetItemToIndex"]
 
 
 class TransformGetItemToIndex:
-    """A block; nothing is done."""
+    """Context manager without effect: indexing with a tensor needs no transformation.
+
+    Example:
+        >>> with TransformGetItemToIndex():
+        ...     print(torch.arange(3)[torch.tensor(2)])
+        tensor(2)
+    """
 
     def __enter__(self) -> Self:
         return self

@@ -10,7 +10,12 @@ __all__ = ["OptimizedModule"]
 
 
 class OptimizedModule(Module):
-    """A compiled module, for `isinstance`: there is none."""
+    """Type of compiled modules, for `isinstance`. There are none: creating one raises NotImplementedError.
+
+    Example:
+        >>> isinstance(torch.compile(nn.Linear(2, 2)), OptimizedModule)
+        False
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError("OptimizedModule(): there is no compiler")

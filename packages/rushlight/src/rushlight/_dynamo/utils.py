@@ -8,5 +8,10 @@ __all__ = ["is_compile_supported"]
 
 
 def is_compile_supported(device_type: Any) -> bool:
-    """Return whether programs can be compiled for a device: no."""
+    """Return False: programs are not compiled for any device.
+
+    Example:
+        >>> is_compile_supported("cpu")
+        False
+    """
     return False

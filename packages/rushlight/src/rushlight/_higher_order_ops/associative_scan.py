@@ -19,20 +19,28 @@ def associative_scan(
     reverse: bool = False,
     combine_mode: str = "pointwise",
 ) -> Any:
-    """x0, f(x0, x1), f(f(x0, x1), x2), … along a dimension.
+    """Compute `x0, f(x0, x1), f(f(x0, x1), x2), …` along a dimension.
 
     Args:
         combine_fn: an associative function of two containers like `xs`, whose tensors may be longer in any dimension.
-        xs: a tensor or a container of tensors of one length.
+        xs: a tensor or a container of tensors.
         dim: the dimension.
         reverse: whether to begin at the end.
         combine_mode: "pointwise" or "generic"; both compute the same here.
 
+    Shape:
+        - Tensors in `xs`: (*, L, *), with the same size L of `dim`.
+        - Output: the container of `xs` with tensors of the same shapes.
+
     Raises:
-        ValueError: there is no tensor, they are not of one length, `combine_mode` is another text, or `combine_fn` returns
-            tensors of other shapes.
+        ValueError: there is no tensor, the tensors have different lengths, `combine_mode` is another text, or `combine_fn`
+            returns tensors of other shapes.
 
     Source: the work-efficient scan of Blelloch, Prefix Sums and Their Applications (1990).
+
+    Example:
+        >>> associative_scan(lambda x, y: x * y, torch.tensor([1, 2, 3, 4]), dim=0)
+        tensor([ 1,  2,  6, 24])
     """
     if combine_mode not in ("pointwise", "generic"):
         raise ValueError(

@@ -8,7 +8,14 @@ __all__ = ["FakeTensor", "is_fake"]
 
 
 class FakeTensor:
-    """A tensor without values, for `isinstance`: there is none."""
+    """Type of a tracer's tensors without values, for `isinstance`. There are none: creating one raises NotImplementedError.
+
+    Tensors on the device "meta" have shapes and dtypes without values.
+
+    Example:
+        >>> isinstance(torch.empty(2, device="meta"), FakeTensor)
+        False
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError(
@@ -17,5 +24,10 @@ class FakeTensor:
 
 
 def is_fake(x: Any) -> bool:
-    """Return whether a tensor has no values for this reason: no."""
+    """Return False: there are no fake tensors.
+
+    Example:
+        >>> is_fake(torch.empty(2, device="meta"))
+        False
+    """
     return False

@@ -28,7 +28,15 @@ _ORDERS = frozenset((
 
 
 class QuantStub(Module):
-    """Gives back what it gets."""
+    """Identity module that marks where quantised computation would begin.
+
+    Shape:
+        - Input and output: (*), of any shape.
+
+    Example:
+        >>> torch.ao.quantization.QuantStub()(torch.ones(2))
+        tensor([1., 1.])
+    """
 
     def __init__(self, qconfig: Any = None) -> None:
         super().__init__()
@@ -38,26 +46,52 @@ class QuantStub(Module):
 
 
 class DeQuantStub(QuantStub):
-    """Gives back what it gets."""
+    """Identity module that marks where quantised computation would end.
+
+    Shape:
+        - Input and output: (*), of any shape.
+
+    Example:
+        >>> torch.ao.quantization.DeQuantStub()(torch.ones(2))
+        tensor([1., 1.])
+    """
 
 
 class ObserverBase(Module):
-    """What watches the range of values, for `isinstance`: there is none."""
+    """Type of modules that record the range of values, for `isinstance`. Creating one raises NotImplementedError.
+
+    Example:
+        >>> any(isinstance(part, torch.ao.quantization.ObserverBase) for part in nn.Linear(2, 2).modules())
+        False
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError(f"{type(self).__name__}(): there are no quantised tensors")
 
 
 class FakeQuantizeBase(ObserverBase):
-    """What rounds values as a quantised model would, for `isinstance`: there is none."""
+    """Type of modules that round values like a quantised model, for `isinstance`. Creating one raises NotImplementedError.
+
+    Example:
+        >>> any(isinstance(part, torch.ao.quantization.FakeQuantizeBase) for part in nn.Linear(2, 2).modules())
+        False
+    """
 
 
 def disable_observer(mod: Module) -> None:
-    """Do nothing, as for every module that is no observer; there is none. For `model.apply`."""
+    """No-op for `model.apply`: there are no observers to disable.
+
+    Example:
+        >>> _ = nn.Linear(2, 2).apply(torch.ao.quantization.disable_observer)
+    """
 
 
 def disable_fake_quant(mod: Module) -> None:
-    """Do nothing, as for every module that rounds no values; there is none that does. For `model.apply`."""
+    """No-op for `model.apply`: there are no modules that round values.
+
+    Example:
+        >>> _ = nn.Linear(2, 2).apply(torch.ao.quantization.disable_fake_quant)
+    """
 
 
 enable_observer = disable_observer

@@ -118,19 +118,31 @@ def _installed() -> Iterator[_Finder]:
 
 
 def is_installed() -> bool:
-    """Return whether `torch` means rushlight in this process."""
+    """Return whether `import torch` imports rushlight in this process.
+
+    Example:
+        >>> isinstance(is_installed(), bool)
+        True
+    """
     return any(_installed())
 
 
 def install() -> None:
-    """Make `import torch` give rushlight, in this process and in all code that it imports from now on.
+    """Make `import torch` import rushlight, in this process and in all code that it imports from now on.
 
     `torch.nn.Linear is rushlight.nn.Linear`, and so for every module and name. `torch.__version__` and
     `importlib.metadata.version("torch")` are `VERSION`. Where PyTorch is installed too, it is no longer found. A second
     call changes nothing.
 
     Raises:
-        RuntimeError: PyTorch has been imported: its tensors would meet ours.
+        RuntimeError: PyTorch has been imported: its tensors cannot be used together with rushlight's.
+
+    Example::
+
+        from rushlight import as_torch
+
+        as_torch.install()
+        import torch  # is rushlight
     """
     if is_installed():
         return

@@ -12,10 +12,18 @@ __all__ = ["EventList", "FunctionEvent", "emit_itt", "emit_nvtx", "profile", "re
 
 @contextmanager
 def emit_nvtx(enabled: bool = True, record_shapes: bool = False) -> Iterator[None]:
-    """A block whose operators another profiler sees: there is no such door, and nothing is done.
+    """Context manager that would mark operators for NVIDIA's profilers. This is not supported.
+
+    Args:
+        enabled: must be False; the block then runs without marks.
+        record_shapes: has no effect.
 
     Raises:
         NotImplementedError: `enabled` is true.
+
+    Example:
+        >>> with torch.autograd.profiler.emit_nvtx(enabled=False):
+        ...     _ = torch.ones(2) + 1
     """
     if enabled:
         raise NotImplementedError("emit_nvtx(): operators are not told to other profilers")

@@ -18,9 +18,13 @@ winograd: bool
 
 
 def get_cpu_capability() -> str:
-    """Return the widest vectors that kernels use here: "AVX512" or "AVX2".
+    """Return the widest vector instructions that kernels use on this machine: "AVX512", "AVX2" or "PORTABLE".
 
-    It depends on the CPU, on how the library was built, and on RUSHLIGHT_CPU_CAPABILITY.
+    The result depends on the CPU, on the build of the library, and on the variable RUSHLIGHT_CPU_CAPABILITY.
+
+    Example:
+        >>> torch.backends.cpu.get_cpu_capability() in ("AVX512", "AVX2", "PORTABLE")
+        True
     """
     return core._C._cpu_capability().upper()
 

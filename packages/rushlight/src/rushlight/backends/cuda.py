@@ -64,12 +64,25 @@ matmul: _Products = _Products()
 
 
 def is_built() -> bool:
-    """Return whether the GPU package is installed and can be used."""
+    """Return whether the package for GPUs is installed and can be used.
+
+    Example:
+        >>> torch.backends.cuda.is_built() == torch.cuda.is_available()
+        True
+    """
     return core.devices.device_count("cuda") > 0
 
 
 def preferred_linalg_library(backend: Any = None) -> str:
-    """Which library does linear algebra on GPUs: "default", there is no choice."""
+    """Return "default": there is no choice between libraries for linear algebra on GPUs.
+
+    Args:
+        backend: has no effect.
+
+    Example:
+        >>> torch.backends.cuda.preferred_linalg_library()
+        'default'
+    """
     return "default"
 
 
@@ -84,42 +97,87 @@ def _enable_sdp(**wanted: bool) -> None:
 
 
 def flash_sdp_enabled() -> bool:
-    """Return whether attention may be computed by the kernel that keeps no matrix of scores, as FLASH_ATTENTION."""
+    """Return whether attention may use the kernel that stores no matrix of scores, under the name FLASH_ATTENTION.
+
+    Example:
+        >>> torch.backends.cuda.flash_sdp_enabled()
+        True
+    """
     return _sdp["flash"]
 
 
 def mem_efficient_sdp_enabled() -> bool:
-    """Return whether attention may be computed by the kernel that keeps no matrix of scores, as EFFICIENT_ATTENTION."""
+    """Return whether attention may use the kernel that stores no matrix of scores, under the name EFFICIENT_ATTENTION.
+
+    Example:
+        >>> torch.backends.cuda.mem_efficient_sdp_enabled()
+        True
+    """
     return _sdp["mem_efficient"]
 
 
 def math_sdp_enabled() -> bool:
-    """Return whether attention may be computed by operators: products of matrices and a softmax."""
+    """Return whether attention may be computed by operators: matrix products and a softmax.
+
+    Example:
+        >>> torch.backends.cuda.math_sdp_enabled()
+        True
+    """
     return _sdp["math"]
 
 
 def cudnn_sdp_enabled() -> bool:
-    """Return whether attention may be computed by cuDNN, where there is a GPU."""
+    """Return whether attention may be computed by cuDNN, where there is a GPU.
+
+    Example:
+        >>> torch.backends.cuda.cudnn_sdp_enabled()
+        True
+    """
     return _sdp["cudnn"]
 
 
 def enable_flash_sdp(enabled: bool) -> None:
-    """Set what `flash_sdp_enabled` says. The kernel is off when this and `enable_mem_efficient_sdp` are."""
+    """Set what `flash_sdp_enabled` returns. The kernel is disabled when `mem_efficient_sdp_enabled` is False as well.
+
+    Example:
+        >>> torch.backends.cuda.enable_flash_sdp(False)
+        >>> torch.backends.cuda.flash_sdp_enabled()
+        False
+        >>> torch.backends.cuda.enable_flash_sdp(True)
+    """
     _enable_sdp(flash=enabled)
 
 
 def enable_mem_efficient_sdp(enabled: bool) -> None:
-    """Set what `mem_efficient_sdp_enabled` says. The kernel is off when this and `enable_flash_sdp` are."""
+    """Set what `mem_efficient_sdp_enabled` returns. The kernel is disabled when `flash_sdp_enabled` is False as well.
+
+    Example:
+        >>> torch.backends.cuda.enable_mem_efficient_sdp(True)
+        >>> torch.backends.cuda.mem_efficient_sdp_enabled()
+        True
+    """
     _enable_sdp(mem_efficient=enabled)
 
 
 def enable_math_sdp(enabled: bool) -> None:
-    """Set what `math_sdp_enabled` says. Without it, calls that the kernel cannot compute raise RuntimeError."""
+    """Set what `math_sdp_enabled` returns. While it is False, calls that the kernel cannot compute raise RuntimeError.
+
+    Example:
+        >>> torch.backends.cuda.enable_math_sdp(True)
+        >>> torch.backends.cuda.math_sdp_enabled()
+        True
+    """
     _enable_sdp(math=enabled)
 
 
 def enable_cudnn_sdp(enabled: bool) -> None:
-    """Set what `cudnn_sdp_enabled` says."""
+    """Set what `cudnn_sdp_enabled` returns.
+
+    Example:
+        >>> torch.backends.cuda.enable_cudnn_sdp(True)
+        >>> torch.backends.cuda.cudnn_sdp_enabled()
+        True
+    """
     _enable_sdp(cudnn=enabled)
 
 
@@ -130,7 +188,16 @@ def sdp_kernel(
     enable_mem_efficient: bool = True,
     enable_cudnn: bool = True,
 ) -> Iterator[None]:
-    """The switches within a block; PyTorch has `nn.attention.sdpa_kernel` in its place."""
+    """Set the switches for attention within a block. PyTorch replaced this function by `nn.attention.sdpa_kernel`.
+
+    Args:
+        enable_flash, enable_math, enable_mem_efficient, enable_cudnn: values for the block; the previous ones are restored.
+
+    Example:
+        >>> with torch.backends.cuda.sdp_kernel(enable_flash=False):
+        ...     torch.backends.cuda.flash_sdp_enabled()
+        False
+    """
     before = dict(_sdp)
     _enable_sdp(flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn)
     try:

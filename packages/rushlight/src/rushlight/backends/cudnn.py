@@ -35,17 +35,35 @@ __all__ = [
 
 
 def is_available() -> bool:
-    """Return whether a GPU is there to use it."""
+    """Return whether there is a GPU, for which cuDNN may be used.
+
+    Example:
+        >>> torch.backends.cudnn.is_available() == torch.cuda.is_available()
+        True
+    """
     return core.devices.device_count("cuda") > 0
 
 
 def version() -> int | None:
-    """Its version: not known here."""
+    """Return None: the version of cuDNN is not determined.
+
+    Example:
+        >>> torch.backends.cudnn.version() is None
+        True
+    """
     return None
 
 
 def is_acceptable(tensor: core.Tensor) -> bool:
-    """Return whether it computes with such a tensor."""
+    """Return whether cuDNN may be used for a tensor: the tensor is on a GPU, and `enabled` is true.
+
+    Shape:
+        - `tensor`: (*), of any shape.
+
+    Example:
+        >>> torch.backends.cudnn.is_acceptable(torch.ones(2))
+        False
+    """
     return tensor.is_cuda and enabled
 
 
@@ -56,7 +74,17 @@ def set_flags(
     _deterministic: bool | None = None,
     _allow_tf32: bool | None = None,
 ) -> tuple[Any, ...]:
-    """Set the switches that are given; returns what all of them were."""
+    """Set the switches that are passed, and return the previous values of all switches.
+
+    Args:
+        _enabled, _benchmark, _benchmark_limit, _deterministic, _allow_tf32: new values; None leaves a switch unchanged.
+
+    Example:
+        >>> before = torch.backends.cudnn.set_flags(_deterministic=True)
+        >>> torch.backends.cudnn.deterministic
+        True
+        >>> _ = torch.backends.cudnn.set_flags(*before)
+    """
     return set_switches(
         sys.modules[__name__],
         enabled=_enabled,
@@ -74,7 +102,16 @@ def flags(
     deterministic: bool = False,
     allow_tf32: bool = True,
 ) -> AbstractContextManager[None]:
-    """Set the switches within a block."""
+    """Set the switches within a block, and restore them afterwards.
+
+    Args:
+        enabled, benchmark, benchmark_limit, deterministic, allow_tf32: values for the block.
+
+    Example:
+        >>> with torch.backends.cudnn.flags(enabled=True, deterministic=True):
+        ...     torch.backends.cudnn.deterministic
+        True
+    """
     return switched(
         sys.modules[__name__],
         enabled=enabled,

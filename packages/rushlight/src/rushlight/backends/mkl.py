@@ -8,12 +8,25 @@ VERBOSE_OFF, VERBOSE_ON = 0, 1
 
 
 def is_available() -> bool:
-    """Return whether it is used: no."""
+    """Return False: MKL is not used.
+
+    Example:
+        >>> torch.backends.mkl.is_available()
+        False
+    """
     return False
 
 
 class verbose:  # noqa: N801
-    """What it would print of its calls: nothing, it is not used."""
+    """Context manager that would print calls of MKL, which is not used: nothing is printed.
+
+    Args:
+        enable: has no effect.
+
+    Example:
+        >>> with torch.backends.mkl.verbose(1):
+        ...     _ = torch.ones(2, 2) @ torch.ones(2, 2)
+    """
 
     def __init__(self, enable: int) -> None:
         self.enable = enable

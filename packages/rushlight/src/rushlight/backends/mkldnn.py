@@ -18,25 +18,42 @@ __all__ = ["allow_tf32", "deterministic", "enabled", "flags", "is_acl_available"
 
 
 def is_available() -> bool:
-    """Return whether convolutions can be computed by it.
+    """Return whether oneDNN can compute convolutions.
 
-    They cannot where core was built without it, or where RUSHLIGHT_COMPUTE is "plain".
+    It cannot if core was built without oneDNN, or if the variable RUSHLIGHT_COMPUTE is "plain".
+
+    Example:
+        >>> isinstance(torch.backends.mkldnn.is_available(), bool)
+        True
     """
     return core._C._has_onednn()
 
 
 def is_acl_available() -> bool:
-    """Return whether it is built with Arm's library: no, this is x86-64."""
+    """Return False: Arm's compute library is not used on x86-64.
+
+    Example:
+        >>> torch.backends.mkldnn.is_acl_available()
+        False
+    """
     return False
 
 
 def set_flags(
     _enabled: bool | None = None, _deterministic: bool | None = None, _allow_tf32: bool | None = None
 ) -> tuple[Any, ...]:
-    """Set the switches that are given; returns what all of them were.
+    """Set the switches that are passed, and return the previous values of all switches.
 
-    Without `enabled` convolutions are computed by plain kernels, which are slow. The other switches change nothing: results
-    do not differ from run to run, and there is no TF32 on the CPU.
+    Args:
+        _enabled: whether oneDNN computes convolutions. If False, plain kernels do, which are slow.
+        _deterministic: has no effect: results do not differ from run to run.
+        _allow_tf32: has no effect: there is no TF32 on the CPU.
+
+    Example:
+        >>> before = torch.backends.mkldnn.set_flags(_enabled=False)
+        >>> torch.backends.mkldnn.enabled
+        False
+        >>> _ = torch.backends.mkldnn.set_flags(*before)
     """
     return set_switches(
         sys.modules[__name__], enabled=_enabled, deterministic=_deterministic, allow_tf32=_allow_tf32
@@ -46,7 +63,16 @@ def set_flags(
 def flags(
     enabled: bool = False, deterministic: bool = False, allow_tf32: bool = True
 ) -> AbstractContextManager[None]:
-    """Set the switches within a block."""
+    """Set the switches within a block, and restore them afterwards.
+
+    Args:
+        enabled, deterministic, allow_tf32: values for the block; see `set_flags`.
+
+    Example:
+        >>> with torch.backends.mkldnn.flags(enabled=False):
+        ...     torch.backends.mkldnn.enabled
+        False
+    """
     return switched(
         sys.modules[__name__], enabled=enabled, deterministic=deterministic, allow_tf32=allow_tf32
     )

@@ -6,20 +6,40 @@ __all__ = ["is_available", "is_built", "is_macos13_or_newer", "is_macos_or_newer
 
 
 def is_built() -> bool:
-    """Return whether there is a backend: no."""
+    """Return False: there is no backend for Apple GPUs.
+
+    Example:
+        >>> torch.backends.mps.is_built()
+        False
+    """
     return False
 
 
 def is_available() -> bool:
-    """Return whether tensors can be made there: no."""
+    """Return False: there is no backend for Apple GPUs.
+
+    Example:
+        >>> torch.backends.mps.is_available()
+        False
+    """
     return False
 
 
 def is_macos_or_newer(major: int, minor: int) -> bool:
-    """Return whether this is a macOS of that version: no, this is Linux."""
+    """Return False: the operating system is Linux.
+
+    Example:
+        >>> torch.backends.mps.is_macos_or_newer(13, 0)
+        False
+    """
     return False
 
 
 def is_macos13_or_newer(minor: int = 0) -> bool:
-    """Return whether this is macOS 13: no, this is Linux."""
+    """Return False: the operating system is Linux.
+
+    Example:
+        >>> torch.backends.mps.is_macos13_or_newer()
+        False
+    """
     return False

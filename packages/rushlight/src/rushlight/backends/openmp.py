@@ -6,5 +6,10 @@ __all__ = ["is_available"]
 
 
 def is_available() -> bool:
-    """Return whether kernels run on several threads through it: yes."""
+    """Return True: kernels use the threads of OpenMP.
+
+    Example:
+        >>> torch.backends.openmp.is_available()
+        True
+    """
     return True

@@ -11,10 +11,20 @@ __all__ = ["enabled", "get_opt_einsum", "is_available", "strategy"]
 
 
 def is_available() -> bool:
-    """Return whether the package opt_einsum chooses the order: no."""
+    """Return False: the package opt_einsum is not used to choose the order of contractions.
+
+    Example:
+        >>> torch.backends.opt_einsum.is_available()
+        False
+    """
     return False
 
 
 def get_opt_einsum() -> Any:
-    """The package: None, it is not used."""
+    """Return None: the package opt_einsum is not used.
+
+    Example:
+        >>> torch.backends.opt_einsum.get_opt_einsum() is None
+        True
+    """
     return None

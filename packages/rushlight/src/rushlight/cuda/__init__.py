@@ -92,12 +92,23 @@ if not TYPE_CHECKING:
 
 
 def is_available() -> bool:
-    """Return whether tensors can be made on a GPU: a backend is installed, and finds one."""
+    """Return whether tensors can be created on a GPU: the package for GPUs is installed and finds one.
+
+    Example:
+        >>> device = "cuda" if torch.cuda.is_available() else "cpu"
+        >>> torch.zeros(2, device=device).shape
+        torch.Size([2])
+    """
     return _has(0)
 
 
 def device_count() -> int:
-    """Return how many GPUs there are; 0 where no backend is installed."""
+    """Return the number of GPUs, which is 0 without the package for GPUs.
+
+    Example:
+        >>> (torch.cuda.device_count() > 0) == torch.cuda.is_available()
+        True
+    """
     count = 0
     while _has(count):
         count += 1
@@ -134,34 +145,87 @@ def _need(function: str) -> None:
 
 
 def init() -> None:
-    """Prepare GPUs, which their first use does too."""
+    """Initialise GPUs, which their first use does too.
+
+    Raises:
+        RuntimeError: there is no GPU.
+
+    Example::
+
+        torch.cuda.init()
+    """
     _need("init")
 
 
 def is_initialized() -> bool:
-    """Return whether GPUs are prepared."""
+    """Return whether GPUs are initialised.
+
+    Example:
+        >>> torch.cuda.is_initialized() == torch.cuda.is_available()
+        True
+    """
     return is_available()
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
-    """Return whether GPUs compute with bfloat16."""
+    """Return whether there is a GPU that computes with bfloat16.
+
+    Args:
+        including_emulation: has no effect.
+
+    Example:
+        >>> torch.cuda.is_bf16_supported() == torch.cuda.is_available()
+        True
+    """
     return is_available()
 
 
 def synchronize(device: Any = None) -> None:
-    """Wait until a GPU, by default the current one, has done all its work."""
+    """Wait until a GPU has finished all work that was submitted to it.
+
+    Args:
+        device: an index or a device; by default the current GPU.
+
+    Raises:
+        RuntimeError: there is no GPU.
+
+    Example::
+
+        x = torch.ones(1000, 1000, device="cuda") @ torch.ones(1000, 1000, device="cuda")
+        torch.cuda.synchronize()  # the product is computed
+    """
     _need("synchronize")
     core.devices.synchronize(_device(device))
 
 
 def current_device() -> int:
-    """Return the index of the GPU that "cuda" stands for."""
+    """Return the index of the current GPU, which "cuda" without an index names.
+
+    Raises:
+        RuntimeError: there is no GPU.
+
+    Example::
+
+        torch.cuda.set_device(1)
+        torch.cuda.current_device()  # 1
+    """
     _need("current_device")
     return core.devices.current_device("cuda").index or 0
 
 
 def set_device(device: Any) -> None:
-    """Make a GPU, by its index or name, the one that "cuda" stands for. A negative index does nothing."""
+    """Select the current GPU, which "cuda" without an index names.
+
+    Args:
+        device: an index or a device. A negative index changes nothing.
+
+    Raises:
+        RuntimeError: there is no GPU.
+
+    Example::
+
+        torch.cuda.set_device(0)
+    """
     if isinstance(device, int) and device < 0:
         return
     _need("set_device")
@@ -169,19 +233,52 @@ def set_device(device: Any) -> None:
 
 
 def get_device_properties(device: Any = None) -> core.devices.DeviceProperties:
-    """What a GPU is made of. Raises RuntimeError where there is none."""
+    """Return the name, memory and compute capability of a GPU.
+
+    Args:
+        device: an index or a device; by default the current GPU.
+
+    Raises:
+        RuntimeError: there is no GPU.
+
+    Example::
+
+        torch.cuda.get_device_properties(0).total_memory
+    """
     _need("get_device_properties")
     return core.devices.get_device_properties(_device(device))
 
 
 def get_device_capability(device: Any = None) -> tuple[int, int]:
-    """Return the version of what a GPU can do, as major and minor number. Raises RuntimeError where there is none."""
+    """Return the compute capability of a GPU, as major and minor number.
+
+    Args:
+        device: an index or a device; by default the current GPU.
+
+    Raises:
+        RuntimeError: there is no GPU.
+
+    Example::
+
+        torch.cuda.get_device_capability()  # (9, 0) for an H100
+    """
     found = get_device_properties(device)
     return found.major, found.minor
 
 
 def get_device_name(device: Any = None) -> str:
-    """What a GPU's maker calls it. Raises RuntimeError where there is none."""
+    """Return the product name of a GPU.
+
+    Args:
+        device: an index or a device; by default the current GPU.
+
+    Raises:
+        RuntimeError: there is no GPU.
+
+    Example::
+
+        torch.cuda.get_device_name()
+    """
     return get_device_properties(device).name
 
 
@@ -192,7 +289,18 @@ def _device(device: Any) -> core.device:
 
 
 class device:  # noqa: N801
-    """A block in which "cuda" stands for another GPU. A negative index, or None, does nothing."""
+    """Context manager in which another GPU is the current one.
+
+    Args:
+        device: an index or a device. A negative index, or None, changes nothing.
+
+    Raises:
+        RuntimeError: there is no GPU.
+
+    Example:
+        >>> with torch.cuda.device(0 if torch.cuda.is_available() else None):
+        ...     x = torch.ones(2)
+    """
 
     def __init__(self, device: Any) -> None:
         self._wanted = None if device is None or (isinstance(device, int) and device < 0) else device
@@ -212,18 +320,32 @@ class device:  # noqa: N801
 
 
 def manual_seed(seed: int) -> None:
-    """Seeds the random numbers of the GPU. There is one stream for all devices, so it seeds the CPU's too."""
+    """Seed the random numbers of the GPU. All devices share one random stream, so this seeds the CPU too.
+
+    Does nothing where there is no GPU.
+
+    Example:
+        >>> torch.cuda.manual_seed(0)
+    """
     if is_available():
         core.manual_seed(seed)
 
 
 def manual_seed_all(seed: int) -> None:
-    """Seeds the random numbers of all GPUs; see `manual_seed`."""
+    """Seed the random numbers of all GPUs; see `manual_seed`.
+
+    Example:
+        >>> torch.cuda.manual_seed_all(0)
+    """
     manual_seed(seed)
 
 
 def seed() -> None:
-    """Seeds the random numbers of the GPU from the system's entropy; see `manual_seed`."""
+    """Seed the random numbers of the GPU from the system's entropy; see `manual_seed`.
+
+    Example:
+        >>> torch.cuda.seed()
+    """
     if is_available():
         core.seed()
 
@@ -232,24 +354,75 @@ seed_all = seed
 
 
 def get_rng_state(device: Any = "cuda") -> core.Tensor:
-    """Return the state of the random numbers: one for all devices."""
+    """Return the state of random numbers, which all devices share.
+
+    Args:
+        device: has no effect.
+
+    Shape:
+        - Output: (N,), of dtype uint8.
+
+    Raises:
+        RuntimeError: there is no GPU.
+
+    Example::
+
+        state = torch.cuda.get_rng_state()
+        first = torch.rand(3, device="cuda")
+        torch.cuda.set_rng_state(state)
+        torch.equal(first, torch.rand(3, device="cuda"))  # True
+    """
     _need("get_rng_state")
     return core.get_rng_state()
 
 
 def set_rng_state(new_state: core.Tensor, device: Any = "cuda") -> None:
-    """Restore a state that `get_rng_state` returned."""
+    """Restore a state that `get_rng_state` returned.
+
+    Args:
+        new_state: the state.
+        device: has no effect.
+
+    Shape:
+        - `new_state`: (N,), of dtype uint8.
+
+    Raises:
+        RuntimeError: there is no GPU, or the tensor is not a state.
+
+    Example::
+
+        state = torch.cuda.get_rng_state()
+        torch.cuda.set_rng_state(state)
+    """
     _need("set_rng_state")
     core.set_rng_state(new_state)
 
 
 def get_rng_state_all() -> list[core.Tensor]:
-    """Return the states of all GPUs: none where there is none."""
+    """Return a list with a state of random numbers for each GPU, which is empty where there is none.
+
+    Shape:
+        - Outputs: (N,), of dtype uint8.
+
+    Example:
+        >>> len(torch.cuda.get_rng_state_all()) == torch.cuda.device_count()
+        True
+    """
     return [core.get_rng_state() for _ in range(device_count())]
 
 
 def set_rng_state_all(new_states: Iterable[core.Tensor]) -> None:
-    """Restore the states that `get_rng_state_all` returned."""
+    """Restore the states that `get_rng_state_all` returned.
+
+    Shape:
+        - `new_states`: tensors of shape (N,), of dtype uint8.
+
+    Raises:
+        RuntimeError: there are states, but no GPU.
+
+    Example:
+        >>> torch.cuda.set_rng_state_all(torch.cuda.get_rng_state_all())
+    """
     for state in new_states:
         set_rng_state(state)
 
@@ -258,13 +431,21 @@ def set_rng_state_all(new_states: Iterable[core.Tensor]) -> None:
 
 
 def empty_cache() -> None:
-    """Give unused memory of GPUs back to the driver. Does nothing where there is no GPU."""
+    """Return unused memory of GPUs to the driver. Does nothing where there is no GPU.
+
+    Example:
+        >>> torch.cuda.empty_cache()
+    """
     for index in range(device_count()):
         core.devices.empty_cache(core.device("cuda", index))
 
 
 def ipc_collect() -> None:
-    """Free memory that other processes have let go of. Does nothing: it is freed at once."""
+    """No-op: memory that other processes release is freed at once.
+
+    Example:
+        >>> torch.cuda.ipc_collect()
+    """
 
 
 def _held(device: Any, what: str) -> int:
@@ -272,33 +453,81 @@ def _held(device: Any, what: str) -> int:
 
 
 def memory_allocated(device: Any = None) -> int:
-    """Bytes of a GPU that tensors have; 0 where there is none."""
+    """Return the number of bytes of a GPU that tensors occupy; 0 where there is no GPU.
+
+    Args:
+        device: an index or a device; by default the current GPU.
+
+    Example:
+        >>> before = torch.cuda.memory_allocated()
+        >>> before >= 0
+        True
+    """
     return _held(device, "allocated_bytes")
 
 
 def max_memory_allocated(device: Any = None) -> int:
-    """Return the most bytes that tensors had; 0 where there is no GPU."""
+    """Return the largest number of bytes of a GPU that tensors have occupied; 0 where there is no GPU.
+
+    Args:
+        device: an index or a device; by default the current GPU.
+
+    Example:
+        >>> torch.cuda.max_memory_allocated() >= torch.cuda.memory_allocated()
+        True
+    """
     return _held(device, "allocated_bytes_peak")
 
 
 def memory_reserved(device: Any = None) -> int:
-    """Bytes of a GPU that are held for tensors; 0 where there is none."""
+    """Return the number of bytes of a GPU that are reserved for tensors; 0 where there is no GPU.
+
+    Args:
+        device: an index or a device; by default the current GPU.
+
+    Example:
+        >>> torch.cuda.memory_reserved() >= torch.cuda.memory_allocated()
+        True
+    """
     return _held(device, "reserved_bytes")
 
 
 def max_memory_reserved(device: Any = None) -> int:
-    """Return the most bytes that were held for tensors; 0 where there is no GPU."""
+    """Return the largest number of bytes of a GPU that were reserved for tensors; 0 where there is no GPU.
+
+    Args:
+        device: an index or a device; by default the current GPU.
+
+    Example:
+        >>> torch.cuda.max_memory_reserved() >= torch.cuda.memory_reserved()
+        True
+    """
     return _held(device, "reserved_bytes_peak")
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
-    """Start the peaks again. Does nothing where there is no GPU."""
+    """Reset the maxima of memory statistics to the current values. Does nothing where there is no GPU.
+
+    Args:
+        device: an index or a device; by default the current GPU.
+
+    Example:
+        >>> torch.cuda.reset_peak_memory_stats()
+    """
     if is_available():
         core.devices.reset_peak_memory_stats(_device(device))
 
 
 def memory_stats(device: Any = None) -> dict[str, Any]:
-    """What is known of the memory of a GPU, by PyTorch's names: nothing where there is none."""
+    """Return statistics of a GPU's memory by PyTorch's names; an empty dict where there is no GPU.
+
+    Args:
+        device: an index or a device; by default the current GPU.
+
+    Example:
+        >>> torch.cuda.memory_stats().get("allocated_bytes.all.peak", 0) >= 0
+        True
+    """
     if not is_available():
         return {}
     known = core.devices.memory_stats(_device(device))
@@ -309,12 +538,27 @@ def memory_stats(device: Any = None) -> dict[str, Any]:
 
 
 def reset_max_memory_allocated(device: Any = None) -> None:
-    """See `reset_peak_memory_stats`."""
+    """Reset the maxima of memory statistics; the older name of `reset_peak_memory_stats`.
+
+    Example:
+        >>> torch.cuda.reset_max_memory_allocated()
+    """
     reset_peak_memory_stats(device)
 
 
 def mem_get_info(device: Any = None) -> tuple[int, int]:
-    """Bytes of a GPU that no process has taken, and all that it has. Raises RuntimeError where there is none."""
+    """Return the number of free bytes of a GPU, and the number of all its bytes.
+
+    Args:
+        device: an index or a device; by default the current GPU.
+
+    Raises:
+        RuntimeError: there is no GPU.
+
+    Example::
+
+        free, total = torch.cuda.mem_get_info()
+    """
     _need("mem_get_info")
     return core.devices.mem_get_info(_device(device))
 
@@ -341,7 +585,19 @@ def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None
 
 
 def get_per_process_memory_fraction(device: Any = None) -> float:
-    """Return the part of a GPU's memory that may be taken; 1.0 at first. Raises RuntimeError where there is no GPU."""
+    """Return the fraction of a GPU's memory that this process may use, which is 1.0 by default.
+
+    Args:
+        device: an index or a device; by default the current GPU.
+
+    Raises:
+        RuntimeError: there is no GPU.
+
+    Example::
+
+        torch.cuda.set_per_process_memory_fraction(0.5)
+        torch.cuda.get_per_process_memory_fraction()  # 0.5
+    """
     _need("get_per_process_memory_fraction")
     limit = core.devices.memory_stats(_device(device))["limit_bytes"]
     return min(1.0, limit / mem_get_info(device)[1])
@@ -381,7 +637,22 @@ def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
 
 
 class Stream(core.Stream):
-    """A queue of a GPU's work. Raises RuntimeError where there is none."""
+    """A stream: a queue of work of a GPU, whose items are executed in order.
+
+    Args:
+        device: an index or a device; by default the current GPU.
+        priority: lower numbers have a higher priority.
+
+    Raises:
+        RuntimeError: there is no GPU.
+
+    Example::
+
+        stream = torch.cuda.Stream()
+        with torch.cuda.stream(stream):
+            x = torch.ones(2, device="cuda")
+        torch.cuda.current_stream().wait_stream(stream)
+    """
 
     def __init__(self, device: Any = None, priority: int = 0) -> None:
         _need("Stream")
@@ -389,7 +660,25 @@ class Stream(core.Stream):
 
 
 class Event(core.Event):
-    """A point in a queue of the current GPU's work. Raises RuntimeError where there is none."""
+    """A point in a stream of the current GPU, to wait for and to measure times.
+
+    Args:
+        enable_timing: whether `elapsed_time` may be called.
+        blocking: whether waiting threads sleep.
+        interprocess: whether other processes may wait for the event.
+
+    Raises:
+        RuntimeError: there is no GPU.
+
+    Example::
+
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        begin.record()
+        x = torch.ones(1000, 1000, device="cuda") @ torch.ones(1000, 1000, device="cuda")
+        end.record()
+        end.synchronize()
+        begin.elapsed_time(end)  # milliseconds
+    """
 
     def __init__(
         self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False
@@ -399,10 +688,23 @@ class Event(core.Event):
 
 
 class CUDAGraph(_graphs.Graph):
-    """A GPU's work that is recorded once and replayed. Raises RuntimeError where there is no GPU.
+    """Work of a GPU that is recorded once and replayed.
 
     Args:
         keep_graph: must be False.
+
+    Raises:
+        RuntimeError: there is no GPU.
+        NotImplementedError: `keep_graph` is true.
+
+    Example::
+
+        x = torch.ones(8, device="cuda")
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            y = x * 2
+        x.fill_(3.0)
+        graph.replay()  # y is 6 everywhere
     """
 
     def __init__(self, keep_graph: bool = False) -> None:
@@ -413,37 +715,82 @@ class CUDAGraph(_graphs.Graph):
 
 
 class graph(_graphs.Capture):  # noqa: N801
-    """A block whose work is recorded in `cuda_graph`, on a stream of its own.
+    """Context manager that records the work of its block in a graph, on a separate stream.
 
     Args:
         cuda_graph: a CUDAGraph.
         pool: memory to share with other graphs that are not replayed at the same time: `CUDAGraph.pool()` of one of them,
             or `graph_pool_handle()`.
-        stream: the stream to record; unless said otherwise one that all captures share.
+        stream: the stream to record; by default one that all captures share.
         capture_error_mode: "global", "thread_local" or "relaxed". What cannot be recorded raises in every mode.
+
+    Raises:
+        RuntimeError: something in the block cannot be recorded.
+
+    Example::
+
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            y = x * 2  # x is a tensor on the GPU
+        graph.replay()
     """
 
 
 def graph_pool_handle() -> tuple[int, int]:
-    """Memory that graphs can share."""
+    """Return an identifier of memory that several graphs share.
+
+    Example:
+        >>> len(torch.cuda.graph_pool_handle())
+        2
+    """
     return _graphs.new_graph_pool()
 
 
 def current_stream(device: Any = None) -> core.Stream:
-    """Return the queue that is in use. Raises RuntimeError where there is no GPU."""
+    """Return the stream to which the calling thread submits work.
+
+    Args:
+        device: an index or a device; by default the current GPU.
+
+    Raises:
+        RuntimeError: there is no GPU.
+
+    Example::
+
+        torch.cuda.current_stream().synchronize()
+    """
     _need("current_stream")
     return _streams.current_stream(_device(device))
 
 
 def default_stream(device: Any = None) -> core.Stream:
-    """Return the queue that is used first. Raises RuntimeError where there is no GPU."""
+    """Return the stream that a GPU uses before another one is selected.
+
+    Args:
+        device: an index or a device; by default the current GPU.
+
+    Raises:
+        RuntimeError: there is no GPU.
+
+    Example::
+
+        torch.cuda.default_stream().synchronize()
+    """
     _need("default_stream")
     where = _device(device)
     return core.Stream._existing(where if where.index is not None else core.devices.current_device("cuda"), 0)
 
 
 class stream:  # noqa: N801
-    """A block whose work goes to another queue; with None a block."""
+    """Context manager that selects the stream to which its block submits work.
+
+    Args:
+        stream: a stream; None changes nothing.
+
+    Example:
+        >>> with torch.cuda.stream(None):
+        ...     x = torch.ones(2)
+    """
 
     def __init__(self, stream: core.Stream | None) -> None:
         self.stream = stream
@@ -480,5 +827,10 @@ class _KindOfTensor:
 
 
 def is_current_stream_capturing() -> bool:
-    """Return whether work that is queued on the current stream is recorded in a graph."""
+    """Return whether a graph records the work that is submitted to the current stream.
+
+    Example:
+        >>> torch.cuda.is_current_stream_capturing()
+        False
+    """
     return is_available() and core.devices.is_current_stream_capturing("cuda")

@@ -27,7 +27,12 @@ __all__ = [
 
 
 def is_torchelastic_launched() -> bool:
-    """Return whether torchrun started this process."""
+    """Return whether `torchrun` started this process.
+
+    Example:
+        >>> torch.distributed.is_torchelastic_launched()
+        False
+    """
     import os
 
     return "TORCHELASTIC_RUN_ID" in os.environ

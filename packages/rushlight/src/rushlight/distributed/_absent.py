@@ -31,5 +31,13 @@ all_to_all_single_autograd = refused("_functional_collectives.all_to_all_single_
 
 
 def wait_tensor(tensor: Tensor) -> Tensor:
-    """Return the tensor: no collective that returns tensors is under way."""
+    """Return the tensor: collectives here do not return tensors that have to be waited for.
+
+    Shape:
+        - Input and output: (*), of any shape.
+
+    Example:
+        >>> wait_tensor(torch.ones(2))
+        tensor([1., 1.])
+    """
     return tensor

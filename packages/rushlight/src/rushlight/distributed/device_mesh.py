@@ -12,4 +12,12 @@ init_device_mesh = _refused("init_device_mesh")
 
 
 class DeviceMesh(_Absent):
-    """Devices of several processes."""
+    """Grid of devices of several processes, for `isinstance`. Not supported: creating one raises RuntimeError.
+
+    Example:
+        >>> from rushlight.distributed.device_mesh import DeviceMesh
+        >>> DeviceMesh("cpu", [0, 1])
+        Traceback (most recent call last):
+            ...
+        RuntimeError: distributed.DeviceMesh(): is not supported
+    """

@@ -9,4 +9,10 @@ __all__ = ["ZeroRedundancyOptimizer"]
 
 
 class ZeroRedundancyOptimizer(_Absent):
-    """An optimizer whose state is in parts over processes."""
+    """Optimizer whose state is sharded over processes, for `isinstance`. Creating one raises RuntimeError.
+
+    Example:
+        >>> optimizer = torch.optim.SGD(nn.Linear(2, 2).parameters())
+        >>> isinstance(optimizer, ZeroRedundancyOptimizer)
+        False
+    """

@@ -8,7 +8,12 @@ __all__ = ["is_available"]
 
 
 def is_available() -> bool:
-    """Whether there are such calls: no."""
+    """Return False: remote procedure calls are not supported.
+
+    Example:
+        >>> torch.distributed.rpc.is_available()
+        False
+    """
     return False
 
 

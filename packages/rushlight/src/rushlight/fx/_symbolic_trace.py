@@ -30,13 +30,27 @@ _tracing = threading.RLock()
 
 
 def wrap(fn_or_name: str | Callable[..., Any]) -> Any:
-    """Register a function of the calling module as one that a trace does not enter: its call becomes one node.
+    """Register a function of the calling module as one that a trace records as a single node instead of entering it.
 
-    Is called where the module is imported, with the function, as a decorator, or with the function's name.
+    Call it at the top level of the module, with the function or its name, or use it as a decorator.
+
+    Args:
+        fn_or_name: a function, or the name of a global function of the calling module.
+
+    Returns:
+        `fn_or_name`.
 
     Raises:
         RuntimeError: `fn_or_name` is neither a function nor a string.
-        NotImplementedError: it is called inside of a function.
+        NotImplementedError: `wrap` is called inside a function.
+
+    Example::
+
+        @torch.fx.wrap
+        def scale(x, by):
+            return x * by if by > 0 else x  # a trace cannot evaluate the condition
+
+        torch.fx.symbolic_trace(lambda x, by: scale(x, by)).code
     """
     if not callable(fn_or_name) and not isinstance(fn_or_name, str):
         raise RuntimeError(
@@ -76,12 +90,21 @@ def _one_node(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Tracer(TracerBase):
-    """Traces a module or a function into a Graph. Subclasses override what they want otherwise.
+    """Traces a module or a function into a Graph. Subclasses override methods to change how nodes are made.
 
     Args:
         autowrap_modules: modules whose functions become one node each.
-        autowrap_functions: functions that do.
+        autowrap_functions: functions that become one node each.
         param_shapes_constant: must be False.
+
+    Raises:
+        NotImplementedError: `param_shapes_constant` is true.
+        TraceError: while tracing, Python needs the value of a proxy.
+
+    Example:
+        >>> graph = torch.fx.Tracer().trace(lambda x: x.relu() + 1)
+        >>> [node.op for node in graph.nodes]
+        ['placeholder', 'call_method', 'call_function', 'output']
     """
 
     def __init__(
@@ -337,14 +360,19 @@ def _replaced(cls: type, name: str, value: Any) -> Any:
 
 
 def symbolic_trace(root: Module | Callable[..., Any], concrete_args: dict[str, Any] | None = None) -> Any:
-    """Return a GraphModule of a module or a function, which is called once with proxies for its arguments.
+    """Trace a module or a function by calling it once with proxies for its arguments, and return a GraphModule.
 
     Args:
         root: what to trace. Layers of nn become one node each; other modules are entered.
-        concrete_args: values of arguments, by name, that are to be no proxies.
+        concrete_args: values, by name, of arguments for which no proxy is created.
 
     Raises:
         TraceError: Python needs the value of a proxy.
+
+    Example:
+        >>> traced = torch.fx.symbolic_trace(nn.Sequential(nn.Linear(2, 2), nn.ReLU()))
+        >>> [node.name for node in traced.graph.nodes]
+        ['input_1', '_0', '_1', 'output']
     """
     from rushlight.fx.graph_module import GraphModule
 

@@ -73,18 +73,36 @@ class _Names:
 
 @dataclass
 class PythonCode:
-    """Source of a function `forward`, and the global names that it needs."""
+    """Source of a function `forward`, and the global names that it uses.
+
+    Example:
+        >>> graph = torch.fx.symbolic_trace(lambda x: x.relu()).graph
+        >>> print(graph.python_code("self").src.strip())
+        def forward(self, x):
+            relu = x.relu();  x = None
+            return relu
+    """
 
     src: str
     globals: dict[str, Any]
 
 
 class Graph:
-    """A program as a list of nodes, ended by one "output".
+    """A program as a list of nodes, of which the last is the "output" node.
 
     Args:
-        owning_module: the module in which paths of `call_module` and `get_attr` are looked up, where there is one.
-        tracer_cls: the class of the Tracer that made it.
+        owning_module: the module in which paths of `call_module` and `get_attr` are looked up, or None.
+        tracer_cls: the class of the Tracer that made the graph.
+        tracer_extras: stored for readers of the graph.
+
+    Methods raise ValueError for nodes of another graph, and RuntimeError for a graph without an output where one is needed.
+
+    Example:
+        >>> graph = Graph()
+        >>> x = graph.placeholder("x")
+        >>> _ = graph.output(graph.call_method("relu", (x,)))
+        >>> torch.fx.GraphModule(nn.Module(), graph)(torch.tensor([-1.0, 2.0]))
+        tensor([0., 2.])
     """
 
     def __init__(self, owning_module: Any = None, tracer_cls: Any = None, tracer_extras: Any = None) -> None:

@@ -62,14 +62,22 @@ class _CodeOnlyModule(Module):
 
 
 class GraphModule(Module):
-    """A module whose `forward` is made of a graph.
+    """A module whose `forward` is generated from a graph.
 
-    Assign `graph`, or call `recompile()` after a change of it. `code` is the source of `forward`.
+    Assign `graph`, or call `recompile()` after changing it. `code` is the source of `forward`.
 
     Args:
-        root: a module, or a dict by path, of which the parameters, buffers and submodules are taken that the graph uses.
-        graph: the graph; it belongs to this module from here on.
+        root: a module, or a dict by path, from which the parameters, buffers and submodules are taken that the graph uses.
+        graph: the graph, which from now on belongs to this module.
         class_name: the name of the class.
+
+    Raises:
+        RuntimeError: the graph uses a path that `root` does not have.
+
+    Example:
+        >>> traced = torch.fx.symbolic_trace(nn.ReLU())
+        >>> isinstance(traced, torch.fx.GraphModule), traced(torch.tensor([-1.0, 2.0]))
+        (True, tensor([0., 2.]))
     """
 
     _is_graph_module_class = False

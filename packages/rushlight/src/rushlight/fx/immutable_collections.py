@@ -15,7 +15,14 @@ def _refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
 
 
 class immutable_list(list[Any]):  # noqa: N801  PyTorch's name
-    """A list that raises NotImplementedError when it is changed."""
+    """A list that raises NotImplementedError when it is changed.
+
+    Example:
+        >>> immutable_list([1, 2]).append(3)
+        Traceback (most recent call last):
+            ...
+        NotImplementedError: ...
+    """
 
     __delitem__: Any = _refuse
     __iadd__: Any = _refuse
@@ -38,7 +45,14 @@ class immutable_list(list[Any]):  # noqa: N801  PyTorch's name
 
 
 class immutable_dict(dict[Any, Any]):  # noqa: N801
-    """A dict that raises NotImplementedError when it is changed."""
+    """A dict that raises NotImplementedError when it is changed.
+
+    Example:
+        >>> immutable_dict(a=1)["b"] = 2
+        Traceback (most recent call last):
+            ...
+        NotImplementedError: ...
+    """
 
     __delitem__: Any = _refuse
     __ior__: Any = _refuse

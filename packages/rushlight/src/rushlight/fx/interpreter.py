@@ -15,12 +15,24 @@ __all__ = ["Interpreter", "Transformer"]
 
 
 class Interpreter:
-    """Runs a graph node by node. Subclasses override what one kind of node does, or `run_node`.
+    """Runs a graph node by node. Subclasses override the method for a kind of node, or `run_node`.
 
     Args:
         module: a GraphModule, or any module together with `graph`.
-        garbage_collect_values: forget a result after its last use.
-        graph: another graph than the module's.
+        garbage_collect_values: whether a result is released after its last use.
+        graph: a graph to run in place of the module's.
+
+    `run` raises RuntimeError if arguments are missing; errors of a node are raised with a note that names it.
+
+    Example:
+        >>> class Count(torch.fx.Interpreter):
+        ...     calls = 0
+        ...     def call_method(self, target, args, kwargs):
+        ...         self.calls += 1
+        ...         return super().call_method(target, args, kwargs)
+        >>> counting = Count(torch.fx.symbolic_trace(lambda x: x.relu().neg()))
+        >>> counting.run(torch.tensor([2.0])), counting.calls
+        (tensor([-2.]), 2)
     """
 
     def __init__(
@@ -128,7 +140,18 @@ class Interpreter:
 
 
 class Transformer(Interpreter):
-    """Runs a graph with proxies, so that what the methods do makes another graph: `transform()` gives its GraphModule."""
+    """Interpreter that runs a graph with proxies, and so builds another one, which `transform()` returns as a GraphModule.
+
+    Args:
+        module: the GraphModule to transform.
+
+    Example:
+        >>> class Swap(torch.fx.Transformer):
+        ...     def call_method(self, target, args, kwargs):
+        ...         return super().call_method("neg" if target == "relu" else target, args, kwargs)
+        >>> Swap(torch.fx.symbolic_trace(lambda x: x.relu())).transform()(torch.tensor([2.0]))
+        tensor([-2.])
+    """
 
     def __init__(self, module: GraphModule) -> None:
         from rushlight.fx._symbolic_trace import Tracer

@@ -36,13 +36,26 @@ _VIEWS = set(_VIEW_NAMES.split())
 
 
 def has_side_effect(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Register a function whose calls dead-code elimination leaves. Returns it, so that it is a decorator too."""
+    """Register a function whose calls dead-code elimination keeps, and return it. May be used as a decorator.
+
+    Example:
+        >>> @has_side_effect
+        ... def log(x):
+        ...     print(x)
+    """
     _side_effectful_functions.add(fn)
     return fn
 
 
 def map_aggregate(a: Argument, fn: Callable[[Argument], Argument]) -> Argument:
-    """`a` with `fn` applied to all that its tuples, lists, dicts and slices hold. Lists and dicts become immutable ones."""
+    """Return `a` with `fn` applied to each element of its tuples, lists, dicts and slices, however they are nested.
+
+    Lists and dicts become immutable ones.
+
+    Example:
+        >>> map_aggregate((1, [2, {"a": 3}]), lambda x: x * 10)
+        (10, [20, {'a': 30}])
+    """
     if isinstance(a, tuple):
         parts = [map_aggregate(part, fn) for part in a]
         return type(a)(*parts) if hasattr(a, "_fields") else tuple(parts)
@@ -56,22 +69,41 @@ def map_aggregate(a: Argument, fn: Callable[[Argument], Argument]) -> Argument:
 
 
 def map_arg(a: Argument, fn: Callable[[Node], Argument]) -> Argument:
-    """`a` with `fn` applied to the nodes in it."""
+    """Return `a` with `fn` applied to the nodes in it.
+
+    Raises:
+        TypeError: `fn` is not callable.
+
+    Example:
+        >>> node = torch.fx.Graph().placeholder("x")
+        >>> map_arg((node, 2), lambda node: node.name)
+        ('x', 2)
+    """
     if not callable(fn):
         raise TypeError(f"fx.map_arg(fn): must be callable, got {type(fn).__name__}")
     return map_aggregate(a, lambda part: fn(part) if isinstance(part, Node) else part)
 
 
 class Node:
-    """One operation of a Graph. Graph's methods make nodes.
+    """One operation of a Graph. Methods of Graph create nodes.
 
     Attributes:
         op: "placeholder", "get_attr", "call_function", "call_method", "call_module" or "output".
-        name: that of the variable in the graph's code.
-        target: of a call the function, the method's name or the module's path; of a placeholder the argument's name.
+        name: the name of the variable in the graph's code.
+        target: the function, the name of the method or the path of the module of a call; the name of a placeholder's
+            argument.
         args, kwargs: arguments, in which nodes stand for their results. Assign to change them.
-        users: the nodes that use this one's result, as the keys of a dict.
+        users: the nodes that use the result of this node, as the keys of a dict.
         meta: a dict for passes.
+
+    Raises:
+        ValueError: `op` is another text, or a `call_function` has no function.
+
+    Example:
+        >>> graph = torch.fx.symbolic_trace(lambda x: x.relu()).graph
+        >>> node = list(graph.nodes)[1]
+        >>> node.op, node.target, [argument.name for argument in node.args]
+        ('call_method', 'relu', ['x'])
     """
 
     def __init__(

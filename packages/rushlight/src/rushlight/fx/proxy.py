@@ -32,15 +32,31 @@ _LITERALS = (
 
 
 class TraceError(ValueError):
-    """The program needs a value that a trace without inputs does not have."""
+    """Raised when a program needs a value that does not exist while it is traced, such as that of a condition.
+
+    Example:
+        >>> torch.fx.symbolic_trace(lambda x: x if x.sum() > 0 else -x)
+        Traceback (most recent call last):
+            ...
+        rushlight.fx.proxy.TraceError: ...
+    """
 
 
 class TracerBase:
-    """Makes nodes and proxies; Tracer and the writers of graphs build on it.
+    """Base class of tracers: creates nodes, and proxies for their results.
 
     Attributes:
         graph: the graph to which nodes are added.
-        record_stack_traces: whether `node.stack_trace` names the line that made the node.
+        record_stack_traces: whether `node.stack_trace` names the source line that created the node.
+
+    Methods raise NotImplementedError for arguments that a graph cannot hold, and TraceError where a value of a proxy is
+    needed.
+
+    Example:
+        >>> tracer = GraphAppendingTracer(Graph())
+        >>> x = tracer.create_proxy("placeholder", "x", (), {})
+        >>> (x + 1).node.op
+        'call_function'
     """
 
     graph: Graph
@@ -124,18 +140,35 @@ def _line_of_the_program() -> str | None:
 
 
 class GraphAppendingTracer(TracerBase):
-    """Adds to a graph that is there: operations on Proxy(node) become nodes at its place of insertion."""
+    """Tracer that adds to an existing graph: operations on `Proxy(node)` become nodes at the graph's insertion point.
+
+    Example:
+        >>> graph = Graph()
+        >>> tracer = GraphAppendingTracer(graph)
+        >>> y = Proxy(graph.placeholder("x"), tracer).relu()
+        >>> [node.op for node in graph.nodes]
+        ['placeholder', 'call_method']
+    """
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
 
 
 class Proxy:
-    """The result of a node while a program is traced. Operators, functions and methods of it become nodes.
+    """The result of a node while a program is traced. Operators, functions and methods that are applied to it become nodes.
 
     Args:
         node: the node.
-        tracer: what makes the nodes; by default one that adds to the graph of `node`.
+        tracer: the tracer that creates nodes; by default one that adds to the graph of `node`.
+
+    Raises:
+        TraceError: Python needs the value: as a condition, an index, or to iterate.
+
+    Example:
+        >>> graph = Graph()
+        >>> x = Proxy(graph.placeholder("x"))
+        >>> (x * 2).node.target.__name__
+        'mul'
     """
 
     def __init__(self, node: Node, tracer: TracerBase | None = None) -> None:
@@ -197,7 +230,13 @@ class Proxy:
 
 
 class Attribute(Proxy):
-    """`proxy.name`: becomes a node when it is used, and a call of the method where it is called."""
+    """An attribute `proxy.name`: its use becomes a node, and its call becomes a call of the method.
+
+    Example:
+        >>> x = Proxy(Graph().placeholder("x"))
+        >>> type(x.relu).__name__, x.relu().node.op
+        ('Attribute', 'call_method')
+    """
 
     def __init__(self, root: Proxy, attr: str) -> None:
         self.root = root

@@ -60,21 +60,46 @@ _is = isinstance
 
 
 def is_scripting() -> bool:
-    """Return whether this is compiled code: no."""
+    """Return False: code is not compiled.
+
+    Example:
+        >>> torch.jit.is_scripting()
+        False
+    """
     return False
 
 
 def script(
     obj: T, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None
 ) -> T:
-    """`obj`, a function, a module or a class, as it is."""
+    """Return a function, a module or a class unchanged: code is not compiled.
+
+    Args:
+        obj: the function, module or class.
+        optimize, _frames_up, _rcb, example_inputs: have no effect.
+
+    Raises:
+        TypeError: `obj` is not callable.
+
+    Example:
+        >>> @torch.jit.script
+        ... def double(x):
+        ...     return 2 * x
+        >>> double(torch.tensor([1.0]))
+        tensor([2.])
+    """
     if not callable(obj):
         raise TypeError(f"jit.script(obj): needs a function, a module or a class, got {type(obj).__name__}")
     return obj
 
 
 def script_if_tracing(fn: T) -> T:
-    """`fn` as it is."""
+    """Return `fn` unchanged.
+
+    Example:
+        >>> torch.jit.script_if_tracing(len) is len
+        True
+    """
     return fn
 
 
@@ -82,7 +107,12 @@ _script_if_tracing = script_if_tracing
 
 
 def export(fn: T) -> T:
-    """`fn` as it is."""
+    """Return `fn` unchanged.
+
+    Example:
+        >>> torch.jit.export(len) is len
+        True
+    """
     return fn
 
 
@@ -91,12 +121,25 @@ interface: Callable[[T], T] = export
 
 
 def ignore(drop: Any = False, **kwargs: Any) -> Any:
-    """Return the function as it is; with arguments, a decorator."""
+    """Return a function unchanged; if called with options, return a decorator that does so.
+
+    Example:
+        >>> @torch.jit.ignore(drop=True)
+        ... def double(x):
+        ...     return 2 * x
+        >>> double(3)
+        6
+    """
     return drop if callable(drop) else export
 
 
 def unused(fn: T) -> T:
-    """`fn` as it is."""
+    """Return `fn` unchanged.
+
+    Example:
+        >>> torch.jit.unused(len) is len
+        True
+    """
     return fn
 
 
@@ -114,17 +157,34 @@ def _get_trace_graph(f: Any, args: Any = (), kwargs: Any = None, *rest: Any, **o
 
 
 def annotate(the_type: Any, the_value: T) -> T:
-    """`the_value`."""
+    """Return `the_value` unchanged. The type is for compilers, and is not checked.
+
+    Example:
+        >>> torch.jit.annotate(list[int], [])
+        []
+    """
     return the_value
 
 
 def Attribute(value: T, type: Any) -> T:
-    """`value`."""
+    """Return `value` unchanged. The type is for compilers, and is not checked.
+
+    Example:
+        >>> torch.jit.Attribute(0.5, float)
+        0.5
+    """
     return value
 
 
 def isinstance(obj: Any, target_type: Any) -> bool:
-    """Return whether `obj` is of a class; of a type with arguments, such as `list[int]`, only the class is asked."""
+    """Return whether `obj` is an instance of a class or of one of several classes.
+
+    For a type with arguments, such as `list[int]`, only the class is checked.
+
+    Example:
+        >>> torch.jit.isinstance(["a"], list[int]), torch.jit.isinstance(1, (str, float))
+        (True, False)
+    """
     kinds = target_type if _is(target_type, tuple) else (target_type,)
     return any(_is(obj, getattr(kind, "__origin__", kind)) for kind in kinds)
 
@@ -135,24 +195,46 @@ def _unwrap_optional(x: T | None) -> T:
 
 
 def freeze(mod: T, preserved_attrs: Any = None, optimize_numerics: bool = True) -> T:
-    """`mod` as it is."""
+    """Return `mod` unchanged.
+
+    Example:
+        >>> model = nn.Linear(2, 2).eval()
+        >>> torch.jit.freeze(model) is model
+        True
+    """
     return mod
 
 
 def optimize_for_inference(mod: T, other_methods: Any = None) -> T:
-    """`mod` as it is."""
+    """Return `mod` unchanged.
+
+    Example:
+        >>> model = nn.Linear(2, 2).eval()
+        >>> torch.jit.optimize_for_inference(model) is model
+        True
+    """
     return mod
 
 
 @contextmanager
 def optimized_execution(should_optimize: bool) -> Iterator[None]:
-    """A block; nothing is done."""
+    """Context manager without effect: code is not compiled.
+
+    Example:
+        >>> with torch.jit.optimized_execution(False):
+        ...     x = torch.ones(2)
+    """
     yield
 
 
 @contextmanager
 def fuser(name: str) -> Iterator[None]:
-    """A block; nothing is done."""
+    """Context manager without effect: code is not compiled.
+
+    Example:
+        >>> with torch.jit.fuser("fuser2"):
+        ...     x = torch.ones(2)
+    """
     yield
 
 
@@ -160,16 +242,30 @@ strict_fusion = fuser
 
 
 def enable_onednn_fusion(enabled: bool) -> None:
-    """Accepted; nothing is done."""
+    """No-op: code is not compiled.
+
+    Example:
+        >>> torch.jit.enable_onednn_fusion(True)
+    """
 
 
 def onednn_fusion_enabled() -> bool:
-    """Return whether compiled code uses oneDNN: there is none."""
+    """Return False: code is not compiled.
+
+    Example:
+        >>> torch.jit.onednn_fusion_enabled()
+        False
+    """
     return False
 
 
 def set_fusion_strategy(strategy: list[tuple[str, int]]) -> list[tuple[str, int]]:
-    """Accepted; nothing is done. The strategy of before: none."""
+    """Return an empty list, the previous strategy. The new one has no effect: code is not compiled.
+
+    Example:
+        >>> torch.jit.set_fusion_strategy([("DYNAMIC", 2)])
+        []
+    """
     return []
 
 
@@ -183,10 +279,21 @@ class _Done:
 
 
 def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> _Done:
-    """Call `func` now; `wait` gives its result. Python's own `fork` runs in the calling thread too."""
+    """Call `func` at once, and return a future with its result, as PyTorch does in code that is not compiled.
+
+    Example:
+        >>> future = torch.jit.fork(torch.add, torch.tensor([1.0]), 2)
+        >>> torch.jit.wait(future)
+        tensor([3.])
+    """
     return _Done(func(*args, **kwargs))
 
 
 def wait(future: _Done) -> Any:
-    """Return the result of what was forked."""
+    """Return the result of a call of `fork`.
+
+    Example:
+        >>> torch.jit.wait(torch.jit.fork(len, [1, 2]))
+        2
+    """
     return future.wait()

@@ -16,14 +16,26 @@ File = str | os.PathLike[str] | IO[bytes]
 
 
 class ScriptModule(Module):
-    """A base for modules that were written to be compiled, and of those that `trace` and `load` give."""
+    """Base class of modules that `trace` and `load` return. Modules may derive from it; they are not compiled.
+
+    Example:
+        >>> isinstance(torch.jit.trace(nn.ReLU(), torch.ones(2)), torch.jit.ScriptModule)
+        True
+    """
 
 
 class LoadedModule(ScriptModule):
-    """A program of a file. It computes what the module did in the mode in which it was saved; `train()` changes nothing.
+    """A program read from a file. It computes what the module computed in the mode in which it was saved.
 
-    Parameters and buffers are those that the program uses, under the module's names. They lie in the file, and are
-    read-only.
+    `train()` raises no error and changes nothing. Parameters and buffers are those that the program uses, under the module's
+    names; they are mapped from the file and read-only. The call raises TypeError if the arguments have another structure
+    than those with which the program was captured.
+
+    Example:
+        >>> torch.jit.save(torch.jit.trace(nn.Linear(2, 1), torch.ones(3, 2)), "linear.pt")
+        >>> loaded = torch.jit.load("linear.pt")
+        >>> type(loaded).__name__, sorted(loaded.state_dict())
+        ('LoadedModule', ['bias', 'weight'])
     """
 
     def __init__(self, program: ExportedProgram) -> None:
@@ -78,17 +90,22 @@ def load(
     _extra_files: dict[str, Any] | None = None,
     _restore_shapes: bool = False,
 ) -> LoadedModule:
-    """Return the program of a file that `save`, or `export.save`, wrote, as a module.
+    """Read a program that `save` or `export.save` wrote, and return it as a module.
 
     Args:
         f: a path or an open binary file.
         map_location: must be None or the CPU.
-        _extra_files: a dict whose keys name files that `save` was given: their contents are filled in, as bytes.
-        _restore_shapes: is of no consequence: programs know the shapes of all values.
+        _extra_files: a dict whose keys name files that were passed to `save`; `load` sets their contents, as bytes.
+        _restore_shapes: has no effect: programs contain the shapes of all values.
 
     Raises:
-        NotImplementedError: the file is one of TorchScript's, which holds code.
-        ValueError: it is no program, or is damaged.
+        NotImplementedError: the file was written by TorchScript and holds code, or `map_location` is another device.
+        ValueError: the file is not a program, or is damaged.
+
+    Example:
+        >>> torch.jit.save(torch.jit.trace(nn.ReLU(), torch.ones(3)), "relu.pt")
+        >>> torch.jit.load("relu.pt")(torch.tensor([-1.0, 0.0, 1.0]))
+        tensor([0., 0., 1.])
     """
     if map_location is not None and core.device(map_location).type != "cpu":
         raise NotImplementedError(f"jit.load(map_location): programs run on the CPU, got {map_location!r}")

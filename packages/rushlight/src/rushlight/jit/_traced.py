@@ -35,7 +35,12 @@ _state = threading.local()
 
 
 class TracerWarning(Warning):
-    """Of a module that runs, and of which no program can be made."""
+    """Warning that a module was traced, but cannot be saved as a program.
+
+    Example:
+        >>> issubclass(torch.jit.TracerWarning, Warning)
+        True
+    """
 
     @staticmethod
     def ignore_lib_warnings() -> None:
@@ -43,7 +48,12 @@ class TracerWarning(Warning):
 
 
 def is_tracing() -> bool:
-    """Return whether `trace` or `save` is recording on this thread."""
+    """Return whether `trace` or `save` is capturing on this thread.
+
+    Example:
+        >>> torch.jit.is_tracing()
+        False
+    """
     return getattr(_state, "depth", 0) > 0
 
 
@@ -69,7 +79,16 @@ class _Recording:
 
 
 class TopLevelTracedModule(ScriptModule):
-    """A module that was traced. It shares parameters, buffers, submodules and mode with that module, and calls it."""
+    """A module that `trace` returns. It shares the state, submodules and mode of the original module, and calls it.
+
+    An attribute that neither has raises AttributeError.
+
+    Example:
+        >>> model = nn.Linear(2, 1)
+        >>> traced = torch.jit.trace(model, torch.ones(3, 2))
+        >>> type(traced).__name__, traced.weight is model.weight
+        ('TopLevelTracedModule', True)
+    """
 
     def __init__(self, module: Module, recordings: list[_Recording]) -> None:
         super().__init__()
@@ -130,7 +149,13 @@ class TopLevelTracedModule(ScriptModule):
 
 
 class ScriptFunction:
-    """A function that was traced, and calls it."""
+    """A function that `trace` returns, which calls the original function.
+
+    Example:
+        >>> traced = torch.jit.trace(lambda x: x + 1, torch.ones(2))
+        >>> type(traced).__name__, traced(torch.zeros(2))
+        ('ScriptFunction', tensor([1., 1.]))
+    """
 
     def __init__(self, function: Callable[..., Any], recordings: list[_Recording]) -> None:
         self._original, self._recordings = function, recordings
@@ -162,23 +187,28 @@ def trace(
     *,
     example_kwarg_inputs: dict[str, Any] | None = None,
 ) -> Any:
-    """`func` as a module or function that can be saved as a program: see `save`.
+    """Return `func` as a module or function that `save` can write as a program.
 
-    In this process it runs as Python, for inputs of any sizes and values. The program holds for the dtypes and shapes of the
-    example inputs; `export(dynamic_shapes=...)` makes one of sizes that change. Where none can be made, as branches
-    depend on values, a TracerWarning says why, and `save` raises.
+    In this process it runs as Python, for inputs of any sizes and values. The saved program requires the dtypes and shapes
+    of the example inputs; use `export(dynamic_shapes=...)` for sizes that change. If no program can be captured, for example
+    because branches depend on values, a TracerWarning gives the reason, and `save` raises.
 
-    A program makes the calls that the module made, so that there is nothing for `optimize`, `check_trace`, `check_inputs`,
-    `check_tolerance` and `strict` to do.
+    A program makes exactly the calls that the module makes, so `optimize`, `check_trace`, `check_inputs`, `check_tolerance`
+    and `strict` have no effect.
 
     Args:
         func: a module, or a function.
-        example_inputs: a tuple of positional arguments, or one that is no tuple.
-        example_kwarg_inputs: arguments by name, in their place.
+        example_inputs: a tuple of positional arguments, or a single argument.
+        example_kwarg_inputs: arguments by name, instead of `example_inputs`.
 
     Raises:
-        TypeError: `func` cannot be called.
-        RuntimeError: no example inputs are given.
+        TypeError: `func` is not callable.
+        RuntimeError: no example inputs are passed.
+
+    Example:
+        >>> traced = torch.jit.trace(nn.ReLU(), torch.ones(3))
+        >>> traced(torch.tensor([-1.0, 2.0]))
+        tensor([0., 2.])
     """
     if not callable(func):
         raise TypeError(f"jit.trace(func): needs a function or a module, got {type(func).__name__}")
@@ -198,9 +228,22 @@ def trace_module(
     check_tolerance: float = 1e-5,
     strict: bool = True,
 ) -> Any:
-    """A module as :func:`trace` gives it, of which the methods that `inputs` names are traced, with these inputs.
+    """Trace several methods of a module; see `trace`.
 
-    A file holds one program: one with several methods cannot be saved.
+    A file holds one program: a module of which several methods were traced cannot be saved.
+
+    Args:
+        mod: the module.
+        inputs: example inputs by the name of the method.
+        optimize, check_trace, check_inputs, check_tolerance, strict: have no effect.
+
+    Raises:
+        AttributeError: `mod` is not a module, `inputs` is not a dict, or the module has no such method.
+
+    Example:
+        >>> traced = torch.jit.trace_module(nn.ReLU(), {"forward": torch.ones(3)})
+        >>> traced(torch.tensor([-1.0, 2.0]))
+        tensor([0., 2.])
     """
     if not isinstance(mod, Module):
         raise AttributeError(f"jit.trace_module(mod): needs a module, got {type(mod).__name__}")
@@ -245,18 +288,22 @@ def _program_of(traced: Any, what: str) -> ExportedProgram:
 def save(m: Any, f: File, _extra_files: dict[str, str | bytes] | None = None) -> None:
     """Write a traced module or function, or a loaded one, as a program.
 
-    The file has no code in it; `load`, `export.load` and `rushlight-run` read it.
-
-    It is recorded now, with the example inputs, parameters and mode as they are.
+    The program is captured now, with the example inputs, the parameters and the mode as they are. The file contains no code;
+    `load`, `export.load` and the command `rushlight-run` read it.
 
     Args:
-        m: what `trace`, `trace_module` or `load` gave.
+        m: the result of `trace`, `trace_module` or `load`.
         f: a path or an open binary file.
-        _extra_files: texts that `load` gives back, by name; bytes must be UTF-8.
+        _extra_files: texts by name, which `load` returns; bytes must be UTF-8.
 
     Raises:
-        NotImplementedError: `m` was not traced, or no program can be made of it yet.
-        RuntimeError: it reads values of tensors.
+        NotImplementedError: `m` was not traced, or cannot be captured yet.
+        RuntimeError: the module reads values of tensors.
+
+    Example:
+        >>> torch.jit.save(torch.jit.trace(nn.ReLU(), torch.ones(3)), "relu.pt")
+        >>> torch.export.load("relu.pt").module()(torch.tensor([-1.0, 0.0, 1.0]))
+        tensor([0., 0., 1.])
     """
     texts = {
         name: text if isinstance(text, str) else text.decode() for name, text in (_extra_files or {}).items()

@@ -15,4 +15,8 @@ __all__ += _onnx.__all__
 def register_custom_op_symbolic(
     symbolic_name: str, symbolic_fn: Callable[..., Any], opset_version: int
 ) -> None:
-    """Do nothing: libraries call this when they are imported, but their operators are not exported."""
+    """No-op. Libraries call it when they are imported, but their operators are not exported.
+
+    Example:
+        >>> torch.onnx.register_custom_op_symbolic("library::operator", lambda *args: None, 17)
+    """

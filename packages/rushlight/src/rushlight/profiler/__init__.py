@@ -7,7 +7,12 @@ __all__ = [*_package.__all__, "kineto_available"]
 
 
 def kineto_available() -> bool:
-    """Return whether `profile` records timelines: yes, with a recorder of its own."""
+    """Return True: `profile` records timelines, by a recorder of this library.
+
+    Example:
+        >>> torch.profiler.kineto_available()
+        True
+    """
     return True
 
 

@@ -20,27 +20,62 @@ def _refuse(name: str) -> NoReturn:
 
 
 def load(name: str, sources: Any, *args: Any, **kwargs: Any) -> NoReturn:
-    """Raise NotImplementedError."""
+    """Raise NotImplementedError: extensions for PyTorch's C++ interface cannot be built.
+
+    Example:
+        >>> load("extension", ["extension.cpp"])
+        Traceback (most recent call last):
+            ...
+        NotImplementedError: ...
+    """
     _refuse("load")
 
 
 def load_inline(name: str, *args: Any, **kwargs: Any) -> NoReturn:
-    """Raise NotImplementedError."""
+    """Raise NotImplementedError: extensions for PyTorch's C++ interface cannot be built.
+
+    Example:
+        >>> load_inline("extension", cpp_sources="")
+        Traceback (most recent call last):
+            ...
+        NotImplementedError: ...
+    """
     _refuse("load_inline")
 
 
 def CppExtension(name: str, sources: Any, *args: Any, **kwargs: Any) -> NoReturn:
-    """Raise NotImplementedError."""
+    """Raise NotImplementedError: extensions for PyTorch's C++ interface cannot be built.
+
+    Example:
+        >>> CppExtension("extension", ["extension.cpp"])
+        Traceback (most recent call last):
+            ...
+        NotImplementedError: ...
+    """
     _refuse("CppExtension")
 
 
 def CUDAExtension(name: str, sources: Any, *args: Any, **kwargs: Any) -> NoReturn:
-    """Raise NotImplementedError."""
+    """Raise NotImplementedError: extensions for PyTorch's C++ interface cannot be built.
+
+    Example:
+        >>> CUDAExtension("extension", ["extension.cu"])
+        Traceback (most recent call last):
+            ...
+        NotImplementedError: ...
+    """
     _refuse("CUDAExtension")
 
 
 class BuildExtension:
-    """Raises NotImplementedError."""
+    """Command of setuptools for extensions, which cannot be built: creating one raises NotImplementedError.
+
+    Example:
+        >>> BuildExtension()
+        Traceback (most recent call last):
+            ...
+        NotImplementedError: ...
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         _refuse("BuildExtension")

@@ -8,5 +8,14 @@ __all__ = ["from_dlpack", "to_dlpack"]
 
 
 def to_dlpack(tensor: Tensor) -> Any:
-    """Return a capsule of the tensor's memory, for libraries that know no `__dlpack__`; it can be taken once."""
+    """Return a capsule of the tensor's memory, for libraries that do not support `__dlpack__`. A capsule can be used once.
+
+    Shape:
+        - `tensor`: (*), of any shape.
+
+    Example:
+        >>> capsule = torch.utils.dlpack.to_dlpack(torch.ones(2))
+        >>> torch.utils.dlpack.from_dlpack(capsule)
+        tensor([1., 1.])
+    """
     return tensor.__dlpack__()

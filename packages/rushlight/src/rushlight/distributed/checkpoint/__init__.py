@@ -18,20 +18,58 @@ set_optimizer_state_dict = _refused("checkpoint.state_dict.set_optimizer_state_d
 
 
 class FileSystemReader(_Absent):
-    """What reads files of several processes."""
+    """Reader of checkpoints of several processes. Not supported: creating one raises RuntimeError.
+
+    Example:
+        >>> torch.distributed.checkpoint.FileSystemReader("folder")
+        Traceback (most recent call last):
+            ...
+        RuntimeError: distributed.FileSystemReader(): is not supported
+    """
 
 
 class FileSystemWriter(_Absent):
-    """What writes files of several processes."""
+    """Writer of checkpoints of several processes. Not supported: creating one raises RuntimeError.
+
+    Example:
+        >>> torch.distributed.checkpoint.FileSystemWriter("folder")
+        Traceback (most recent call last):
+            ...
+        RuntimeError: distributed.FileSystemWriter(): is not supported
+    """
 
 
 class StateDictOptions(_Absent):
-    """Which parts of a state are wanted."""
+    """Options of the functions for states of distributed modules. Not supported: creating one raises RuntimeError.
+
+    Example:
+        >>> from rushlight.distributed.checkpoint.state_dict import StateDictOptions
+        >>> StateDictOptions()
+        Traceback (most recent call last):
+            ...
+        RuntimeError: distributed.StateDictOptions(): is not supported
+    """
 
 
 class HuggingFaceStorageReader(_Absent):
-    """What reads shards that have Hugging Face's index."""
+    """Reader of checkpoints with Hugging Face's index. Not supported: creating one raises RuntimeError.
+
+    Example:
+        >>> from rushlight.distributed.checkpoint.hf_storage import HuggingFaceStorageReader
+        >>> HuggingFaceStorageReader("folder")
+        Traceback (most recent call last):
+            ...
+        RuntimeError: distributed.HuggingFaceStorageReader(): is not supported
+    """
 
 
 class HuggingFaceStorageWriter(_Absent):
-    """What writes shards with Hugging Face's index."""
+    """Writer of checkpoints with Hugging Face's index. Not supported: creating one raises RuntimeError.
+
+    Example:
+        >>> from rushlight.distributed.checkpoint.hf_storage import HuggingFaceStorageWriter
+        >>> HuggingFaceStorageWriter("folder")
+        Traceback (most recent call last):
+            ...
+        RuntimeError: distributed.HuggingFaceStorageWriter(): is not supported
+    """

@@ -21,28 +21,70 @@ fully_shard = _refused("fsdp.fully_shard")
 
 
 class FullyShardedDataParallel(_Absent):
-    """A module in parts over processes."""
+    """Module whose parameters are sharded over processes, for `isinstance`. Creating one raises RuntimeError.
+
+    Example:
+        >>> from rushlight.distributed.fsdp import FullyShardedDataParallel
+        >>> isinstance(nn.Linear(2, 2), FullyShardedDataParallel)
+        False
+    """
 
 
 class FSDPModule(_Absent):
-    """A module in parts over processes."""
+    """Module whose parameters `fully_shard` has sharded over processes, for `isinstance`. Creating one raises RuntimeError.
+
+    Example:
+        >>> from rushlight.distributed.fsdp import FSDPModule
+        >>> isinstance(nn.Linear(2, 2), FSDPModule)
+        False
+    """
 
 
 class CPUOffload(_Absent):
-    """Where parts wait."""
+    """Setting that keeps sharded parameters on the CPU, for `isinstance`. Creating one raises RuntimeError.
+
+    Example:
+        >>> from rushlight.distributed.fsdp import CPUOffload
+        >>> isinstance(None, CPUOffload)
+        False
+    """
 
 
 class MixedPrecision(_Absent):
-    """The dtypes of parts."""
+    """Setting of the dtypes of sharded parameters, for `isinstance`. Creating one raises RuntimeError.
+
+    Example:
+        >>> from rushlight.distributed.fsdp import MixedPrecision
+        >>> isinstance(None, MixedPrecision)
+        False
+    """
 
 
 class OffloadPolicy(_Absent):
-    """Where parts wait."""
+    """Base class of settings for where sharded parameters are kept, for `isinstance`. Creating one raises RuntimeError.
+
+    Example:
+        >>> from rushlight.distributed.fsdp import OffloadPolicy
+        >>> isinstance(None, OffloadPolicy)
+        False
+    """
 
 
 class CPUOffloadPolicy(OffloadPolicy):
-    """Where parts wait."""
+    """Setting that keeps sharded parameters on the CPU, for `isinstance`. Creating one raises RuntimeError.
+
+    Example:
+        >>> from rushlight.distributed.fsdp import CPUOffloadPolicy, OffloadPolicy
+        >>> issubclass(CPUOffloadPolicy, OffloadPolicy)
+        True
+    """
 
 
 class MixedPrecisionPolicy(_Absent):
-    """The dtypes of parts."""
+    """Setting of the dtypes of sharded parameters, for `isinstance`. Creating one raises RuntimeError.
+
+    Example:
+        >>> from rushlight.distributed.fsdp import MixedPrecisionPolicy
+        >>> isinstance(None, MixedPrecisionPolicy)
+        False
+    """

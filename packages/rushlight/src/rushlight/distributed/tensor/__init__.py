@@ -19,11 +19,22 @@ compute_local_shape_and_global_offset = _refused("tensor.compute_local_shape_and
 
 
 class DTensor(_Absent):
-    """A tensor in parts over processes."""
+    """Tensor that is distributed over processes, for `isinstance`. Creating one raises RuntimeError.
+
+    Example:
+        >>> isinstance(torch.ones(2), torch.distributed.tensor.DTensor)
+        False
+    """
 
 
 class Placement:
-    """How a tensor lies over the processes of one dimension of a mesh."""
+    """Base class of descriptions of how a tensor is distributed over one dimension of a mesh of processes.
+
+    Example:
+        >>> from rushlight.distributed.tensor import Replicate, Shard
+        >>> Shard(0).is_shard(), Shard(0).is_shard(1), Replicate().is_shard()
+        (True, False, False)
+    """
 
     def is_shard(self, dim: int | None = None) -> bool:
         """Return whether it is in parts along a dimension: `dim`, if that is given."""
@@ -40,7 +51,12 @@ class Placement:
 
 @dataclass(frozen=True)
 class Shard(Placement):
-    """In parts along dimension `dim`."""
+    """Placement that divides a tensor along dimension `dim`, a part for each process.
+
+    Example:
+        >>> torch.distributed.tensor.Shard(1)
+        Shard(dim=1)
+    """
 
     dim: int
 
@@ -54,11 +70,21 @@ class _StridedShard(Shard):
 
 @dataclass(frozen=True)
 class Replicate(Placement):
-    """Whole in each process."""
+    """Placement that keeps the whole tensor in each process.
+
+    Example:
+        >>> torch.distributed.tensor.Replicate().is_replicate()
+        True
+    """
 
 
 @dataclass(frozen=True)
 class Partial(Placement):
-    """As parts of a reduction."""
+    """Placement in which each process has a term of a reduction that `reduce_op` names.
+
+    Example:
+        >>> torch.distributed.tensor.Partial().is_partial("sum")
+        True
+    """
 
     reduce_op: str = "sum"

@@ -12,8 +12,15 @@ WARN_FOR_UNFUSED_KERNELS = False
 
 
 class SDPBackend(IntEnum):
-    """Names of ways to compute attention: FLASH_ATTENTION and EFFICIENT_ATTENTION are one kernel here, MATH is operators,
-    and CUDNN_ATTENTION and OVERRIDEABLE compute nothing on the CPU."""
+    """Implementations of attention, for `sdpa_kernel`.
+
+    FLASH_ATTENTION and EFFICIENT_ATTENTION are the same kernel here, MATH is computed by operators, and CUDNN_ATTENTION and
+    OVERRIDEABLE compute nothing on the CPU.
+
+    Example:
+        >>> torch.nn.attention.SDPBackend.MATH.name
+        'MATH'
+    """
 
     ERROR = -1
     MATH = 0
@@ -25,14 +32,21 @@ class SDPBackend(IntEnum):
 
 @contextmanager
 def sdpa_kernel(backends: SDPBackend | Iterable[SDPBackend], set_priority: bool = False) -> Iterator[None]:
-    """A block, or a decorator, in which attention is computed in one of these ways only, in the whole process.
+    """Context manager or decorator that restricts the implementations of attention, in the whole process.
 
     Args:
-        backends: one or several; of several that can compute a call the kernel is taken.
-        set_priority: take the first of them that can compute a call instead. MATH can compute all.
+        backends: one or several implementations. If several of them can compute a call, the kernel is used.
+        set_priority: use the first of them that can compute a call instead. MATH can compute all calls.
 
     Raises:
-        TypeError: `backends` holds something else than members of SDPBackend.
+        TypeError: `backends` contains something else than members of SDPBackend.
+
+    Example:
+        >>> from rushlight.nn.attention import SDPBackend, sdpa_kernel
+        >>> q = torch.ones(1, 2, 3, 4)
+        >>> with sdpa_kernel(SDPBackend.MATH):
+        ...     F.scaled_dot_product_attention(q, q, q).shape
+        torch.Size([1, 2, 3, 4])
     """
     chosen = [backends] if isinstance(backends, SDPBackend) else list(backends)
     for backend in chosen:

@@ -34,26 +34,65 @@ _DEFAULT_SPARSE_BLOCK_SIZE = 128
 
 
 class AuxRequest(NamedTuple):
-    """What is wanted beside the result."""
+    """Selects what `flex_attention` returns in addition to its result.
+
+    Attributes:
+        lse: the logarithms of the sums of exponentials.
+        max_scores: the largest scores.
+
+    Example:
+        >>> AuxRequest(lse=True)
+        AuxRequest(lse=True, max_scores=False)
+    """
 
     lse: bool = False
     max_scores: bool = False
 
 
 class AuxOutput(NamedTuple):
-    """What was wanted beside the result: of shape (B, H, Q_LEN)."""
+    """What `flex_attention` returns in addition to its result, as an AuxRequest selects it.
+
+    Shape:
+        - `lse`, `max_scores`: (B, H, Q_LEN), or None.
+
+    Example:
+        >>> q = torch.ones(1, 2, 3, 4)
+        >>> _, aux = flex_attention(q, q, q, return_aux=AuxRequest(lse=True))
+        >>> aux.lse.shape, aux.max_scores
+        (torch.Size([1, 2, 3]), None)
+    """
 
     lse: Tensor | None = None
     max_scores: Tensor | None = None
 
 
 def noop_mask(batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tensor) -> Tensor:
-    """Every query sees every key."""
+    """Mask function that lets every query attend to every key.
+
+    Shape:
+        - Arguments: scalar tensors, the indices of the batch, the head, the query and the key.
+        - Output: a scalar tensor, True.
+
+    Example:
+        >>> create_mask(noop_mask, None, None, 2, 3).sum()
+        tensor(6)
+    """
     return batch.new_ones((), dtype=core.bool)
 
 
 def and_masks(*mask_mods: MaskMod) -> MaskMod:
-    """What all of the functions let through."""
+    """Return the mask function that is True where all of `mask_mods` are.
+
+    Shape:
+        - Arguments and results of the functions: scalar tensors.
+
+    Example:
+        >>> mask = and_masks(lambda b, h, q, kv: q >= kv, lambda b, h, q, kv: q - kv < 2)
+        >>> create_mask(mask, None, None, 3, 3).int()[0, 0]
+        tensor([[1, 0, 0],
+                [1, 1, 0],
+                [0, 1, 1]], dtype=torch.int32)
+    """
 
     def mask(b: Tensor, h: Tensor, q: Tensor, kv: Tensor) -> Tensor:
         result = noop_mask(b, h, q, kv)
@@ -65,7 +104,18 @@ def and_masks(*mask_mods: MaskMod) -> MaskMod:
 
 
 def or_masks(*mask_mods: MaskMod) -> MaskMod:
-    """What one of the functions lets through."""
+    """Return the mask function that is True where at least one of `mask_mods` is.
+
+    Shape:
+        - Arguments and results of the functions: scalar tensors.
+
+    Example:
+        >>> mask = or_masks(lambda b, h, q, kv: q == kv, lambda b, h, q, kv: kv == 0)
+        >>> create_mask(mask, None, None, 3, 3).int()[0, 0]
+        tensor([[1, 0, 0],
+                [1, 1, 0],
+                [1, 0, 1]], dtype=torch.int32)
+    """
 
     def mask(b: Tensor, h: Tensor, q: Tensor, kv: Tensor) -> Tensor:
         result = b.new_zeros((), dtype=core.bool)
@@ -88,17 +138,40 @@ def _for_all(function: Callable[..., Tensor], scores: int, *sizes: int, device: 
 def create_mask(
     mod_fn: MaskMod, B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device: Any = None
 ) -> Tensor:
-    """Return the truths mod_fn(b, h, q, kv) for all places, of shape (B or 1, H or 1, Q_LEN, KV_LEN)."""
+    """Return the values of `mod_fn(b, h, q, kv)` for all indices, as a boolean tensor.
+
+    Args:
+        mod_fn: a function of the indices of the batch, the head, the query and the key.
+        B, H: sizes of the batch and of the heads; None if all have the same mask.
+        Q_LEN, KV_LEN: numbers of queries and keys.
+        device: the device of the result.
+
+    Shape:
+        - Output: (B or 1, H or 1, Q_LEN, KV_LEN).
+
+    Example:
+        >>> create_mask(lambda b, h, q, kv: q >= kv, None, None, 2, 2)
+        tensor([[[[ True, False],
+                  [ True,  True]]]])
+    """
     return _for_all(mod_fn, 0, B or 1, H or 1, Q_LEN, KV_LEN, device=device)()
 
 
 class BlockMask:
-    """Which keys a query sees; made by `create_block_mask`.
+    """The keys to which each query attends. Create it with `create_block_mask`.
 
     Attributes:
-        mask_mod: the function.
-        seq_lengths: how many queries and keys.
-        BLOCK_SIZE: accepted; `to_dense` counts by such blocks.
+        mask_mod: the mask function.
+        seq_lengths: numbers of queries and keys.
+        BLOCK_SIZE: the block size for `to_dense` and `sparsity`; it does not change results.
+
+    Shape:
+        - `shape` is (B, H, Q_LEN, KV_LEN), with 1 for B or H if all have the same mask.
+
+    Example:
+        >>> mask = create_block_mask(lambda b, h, q, kv: q >= kv, None, None, 256, 256)
+        >>> mask
+        BlockMask(shape=(1, 1, 256, 256), sparsity=25.00%)
     """
 
     def __init__(self, mask: Tensor, mask_mod: MaskMod, block_size: tuple[int, int]) -> None:
@@ -151,7 +224,25 @@ def create_block_mask(
     BLOCK_SIZE: int | tuple[int, int] = _DEFAULT_SPARSE_BLOCK_SIZE,
     _compile: bool = False,
 ) -> BlockMask:
-    """Return the mask of `mask_mod(b, h, q, kv)`, which gives True where query q of head h of example b sees key kv."""
+    """Return the mask for `flex_attention` in which query q of head h of example b attends to key kv if `mask_mod` is True.
+
+    Args:
+        mask_mod: a function of the indices b, h, q and kv.
+        B, H: sizes of the batch and of the heads; None if all have the same mask.
+        Q_LEN, KV_LEN: numbers of queries and keys.
+        device: the device of the mask.
+        BLOCK_SIZE: the block size for `BlockMask.to_dense` and `BlockMask.sparsity`.
+        _compile: has no effect.
+
+    Shape:
+        - The mask: (B or 1, H or 1, Q_LEN, KV_LEN).
+
+    Example:
+        >>> causal = create_block_mask(lambda b, h, q, kv: q >= kv, None, None, 4, 4)
+        >>> q = torch.ones(1, 2, 4, 8)
+        >>> flex_attention(q, q, q, block_mask=causal).shape
+        torch.Size([1, 2, 4, 8])
+    """
     block = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else tuple(BLOCK_SIZE)
     return BlockMask(create_mask(mask_mod, B, H, Q_LEN, KV_LEN, device), mask_mod, (block[0], block[1]))
 
@@ -169,20 +260,32 @@ def flex_attention(
     *,
     return_aux: AuxRequest | None = None,
 ) -> Any:
-    """Attention of (B, H, Q_LEN, E) on (B, H, KV_LEN, E), with scores that functions change.
+    """Compute attention with scores and a mask that functions define.
 
     Args:
-        query, key, value: of shapes (B, Hq, Q_LEN, E), (B, Hkv, KV_LEN, E) and (B, Hkv, KV_LEN, Ev).
-        score_mod: score_mod(score, b, h, q, kv) is what softmax gets in the place of the score.
-        block_mask: which keys a query sees; one that sees none gets zeros.
-        scale: of the scores; 1 / sqrt(E) by default.
+        query, key, value: the tensors.
+        score_mod: `score_mod(score, b, h, q, kv)` returns what replaces the score of query q and key kv before the softmax.
+        block_mask: the keys to which each query attends. The result is zero for a query that attends to none.
+        scale: factor of the scores; by default 1 / sqrt(E).
         enable_gqa: whether Hq may be a multiple of Hkv.
-        return_lse: whether the logarithms of the sums, of shape (B, Hq, Q_LEN), are given too.
-        kernel_options: accepted.
-        return_aux: what else is wanted.
+        return_lse: whether to return the logarithms of the sums of exponentials too.
+        kernel_options: has no effect.
+        return_aux: what else to return.
+
+    Shape:
+        - `query`: (B, Hq, Q_LEN, E); `key`: (B, Hkv, KV_LEN, E); `value`: (B, Hkv, KV_LEN, Ev).
+        - Output: (B, Hq, Q_LEN, Ev); logarithms: (B, Hq, Q_LEN).
 
     Raises:
-        ValueError: shapes do not go together.
+        ValueError: the shapes do not fit.
+
+    Example:
+        >>> q = torch.randn(1, 2, 3, 4)
+        >>> plain = flex_attention(q, q, q)
+        >>> torch.allclose(plain, F.scaled_dot_product_attention(q, q, q), atol=1e-6)
+        True
+        >>> flex_attention(q, q, q, score_mod=lambda score, b, h, i, j: score - (i - j).abs()).shape
+        torch.Size([1, 2, 3, 4])
     """
     if query.dim() != 4 or key.dim() != 4 or value.dim() != 4:
         raise ValueError(

@@ -21,7 +21,18 @@ _single, _pair, _triple, _quadruple = (_ntuple(n) for n in range(1, 5))
 
 
 def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: str) -> None:
-    """Take `prefix` off the names in a state, in place; say, "module." of one that DataParallel wrote."""
+    """Remove a prefix from the names in a state dict, in place, where a name begins with it.
+
+    Args:
+        state_dict: the state dict.
+        prefix: the prefix, such as "module." of a state dict that DataParallel wrote.
+
+    Example:
+        >>> state = {"module.weight": torch.ones(2), "step": 1}
+        >>> consume_prefix_in_state_dict_if_present(state, "module.")
+        >>> sorted(state)
+        ['step', 'weight']
+    """
     for key in [key for key in state_dict if key.startswith(prefix)]:
         state_dict[key.removeprefix(prefix)] = state_dict.pop(key)
     metadata = getattr(state_dict, "_metadata", None)

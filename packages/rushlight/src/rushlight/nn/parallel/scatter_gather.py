@@ -20,10 +20,21 @@ def _only(function: str, devices: Sequence[Any]) -> Any:
 
 
 def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> list[Any]:
-    """One part for each device, here for one: `inputs` with its tensors there.
+    """Move the tensors in `inputs` to a device, and return a list with the result.
+
+    A batch is not split over several devices.
+
+    Args:
+        inputs: a tensor, or tuples, lists and dicts of tensors.
+        target_gpus: a list with one device.
+        dim: has no effect.
 
     Raises:
         NotImplementedError: there are several devices.
+
+    Example:
+        >>> torch.nn.parallel.scatter_gather.scatter((torch.ones(2), 3), ["cpu"])
+        [(tensor([1., 1.]), 3)]
     """
     target = _only("scatter", target_gpus)
 
@@ -42,12 +53,32 @@ def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> list[Any]:
 def scatter_kwargs(
     inputs: tuple[Any, ...], kwargs: dict[str, Any] | None, target_gpus: Sequence[Any], dim: int = 0
 ) -> tuple[tuple[Any, ...], tuple[dict[str, Any], ...]]:
-    """`scatter` of the arguments of a call."""
+    """Apply `scatter` to the positional and the named arguments of a call.
+
+    Raises:
+        NotImplementedError: there are several devices.
+
+    Example:
+        >>> torch.nn.parallel.scatter_gather.scatter_kwargs((torch.ones(2),), {"k": 1}, ["cpu"])
+        (((tensor([1., 1.]),),), ({'k': 1},))
+    """
     return tuple(scatter(inputs, target_gpus, dim)), tuple(scatter(kwargs or {}, target_gpus, dim))
 
 
 def gather(outputs: Sequence[Any], target_device: Any, dim: int = 0) -> Any:
-    """Return the only part. Raises NotImplementedError for several."""
+    """Return the only element of `outputs`.
+
+    Args:
+        outputs: a sequence with one result.
+        target_device, dim: have no effect.
+
+    Raises:
+        NotImplementedError: there are several results.
+
+    Example:
+        >>> torch.nn.parallel.scatter_gather.gather([torch.ones(2)], "cpu")
+        tensor([1., 1.])
+    """
     if len(outputs) != 1:
         raise NotImplementedError(
             f"gather(): got {len(outputs)} parts, a batch is not split over several devices"

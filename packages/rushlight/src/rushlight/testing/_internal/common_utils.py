@@ -36,14 +36,30 @@ TEST_SCIPY = importlib.util.find_spec("scipy") is not None
 
 
 def run_tests(argv: list[str] | None = None) -> None:
-    """Run the tests of the main program with unittest."""
+    """Run the tests of the main program with `unittest`.
+
+    Args:
+        argv: arguments of the command line; by default those of the process.
+
+    Example::
+
+        if __name__ == "__main__":
+            run_tests()
+    """
     unittest.main(argv=argv)
 
 
 class TestCase(unittest.TestCase):
-    """A test case whose `assertEqual` compares tensors, and whose tests begin with the same random numbers.
+    """A test case whose `assertEqual` compares tensors. Each test starts with the same seed.
 
-    `precision` and `rel_tol` are the smallest tolerances of all comparisons.
+    `precision` and `rel_tol` are the smallest tolerances of all comparisons. `assertEqual` raises AssertionError.
+
+    Example:
+        >>> class TestAdd(TestCase):
+        ...     def test_add(self):
+        ...         self.assertEqual(torch.ones(2) + 1, torch.tensor([2.0, 2.0]))
+        >>> TestAdd("test_add").run().wasSuccessful()
+        True
     """
 
     precision: float = 0
@@ -142,7 +158,14 @@ def _size(value: Any) -> int:
 
 @contextmanager
 def freeze_rng_state() -> Iterator[None]:
-    """Run a block, and let the default generator go on as if it had not run."""
+    """Context manager that restores the state of the default generator after its block.
+
+    Example:
+        >>> with freeze_rng_state():
+        ...     first = torch.rand(2)
+        >>> torch.equal(first, torch.rand(2))
+        True
+    """
     state = core.get_rng_state()
     try:
         yield
@@ -152,7 +175,13 @@ def freeze_rng_state() -> Iterator[None]:
 
 @contextmanager
 def set_default_dtype(dtype: core.dtype) -> Iterator[None]:
-    """Run a block with another default dtype."""
+    """Context manager that sets the default dtype within its block.
+
+    Example:
+        >>> with set_default_dtype(torch.float64):
+        ...     torch.ones(2).dtype
+        torch.float64
+    """
     before = core.get_default_dtype()
     core.set_default_dtype(dtype)
     try:
@@ -162,7 +191,17 @@ def set_default_dtype(dtype: core.dtype) -> Iterator[None]:
 
 
 class subtest:
-    """The arguments of one test that `parametrize` makes, with a name of its own and decorators."""
+    """The arguments of one test for `parametrize`, with a name and decorators.
+
+    Args:
+        arg_values: the values of the arguments.
+        name: the end of the test's name; by default it is made from the values.
+        decorators: decorators of the test.
+
+    Example:
+        >>> subtest((1, 2), name="ascending").name
+        'ascending'
+    """
 
     def __init__(
         self, arg_values: Any, name: str | None = None, decorators: Iterable[Callable[..., Any]] = ()
@@ -173,12 +212,24 @@ class subtest:
 
 
 class parametrize:
-    """A decorator: one test for each of `arg_values`, which `instantiate_parametrized_tests` makes.
+    """Decorator that makes a test for each of `arg_values`; `instantiate_parametrized_tests` creates the tests.
 
     Args:
         arg_str: the names of the arguments, separated by commas.
         arg_values: for each test a value, or as many as there are names, or a `subtest` of them.
-        name_fn: makes the end of a test's name from the values.
+        name_fn: returns the end of a test's name from the values.
+
+    Raises:
+        RuntimeError: `arg_values` has another number of values than there are names.
+
+    Example:
+        >>> @instantiate_parametrized_tests
+        ... class TestPower(TestCase):
+        ...     @parametrize("n", [2, 3])
+        ...     def test_power(self, n):
+        ...         self.assertEqual(torch.ones(2) ** n, torch.ones(2))
+        >>> sorted(name for name in vars(TestPower) if name.startswith("test"))
+        ['test_power_n_2', 'test_power_n_3']
     """
 
     def __init__(
@@ -217,7 +268,24 @@ def _text(value: Any) -> str:
 
 
 def instantiate_parametrized_tests(generic_cls: type) -> type:
-    """Replace each test that `parametrize` decorates by a test for each combination of its values."""
+    """Replace each test that `parametrize` decorates by a test for each combination of its values.
+
+    Args:
+        generic_cls: the class of the tests, which is changed and returned.
+
+    Raises:
+        RuntimeError: two tests get the same name.
+
+    Example:
+        >>> @instantiate_parametrized_tests
+        ... class TestSum(TestCase):
+        ...     @parametrize("n", [1, 2])
+        ...     @parametrize("dtype", [torch.float32, torch.int64])
+        ...     def test_sum(self, n, dtype):
+        ...         self.assertEqual(torch.ones(n, dtype=dtype).sum().item(), n)
+        >>> len([name for name in vars(TestSum) if name.startswith("test")])
+        4
+    """
     for name, function in list(vars(generic_cls).items()):
         marks = getattr(function, "_parametrized", None)
         if not marks:

@@ -10,12 +10,22 @@ _BEST, _GOOD, _BAD, _END = "\033[92m\033[1m", "\033[34m", "\033[91m", "\033[0m"
 
 
 class Compare:
-    """A table of measurements: one for each label, with a column for each description and a row for each sub-label.
+    """Tables of measurements: one for each label, with a column for each description and a row for each sub-label.
 
-    Rows are gathered by the number of threads. Measurements of the same task are merged.
+    Rows are grouped by the number of threads. Measurements of the same task are merged.
 
     Args:
-        results: what timers returned.
+        results: measurements that timers returned.
+
+    Raises:
+        ValueError: an element of `results` is not a Measurement.
+
+    Example:
+        >>> import rushlight.utils.benchmark as benchmark
+        >>> timer = benchmark.Timer("x + 1", globals={"x": torch.ones(2)}, label="add", description="small")
+        >>> table = benchmark.Compare([timer.timeit(10)])
+        >>> "small" in str(table)
+        True
     """
 
     def __init__(self, results: Iterable[Measurement]) -> None:

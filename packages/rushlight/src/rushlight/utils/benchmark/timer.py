@@ -15,27 +15,38 @@ _MOST_RUNS = 10**9
 
 
 def timer() -> float:
-    """Seconds of a clock, read when all work that was given to a GPU is done."""
+    """Return the time of a clock in seconds, after waiting for work that was submitted to a GPU.
+
+    Example:
+        >>> begin = timer()
+        >>> timer() >= begin
+        True
+    """
     if rushlight.cuda.is_available() and rushlight.cuda.is_initialized():
         rushlight.cuda.synchronize()
     return perf_counter()
 
 
 class Timer:
-    """Measures a statement, with one thread unless another number is given.
+    """Measures the time of a statement, with one thread by default.
 
     Args:
         stmt: Python code.
-        setup: code that runs before, once for each measurement.
-        global_setup: code of C++; it has to be empty.
-        timer: a clock.
-        globals: names that the code sees, beside `torch`.
-        label, sub_label, description, env: what tables call the statement.
-        num_threads: of rushlight's, while the statement is measured.
-        language: Python, the only one.
+        setup: code that runs once before each measurement.
+        global_setup: must be empty: C++ is not measured.
+        timer: a clock: a function that returns seconds.
+        globals: names that the code can use, in addition to `torch`.
+        label, sub_label, description, env: names of the statement in tables.
+        num_threads: the number of threads of kernels while the statement is measured.
+        language: must be Python.
 
     Raises:
-        NotImplementedError: another language.
+        NotImplementedError: `language` is not Python, or `global_setup` is not empty.
+
+    Example:
+        >>> measured = Timer("x + 1", globals={"x": torch.ones(2)}).timeit(100)
+        >>> measured.median > 0
+        True
     """
 
     def __init__(

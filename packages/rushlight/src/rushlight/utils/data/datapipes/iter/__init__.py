@@ -11,7 +11,14 @@ __all__ = ["ShufflerIterDataPipe"]
 
 
 class ShufflerIterDataPipe:
-    """A pipeline that shuffles."""
+    """Pipeline that shuffles samples, for `isinstance`. There are no pipelines: creating one raises NotImplementedError.
+
+    `DataLoader(shuffle=True)` shuffles a dataset.
+
+    Example:
+        >>> isinstance([1, 2], ShufflerIterDataPipe)
+        False
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError(
