@@ -11,7 +11,7 @@ pytestmark = pytest.mark.usefixtures("driver")
 
 FLOATS = ["float16", "bfloat16", "float32", "float64"]
 DIGITS = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 2e-5, "float64": 1e-12}
-# The last has lines that several blocks share.
+# The last has rows that several blocks share.
 SHAPES = [(4, 6), (4, 6, 5), (3, 6, 4, 5), (2, 6, 2, 3, 4), (500, 6), (1, 6, 300), (3, 6, 50, 60)]
 
 

@@ -54,12 +54,12 @@ def test_sums_at_repeated_places(dtype, layout, dim):
     index = numbers(x.shape[dim], 4, 5, 3)
     both(lambda at, t: place(t).scatter_add(dim, at(index), at(src)), x)
     both(lambda at, t: t.scatter_add_(dim, at(place(index)), at(place(src))), x)
-    line = numbers(x.shape[dim], 6)
+    index = numbers(x.shape[dim], 6)
     source = example(dtype, *(6 if d == dim else n for d, n in enumerate(x.shape)))
-    both(lambda at, t: t.index_add_(dim, at(line), at(place(source))), x)
-    both(lambda at, t: place(t).index_add(dim, at(line.int()), at(source), alpha=dtype == "bool" or 2), x)
-    both(lambda at, t: t.index_copy_(dim, at(line), at(place(source))), x)
-    slices = line.reshape([6 if d == dim else 1 for d in range(3)]).expand(source.shape)
+    both(lambda at, t: t.index_add_(dim, at(index), at(place(source))), x)
+    both(lambda at, t: place(t).index_add(dim, at(index.int()), at(source), alpha=dtype == "bool" or 2), x)
+    both(lambda at, t: t.index_copy_(dim, at(index), at(place(source))), x)
+    slices = index.reshape([6 if d == dim else 1 for d in range(3)]).expand(source.shape)
     both(lambda at, t: t.scatter_add_(dim, at(slices), at(source)), x)
 
 

@@ -1,4 +1,4 @@
-// Matrix products by cuBLASLt, which takes matrices whose columns are lines: a row-major matrix is the transpose of such a one,
+// Matrix products by cuBLASLt, which takes column-major matrices: a row-major matrix is the transpose of such a one,
 // so out = a b is asked for as out' = b' a'.
 #include "cuda/blas.h"
 
@@ -47,12 +47,12 @@ cublasLtHandle_t handle_of(int32_t device) {
     return handle;
 }
 
-/// `rows` by `columns` with lines along the columns.
-Owned<cublasLtMatrixLayout_t> layout(cudaDataType_t type, int64_t rows, int64_t columns, int64_t line,
+/// A column-major matrix of `rows` by `columns`; `leading` is the distance of its columns.
+Owned<cublasLtMatrixLayout_t> layout(cudaDataType_t type, int64_t rows, int64_t columns, int64_t leading,
                                      int64_t count, int64_t batch) {
     cublasLtMatrixLayout_t made = nullptr;
     check(cublasLtMatrixLayoutCreate(&made, type, static_cast<uint64_t>(rows), static_cast<uint64_t>(columns),
-                                     line),
+                                     leading),
           "describing a matrix");
     Owned<cublasLtMatrixLayout_t> owned(made);
     if (count > 1) {
@@ -67,7 +67,7 @@ Owned<cublasLtMatrixLayout_t> layout(cudaDataType_t type, int64_t rows, int64_t 
     return owned;
 }
 
-/// An operand (lines, length) of out' = b' a': `transposed` where its lines run along the other dimension.
+/// An operand of out' = b' a', transposed unless it is row-major.
 struct Operand {
     cublasOperation_t operation;
     Owned<cublasLtMatrixLayout_t> layout;

@@ -10,7 +10,7 @@
 namespace rushlight::cuda {
 
 /// A matrix, or a batch of them: distances in elements. Of `row` and `column` one is 1, and the other is at least the length
-/// of a line.
+/// of a row or column.
 struct Matrix {
     const void* data;
     int64_t batch, row, column;
@@ -21,7 +21,7 @@ struct Product {
     DType dtype;   // Float16, BFloat16, Float32, Float64
     DType result;  // of `out`: the same, or Float32 where `dtype` is a half type
     int64_t count, m, n, k;
-    Matrix a, b, out;  // the rows of `out` are lines
+    Matrix a, b, out;  // `out` is row-major
     double alpha, beta;
     const void* bias;  // or null; only with beta 0
     bool tf32;  // float32 products may be computed with 10 bits of mantissa

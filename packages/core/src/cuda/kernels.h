@@ -54,7 +54,7 @@ BackendStatus nll_loss_backward(const KernelArgs* args);
 BackendStatus cross_entropy(const KernelArgs* args);
 BackendStatus cross_entropy_backward(const KernelArgs* args);
 
-// kernels/line_norm.cu
+// kernels/row_norm.cu
 BackendStatus layer_norm(const KernelArgs* args);
 BackendStatus layer_norm_backward(const KernelArgs* args);
 BackendStatus rms_norm(const KernelArgs* args);

@@ -9,7 +9,7 @@
 namespace rushlight::cuda {
 namespace {
 
-/// A matrix, or a batch of three dimensions, as the library takes it: where its lines have gaps, a copy.
+/// A matrix, or a batch of three dimensions, as the library takes it: a copy unless its rows or its columns are contiguous.
 Matrix matrix(const KernelArgs& args, const View& given, bool transposed) {
     View v = given;
     int64_t sizes[3], strides[3];
@@ -30,8 +30,8 @@ Matrix matrix(const KernelArgs& args, const View& given, bool transposed) {
         else if (rows == 1) row = column == 1 ? columns : 1;
         else if (columns == 1) column = row == 1 ? rows : 1;
         const int64_t batch = n == 3 ? strides[0] : 0;
-        const bool lines = (column == 1 && row >= columns) || (row == 1 && column >= rows);
-        return {lines && batch >= 0 ? v.data : nullptr, batch, row, column};
+        const bool contiguous = (column == 1 && row >= columns) || (row == 1 && column >= rows);
+        return {contiguous && batch >= 0 ? v.data : nullptr, batch, row, column};
     };
     if (const Matrix m = taken(); m.data) return m;
     const RowMajor dense(sizes, n);

@@ -5,9 +5,9 @@
 
 namespace rushlight::cuda {
 
-/// The numbers of the elements of `lines` rows of `n`, row-major, in the order of the elements of each row: zeros are equal, NaN is
-/// largest, and equal elements keep their order, also where the order is turned round. In scratch memory.
-int64_t* queue_order(KernelContext* context, const void* rows, DType dtype, int64_t lines, int64_t n,
+/// The positions of the elements of `rows` rows of `n`, row-major, sorted by the elements of each row: zeros are equal, NaN is
+/// largest, and equal elements keep their order, in descending order too. In scratch memory.
+int64_t* queue_order(KernelContext* context, const void* elements, DType dtype, int64_t rows, int64_t n,
                      bool descending);
 
 }  // namespace rushlight::cuda

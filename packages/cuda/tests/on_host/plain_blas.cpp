@@ -30,8 +30,9 @@ void run(const Product& p) {
 
 /// What the library would refuse.
 void check_matrix(const Matrix& m, int64_t rows, int64_t columns) {
-    const bool lines = (m.column == 1 && m.row >= columns) || (m.row == 1 && m.column >= rows);
-    if (!lines || m.batch < 0) fail(BackendStatus::Runtime, "a matrix without lines reached the library");
+    const bool contiguous = (m.column == 1 && m.row >= columns) || (m.row == 1 && m.column >= rows);
+    if (!contiguous || m.batch < 0)
+        fail(BackendStatus::Runtime, "a matrix without contiguous rows or columns was passed to the library");
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 
 #include "cuda/blas.h"
 #include "cuda/kernels.h"
-#include "cuda/kernels/lines.cuh"
+#include "cuda/kernels/rows.cuh"
 
 namespace rushlight::cuda {
 namespace {
@@ -32,7 +32,7 @@ struct Mask {
     }
 };
 
-/// The scores of (batch, key head) number `first` and those after it: for each `rows` lines of `sources`.
+/// The scores of (batch, key head) number `first` and those after it: for each `rows` rows of `sources`.
 struct Scores {
     int64_t first, count, key_heads, shared, targets, sources;
     Mask mask;
@@ -40,16 +40,16 @@ struct Scores {
 
     __host__ __device__ int64_t rows() const { return shared * targets; }
     int64_t elements() const { return count * rows() * sources; }
-    Lines lines() const { return Lines(count * rows(), sources, 1); }
+    Rows layout() const { return Rows(count * rows(), sources, 1); }
 
     /// A score with its mask: minus infinity where it is hidden.
     template <class Stored, class T>
-    __device__ T masked(T score, int64_t line, int64_t source) const {
-        const int64_t pair = first + line / rows(), target = line % rows() % targets;
+    __device__ T masked(T score, int64_t row, int64_t source) const {
+        const int64_t pair = first + row / rows(), target = row % rows() % targets;
         const T hidden = -static_cast<T>(INFINITY);
         if (causal && source > target) return hidden;
         if (!mask.data) return score;
-        const int64_t head = pair % key_heads * shared + line % rows() / targets;
+        const int64_t head = pair % key_heads * shared + row % rows() / targets;
         const int64_t at =
             pair / key_heads * mask.batch + head * mask.head + target * mask.row + source * mask.column;
         if (mask.is_bool) return static_cast<const uint8_t*>(mask.data)[at] ? score : hidden;
@@ -57,26 +57,26 @@ struct Scores {
     }
 };
 
-/// The softmax of each line, and the logarithm of its sum. A line of which nothing is seen gives zeros.
+/// The softmax of each row, and the logarithm of its sum. A row whose scores are all masked gives zeros.
 template <class Stored, class T>
 __global__ void __launch_bounds__(kThreads)
-    softmax_of_scores(const Scores s, const Lines lines, Stored* out, T* log_sums, const T* scores) {
+    softmax_of_scores(const Scores s, const Rows layout, Stored* out, T* log_sums, const T* scores) {
     __shared__ Values<T> room;
-    const uint32_t lane = threadIdx.x % lines.lanes, at_once = kThreads / lines.lanes;
-    for (int64_t group = blockIdx.x; group * at_once < lines.count; group += gridDim.x) {
-        const int64_t line = group * at_once + threadIdx.x / lines.lanes;
-        const int64_t n = line < lines.count ? lines.size : 0, at = line * lines.size;
+    const uint32_t lane = threadIdx.x % layout.lanes, at_once = kThreads / layout.lanes;
+    for (int64_t group = blockIdx.x; group * at_once < layout.count; group += gridDim.x) {
+        const int64_t row = group * at_once + threadIdx.x / layout.lanes;
+        const int64_t n = row < layout.count ? layout.size : 0, at = row * layout.size;
         const T none = -static_cast<T>(INFINITY);
-        const auto score = [&](int64_t i) { return s.masked<Stored>(scores[at + i], line, i); };
+        const auto score = [&](int64_t i) { return s.masked<Stored>(scores[at + i], row, i); };
         T top = none, total = 0;
-        for (int64_t i = lane; i < n; i += lines.lanes) top = Larger()(score(i), top);
-        top = over_lanes(room.x, lane, lines.lanes, top, Larger());
+        for (int64_t i = lane; i < n; i += layout.lanes) top = Larger()(score(i), top);
+        top = over_lanes(room.x, lane, layout.lanes, top, Larger());
         const bool idle = top == none;
-        for (int64_t i = lane; i < n; i += lines.lanes) total += idle ? T(0) : std::exp(score(i) - top);
-        total = over_lanes(room.x, lane, lines.lanes, total, Plus());
-        for (int64_t i = lane; i < n; i += lines.lanes)
+        for (int64_t i = lane; i < n; i += layout.lanes) total += idle ? T(0) : std::exp(score(i) - top);
+        total = over_lanes(room.x, lane, layout.lanes, total, Plus());
+        for (int64_t i = lane; i < n; i += layout.lanes)
             out[at + i] = Stored(idle ? T(0) : std::exp(score(i) - top) / total);
-        if (log_sums && lane == 0 && line < lines.count) log_sums[line] = idle ? none : top + std::log(total);
+        if (log_sums && lane == 0 && row < layout.count) log_sums[row] = idle ? none : top + std::log(total);
     }
 }
 
@@ -86,30 +86,30 @@ __global__ void __launch_bounds__(kThreads)
     softmax_again(const Scores s, Stored* out, const T* scores, const T* log_sums, int64_t n) {
     const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
     for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < n; i += step) {
-        const int64_t line = i / s.sources;
-        const T score = s.masked<Stored>(scores[i], line, i % s.sources);
-        out[i] = Stored(score == -static_cast<T>(INFINITY) ? T(0) : std::exp(score - log_sums[line]));
+        const int64_t row = i / s.sources;
+        const T score = s.masked<Stored>(scores[i], row, i % s.sources);
+        out[i] = Stored(score == -static_cast<T>(INFINITY) ? T(0) : std::exp(score - log_sums[row]));
     }
 }
 
-/// The sums over each line of the products of two arrays.
+/// The sums over each row of the products of two arrays.
 template <class Stored, class T>
 __global__ void __launch_bounds__(kThreads)
-    dot_lines(const Lines lines, T* out, const Stored* a, const Stored* b) {
+    dot_rows(const Rows layout, T* out, const Stored* a, const Stored* b) {
     __shared__ Values<T> room;
-    const uint32_t lane = threadIdx.x % lines.lanes, at_once = kThreads / lines.lanes;
-    for (int64_t group = blockIdx.x; group * at_once < lines.count; group += gridDim.x) {
-        const int64_t line = group * at_once + threadIdx.x / lines.lanes;
-        const int64_t n = line < lines.count ? lines.size : 0, at = line * lines.size;
+    const uint32_t lane = threadIdx.x % layout.lanes, at_once = kThreads / layout.lanes;
+    for (int64_t group = blockIdx.x; group * at_once < layout.count; group += gridDim.x) {
+        const int64_t row = group * at_once + threadIdx.x / layout.lanes;
+        const int64_t n = row < layout.count ? layout.size : 0, at = row * layout.size;
         T sum = 0;
-        for (int64_t i = lane; i < n; i += lines.lanes)
+        for (int64_t i = lane; i < n; i += layout.lanes)
             sum += static_cast<T>(a[at + i]) * static_cast<T>(b[at + i]);
-        sum = over_lanes(room.x, lane, lines.lanes, sum, Plus());
-        if (lane == 0 && line < lines.count) out[line] = sum;
+        sum = over_lanes(room.x, lane, layout.lanes, sum, Plus());
+        if (lane == 0 && row < layout.count) out[row] = sum;
     }
 }
 
-/// The gradient of scores before they were scaled: p (grad - the line's dot) scale.
+/// The gradient of scores before they were scaled: p (grad - the row's dot) scale.
 template <class Stored, class T>
 __global__ void __launch_bounds__(kThreads)
     score_gradients(Stored* out, const Stored* p, const T* grad, const T* dots, T scale, int64_t sources,
@@ -160,11 +160,11 @@ class Attention {
         const DenseOut<T> sums(args_.context, log_sum);
         for_pairs([&](const Scores& s) {
             compute_scores(s);
-            launch(&softmax_of_scores<Stored, T>, s.lines().grid(), stream_, s, s.lines(), shares_,
+            launch(&softmax_of_scores<Stored, T>, s.layout().grid(), stream_, s, s.layout(), shares_,
                    sums.data() ? sums.data() + s.first * s.rows() : nullptr, static_cast<const T*>(raw_));
-            multiply(s.count, s.rows(), width_, s.sources, 1, lines_of(shares_, s.rows(), s.sources),
-                     lines_of(value_ + s.first * s.sources * width_, s.sources, width_),
-                     lines_of(to.data() + s.first * s.rows() * width_, s.rows(), width_));
+            multiply(s.count, s.rows(), width_, s.sources, 1, row_major(shares_, s.rows(), s.sources),
+                     row_major(value_ + s.first * s.sources * width_, s.sources, width_),
+                     row_major(to.data() + s.first * s.rows() * width_, s.rows(), width_));
         });
         to.finish();
         sums.finish();
@@ -176,9 +176,9 @@ class Attention {
             dv(args_.context, grad_value);
         const Stored *dy = dense<Stored>(args_.context, grad), *y = dense<Stored>(args_.context, output);
         const T* sums = dense<T>(args_.context, log_sum);
-        const Lines rows(pairs_ * scores_.rows(), width_, 1);
-        T* dots = scratch<T>(args_.context, rows.count);
-        launch(&dot_lines<Stored, T>, rows.grid(), stream_, rows, dots, dy, y);
+        const Rows outputs(pairs_ * scores_.rows(), width_, 1);
+        T* dots = scratch<T>(args_.context, outputs.count);
+        launch(&dot_rows<Stored, T>, outputs.grid(), stream_, outputs, dots, dy, y);
         Stored* ds = scratch<Stored>(args_.context, at_once_ * scores_.rows() * scores_.sources);
         for_pairs([&](const Scores& s) {
             const int64_t m = s.rows(), n = s.sources, at_rows = s.first * m, at_sources = s.first * n;
@@ -187,17 +187,17 @@ class Attention {
             compute_scores(s);
             launch(&softmax_again<Stored, T>, grid_of(s.elements()), stream_, s, shares_,
                    static_cast<const T*>(raw_), sums + at_rows, s.elements());
-            multiply(s.count, n, width_, m, 1, turned(shares_, m, n), lines_of(g, m, width_),
-                     lines_of(dv.data() + at_sources * width_, n, width_));
-            multiply(s.count, m, n, width_, 1, lines_of(g, m, width_), turned(v, n, width_),
-                     lines_of(raw_, m, n), DTypeOf<T>::value);
+            multiply(s.count, n, width_, m, 1, transposed(shares_, m, n), row_major(g, m, width_),
+                     row_major(dv.data() + at_sources * width_, n, width_));
+            multiply(s.count, m, n, width_, 1, row_major(g, m, width_), transposed(v, n, width_),
+                     row_major(raw_, m, n), DTypeOf<T>::value);
             launch(&score_gradients<Stored, T>, grid_of(s.elements()), stream_, ds,
                    static_cast<const Stored*>(shares_), static_cast<const T*>(raw_),
                    static_cast<const T*>(dots + at_rows), static_cast<T>(scale_), n, s.elements());
-            multiply(s.count, m, depth_, n, 1, lines_of(ds, m, n), lines_of(k, n, depth_),
-                     lines_of(dq.data() + at_rows * depth_, m, depth_));
-            multiply(s.count, n, depth_, m, 1, turned(ds, m, n), lines_of(q, m, depth_),
-                     lines_of(dk.data() + at_sources * depth_, n, depth_));
+            multiply(s.count, m, depth_, n, 1, row_major(ds, m, n), row_major(k, n, depth_),
+                     row_major(dq.data() + at_rows * depth_, m, depth_));
+            multiply(s.count, n, depth_, m, 1, transposed(ds, m, n), row_major(q, m, depth_),
+                     row_major(dk.data() + at_sources * depth_, n, depth_));
         });
         dq.finish();
         dk.finish();
@@ -216,17 +216,17 @@ class Attention {
     }
     /// A batch of row-major matrices, and of their transposes.
     template <class E>
-    static Matrix lines_of(const E* data, int64_t rows, int64_t columns) {
+    static Matrix row_major(const E* data, int64_t rows, int64_t columns) {
         return {data, rows * columns, columns, 1};
     }
-    static Matrix turned(const Stored* data, int64_t rows, int64_t columns) {
+    static Matrix transposed(const Stored* data, int64_t rows, int64_t columns) {
         return {data, rows * columns, 1, columns};
     }
     void compute_scores(const Scores& s) {
         multiply(s.count, s.rows(), s.sources, depth_, scale_,
-                 lines_of(query_ + s.first * s.rows() * depth_, s.rows(), depth_),
-                 turned(key_ + s.first * s.sources * depth_, s.sources, depth_),
-                 lines_of(raw_, s.rows(), s.sources), DTypeOf<T>::value);
+                 row_major(query_ + s.first * s.rows() * depth_, s.rows(), depth_),
+                 transposed(key_ + s.first * s.sources * depth_, s.sources, depth_),
+                 row_major(raw_, s.rows(), s.sources), DTypeOf<T>::value);
     }
     void multiply(int64_t count, int64_t m, int64_t n, int64_t k, double alpha, const Matrix& a,
                   const Matrix& b, const Matrix& out, DType result = DTypeOf<Stored>::value) {

@@ -1,7 +1,7 @@
 // Elements by the type of their dtype, and those that are moved and not computed with, of as many bytes, whatever their dtype.
 #pragma once
 
-#include "cuda/kernels/lines.cuh"
+#include "cuda/kernels/rows.cuh"
 
 namespace rushlight::cuda {
 namespace {

@@ -1,32 +1,32 @@
 // Batch norm and group norm of row-major arrays (batch, channels, ...), and their gradients. Statistics are taken in
-// float64: of each share of a line the mean, then squared distances from it. How lines are shared depends on the shape
+// float64: of each share of a row the mean, then squared distances from it. How rows are shared depends on the shape
 // alone.
 #include "cuda/kernels.h"
-#include "cuda/kernels/lines.cuh"
+#include "cuda/kernels/rows.cuh"
 
 namespace rushlight::cuda {
 namespace {
 
-/// `count` lines of `pieces` runs of `size` adjacent elements; runs of one line lie `count` runs apart. Blocks (line, share)
-/// take a share of a line each.
+/// `count` rows of `pieces` runs of `size` adjacent elements; runs of one row lie `count` runs apart. Blocks (row, share)
+/// take a share of a row each.
 struct Runs {
     int64_t count, size, pieces, shares;
 
-    Runs(int64_t lines, int64_t adjacent, int64_t runs) : count(lines), size(adjacent), pieces(runs) {
+    Runs(int64_t rows, int64_t adjacent, int64_t runs) : count(rows), size(adjacent), pieces(runs) {
         constexpr int64_t kPerBlock = kThreads * 16, kBlocks = 1024;
         const int64_t most = kBlocks / (count > 0 ? count : 1), wanted = size * pieces / kPerBlock;
         shares = wanted < most ? wanted : most;
         if (shares < 1) shares = 1;
     }
     __host__ __device__ int64_t length() const { return size * pieces; }
-    __device__ int64_t position(int64_t line, int64_t i) const {
-        return ((i / size) * count + line) * size + i % size;
+    __device__ int64_t position(int64_t row, int64_t i) const {
+        return ((i / size) * count + row) * size + i % size;
     }
     __device__ int64_t first(int64_t share) const { return length() * share / shares; }
     Grid grid() const { return {blocks_for(count * kThreads), kThreads, static_cast<unsigned>(shares)}; }
 };
 
-/// Of a share of a line, or of a line.
+/// Of a share of a row, or of a row.
 struct Moments {
     double mean, squares;  // of distances from the mean
 };
@@ -36,9 +36,9 @@ __global__ void __launch_bounds__(kThreads) find_moments(const Runs s, Moments* 
     using T = Computed<Stored>;
     __shared__ Values<double> room;
     const int64_t first = s.first(blockIdx.y), last = s.first(blockIdx.y + 1);
-    for (int64_t line = blockIdx.x; line < s.count; line += gridDim.x) {
+    for (int64_t row = blockIdx.x; row < s.count; row += gridDim.x) {
         const auto value = [&](int64_t i) {
-            return static_cast<double>(static_cast<T>(in[s.position(line, i)]));
+            return static_cast<double>(static_cast<T>(in[s.position(row, i)]));
         };
         double mean = 0, squares = 0;
         for (int64_t i = first + threadIdx.x; i < last; i += kThreads) mean += value(i);
@@ -46,12 +46,12 @@ __global__ void __launch_bounds__(kThreads) find_moments(const Runs s, Moments* 
         for (int64_t i = first + threadIdx.x; i < last; i += kThreads)
             squares += (value(i) - mean) * (value(i) - mean);
         squares = over_lanes(room.x, threadIdx.x, kThreads, squares, Plus());
-        if (threadIdx.x == 0) moments[line * s.shares + blockIdx.y] = {mean, squares};
+        if (threadIdx.x == 0) moments[row * s.shares + blockIdx.y] = {mean, squares};
     }
 }
 
-__device__ Moments joined(const Runs& s, const Moments* shares, int64_t line) {
-    const Moments* of = shares + line * s.shares;
+__device__ Moments joined(const Runs& s, const Moments* shares, int64_t row) {
+    const Moments* of = shares + row * s.shares;
     if (s.shares == 1) return of[0];
     Moments all = {0, 0};
     for (int64_t k = 0; k < s.shares; ++k)
@@ -69,7 +69,7 @@ struct Sums {
     double grad, product;
 };
 
-/// `per_mean` lines after each other have one mean.
+/// `per_mean` rows after each other have one mean.
 template <class Stored>
 __global__ void __launch_bounds__(kThreads)
     find_sums(const Runs s, Sums* sums, const Stored* grad, const Stored* in, const Computed<Stored>* means,
@@ -77,24 +77,24 @@ __global__ void __launch_bounds__(kThreads)
     using T = Computed<Stored>;
     __shared__ Values<double> room;
     const int64_t first = s.first(blockIdx.y), last = s.first(blockIdx.y + 1);
-    for (int64_t line = blockIdx.x; line < s.count; line += gridDim.x) {
-        const T mean = means[line / per_mean];
+    for (int64_t row = blockIdx.x; row < s.count; row += gridDim.x) {
+        const T mean = means[row / per_mean];
         Sums sum = {0, 0};
         for (int64_t i = first + threadIdx.x; i < last; i += kThreads) {
-            const int64_t at = s.position(line, i);
+            const int64_t at = s.position(row, i);
             const T g = static_cast<T>(grad[at]);
             sum.grad += g;
             sum.product += static_cast<double>(g) * (static_cast<T>(in[at]) - mean);
         }
         sum.grad = over_lanes(room.x, threadIdx.x, kThreads, sum.grad, Plus());
         sum.product = over_lanes(room.x, threadIdx.x, kThreads, sum.product, Plus());
-        if (threadIdx.x == 0) sums[line * s.shares + blockIdx.y] = sum;
+        if (threadIdx.x == 0) sums[row * s.shares + blockIdx.y] = sum;
     }
 }
 
-__device__ Sums joined(const Runs& s, const Sums* shares, int64_t line) {
+__device__ Sums joined(const Runs& s, const Sums* shares, int64_t row) {
     Sums all = {0, 0};
-    for (int64_t k = line * s.shares; k < (line + 1) * s.shares; ++k) {
+    for (int64_t k = row * s.shares; k < (row + 1) * s.shares; ++k) {
         all.grad += shares[k].grad;
         all.product += shares[k].product;
     }
@@ -294,20 +294,20 @@ struct GroupNorm {
         const cudaStream_t stream = queue_of(args);
         KernelContext* const context = args.context;
         const int64_t channels = input.size(1), size = elements_per_channel(input),
-                      groups = args.params[0].as_int(), lines = input.size(0) * channels;
+                      groups = args.params[0].as_int(), rows = input.size(0) * channels;
         const Runs runs(input.size(0) * groups, channels / groups * size, 1);
         const DenseOut<Stored> to(context, args.out(0));
         const DenseOut<T> means(context, args.out(1)), rstds(context, args.out(2));
         const Stored* x = dense<Stored>(context, input);
         auto* moments = scratch<Moments>(context, runs.count * runs.shares);
-        auto* positions = scratch<Affine<T>>(context, lines);
+        auto* positions = scratch<Affine<T>>(context, rows);
         launch(&find_moments<Stored>, runs.grid(), stream, runs, moments, x);
-        launch(&settle_groups<T>, Grid{blocks_for(lines), kThreads}, stream, runs, moments,
+        launch(&settle_groups<T>, Grid{blocks_for(rows), kThreads}, stream, runs, moments,
                dense<T>(context, args.in(1)), dense<T>(context, args.in(2)),
                static_cast<T>(args.params[1].as_float()), channels, channels / groups, means.data(),
                rstds.data(), positions);
         launch(&apply_affine<Stored>, Grid{blocks_for(input.numel), kThreads}, stream, to.data(), x,
-               positions, input.numel, size, lines);
+               positions, input.numel, size, rows);
         to.finish();
         means.finish();
         rstds.finish();
@@ -326,9 +326,9 @@ __global__ void __launch_bounds__(kThreads)
         const double mean = means[group], rstd = rstds[group],
                      count = static_cast<double>(per_group * s.length());
         double grads = 0, products = 0;
-        for (int64_t line = group * per_group; line < (group + 1) * per_group; ++line) {
-            const Sums sum = joined(s, shares, line);
-            const double w = weight ? weight[line % channels] : T(1);
+        for (int64_t row = group * per_group; row < (group + 1) * per_group; ++row) {
+            const Sums sum = joined(s, shares, row);
+            const double w = weight ? weight[row % channels] : T(1);
             grads += w * sum.grad;
             products += w * sum.product;
         }
@@ -345,9 +345,9 @@ __global__ void __launch_bounds__(kThreads)
     const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
     for (int64_t c = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; c < channels; c += step) {
         double weight = 0, bias = 0;
-        for (int64_t line = c; s.length() > 0 && line < s.count; line += channels) {
-            const Sums sum = joined(s, shares, line);
-            weight += sum.product * rstds[line / per_group];
+        for (int64_t row = c; s.length() > 0 && row < s.count; row += channels) {
+            const Sums sum = joined(s, shares, row);
+            weight += sum.product * rstds[row / per_group];
             bias += sum.grad;
         }
         if (grad_weight) grad_weight[c] = static_cast<T>(weight);

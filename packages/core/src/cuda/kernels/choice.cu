@@ -1,8 +1,8 @@
 // Random choices by given probabilities and weights: the numbers that are drawn have the bits of the CPU's.
 #include "cuda/alarm.h"
 #include "cuda/kernels.h"
-#include "cuda/kernels/lines.cuh"
 #include "cuda/kernels/random_key.cuh"
+#include "cuda/kernels/rows.cuh"
 #include "cuda/ordering.h"
 #include "ops/functors/searching.h"
 

@@ -289,7 +289,7 @@ class Convolution {
             return to.finish();
         }
         const int64_t positions = c_.out_size();
-        Stored* const turned =
+        Stored* const permuted =
             samples_ > 1 ? scratch<Stored>(args_.context, samples_ * c_.out_channels * positions) : nullptr;
         for_samples([&](int64_t first, int64_t count) {
             // Positions of all samples side by side: one product for each group.
@@ -300,10 +300,10 @@ class Convolution {
                               given[] = {positions, c_.out_channels * positions, 1},
                               made[] = {count * positions, positions, 1},
                               n = c_.out_channels * count * positions;
-                queue_copy(View{turned, sizes, made, n, 3, DTypeOf<Stored>::value, 1},
+                queue_copy(View{permuted, sizes, made, n, 3, DTypeOf<Stored>::value, 1},
                            View{const_cast<Stored*>(from), sizes, given, n, 3, DTypeOf<Stored>::value, 0},
                            args_.context);
-                from = turned;
+                from = permuted;
             }
             Product p = product(c_.group_out(), c_.window(), count * positions, first > 0 ? 1 : 0);
             p.count = c_.groups;

@@ -21,13 +21,13 @@ constexpr Pointwise kCopy{"copy", &kCopies, 1, 0, 0, Pointwise::Result::Compute}
 
 // --- Elements from their numbers ------------------------------------------------------------------
 
-/// A view of one dimension, stride in bytes.
-struct Line {
+/// A view of one dimension; the stride is in bytes.
+struct Strided {
     char* data;
     DType dtype;
     int64_t stride, n;
 
-    explicit Line(const View& v)
+    explicit Strided(const View& v)
         : data(v.as<char>()),
           dtype(v.dtype),
           stride(v.stride(0) * static_cast<int64_t>(itemsize(v.dtype))),
@@ -35,7 +35,7 @@ struct Line {
 };
 
 template <class F>
-__global__ void __launch_bounds__(kThreads) by_number(const F f, const Line out) {
+__global__ void __launch_bounds__(kThreads) by_number(const F f, const Strided out) {
     const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
     for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < out.n; i += step)
         write(out.data + i * out.stride, out.dtype, f(i));
@@ -43,7 +43,7 @@ __global__ void __launch_bounds__(kThreads) by_number(const F f, const Line out)
 
 template <class F>
 void queue_by_number(const KernelArgs& args, const F& f) {
-    const Line out(args.out(0));
+    const Strided out(args.out(0));
     if (out.n) launch(&by_number<F>, Grid{blocks_for(out.n), kThreads}, queue_of(args), f, out);
 }
 

@@ -2,7 +2,7 @@
 // the order of the elements.
 #include "cuda/alarm.h"
 #include "cuda/kernels.h"
-#include "cuda/kernels/lines.cuh"
+#include "cuda/kernels/rows.cuh"
 #include "cuda/sorting.h"
 #include "ops/functors/searching.h"
 

@@ -1,7 +1,7 @@
 // Losses of classes: nll_loss and the cross entropy, whose logarithms of sums are kept for the gradient.
 #include "cuda/alarm.h"
 #include "cuda/kernels.h"
-#include "cuda/kernels/lines.cuh"
+#include "cuda/kernels/rows.cuh"
 
 namespace rushlight::cuda {
 namespace {
@@ -42,8 +42,8 @@ struct Classes {
     __device__ int64_t at(int64_t position, int64_t c) const {
         return (position / inner * classes + c) * inner + position % inner;
     }
-    /// The lines of classes.
-    Lines lines() const { return {positions / inner, classes, inner}; }
+    /// The scores of the classes, as rows.
+    Rows scores() const { return {positions / inner, classes, inner}; }
 };
 
 // --- From the losses of positions to the result ---------------------------------------------------------
@@ -185,13 +185,13 @@ struct NllLossBackward {
 // With p the probabilities, s the smoothing: (1 - s) w_t (-log p_t) + s / classes * sum over c of w_c (-log p_c).
 template <class T, class Stored>
 __global__ void __launch_bounds__(kThreads)
-    cross_entropies(const Classes<Stored> c, const Lines s, const Stored* in, T smoothing, T* log_sums,
+    cross_entropies(const Classes<Stored> c, const Rows s, const Stored* in, T smoothing, T* log_sums,
                     T* losses) {
     __shared__ Values<T> room;
     const uint32_t lane = threadIdx.x % s.lanes, at_once = kThreads / s.lanes;
     for (int64_t group = blockIdx.x; group * at_once < s.count; group += gridDim.x) {
-        const int64_t line = group * at_once + threadIdx.x / s.lanes;
-        const int64_t n = line < s.count ? s.size : 0, at = n ? s.first(line) : 0;
+        const int64_t row = group * at_once + threadIdx.x / s.lanes;
+        const int64_t n = row < s.count ? s.size : 0, at = n ? s.first(row) : 0;
         const auto value = [&](int64_t k) { return static_cast<T>(in[at + k * s.inner]); };
         T top = -static_cast<T>(INFINITY), total = 0, apart = 0;
         for (int64_t k = lane; k < n; k += s.lanes) top = Larger()(top, value(k));
@@ -204,15 +204,15 @@ __global__ void __launch_bounds__(kThreads)
                 apart += c.template weight_of<T>(k) * (log_sum - value(k));
             apart = over_lanes(room.x, lane, s.lanes, apart, Plus());
         }
-        if (lane != 0 || line >= s.count) continue;
-        const int64_t t = c.class_of(line);
-        log_sums[line] = log_sum;
+        if (lane != 0 || row >= s.count) continue;
+        const int64_t t = c.class_of(row);
+        log_sums[row] = log_sum;
         T loss = 0;
         if (t >= 0) {
             loss = (1 - smoothing) * c.template weight_of<T>(t) * (log_sum - value(t));
             if (smoothing != T(0)) loss += smoothing / static_cast<T>(c.classes) * apart;
         }
-        losses[line] = loss;
+        losses[row] = loss;
     }
 }
 struct CrossEntropy {
@@ -226,11 +226,10 @@ struct CrossEntropy {
         const DenseOut<T> kept(args.context, args.out(1));
         T* log_sums = kept.data() ? kept.data() : scratch<T>(args.context, c.positions);
         auto* losses = scratch<T>(args.context, c.positions);
-        const Lines lines = c.lines();
-        if (lines.count > 0)
-            launch(&cross_entropies<T, Stored>, lines.grid(), stream, c, lines,
-                   dense<Stored>(args.context, in), static_cast<T>(args.params[2].as_float()), log_sums,
-                   losses);
+        const Rows rows = c.scores();
+        if (rows.count > 0)
+            launch(&cross_entropies<T, Stored>, rows.grid(), stream, c, rows, dense<Stored>(args.context, in),
+                   static_cast<T>(args.params[2].as_float()), log_sums, losses);
         kept.finish();
         queue_reduced(args, c, losses, args.out(0), args.out(2), reduction, stream);
     }

@@ -2,7 +2,7 @@
 // a tile's go. Marks have `n`, and say of each number whether it is marked.
 #pragma once
 
-#include "cuda/kernels/lines.cuh"
+#include "cuda/kernels/rows.cuh"
 #include "cuda/sorting.h"
 
 namespace rushlight::cuda {

@@ -173,9 +173,9 @@ struct Scattered {
         if (slices) {
             m.n = index.sizes[dim];
             m.count = one.size;
-            const View line{index.data, index.sizes + dim, index.strides + dim,    m.n,
-                            1,          index.dtype,       index.strides[dim] == 1};
-            one.data = dense<int64_t>(args.context, line);
+            const View along{index.data, index.sizes + dim, index.strides + dim,    m.n,
+                             1,          index.dtype,       index.strides[dim] == 1};
+            one.data = dense<int64_t>(args.context, along);
             one.walk.push(m.n, 1);
             one.weight = 1;
             m.positions.push(m.count, to.strides[dim]);

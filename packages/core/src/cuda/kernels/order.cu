@@ -13,19 +13,19 @@ using namespace functors;
 
 // --- Keys -------------------------------------------------------------------------------------------
 
-/// Keys that rise with the elements, or fall, of `bits` and below the number of their row.
+/// Keys of `bits` that ascend or descend with the elements; the number of the row is stored above them.
 struct Keys {
     int64_t total, n;
     int bits;
     bool descending, with_rows;
 };
 template <class T>
-__global__ void __launch_bounds__(kThreads) make_keys(const Keys k, const T* rows, uint64_t* keys) {
+__global__ void __launch_bounds__(kThreads) make_keys(const Keys k, const T* elements, uint64_t* keys) {
     const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
     for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < k.total; i += step) {
-        const KeyOf<T> key = key_of(rows[i]);
-        const uint64_t turned = k.descending ? static_cast<KeyOf<T>>(~key) : key;
-        keys[i] = k.with_rows ? static_cast<uint64_t>(i / k.n) << k.bits | turned : turned;
+        const KeyOf<T> key = key_of(elements[i]);
+        const uint64_t ordered = k.descending ? static_cast<KeyOf<T>>(~key) : key;
+        keys[i] = k.with_rows ? static_cast<uint64_t>(i / k.n) << k.bits | ordered : ordered;
     }
 }
 /// The rows of elements that are sorted already.
@@ -48,13 +48,13 @@ struct Room {
 /// differ.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
-    order_short(const T* rows, int64_t* numbers, int64_t lines, int n, int width, bool descending) {
+    order_short(const T* elements, int64_t* numbers, int64_t rows, int n, int width, bool descending) {
     __shared__ Room room;
     const int threads = static_cast<int>(blockDim.x), t = static_cast<int>(threadIdx.x);
-    for (int64_t line = blockIdx.x; line < lines; line += gridDim.x) {
+    for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
         __syncthreads();  // the room has been read
         for (int i = t; i < width; i += threads) {
-            const KeyOf<T> key = i < n ? key_of(rows[line * n + i]) : KeyOf<T>(0);
+            const KeyOf<T> key = i < n ? key_of(elements[row * n + i]) : KeyOf<T>(0);
             room.keys[i] = i < n ? (descending ? static_cast<KeyOf<T>>(~key) : key) : ~uint64_t{0};
             room.positions[i] =
                 static_cast<uint16_t>(i);  // what fills up the room comes last, being behind all
@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(kThreads)
                 }
             }
         __syncthreads();
-        for (int i = t; i < n; i += threads) numbers[line * n + i] = line * n + room.positions[i];
+        for (int i = t; i < n; i += threads) numbers[row * n + i] = row * n + room.positions[i];
     }
 }
 
@@ -83,12 +83,13 @@ __global__ void __launch_bounds__(kThreads)
 
 /// The first `k` of each row.
 template <class T>
-__global__ void __launch_bounds__(kThreads) write_first(const T* rows, const int64_t* numbers, int64_t lines,
-                                                        int64_t n, int64_t k, T* values, int64_t* indices) {
+__global__ void __launch_bounds__(kThreads)
+    write_first(const T* elements, const int64_t* numbers, int64_t rows, int64_t n, int64_t k, T* values,
+                int64_t* indices) {
     const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
-    for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < lines * k; i += step) {
+    for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < rows * k; i += step) {
         const int64_t number = numbers[i / k * n + i % k];
-        values[i] = rows[number];
+        values[i] = elements[number];
         indices[i] = number % n;
     }
 }
@@ -98,13 +99,12 @@ enum class Rank { Kth, Median, NanMedian, Mode };
 /// Of each row an element by its rank; NaN is largest.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
-    write_rank(const T* rows, const int64_t* numbers, int64_t lines, int64_t n, Rank rank, int64_t k,
+    write_rank(const T* elements, const int64_t* numbers, int64_t rows, int64_t n, Rank rank, int64_t k,
                T* values, int64_t* indices) {
     const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
-    for (int64_t line = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; line < lines;
-         line += step) {
-        const int64_t* const number = numbers + line * n;
-        const auto key = [&](int64_t i) { return key_of(rows[number[i]]); };
+    for (int64_t row = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; row < rows; row += step) {
+        const int64_t* const number = numbers + row * n;
+        const auto key = [&](int64_t i) { return key_of(elements[number[i]]); };
         int64_t known = n;  // elements that are no NaN
         if constexpr (kInfinityBits<T> != 0) {
             int64_t low = 0;
@@ -132,9 +132,9 @@ __global__ void __launch_bounds__(kThreads)
             if (known == 0) at = -1;
         }
         // Of nothing but NaN the mode is the first element.
-        const int64_t found = at < 0 ? line * n : number[at];
-        values[line] = rows[found];
-        if (indices) indices[line] = found % n;
+        const int64_t found = at < 0 ? row * n : number[at];
+        values[row] = elements[found];
+        if (indices) indices[row] = found % n;
     }
 }
 
@@ -191,27 +191,28 @@ void queue_first(const KernelArgs& args, int64_t dim, bool descending) {
     const View& in = args.in(0);
     if (args.out(0).numel == 0) return;
     const cudaStream_t stream = queue_of(args);
-    const WithLast rows(in, dim), values(args.out(0), dim), indices(args.out(1), dim);
-    const int64_t n = in.ndim ? rows.view.size(-1) : 1, lines = in.numel / n, k = values.view.numel / lines;
-    const void* data = dense_bytes(args.context, rows.view);
-    const int64_t* numbers = queue_order(args.context, data, in.dtype, lines, n, descending);
+    const WithLast elements(in, dim), values(args.out(0), dim), indices(args.out(1), dim);
+    const int64_t n = in.ndim ? elements.view.size(-1) : 1, rows = in.numel / n, k = values.view.numel / rows;
+    const void* data = dense_bytes(args.context, elements.view);
+    const int64_t* numbers = queue_order(args.context, data, in.dtype, rows, n, descending);
     const OutRows value(args, values.view), index(args, indices.view);
     by_size(in.dtype, [&]<class T>(T) {
-        launch(&write_first<T>, Grid{blocks_for(lines * k), kThreads}, stream, static_cast<const T*>(data),
-               numbers, lines, n, k, value.as<T>(), index.as<int64_t>());
+        launch(&write_first<T>, Grid{blocks_for(rows * k), kThreads}, stream, static_cast<const T*>(data),
+               numbers, rows, n, k, value.as<T>(), index.as<int64_t>());
     });
     value.finish();
     index.finish();
 }
 
-void queue_rank(const KernelArgs& args, const View& rows, int64_t n, Rank rank, int64_t k, int64_t* indices) {
+void queue_rank(const KernelArgs& args, const View& elements, int64_t n, Rank rank, int64_t k,
+                int64_t* indices) {
     const View& values = args.out(0);
-    const void* data = dense_bytes(args.context, rows);
-    const int64_t lines = rows.numel / n;
-    const int64_t* numbers = queue_order(args.context, data, rows.dtype, lines, n, false);
-    by_ordered_type(rows.dtype, [&]<class T>(T) {
-        launch(&write_rank<T>, Grid{blocks_for(lines), kThreads}, queue_of(args), static_cast<const T*>(data),
-               numbers, lines, n, rank, k, values.as<T>(), indices);
+    const void* data = dense_bytes(args.context, elements);
+    const int64_t rows = elements.numel / n;
+    const int64_t* numbers = queue_order(args.context, data, elements.dtype, rows, n, false);
+    by_ordered_type(elements.dtype, [&]<class T>(T) {
+        launch(&write_rank<T>, Grid{blocks_for(rows), kThreads}, queue_of(args), static_cast<const T*>(data),
+               numbers, rows, n, rank, k, values.as<T>(), indices);
     });
 }
 BackendStatus chosen(const KernelArgs* args, int64_t dim, Rank rank, int64_t k = 0) {
@@ -219,8 +220,9 @@ BackendStatus chosen(const KernelArgs* args, int64_t dim, Rank rank, int64_t k =
         const View& in = args->in(0);
         if (args->out(0).numel == 0) return;
         queue_of(*args);
-        const WithLast rows(in, dim);
-        queue_rank(*args, rows.view, in.ndim ? rows.view.size(-1) : 1, rank, k, args->out(1).as<int64_t>());
+        const WithLast elements(in, dim);
+        queue_rank(*args, elements.view, in.ndim ? elements.view.size(-1) : 1, rank, k,
+                   args->out(1).as<int64_t>());
     });
 }
 BackendStatus chosen_of_all(const KernelArgs* args, Rank rank) {
@@ -236,10 +238,10 @@ BackendStatus chosen_of_all(const KernelArgs* args, Rank rank) {
 
 }  // namespace
 
-int64_t* queue_order(KernelContext* context, const void* rows, DType dtype, int64_t lines, int64_t n,
+int64_t* queue_order(KernelContext* context, const void* elements, DType dtype, int64_t rows, int64_t n,
                      bool descending) {
     const cudaStream_t stream = queue_of(context);
-    const int64_t total = lines * n;
+    const int64_t total = rows * n;
     if (n <= kShort) {
         int width = 1;
         while (width < n) width *= 2;
@@ -248,21 +250,21 @@ int64_t* queue_order(KernelContext* context, const void* rows, DType dtype, int6
                                                         : kThreads;
         auto* numbers = scratch<int64_t>(context, total);
         by_ordered_type(dtype, [&]<class T>(T) {
-            launch(&order_short<T>, Grid{static_cast<unsigned>(lines < (1 << 16) ? lines : 1 << 16), threads},
-                   stream, static_cast<const T*>(rows), numbers, lines, static_cast<int>(n), width,
+            launch(&order_short<T>, Grid{static_cast<unsigned>(rows < (1 << 16) ? rows : 1 << 16), threads},
+                   stream, static_cast<const T*>(elements), numbers, rows, static_cast<int>(n), width,
                    descending);
         });
         return numbers;
     }
-    const int bits = 8 * static_cast<int>(itemsize(dtype)), row_bits = bits_below(lines);
+    const int bits = 8 * static_cast<int>(itemsize(dtype)), row_bits = bits_below(rows);
     const bool together = bits + row_bits <= 64;
     auto* keys = scratch<uint64_t>(context, total);
     by_ordered_type(dtype, [&]<class T>(T) {
         launch(&make_keys<T>, Grid{blocks_for(total), kThreads}, stream,
-               Keys{total, n, bits, descending, together && lines > 1}, static_cast<const T*>(rows), keys);
+               Keys{total, n, bits, descending, together && rows > 1}, static_cast<const T*>(elements), keys);
     });
     Sorted sorted = queue_sort(context, keys, nullptr, total, together ? bits + row_bits : bits);
-    if (!together && lines > 1) {
+    if (!together && rows > 1) {
         launch(&row_keys, Grid{blocks_for(total), kThreads}, stream, sorted.numbers, total, n, sorted.keys);
         sorted = queue_sort(context, sorted.keys, sorted.numbers, total, row_bits);
     }

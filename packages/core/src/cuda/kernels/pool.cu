@@ -5,7 +5,7 @@
 
 #include "cuda/alarm.h"
 #include "cuda/kernels.h"
-#include "cuda/kernels/lines.cuh"
+#include "cuda/kernels/rows.cuh"
 
 namespace rushlight::cuda {
 namespace {
@@ -263,16 +263,16 @@ __global__ void __launch_bounds__(kThreads) find_means(const Windows w, Stored* 
 
 /// The mean of each plane: NaN where it is empty.
 template <class T, class Stored>
-__global__ void __launch_bounds__(kThreads) plane_means(const Lines s, Stored* out, const Stored* in) {
+__global__ void __launch_bounds__(kThreads) plane_means(const Rows s, Stored* out, const Stored* in) {
     __shared__ Values<T> room;
     const uint32_t lane = threadIdx.x % s.lanes, at_once = kThreads / s.lanes;
     for (int64_t group = blockIdx.x; group * at_once < s.count; group += gridDim.x) {
-        const int64_t line = group * at_once + threadIdx.x / s.lanes;
-        const int64_t n = line < s.count ? s.size : 0;
+        const int64_t row = group * at_once + threadIdx.x / s.lanes;
+        const int64_t n = row < s.count ? s.size : 0;
         T sum = 0;
-        for (int64_t i = lane; i < n; i += s.lanes) sum += static_cast<T>(in[line * s.size + i]);
+        for (int64_t i = lane; i < n; i += s.lanes) sum += static_cast<T>(in[row * s.size + i]);
         sum = over_lanes(room.x, lane, s.lanes, sum, Plus());
-        if (lane == 0 && line < s.count) out[line] = Stored(sum / static_cast<T>(s.size));
+        if (lane == 0 && row < s.count) out[row] = Stored(sum / static_cast<T>(s.size));
     }
 }
 
@@ -352,9 +352,9 @@ struct AdaptiveMean {
         if (w.out_size() != 1) return queue_means<T, Stored>(args, w);
         if (out.numel == 0) return;
         const cudaStream_t stream = queue_of(args);
-        const Lines lines(w.planes, w.in_size(), 1);
+        const Rows rows(w.planes, w.in_size(), 1);
         const DenseOut<Stored> to(args.context, out);
-        launch(&plane_means<T, Stored>, lines.grid(), stream, lines, to.data(),
+        launch(&plane_means<T, Stored>, rows.grid(), stream, rows, to.data(),
                dense<Stored>(args.context, args.in(0)));
         to.finish();
     }

@@ -69,7 +69,7 @@ struct Slices {
           alarm(alarm_of(args.context)) {
         if (ndim > kLoopDims)
             fail(BackendStatus::NotImplemented, "has no kernel for more than %d dimensions", kLoopDims);
-        if (ndim == 0) {  // as a line of one element
+        if (ndim == 0) {  // as one dimension of one element
             ndim = 1;
             dim = 0;
             sizes[0] = count;

@@ -1,6 +1,6 @@
 // The gates of recurrent cells: rows of (batch, gates x hidden), states of (batch, hidden).
 #include "cuda/kernels.h"
-#include "cuda/kernels/lines.cuh"
+#include "cuda/kernels/rows.cuh"
 #include "ops/functors/gates.h"
 
 namespace rushlight::cuda {

@@ -83,12 +83,12 @@ __global__ void __launch_bounds__(kThreads)
         const uint32_t result = block * s.width + column;
         Acc acc = r.start();
         if (result < s.count) {
-            const char* const line = in + offset_of(result, s.kept_dims, s.kept, s.kept_in);
+            const char* const begin_of = in + offset_of(result, s.kept_dims, s.kept, s.kept_in);
             for (int64_t i = first; i < last; i += step) {
                 const int64_t at = s.reduced_dims == 1 ? i * s.reduced_in[0]
                                                        : offset_of(static_cast<uint32_t>(i), s.reduced_dims,
                                                                    s.reduced, s.reduced_in);
-                const T x = static_cast<T>(*reinterpret_cast<const Stored*>(line + at));
+                const T x = static_cast<T>(*reinterpret_cast<const Stored*>(begin_of + at));
                 if constexpr (kNumbered) acc = r.step(acc, x, i);
                 else acc = r.step(acc, x);
             }

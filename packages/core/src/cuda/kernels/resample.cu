@@ -1,6 +1,6 @@
 // Interpolation along a dimension and its gradient, and tensors that are read at any positions of a grid.
 #include "cuda/kernels.h"
-#include "cuda/kernels/lines.cuh"
+#include "cuda/kernels/rows.cuh"
 #include "cuda/sorting.h"
 #include "ops/functors/grid_sample.h"
 #include "ops/functors/resample.h"

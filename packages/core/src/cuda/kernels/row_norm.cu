@@ -1,20 +1,20 @@
 // Layer norm and root mean square norm, over the last dimensions of row-major arrays, and their gradients. The mean comes first,
 // then squared distances from it: no digits are lost where the mean is large.
 #include "cuda/kernels.h"
-#include "cuda/kernels/lines.cuh"
+#include "cuda/kernels/rows.cuh"
 
 namespace rushlight::cuda {
 namespace {
 
 template <bool centered, class T, class Stored>
 __global__ void __launch_bounds__(kThreads)
-    normalize_lines(const Lines s, Stored* out, T* means, T* rstds, const Stored* in, const T* weight,
-                    const T* bias, T eps) {
+    normalize_rows(const Rows s, Stored* out, T* means, T* rstds, const Stored* in, const T* weight,
+                   const T* bias, T eps) {
     __shared__ Values<T> room;
     const uint32_t lane = threadIdx.x % s.lanes, at_once = kThreads / s.lanes;
     for (int64_t group = blockIdx.x; group * at_once < s.count; group += gridDim.x) {
-        const int64_t line = group * at_once + threadIdx.x / s.lanes;
-        const int64_t n = line < s.count ? s.size : 0, at = line * s.size;
+        const int64_t row = group * at_once + threadIdx.x / s.lanes;
+        const int64_t n = row < s.count ? s.size : 0, at = row * s.size;
         const auto value = [&](int64_t i) { return static_cast<T>(in[at + i]); };
         T mean = 0, squares = 0;
         if (centered) {
@@ -30,14 +30,14 @@ __global__ void __launch_bounds__(kThreads)
             if (bias) y += bias[i];
             out[at + i] = Stored(y);
         }
-        if (lane != 0 || line >= s.count) continue;
-        if (means) means[line] = mean;
-        if (rstds) rstds[line] = rstd;
+        if (lane != 0 || row >= s.count) continue;
+        if (means) means[row] = mean;
+        if (rstds) rstds[row] = rstd;
     }
 }
 
 template <bool centered>
-struct LineNorm {
+struct RowNorm {
     template <class Stored>
     static void run(const KernelArgs& args) {
         using T = Computed<Stored>;
@@ -45,12 +45,12 @@ struct LineNorm {
         if (out.numel == 0) return;
         const cudaStream_t stream = queue_of(args);
         const int64_t size = size_of(args.params[0].as_ints());
-        const Lines lines(in.numel / size, size, 1);
+        const Rows rows(in.numel / size, size, 1);
         const DenseOut<Stored> to(args.context, out);
         static constexpr View kAbsent{nullptr, nullptr, nullptr, 0, -1, DType::Float32, 0};
         const DenseOut<T> means(args.context, centered ? args.out(1) : kAbsent),
             rstds(args.context, args.out(centered ? 2 : 1));
-        launch(&normalize_lines<centered, T, Stored>, lines.grid(), stream, lines, to.data(), means.data(),
+        launch(&normalize_rows<centered, T, Stored>, rows.grid(), stream, rows, to.data(), means.data(),
                rstds.data(), dense<Stored>(args.context, in), dense<T>(args.context, args.in(1)),
                centered ? dense<T>(args.context, args.in(2)) : nullptr,
                static_cast<T>(args.params[1].as_float()));
@@ -68,14 +68,14 @@ struct LineNorm {
 // With x the normalised input and g the gradient times the weight: rstd (g - mean of g - x times the mean of g x).
 template <bool centered, class T, class Stored>
 __global__ void __launch_bounds__(kThreads)
-    line_gradients(const Lines s, Stored* out, const Stored* grad, const Stored* in, const T* means,
-                   const T* rstds, const T* weight) {
+    row_gradients(const Rows s, Stored* out, const Stored* grad, const Stored* in, const T* means,
+                  const T* rstds, const T* weight) {
     __shared__ Values<T> room;
     const uint32_t lane = threadIdx.x % s.lanes, at_once = kThreads / s.lanes;
     for (int64_t group = blockIdx.x; group * at_once < s.count; group += gridDim.x) {
-        const int64_t line = group * at_once + threadIdx.x / s.lanes;
-        const int64_t n = line < s.count ? s.size : 0, at = line * s.size;
-        const T mean = centered && n ? means[line] : T(0), rstd = n ? rstds[line] : T(0);
+        const int64_t row = group * at_once + threadIdx.x / s.lanes;
+        const int64_t n = row < s.count ? s.size : 0, at = row * s.size;
+        const T mean = centered && n ? means[row] : T(0), rstd = n ? rstds[row] : T(0);
         const auto normal = [&](int64_t i) { return (static_cast<T>(in[at + i]) - mean) * rstd; };
         const auto scaled = [&](int64_t i) {
             const T g = static_cast<T>(grad[at + i]);
@@ -93,19 +93,19 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
-/// Sums over lines, column by column: a thread has a column of the lines of its row of blocks.
+/// Sums over rows, column by column: a thread has a column of the rows of its group of blocks.
 template <bool centered, class T, class Stored>
 __global__ void __launch_bounds__(kThreads)
-    weight_shares(const Lines s, T* weights, T* biases, const Stored* grad, const Stored* in, const T* means,
+    weight_shares(const Rows s, T* weights, T* biases, const Stored* grad, const Stored* in, const T* means,
                   const T* rstds) {
     const int64_t share = (s.count + gridDim.y - 1) / gridDim.y, first = share * blockIdx.y,
                   last = first + share < s.count ? first + share : s.count;
     for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < s.size;
          i += static_cast<int64_t>(gridDim.x) * kThreads) {
         T weight = 0, bias = 0;
-        for (int64_t line = first; line < last; ++line) {
-            const T g = static_cast<T>(grad[line * s.size + i]), mean = centered ? means[line] : T(0);
-            weight += g * (static_cast<T>(in[line * s.size + i]) - mean) * rstds[line];
+        for (int64_t row = first; row < last; ++row) {
+            const T g = static_cast<T>(grad[row * s.size + i]), mean = centered ? means[row] : T(0);
+            weight += g * (static_cast<T>(in[row * s.size + i]) - mean) * rstds[row];
             bias += g;
         }
         weights[blockIdx.y * s.size + i] = weight;
@@ -113,14 +113,14 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
-/// Adds up what the rows of blocks have found.
+/// Adds up the sums of the groups of blocks.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
-    join_columns(T* out, const T* shares, int64_t size, int64_t rows) {
+    join_columns(T* out, const T* shares, int64_t size, int64_t groups) {
     for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < size;
          i += static_cast<int64_t>(gridDim.x) * kThreads) {
         T sum = 0;
-        for (int64_t row = 0; row < rows; ++row) sum += shares[row * size + i];
+        for (int64_t group = 0; group < groups; ++group) sum += shares[group * size + i];
         out[i] = sum;
     }
 }
@@ -133,7 +133,7 @@ __global__ void __launch_bounds__(kThreads) clear(T* out, int64_t n) {
 }
 
 template <bool centered>
-struct LineNormBackward {
+struct RowNormBackward {
     template <class Stored>
     static void run(const KernelArgs& args) {
         using T = Computed<Stored>;
@@ -141,7 +141,7 @@ struct LineNormBackward {
         const View& in = args.in(1);
         const cudaStream_t stream = queue_of(args);
         KernelContext* const context = args.context;
-        const int64_t size = LineNorm<centered>::size_of(args.params[0].as_ints());
+        const int64_t size = RowNorm<centered>::size_of(args.params[0].as_ints());
         static constexpr View kAbsent{nullptr, nullptr, nullptr, 0, -1, DType::Float32, 0};
         const View &out = args.out(0), &grad_weight = args.out(1),
                    &grad_bias = centered ? args.out(2) : kAbsent;
@@ -152,27 +152,27 @@ struct LineNormBackward {
             for (T* sums : {to_weight.data(), to_bias.data()})
                 if (sums && size > 0) launch(&clear<T>, columns, stream, sums, size);
         } else {
-            const Lines lines(in.numel / size, size, 1);
+            const Rows rows(in.numel / size, size, 1);
             const Stored *grad = dense<Stored>(context, args.in(0)), *x = dense<Stored>(context, in);
             const T *means = centered ? dense<T>(context, args.in(kMean)) : nullptr,
                     *rstds = dense<T>(context, args.in(kRstd));
             if (to.data())
-                launch(&line_gradients<centered, T, Stored>, lines.grid(), stream, lines, to.data(), grad, x,
+                launch(&row_gradients<centered, T, Stored>, rows.grid(), stream, rows, to.data(), grad, x,
                        means, rstds, dense<T>(context, args.in(kWeight)));
             if (to_weight.data() || to_bias.data()) {
-                // As many rows of blocks as keep a GPU busy; it depends on the shape alone, so that sums do, too.
-                constexpr int64_t kLinesPerRow = 32, kMostRows = 128;
-                const int64_t wanted = (lines.count + kLinesPerRow - 1) / kLinesPerRow;
-                const int64_t rows = wanted < kMostRows ? wanted : kMostRows;
-                auto* weights = scratch<T>(context, rows * size);
-                auto* biases = centered ? scratch<T>(context, rows * size) : nullptr;
+                // As many groups of blocks as keep a GPU busy; it depends on the shape alone, so that sums do, too.
+                constexpr int64_t kRowsPerGroup = 32, kMostGroups = 128;
+                const int64_t wanted = (rows.count + kRowsPerGroup - 1) / kRowsPerGroup;
+                const int64_t groups = wanted < kMostGroups ? wanted : kMostGroups;
+                auto* weights = scratch<T>(context, groups * size);
+                auto* biases = centered ? scratch<T>(context, groups * size) : nullptr;
                 launch(&weight_shares<centered, T, Stored>,
-                       Grid{columns.blocks, kThreads, static_cast<unsigned>(rows)}, stream, lines, weights,
+                       Grid{columns.blocks, kThreads, static_cast<unsigned>(groups)}, stream, rows, weights,
                        biases, grad, x, means, rstds);
                 if (to_weight.data())
-                    launch(&join_columns<T>, columns, stream, to_weight.data(), weights, size, rows);
+                    launch(&join_columns<T>, columns, stream, to_weight.data(), weights, size, groups);
                 if (to_bias.data())
-                    launch(&join_columns<T>, columns, stream, to_bias.data(), biases, size, rows);
+                    launch(&join_columns<T>, columns, stream, to_bias.data(), biases, size, groups);
             }
         }
         to.finish();
@@ -184,16 +184,16 @@ struct LineNormBackward {
 }  // namespace
 
 BackendStatus layer_norm(const KernelArgs* args) {
-    return by_floating_dtype<LineNorm<true>>(args, args->in(0).dtype);
+    return by_floating_dtype<RowNorm<true>>(args, args->in(0).dtype);
 }
 BackendStatus layer_norm_backward(const KernelArgs* args) {
-    return by_floating_dtype<LineNormBackward<true>>(args, args->in(1).dtype);
+    return by_floating_dtype<RowNormBackward<true>>(args, args->in(1).dtype);
 }
 BackendStatus rms_norm(const KernelArgs* args) {
-    return by_floating_dtype<LineNorm<false>>(args, args->in(0).dtype);
+    return by_floating_dtype<RowNorm<false>>(args, args->in(0).dtype);
 }
 BackendStatus rms_norm_backward(const KernelArgs* args) {
-    return by_floating_dtype<LineNormBackward<false>>(args, args->in(1).dtype);
+    return by_floating_dtype<RowNormBackward<false>>(args, args->in(1).dtype);
 }
 
 }  // namespace rushlight::cuda

@@ -1,4 +1,4 @@
-// Lines of elements that a block's threads share, and sums over them.
+// Rows of elements that a block's threads share, and sums over them.
 #pragma once
 
 #include "cuda/kernels/pointwise_loop.cuh"
@@ -8,16 +8,16 @@
 namespace rushlight::cuda {
 namespace {
 
-/// Lines of `size` elements that lie `inner` apart, of a row-major array. A block takes kThreads / lanes lines at a time.
-struct Lines {
+/// Rows of `size` elements that lie `inner` apart, of a row-major array. A block takes kThreads / lanes rows at a time.
+struct Rows {
     int64_t count, size, inner;
     uint32_t lanes;
 
     /// An array of `outer` times `size` times `inner`.
-    Lines(int64_t outer, int64_t n, int64_t apart) : count(outer * apart), size(n), inner(apart), lanes(1) {
+    Rows(int64_t outer, int64_t n, int64_t apart) : count(outer * apart), size(n), inner(apart), lanes(1) {
         while (lanes < kThreads && lanes < size) lanes *= 2;
     }
-    __device__ int64_t first(int64_t line) const { return line / inner * size * inner + line % inner; }
+    __device__ int64_t first(int64_t row) const { return row / inner * size * inner + row % inner; }
     Grid grid() const {
         const int64_t groups = (count * lanes + kThreads - 1) / kThreads;
         return {blocks_for(groups * kThreads), kThreads};
@@ -37,7 +37,7 @@ struct Plus {
     }
 };
 
-/// Of the threads of one line; all of a block call it. `room` has a place for each thread.
+/// Of the threads of one row; all of a block call it. `room` has a place for each thread.
 template <class T, class F>
 __device__ T over_lanes(T* room, uint32_t lane, uint32_t lanes, T value, F f) {
     __syncthreads();  // the room has been read

@@ -1,5 +1,5 @@
 // Scans: running sums, products, logarithms of sums and extremes along a dimension, and linear recurrences. Threads of a
-// line each take some of its elements, and join what lies before theirs; long lines are shared by blocks. What is joined
+// row each take some of its elements, and join what lies before theirs; long rows are shared by blocks. What is joined
 // depends on the shape alone, so results are the same in every run.
 #include "cuda/kernels.h"
 #include "cuda/kernels/bytes.cuh"
@@ -79,26 +79,26 @@ using Largest = Extremes<T, true>;
 template <class T>
 using Smallest = Extremes<T, false>;
 
-// --- Lines ------------------------------------------------------------------------------------------
+// --- Rows ------------------------------------------------------------------------------------------
 
 constexpr int kItems = 4;
 constexpr int64_t kLongPart = int64_t{1} << 14;
 
-/// Lines, of which each is cut into parts of `each` elements that are worked on apart.
+/// Rows, of which each is cut into parts of `each` elements that are worked on apart.
 struct Parts {
-    Lines lines;  // of a part
+    Rows rows;  // of a part
     int64_t size, count, each;
 
     Parts(int64_t outer, int64_t n, int64_t inner)
-        : lines(outer, ((n < kLongPart ? n : kLongPart) + kItems - 1) / kItems, inner),
+        : rows(outer, ((n < kLongPart ? n : kLongPart) + kItems - 1) / kItems, inner),
           size(n),
           count((n + kLongPart - 1) / kLongPart),
           each(n < kLongPart ? n : kLongPart) {
-        lines.count *= count;
+        rows.count *= count;
     }
 };
 
-/// The states of all threads of a line before this one joined, and that of all in `all`.
+/// The states of all threads of a row before this one joined, and that of all in `all`.
 template <class F, class S>
 __device__ S before_lane(S* room, uint32_t lane, uint32_t lanes, S own, S& all) {
     S sum = own;
@@ -118,18 +118,18 @@ __device__ S before_lane(S* room, uint32_t lane, uint32_t lanes, S own, S& all) 
 /// The results, where `states` is what lies before each part or null; or with `only_states` those of the parts alone.
 template <class F>
 __global__ void __launch_bounds__(kThreads)
-    run_lines(const F f, const Parts p, typename F::State* states, bool only_states) {
+    scan_rows(const F f, const Parts p, typename F::State* states, bool only_states) {
     using S = typename F::State;
     __shared__ Values<S> room;
-    const uint32_t lanes = p.lines.lanes, lane = threadIdx.x % lanes;
+    const uint32_t lanes = p.rows.lanes, lane = threadIdx.x % lanes;
     const int64_t together = kThreads / lanes, chunk = static_cast<int64_t>(lanes) * kItems;
-    for (int64_t group = blockIdx.x; group * together < p.lines.count; group += gridDim.x) {
-        const int64_t number = group * together + threadIdx.x / lanes, line = number / p.count;
+    for (int64_t group = blockIdx.x; group * together < p.rows.count; group += gridDim.x) {
+        const int64_t number = group * together + threadIdx.x / lanes, row = number / p.count;
         const int64_t begin = number % p.count * p.each;
-        const int64_t end = number >= p.lines.count   ? begin
+        const int64_t end = number >= p.rows.count    ? begin
                             : p.size < begin + p.each ? p.size
                                                       : begin + p.each;
-        const int64_t inner = p.lines.inner, first = line / inner * p.size * inner + line % inner;
+        const int64_t inner = p.rows.inner, first = row / inner * p.size * inner + row % inner;
         S carried = states && !only_states && begin < end ? states[number] : F::nothing();
         for (int64_t from = begin; from < begin + p.each; from += chunk) {
             const int64_t own = from + lane * kItems;
@@ -145,19 +145,18 @@ __global__ void __launch_bounds__(kThreads)
             }
             carried = F::join(carried, all);
         }
-        if (only_states && lane == 0 && number < p.lines.count) states[number] = carried;
+        if (only_states && lane == 0 && number < p.rows.count) states[number] = carried;
     }
 }
 
-/// The states of the parts of each line become what lies before them.
+/// The states of the parts of each row become what lies before them.
 template <class F>
 __global__ void __launch_bounds__(kThreads)
-    join_parts(typename F::State* states, int64_t lines, int64_t parts) {
+    join_parts(typename F::State* states, int64_t rows, int64_t parts) {
     const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
-    for (int64_t line = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; line < lines;
-         line += step) {
+    for (int64_t row = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; row < rows; row += step) {
         typename F::State carried = F::nothing();
-        for (int64_t i = line * parts; i < (line + 1) * parts; ++i) {
+        for (int64_t i = row * parts; i < (row + 1) * parts; ++i) {
             const typename F::State own = states[i];
             states[i] = carried;
             carried = F::join(carried, own);
@@ -165,9 +164,9 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
-struct LineShape {
+struct RowShape {
     int64_t outer = 1, size = 1, inner = 1;
-    LineShape(const View& v, int64_t dim) {
+    RowShape(const View& v, int64_t dim) {
         if (dim < 0) dim += v.ndim;
         for (int d = 0; d < v.ndim; ++d) (d < dim ? outer : d == dim ? size : inner) *= v.sizes[d];
     }
@@ -175,18 +174,18 @@ struct LineShape {
 
 template <class F>
 void queue_scan(const KernelArgs& args, const F& f, int64_t dim) {
-    const LineShape shape(args.out(0), dim);
+    const RowShape shape(args.out(0), dim);
     const Parts parts(shape.outer, shape.size, shape.inner);
     const cudaStream_t stream = queue_of(args);
-    const Grid grid = parts.lines.grid();
+    const Grid grid = parts.rows.grid();
     typename F::State* states = nullptr;
     if (parts.count > 1) {
-        states = scratch<typename F::State>(args.context, parts.lines.count);
-        const int64_t lines = shape.outer * shape.inner;
-        launch(&run_lines<F>, grid, stream, f, parts, states, true);
-        launch(&join_parts<F>, Grid{blocks_for(lines), kThreads}, stream, states, lines, parts.count);
+        states = scratch<typename F::State>(args.context, parts.rows.count);
+        const int64_t rows = shape.outer * shape.inner;
+        launch(&scan_rows<F>, grid, stream, f, parts, states, true);
+        launch(&join_parts<F>, Grid{blocks_for(rows), kThreads}, stream, states, rows, parts.count);
     }
-    launch(&run_lines<F>, grid, stream, f, parts, states, false);
+    launch(&scan_rows<F>, grid, stream, f, parts, states, false);
 }
 
 /// Calls `run` with the type in which elements of a dtype run: integers as 64 bits, to which they are converted and back.
@@ -254,11 +253,11 @@ BackendStatus extremes(const char* op, const KernelArgs* args) {
 
 template <class T>
 __global__ void __launch_bounds__(kThreads)
-    run_recurrence(const LineShape s, T* out, const T* factors, const T* terms, bool reverse) {
+    run_recurrence(const RowShape s, T* out, const T* factors, const T* terms, bool reverse) {
     const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
-    for (int64_t line = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; line < s.outer * s.inner;
-         line += step) {
-        const int64_t first = line / s.inner * s.size * s.inner + line % s.inner;
+    for (int64_t row = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; row < s.outer * s.inner;
+         row += step) {
+        const int64_t first = row / s.inner * s.size * s.inner + row % s.inner;
         int64_t at = first + (reverse ? (s.size - 1) * s.inner : 0);
         ScanState<T> state{};
         for (int64_t i = 0; i < s.size; ++i, at += reverse ? -s.inner : s.inner) {
@@ -299,7 +298,7 @@ BackendStatus recurrence(const KernelArgs* args) {
         const View& out = args->out(0);
         if (out.numel == 0) return;
         const cudaStream_t stream = queue_of(*args);
-        const LineShape shape(out, args->params[0].as_int());
+        const RowShape shape(out, args->params[0].as_int());
         by_scan_type("_recurrence", out.dtype, true, [&]<class T>(T) {
             if constexpr (!std::is_integral_v<T>) {
                 const DenseOut<T> to(args->context, out);

@@ -1,17 +1,17 @@
 // Softmax, its logarithm and their gradients, along one dimension of row-major arrays.
 #include "cuda/kernels.h"
-#include "cuda/kernels/lines.cuh"
+#include "cuda/kernels/rows.cuh"
 
 namespace rushlight::cuda {
 namespace {
 
 template <bool logarithm, class T, class Stored>
-__global__ void __launch_bounds__(kThreads) softmax_rows(const Lines s, Stored* out, const Stored* in) {
+__global__ void __launch_bounds__(kThreads) softmax_rows(const Rows s, Stored* out, const Stored* in) {
     __shared__ Values<T> room;
     const uint32_t lane = threadIdx.x % s.lanes, at_once = kThreads / s.lanes;
     for (int64_t group = blockIdx.x; group * at_once < s.count; group += gridDim.x) {
-        const int64_t line = group * at_once + threadIdx.x / s.lanes;
-        const int64_t n = line < s.count ? s.size : 0, at = n ? s.first(line) : 0;
+        const int64_t row = group * at_once + threadIdx.x / s.lanes;
+        const int64_t n = row < s.count ? s.size : 0, at = n ? s.first(row) : 0;
         const auto value = [&](int64_t i) { return static_cast<T>(in[at + i * s.inner]); };
         T top = -static_cast<T>(INFINITY), total = 0;
         for (int64_t i = lane; i < n; i += s.lanes) top = Larger()(top, value(i));
@@ -27,12 +27,12 @@ __global__ void __launch_bounds__(kThreads) softmax_rows(const Lines s, Stored* 
 
 template <bool logarithm, class T, class Stored>
 __global__ void __launch_bounds__(kThreads)
-    softmax_gradients(const Lines s, Stored* out, const Stored* grad, const Stored* result) {
+    softmax_gradients(const Rows s, Stored* out, const Stored* grad, const Stored* result) {
     __shared__ Values<T> room;
     const uint32_t lane = threadIdx.x % s.lanes, at_once = kThreads / s.lanes;
     for (int64_t group = blockIdx.x; group * at_once < s.count; group += gridDim.x) {
-        const int64_t line = group * at_once + threadIdx.x / s.lanes;
-        const int64_t n = line < s.count ? s.size : 0, at = n ? s.first(line) : 0;
+        const int64_t row = group * at_once + threadIdx.x / s.lanes;
+        const int64_t n = row < s.count ? s.size : 0, at = n ? s.first(row) : 0;
         T sum = 0;
         for (int64_t i = lane; i < n; i += s.lanes) {
             const T dy = static_cast<T>(grad[at + i * s.inner]);
@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
-Lines lines_of(const View& v, int64_t dim) {
+Rows rows_of(const View& v, int64_t dim) {
     int64_t outer = 1, size = 1, inner = 1;
     if (dim < 0) dim += v.ndim;
     for (int d = 0; d < v.ndim; ++d) (d < dim ? outer : d == dim ? size : inner) *= v.sizes[d];
@@ -61,7 +61,7 @@ struct Softmax {
         using T = Computed<Stored>;
         const View& out = args.out(0);
         if (out.numel == 0) return;
-        const Lines s = lines_of(out, args.params[0].as_int());
+        const Rows s = rows_of(out, args.params[0].as_int());
         const cudaStream_t stream = queue_of(args);
         if constexpr (backward)
             launch(&softmax_gradients<logarithm, T, Stored>, s.grid(), stream, s, out.as<Stored>(),

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "cuda/kernels/lines.cuh"
+#include "cuda/kernels/rows.cuh"
 
 namespace rushlight::cuda {
 namespace {
