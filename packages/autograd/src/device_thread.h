@@ -15,7 +15,7 @@ class DeviceThread {
   public:
     using Job = std::function<void()>;
 
-    /// The thread of a device (its index is known), started when it is first asked for. RuntimeError where it cannot be.
+    /// The thread of a device (whose index is given), started when it is first needed. RuntimeError where it cannot be.
     static DeviceThread& of(Device device);
     /// The one that the calling thread is, or null.
     static DeviceThread* current();

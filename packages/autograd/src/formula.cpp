@@ -119,7 +119,7 @@ std::vector<Tensor> conjugated(bool conjugate, std::vector<Tensor> shares) {
     return shares;
 }
 
-// Whether nobody else sees the tensor's memory, and each element has its own.
+// Whether nothing else refers to the tensor's memory, and no two elements share a place.
 static bool owns_memory(const Tensor& t) {
     if (t.impl()->use_count() > 1) return false;
     const TensorImpl* impl = physical(t).impl();

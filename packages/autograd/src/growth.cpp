@@ -5,9 +5,9 @@
 // Note [Graphs that grow]
 // `total += loss` without item() or detach() is a graph: it holds the graph of every iteration's loss. backward() of each
 // loss has freed what its graph saved, but its nodes stay, and the sum can never be differentiated. Two signs show it,
-// and both cost nothing where they are absent. An operator records an edge to a node that was used up: one bit, looked at
+// and both cost nothing where they are absent. An operator records an edge to a node that was used up: one bit, checked
 // where the edge is made. Or the sum was made before backward() ran: then the root of that pass has one more owner than
-// its tensor, looked at once for each pass. Such nodes are counted by the line that took them in, as long as they live;
+// its tensor, checked once for each pass. Such nodes are counted by the line that took them in, as long as they exist;
 // kMany at a time are reported. A network that uses its own line again and again, as recurrent ones do, shows neither
 // sign: its nodes are not used up while it is being recorded, and gone soon after. See decision 0022.
 

@@ -39,7 +39,7 @@ Node::Node(const char* name, uint32_t num_results, uint32_t num_edges)
       edges_(inline_edges_) {
     if (num_edges > kInlineEdges) edges_ = new Edge[num_edges];
     // What is recorded inside of a pass (create_graph, a function that is computed again) saves all that its own pass may
-    // want: wants() must not answer for the node that is running. That one computes what is left of its gradients.
+    // want: wants() must not apply to the node that is running. That one computes what is left of its gradients.
     if (num_edges) detail::idle_edges = 0;
     if (num_edges && anomaly_is_on()) [[unlikely]]
         hooks().calls = current_calls();
@@ -89,12 +89,12 @@ void Node::destroy(Node* node) {
 
 // Note [Passes share nodes]
 // Passes of several threads may run through one graph. Those that retain it only read what a node saved, and may do so at
-// the same time. One that uses the graph up claims each node before it runs it and waits for the readers inside; whoever
+// the same time. One that uses the graph up claims each node before it runs it and waits for the readers inside; a pass that
 // comes later finds the node claimed and raises, as it would have a moment later. A pass that fails gives the claim on the
 // node that failed back: nodes that have run are used up, that one and those behind it are as they were.
 void Node::enter(bool last) {
     if (never_used_up_ || num_edges_ == 0) return;
-    // Each side says that it is there, then looks for the other: one of them sees it.
+    // Each side announces itself, then checks for the other: one of them finds it.
     if (!last) {
         visitors_.fetch_add(1, std::memory_order_seq_cst);
         if (!claimed_.load(std::memory_order_seq_cst)) return;
@@ -130,7 +130,7 @@ AccumulateGrad::AccumulateGrad(Tensor variable)
     : Node("AccumulateGrad", 1, 0), variable_(std::move(variable)) {}
 
 namespace {
-// One instruction where nobody else is there, in every backward pass of a leaf; and adding is all that is waited for.
+// One instruction without contention, in every backward pass of a leaf; and adding is all that is waited for.
 class Turn {
   public:
     explicit Turn(std::atomic<bool>& held) : held_(held) {
@@ -171,7 +171,7 @@ void AccumulateGrad::accumulate(Tensor& grad) {
     Turn turn(held_);
     Tensor existing = variable_.grad();
     if (!existing.defined()) {
-        // Adopted without a copy only if nobody else sees this memory and it is laid out as a gradient of ours.
+        // Adopted without a copy only if nothing else refers to this memory and it is laid out as a gradient of ours.
         bool ours = grad.impl()->use_count() == 1 && grad.impl()->storage()->use_count() == 1 &&
                     grad.impl()->storage()->kind() == StorageKind::Cached && grad.impl()->has(Flag::Dense) &&
                     !grad.impl()->storage()->read_only();

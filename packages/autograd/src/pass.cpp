@@ -209,7 +209,7 @@ void Pass::execute(uint32_t at) {
 
 namespace {
 
-// Anomaly mode: an error tells what calls recorded the node, and NaN is one.
+// Anomaly mode: errors name the calls that recorded the node, and NaN is an error.
 void apply_watched(Node* node, std::span<Tensor> grads, std::span<Tensor> out) {
     auto calls = [&] {
         const Node::Hooks* hooks = node->hooks_or_null();
@@ -271,7 +271,7 @@ void Pass::apply(uint32_t at, std::span<Tensor> grads, std::span<Tensor> out) {
 // Note [Masks]
 // The derivative of relu, hardtanh and relu6 is a mask: 1 or 0 for each element. Batch normalisation often precedes them, and its
 // gradient reads the gradient of its result anyway. So its node is given the gradient before it is multiplied by the mask, together
-// with the mask: the product is neither written nor read back. It is done only where nobody else could see the product: no hook
+// with the mask: the product is neither written nor read back. It is done only if the product is not observable: no hook
 // or capture stands between the two nodes, nothing else is added to the gradient, and no graph of the pass itself is recorded.
 bool Pass::hand_on_mask(uint32_t at, std::span<Tensor> grads, std::span<Tensor> out) {
     if (!masks_handed_on_) return false;

@@ -14,7 +14,7 @@ struct Task {
     Node* node;
     uint32_t dependencies = 0;  // edges that have yet to deliver
     uint32_t first_grad;        // its gradients in Pass::grads_
-    bool wanted = true;         // leads to an input, or nothing was said of inputs
+    bool wanted = true;         // leads to an input, or no inputs were passed
     bool captured = false;      // is an input
     bool reached = false;       // is one of the roots, or got a gradient
     bool done = false;
@@ -67,7 +67,7 @@ class Pass {
     ~Pass();
 
     void add_root(const Edge& edge, Tensor grad);
-    // Finds all nodes behind the roots and counts who delivers to whom.
+    // Finds all nodes behind the roots and counts the gradients that each receives.
     void discover();
     // Only nodes on a way to `inputs` run. Consumers have greater sequence numbers than what they consume.
     void restrict_to(std::span<const Edge> inputs);
@@ -79,7 +79,7 @@ class Pass {
     Pass* outer() const { return outer_; }
     // Any thread that works for the pass.
     void queue_callback(std::function<void()> callback);
-    // After the pass has ended without an error, on the thread that asked for it.
+    // After the pass has ended without an error, on the thread that started it.
     void run_callbacks();
 
   private:

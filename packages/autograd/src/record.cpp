@@ -104,7 +104,7 @@ void install_unrecorded(const Unrecorded* list) {
     set_fallback(Stage::Dual, forward_unknown);
     for (; list->name; ++list) {
         const Operator* op = find_operator(list->name);
-        void* box = op ? op->box : nullptr;  // without one, install_stage says which core does not have
+        void* box = op ? op->box : nullptr;  // without one, install_stage raises the error
         install_stage(Stage::Autograd, list->name, list->hash, box);
         install_stage(Stage::Dual, list->name, list->hash, box);
         if (list->constant_outs) constant_outs()[op] = list->constant_outs;
@@ -136,7 +136,7 @@ Tensor as_strided_autograd(const Operator& op, StageMask mask, const Tensor& inp
     return result;
 }
 
-// The tangent of `input` as `view`, which is made of the input's memory, sees it; `offset` is counted from the input's first
+// The tangent of `input` as `view`, which shares the input's memory, has it; `offset` is counted from the input's first
 // element. Where the tangent is laid out as the input is, the same strides see it; else it is laid out so first.
 Tensor strided_tangent(const Tensor& given, const Window& window, IntList size, IntList stride,
                        int64_t offset) {

@@ -23,7 +23,7 @@ inline void leave_temporary(const Tensor& result) {
     if (result.defined() && result.impl()->is_view()) result.impl()->leave_root();
 }
 
-/// Results that come as a list: the node learns their number and shapes.
+/// Results that come as a list: the node stores their number and shapes.
 void set_histories(const std::vector<Tensor>& results, const Ref<Node>& node,
                    std::vector<SavedShape>& shapes);
 
@@ -41,8 +41,8 @@ void install_unrecorded(const Unrecorded* list);
 /// NotImplementedError: no forward mode, of the operator or in one of its arguments.
 [[noreturn]] void fail_no_jvp(const char* op, const char* argument = nullptr);
 
-// Of views taken in place (t_, unsqueeze_), which change a tensor's geometry and nobody's values.
-/// Whether `t` is a view that reads its history from its root: then it reads it in the new geometry, once it forgets what
+// Of views taken in place (t_, unsqueeze_), which change a tensor's geometry and no values.
+/// Whether `t` is a view that reads its history from its root: then it reads it in the new geometry, after discarding what
 /// it has read.
 bool follows_root(const Tensor& t);
 void forget_history(const Tensor& t);

@@ -10,7 +10,7 @@ class RetainGrad final : public Hook {
   public:
     explicit RetainGrad(TensorImpl* tensor) : tensor_(tensor) {}
     void call(std::span<Tensor> gradients, std::span<const Tensor>) override;
-    /// The tensor dies.
+    /// The tensor is destroyed.
     void forget() { tensor_ = nullptr; }
 
   private:

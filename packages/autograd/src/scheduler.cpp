@@ -11,27 +11,27 @@
 #include "rushlight/mutex.h"
 
 // Note [Threads of a pass]
-// The thread that asked for a pass runs the host's nodes. Every other device has a thread of its own for as long as the
-// process lives, so that its work is queued from one place and in one order, and a slow device holds up no other. A node
+// The thread that started a pass runs the host's nodes. Every other device has a thread of its own for as long as the
+// process runs, so that its work is queued from one place and in one order, and a slow device holds up no other. A node
 // belongs to the device of the gradients that arrive at it. A pass meets its first node of another device, or is begun
 // with parallel_branches(), and is a Scheduler's from then on: one queue of ready nodes for each device, later ones first.
 //
-// Sums do not depend on who comes first: every gradient that arrives at a result has a place in the order in which a pass
-// on one thread would have brought it, waits for those before it, and is added then. So the bits are the same.
+// Sums do not depend on the order of arrival: every gradient that arrives at a result has a place in the order in which a
+// pass on one thread would have brought it, waits for those before it, and is added then. So the bits are the same.
 //
 // Whoever works for the caller carries its dispatch state, saved-tensor hook, stream and pass. When a node raises no new one
 // is begun; the exception of the node that comes first in order is the caller's. A caller that is a device's thread itself
-// (a pass inside of a node) runs that device's nodes too, and while it waits does what others ask of it: else two such
+// (a pass inside of a node) runs that device's nodes too, and while it waits serves the others' requests: else two such
 // threads could wait for each other.
 
 // Note [Parallel branches]
-// With several threads for the host's nodes: the caller and helpers, which live as long as the pass. The threads of the
+// With several threads for the host's nodes: the caller and helpers, which run as long as the pass. The threads of the
 // process are lent to one region at a time (Note [Threads] in core's parallel.cpp), and branches are such a region: helpers
 // work only while the pass holds the lease, so that kernels are serial while several nodes run, and have all threads while
-// a single one does. The lease is asked for when a node is taken and others are ready and nothing else runs, and given
+// a single one does. The lease is requested when a node is taken and others are ready and nothing else runs, and given
 // back when one is left.
 //
-// A node may take a few microseconds only, so threads spin for about as long before they sleep, and whoever has run a
+// A node may take a few microseconds only, so threads spin for about as long before they sleep, and a thread that has run a
 // node hands on its gradients and takes the next under one lock.
 
 namespace rushlight::autograd {
@@ -332,7 +332,7 @@ void Scheduler::arrive(const Edge& edge, uint32_t place, Tensor grad, Queue& fro
     Task& task = pass_.tasks_[next];
     Slot& slot = slots_[task.first_grad + edge.index];
     if (slot.adding ||
-        place != slot.next) {  // whoever adds now, or brings what is missing, goes on with this one
+        place != slot.next) {  // the next thread to add, or to complete it, continues with this one
         slot.early.emplace_back(place, std::move(grad));
         return;
     }

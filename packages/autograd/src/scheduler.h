@@ -37,7 +37,7 @@ class Scheduler : public std::enable_shared_from_this<Scheduler> {
         void* stream;          // on which that thread queues work
         std::vector<uint32_t> ready;
         size_t running = 0;
-        bool served = false;  // the thread knows that there is something to do
+        bool served = false;  // the thread was notified of work
     };
     // What has arrived at one result of a node.
     struct Slot {

@@ -42,7 +42,7 @@ Tensor transform_leaf(const Tensor& given, TransformId id, bool in_graph) {
 bool reaches_outside(TensorList tensors, TransformId id) {
     std::unordered_set<Node*> seen;
     std::vector<Node*> list;
-    std::vector<Ref<Node>> roots;  // of stale views, say: nobody else may keep them
+    std::vector<Ref<Node>> roots;  // for example of stale views, which nothing else may own
     auto visit = [&](const Edge& edge) {
         if (edge && seen.insert(edge.node.get()).second) list.push_back(edge.node.get());
     };
@@ -67,7 +67,7 @@ Tensor cut_off(const Tensor& t) {
     if (is_batched(t)) return wrap_levels(cut_off(batched(t).value), batched(t).levels, batched(t).innermost);
     Tensor alias = make_alias(t);
     for (Level level = innermost_level(t); level;) {
-        // A view's tangents may still be its root's: asked for one by one, from the innermost outwards.
+        // A view's tangents may still be its root's: read one by one, from the innermost outwards.
         set_tangent(alias, tangent(t, level), level);
         AtLevel below(level);
         level = innermost_level(t);

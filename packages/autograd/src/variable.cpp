@@ -33,7 +33,7 @@ uint32_t generation_of(const TensorImpl* root) {
 }
 
 void destroy_meta(void* m) {
-    // The tensor dies: its accumulator, which owns it, has died before.
+    // The tensor is destroyed after its accumulator, which owns it.
     auto* meta = static_cast<Meta*>(m);
     if (meta->retained) meta->retained->forget();
     delete meta;
@@ -89,7 +89,7 @@ Ref<Node> accumulator_of(const Tensor& t) {
 // Note [Stale views]
 // A view's history is that of its root, read through the view's geometry. When an in-place operator replaces the root's
 // history, its generation grows; a view whose own history is of an older generation, or that has none yet, gets a new
-// one when it is asked for. A view of a root without history may be a leaf itself.
+// one when it is needed. A view of a root without history may be a leaf itself.
 //
 // Asking writes, so threads that share a view must not meet there: the state is written under a lock, and the flags, which
 // others read without one, stay as they are. The node is made, and the former one ends, outside of the lock, for both may
@@ -120,9 +120,9 @@ bool is_stale(const TensorImpl* view) {
 }
 
 // Note [Views taken in place]
-// t_() and similar functions change a tensor's geometry and nobody's values. A view that reads its history from its root reads it in the
-// new geometry from then on; the operator itself leaves no node, and the root's history stays what it is. Any other tensor
-// gets a node for the operator.
+// t_() and similar functions change a tensor's geometry and no values. A view that reads its history from its root reads it
+// in the new geometry from then on; the operator itself leaves no node, and the root's history stays what it is. Any other
+// tensor gets a node for the operator.
 
 }  // namespace
 

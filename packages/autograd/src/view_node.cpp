@@ -56,7 +56,7 @@ int64_t reach(const Geometry& g) {
     return last + 1;
 }
 
-// Puts values where `view` sees them; adds up those that share an element.
+// Writes values to the elements of `view`; adds up those that share an element.
 void put(const Tensor& view, const Tensor& values, const Geometry& g) {
     if (overlaps_itself(g)) add_windows(view, values);
     else ops::copy_(view, values, false);
@@ -155,7 +155,7 @@ void WriteThroughView::apply(std::span<Tensor> grads, std::span<Tensor> out) {
     std::vector<Tensor> given(write_->num_results()), got(write_->edges().size());
     given[index_] = ops::clone(part, std::nullopt);
     {
-        // The operator's edges are this node's, one further on; that to the view's old value is always wanted.
+        // The operator's edges are this node's, one further on; that to the view's old value is always needed.
         struct Restore {
             uint64_t idle = detail::idle_edges;
             WriteThroughView* before = running;

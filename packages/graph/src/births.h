@@ -12,7 +12,7 @@ namespace rushlight::graph {
 // Note [Births]
 // A tensor that no recorded call has given is from outside of the region, from Python's data inside it, or an operator made it
 // for itself, or another thread did. The first two are constants; to take the others for constants would freeze their
-// values. So while captures run, core reports each block of memory, and the table says whose it is.
+// values. So while captures run, core reports each block of memory, and the table records its owner.
 struct Birth {
     uint64_t capture;  // number of the thread's; 0: a thread without one
     bool inside;       // an operator
@@ -27,7 +27,7 @@ struct Capturing {
 };
 extern thread_local Capturing capturing RL_TLS_MODEL;
 
-/// Counts the captures that want the table.
+/// Counts the captures that use the table.
 void watch_births(bool on);
 /// Nothing for memory from before.
 std::optional<Birth> birth_of(const Storage* storage);

@@ -250,7 +250,7 @@ ValueId Recorder::add_constant(const Tensor& t, std::string name, ConstantKind k
     return id;
 }
 
-// A tensor over the memory of one that is known, and made without an operator, as by `.data`.
+// A tensor over the memory of a recorded one, and made without an operator, as by `.data`.
 ValueId Recorder::add_alias(const Tensor& t, ValueId memory, const Operator& op) {
     const Operator* as_strided = find_operator("as_strided");
     RL_CHECK(graph_.values[memory].type.dtype == t.dtype(), throw_not_implemented,
@@ -329,7 +329,7 @@ bool Recorder::is_own(ValueId id) const {
            (block_of_[memory] == open_.back().number && !open_.back().inputs.contains(memory));
 }
 
-// What a block writes is seen by no other run of it, nor by the branch that does not run.
+// What a block writes is not visible to another run of it, nor by the branch that does not run.
 void Recorder::check_write(const Tensor& t, const Operator& op) {
     RL_CHECK(
         is_own(value_of(t, op)), throw_not_implemented,

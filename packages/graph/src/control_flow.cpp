@@ -88,7 +88,7 @@ std::vector<Tensor> Recorder::add_control_flow(ControlFlow control, std::vector<
     for (const Tensor& t : results) {
         StagesOff untraced(bit(Stage::Tracer));
         if (t.requires_grad() && grad_mode()) {
-            // The gradient of one run of the block is not that of the node: whoever computes it meets a tensor that value_of
+            // The gradient of one run of the block is not that of the node: its computation uses a tensor that value_of
             // refuses.
             barriers_.push_back(ops::ones({}, t.dtype(), t.device()));
             made.push_back(ops::mul(t, barriers_.back()));

@@ -11,7 +11,7 @@ namespace rushlight::graph {
 inline constexpr int64_t kFormat = 2, kOldestFormat = 1;
 
 Json encode(const Graph& graph);
-/// ValueError where the JSON has not the form of a graph. What the graph says is for `verify` to judge.
+/// ValueError if the JSON does not have the form of a graph. `verify` checks its contents.
 Graph decode(const Json& json);
 
 /// The operator and the arguments of a call: the same text for the same call.

@@ -1,7 +1,7 @@
 // Note [File]
 // A program is a file of safetensors: 8 bytes that say how long the header is, a header of JSON, the elements. Any reader of that
-// format sees the constants. The graph is text under the key "rushlight.program" of `__metadata__`; where that would be longer than
-// a megabyte, it is a tensor of bytes of that name, which other readers need not parse.
+// format can read the constants. The graph is text under the key "rushlight.program" of `__metadata__`; where that would be
+// longer than a megabyte, it is a tensor of bytes of that name, which other readers need not parse.
 #include "file.h"
 
 #include <fcntl.h>

@@ -9,7 +9,7 @@ using Kind = Expression::Kind;
 using Numbers = std::vector<int64_t>;
 
 constexpr int64_t kLargestDivisor = 64;
-// Sums of two and products of three look at this many integers, which are those found first.
+// Sums of two and products of three try this many integers, which are those found first.
 constexpr size_t kMostBases = 48;
 
 struct Line {

@@ -1,4 +1,4 @@
-// Finds the expression behind an integer that was seen with several sizes.
+// Finds the expression behind an integer that was observed with several sizes.
 #pragma once
 
 #include <map>
@@ -11,10 +11,10 @@ namespace rushlight::graph {
 
 // Note [Fitting]
 // Each capture is one observation of every integer of the program. An integer is explained by the first form that fits all
-// observations: a number that is known already, c*x + d, c*((x + a) // b) + d, c*x*y + d, c*x + d*y + e, c*x*y*z, where x, y and z are symbols or
-// integers that were explained before. So a size that an earlier operator computed, such as the height after a convolution, is
-// the base of what follows, and deep expressions are found one step at a time. A form has at most four free numbers, and
-// there are at least five observations.
+// observations: a number that was explained before, c*x + d, c*((x + a) // b) + d, c*x*y + d, c*x + d*y + e, c*x*y*z, where
+// x, y and z are symbols or integers that were explained before. So a size that an earlier operator computed, such as the
+// height after a convolution, is the base of what follows, and deep expressions are found one step at a time. A form has at
+// most four free numbers, and there are at least five observations.
 class Fitting {
   public:
     /// Adds expressions to `graph`. `values` has the symbols' values for each observation.

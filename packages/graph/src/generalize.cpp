@@ -21,7 +21,7 @@ class Generalizer {
 
     Graph run() {
         for (size_t i = 1; i < graphs_.size(); ++i) check_structure(i);
-        // In the order of the program, so that what a call computes is known where it is used.
+        // In the order of the program, so that the result of a call is known before its uses.
         std::vector<bool> done(out_.values.size(), false);
         const auto take = [&](ValueId id, const std::string& what) {
             if (!done[id]) generalize_value(id, what);

@@ -12,7 +12,7 @@
 namespace rushlight::graph {
 namespace {
 
-// Sizes of more elements than this are an error long before memory is asked for.
+// Sizes of more elements than this are an error long before memory is allocated.
 constexpr int64_t kMostElements = int64_t{1} << 60;
 // Files of more could not be read: their JSON would be nested too deeply.
 constexpr int kDeepestBlocks = 12;

@@ -58,7 +58,7 @@ void rename_uses(Node& node, const std::map<ValueId, ValueId>& names) {
     }
 }
 
-// Numbers the values that are there from 0 on, and drops texts and operators that nobody uses.
+// Numbers the values that are there from 0 on, and drops unused texts and operators.
 class Compaction {
   public:
     explicit Compaction(Graph& graph) : graph_(graph), places_(graph.values.size(), ~ValueId{0}) {}
@@ -149,7 +149,7 @@ void keep_live(const Graph& graph, std::vector<Node>& nodes, std::set<ValueId>& 
     nodes = std::move(kept);
 }
 
-// Leaves out nodes whose results nobody uses, which write nothing that is seen, and draw no random numbers.
+// Leaves out nodes whose results are unused, which write nothing that is read, and draw no random numbers.
 void remove_dead(Graph& graph, std::vector<Tensor>& constants) {
     std::set<ValueId> live(graph.outputs.begin(), graph.outputs.end()), seen;  // values, and memory
     for (ValueId output : graph.outputs) seen.insert(graph.values[output].memory);
@@ -169,9 +169,9 @@ void remove_dead(Graph& graph, std::vector<Tensor>& constants) {
     Compaction(graph).run();
 }
 
-// A call that was made before with the same arguments, on memory that nobody writes, gives the same. Uses are renamed and
-// outputs are not: two results stay two tensors, since who gets them may write one.
-// A block sees the calls before it, and nobody outside those of a block, which may not have run: `known` is a copy.
+// A call that was made before with the same arguments, on memory that is not written, gives the same. Uses are renamed and
+// outputs are not: two results stay two tensors, since the caller may write to one.
+// A block may use the calls before it; calls inside a block, which may not run, cannot be used outside: `known` is a copy.
 void share_calls(const Graph& graph, std::vector<Node>& nodes, const std::set<ValueId>& written,
                  std::map<std::string, const Node*> known, std::map<ValueId, ValueId>& names) {
     for (Node& node : nodes) {
@@ -196,7 +196,7 @@ void share_calls(Graph& graph) {
     share_calls(graph, graph.nodes, written_memory(graph), {}, names);
 }
 
-// What the call gives, of values that are known.
+// The result of the call, from constant values.
 std::map<ValueId, Tensor> call_now(const Graph& graph, const Node& node,
                                    const std::map<ValueId, Tensor>& known) {
     Stack stack;
@@ -224,7 +224,7 @@ std::map<ValueId, Tensor> call_now(const Graph& graph, const Node& node,
 }
 
 // Calls of constants alone, outside of blocks (which may never run), become constants, where that takes no more memory than the arguments do. A view of a constant
-// stays one, but what is computed of it may be known.
+// stays one, but results computed from it may be constants.
 void fold_constants(Graph& graph, std::vector<Tensor>& constants) {
     const std::set<ValueId> written = written_memory(graph);
     std::map<ValueId, Tensor> known;
@@ -246,7 +246,7 @@ void fold_constants(Graph& graph, std::vector<Tensor>& constants) {
             has_tensor = true;
             if (foldable) before += at->second.numel() * static_cast<int64_t>(itemsize(at->second.dtype()));
         });
-        bool fresh = true;  // in memory of its own, that nobody writes
+        bool fresh = true;  // in its own memory, which is not written
         each_result(node, [&](ValueId id) {
             foldable = foldable && !written.contains(graph.values[id].memory);
             fresh = fresh && graph.values[id].memory == id;

@@ -129,7 +129,7 @@ class Preparation {
                 step.blocks.push_back(prepare(block.nodes, block.inputs, block.outputs, inner));
                 for (ValueId id : inner) use(id);
             }
-            // A result that nobody uses is released where it is made.
+            // An unused result is released at once.
             const auto define = [&](ValueId id) {
                 owner_[id] = list;
                 last_[id] = n;
@@ -285,7 +285,7 @@ std::vector<Tensor> Program::State::run_block(const Steps& block, TensorList inp
     return outputs;
 }
 
-// Note [Control flow] in graph.h says what the nodes mean.
+// Note [Control flow] in graph.h defines the nodes.
 std::vector<Tensor> Program::State::run_control_flow(const Step& step, Values& values,
                                                      const Sizes& sizes) const {
     if (step.node->control == ControlFlow::Cond) {

@@ -107,7 +107,7 @@ struct Recorder {
     std::unordered_map<TensorImpl*, Known> known_;
     std::unordered_map<Storage*, ValueId> memory_;
     std::vector<Tensor> from_outside_;  // inputs and constants
-    std::vector<Tensor> held_;  // that were known once: in-place results take their place
+    std::vector<Tensor> held_;  // that were recorded before: in-place results replace them
     std::unordered_set<ValueId>
         fresh_;  // constants that Python made inside the region: each run begins with theirs
     std::unordered_map<const Operator*, uint32_t> operators_;
@@ -120,7 +120,7 @@ struct Recorder {
 /// Of the capture that is under way on this thread, or null.
 extern thread_local Recorder* recorder RL_TLS_MODEL;
 
-/// " at model.py:12", or "" where the line is not known.
+/// " at model.py:12", or "" if the line is unknown.
 std::string here();
 
 }  // namespace rushlight::graph

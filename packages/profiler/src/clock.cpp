@@ -16,7 +16,7 @@ bool counter_is_even() {
 #endif
 }
 
-// 5 ms: the two moments are known to some 50 ns, so that the rate is known to 1 in 100,000.
+// 5 ms: the two moments are accurate to some 50 ns, so that the rate is accurate to 1 in 100,000.
 constexpr uint64_t kShortestBase = 5'000'000;
 
 }  // namespace

@@ -26,7 +26,7 @@ enum class Kind : uint8_t { Operator, Node, Annotation, Memory };
 /// One event, written when it is over.
 struct Record {
     uint64_t begin, end;  // ticks
-    const char* name;     // lives as long as the process; null for memory
+    const char* name;     // valid until the process ends; null for memory
     uint64_t sequence;    // of the graph's node; for memory the address
     int64_t nbytes;       // of the first result; of a block, negative where it is released
     uint64_t details;     // position in the lane's words: arguments, then stack
@@ -58,7 +58,7 @@ class Lane {
     // --- by the lane's thread ---
     /// Opens a span; its number, or 0 where the stack of frames is full.
     uint32_t open(Kind kind, const char* name, uint64_t sequence, Details details);
-    /// Ends the span, and those inside that nobody ended, without record. Does nothing if it is not open.
+    /// Ends the span, and open ones inside, without record. Does nothing if it is not open.
     void close(uint32_t id, int64_t nbytes);
     void close_node(uint64_t sequence);
     void add_memory(const void* data, int64_t nbytes, Device device);
@@ -71,7 +71,7 @@ class Lane {
     /// close.
     void enter(uint64_t session, uint64_t record_count, uint64_t word_count);
 
-    // --- by whoever holds the registry's lock ---
+    // --- with the registry's lock held ---
     uint64_t session() const { return session_; }
     uint32_t number() const { return number_; }
 
@@ -110,7 +110,7 @@ Registry& registry();
 Lane* lane_for(uint64_t session) noexcept;
 /// The calling thread's lane, in whatever session; null where it has none.
 Lane* this_lane();
-/// In a forked child: forgets all lanes.
+/// In a forked child: discards all lanes.
 void forget_lanes();
 
 }  // namespace rushlight::profiler

@@ -95,7 +95,7 @@ void drop_retired() {
     });
 }
 
-// A forked child records nothing: what it would record nobody could read.
+// A forked child records nothing: its records could not be read.
 void lock_before_fork() { registry().lock.lock(); }
 void unlock_after_fork() { registry().lock.unlock(); }
 void forget_in_child() {
@@ -117,7 +117,7 @@ bool start(uint64_t wanted, uint64_t capacity) {
     static std::once_flag once;
     std::call_once(once, prepare_process);
     if (current_session()) return false;
-    forget_stacks();  // lets go of Python objects, so under no lock
+    forget_stacks();  // releases Python objects, so under no lock
     {
         std::lock_guard guard(registry().lock);
         if (current_session()) return false;

@@ -13,7 +13,7 @@ enum Wanted : uint64_t { kShapes = 1, kMemory = 2, kStacks = 4 };
 inline constexpr int kNumberShift = 8;
 
 namespace detail {
-// 0 while nobody records; else the session's number above what it wants, so that one load tells all. Hidden,
+// 0 without a session; else its number above the bits of what it records, so that one load suffices. Hidden,
 // as all of this module.
 extern std::atomic<uint64_t> session;
 extern std::atomic<uint64_t> capacity;
@@ -48,7 +48,7 @@ struct Recording {
     uint64_t start_time;  // nanoseconds since 1970
     uint64_t allocated;   // bytes of host memory in use at the beginning
     uint64_t dropped = 0;
-    uint64_t bare = 0;  // operators whose arguments were wanted and found no room
+    uint64_t bare = 0;  // operators whose arguments did not fit
     std::vector<LaneRecords> lanes;
 };
 /// Takes what the last session recorded out of the lanes; between sessions only. With `release` their memory

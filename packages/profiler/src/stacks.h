@@ -1,4 +1,4 @@
-// Where in the Python program a thread is, as words of a lane. All else of recording knows nothing of Python.
+// Where in the Python program a thread is, as words of a lane. The rest of the recorder does not depend on Python.
 #pragma once
 
 #include "ring.h"

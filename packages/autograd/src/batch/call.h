@@ -1,4 +1,4 @@
-// What a batching rule works with: one call of one operator, seen from one level.
+// What a batching rule works with: one call of one operator, at one level.
 #pragma once
 
 #include "rushlight/autograd/batch.h"
@@ -13,12 +13,12 @@ using Rule = void (*)(Call&);
 enum class Scalars : uint8_t {
     Element,  // one of one element: so is the result, if it is one
     Refused,  // an IndexError
-    ByIndex,  // the same, but the index (the third argument) says what shape the result has
-    Counted,  // one of one element, which also counts where none is asked for (the second argument is 0)
+    ByIndex,  // the same, but the index (the third argument) determines the shape of the result
+    Counted,  // one of one element, which also counts if none is requested (the second argument is 0)
     Windows,  // one of one element, whose windows are the result
 };
 
-/// What the generator says of an operator.
+/// What the generator records about an operator.
 struct Row {
     const char* name;
     uint64_t hash;

@@ -64,7 +64,7 @@ void flattened(Call& c, size_t dim_at) {
     c.wrap();
 }
 
-// The operator on each row: what it says of none elements, it says itself.
+// The operator on each row, so that its own errors and results apply to empty rows.
 void loop_over_rows(Call& c) {
     const Tensor all = c.get<Tensor>(0);
     std::vector<Tensor> rows;

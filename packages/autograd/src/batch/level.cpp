@@ -14,7 +14,7 @@ thread_local Ref<BatchLevel> current;
 
 uint64_t level_bit(const BatchLevel& level) { return uint64_t{1} << level.number; }
 
-// Random operators have nothing batched to be seen by; so inside of vmap the stage sees every operator.
+// Random operators have no batched argument; so inside vmap the stage handles every operator.
 void watch() {
     bool any = false;
     for (const BatchLevel* level = current.get(); level; level = level->outer.get()) any |= !level->passive;

@@ -152,7 +152,7 @@ void convolution(Call& c) {
     c.give_as_is(bias_apart ? add_bias(result, bias) : result);
 }
 
-// convolution_backward(grad, input, weight, stride, padding, dilation, transposed, output_padding, groups, wanted)
+// convolution_backward(grad, input, weight, stride, padding, dilation, transposed, output_padding, groups, needed)
 void convolution_backward(Call& c) {
     const IntList stride = c.ints(3), padding = c.ints(4), dilation = c.ints(5), output_padding = c.ints(7);
     const bool transposed = c.get<bool>(6), rows = c.is_batched(2);

@@ -211,7 +211,7 @@ void Call::run(const Operator& other) {
     other.boxed(other, mask & ~dispatch_state.off & kBelow, stack);
 }
 
-// An empty result that was not asked for has no dimension for the examples.
+// An empty result that was not requested has no dimension for the examples.
 Tensor Call::with_rows(const Tensor& t) const {
     if (!t.defined() || (t.dim() > 0 && t.sizes()[0] == size())) return t;
     return unbatch(t, *level, true);
@@ -296,7 +296,7 @@ Tensor unfold(const Tensor& t, int64_t batch, int64_t each) {
 
 namespace rules {
 
-void compose(Call&) {}  // the stage sees to it
+void compose(Call&) {}  // the stage handles it
 
 // The slow path: one example after the other.
 void loop(Call& c) {
@@ -402,7 +402,7 @@ void side_by_side(Call& c) {
              "%s(input): needs at least 1 dimension, got a 0-d tensor", c.op.name);
     c.unwrap();
     const Tensor t = c.get<Tensor>(0);
-    // A copy is made only where no view is possible, since a write to the view must be seen in the tensor.
+    // A copy is made only where no view is possible, since a write to the view must change the tensor.
     bool fits = bytes || t.is_contiguous();
     if (!fits && c.op.name == std::string_view("view.dtype")) {
         const auto from = static_cast<int64_t>(itemsize(t.dtype()));
@@ -433,7 +433,7 @@ void batched_first(Call& c) {
     c.op.boxed(c.op, mask & ~dispatch_state.off & (bit(Stage::Batch) - 1), c.stack);
 }
 
-// The same of operators that want all tensors batched alike.
+// The same for operators whose tensors must all be batched alike.
 void leading(Call& c) {
     c.together();
     c.finish();

@@ -3,7 +3,7 @@
 // An instance of a Function subclass is the context (`ctx`) of one call. It is also what `grad_fn` shows.
 //
 // Note [Context and node]
-// The node of a call owns its context, and the context knows the node. When the graph lets go of the node while somebody
+// The node of a call owns its context, and the context points to the node. If the graph releases the node while something
 // holds the context, it is the other way round from then on: the context owns the node, so that what grad_fn has shown stays
 // whole. Neither ever owns the other at the same time, for reference counts alone would not free such a pair.
 #include "python.h"
@@ -26,7 +26,7 @@ struct PyContext {
     PyObject_HEAD FunctionNode* node;  // null before the call is recorded and after the node is gone
     Ref<Node> owned;  // that node, once the graph has let go of it
     PyObject* dict;
-    PyObject* to_save;  // what save_for_backward was given, until it is known which are results
+    PyObject* to_save;  // the arguments of save_for_backward, until the results are identified
     PyObject* for_forward;  // what save_for_forward was given, until jvp has run
     PyObject* dirty;
     PyObject* non_differentiable;
@@ -447,9 +447,9 @@ PyObject* function_apply(PyObject*, PyObject* const* given, Py_ssize_t nargs) {
     RL_CATCH
 }
 
-// _function_jvp(cls, args, tangents, level) -> (output, tangents of the output): one call, while tangents of `level` cannot be seen.
-// Where arguments have others, of levels further out, the output gets those by jvp too; what forward saves for this level must have
-// them as well, so it runs once more, on duals.
+// _function_jvp(cls, args, tangents, level) -> (output, tangents of the output): one call, while tangents of `level` are
+// hidden. Where arguments have others, of levels further out, the output gets those by jvp too; what forward saves for this
+// level must have them as well, so it runs once more, on duals.
 PyObject* function_jvp(PyObject*, PyObject* const* given, Py_ssize_t nargs) {
     RL_TRY
     RL_CHECK(nargs == 4 && PyTuple_Check(given[1]) && PyTuple_Check(given[2]), throw_type,

@@ -42,7 +42,7 @@ class PythonSavedHook final : public SavedHook {
             return std::make_unique<PythonPacked>(check(PyObject_CallOneArg(pack_, argument.get())), unpack_);
         } catch (PythonFailure& failure) {
             failure.restore();
-            throw ErrorIsSet();  // passes through an operator of core, whose bindings do not know our exceptions
+            throw ErrorIsSet();  // passes through an operator of core, whose bindings do not translate our exceptions
         }
     }
     SavedHook* const outer;

@@ -25,7 +25,7 @@ Edge edge_or_null(PyObject* o);
 bool names_tensors(PyObject* o);
 /// Where the gradients of tensors and GradientEdges arrive.
 std::vector<Edge> require_edges(PyObject* o, const char* function, const char* argument);
-/// Warns of graphs that grow, where there is something to tell; -1 where the warning is an error.
+/// Warns of graphs that grow, if there are any; -1 if the warning is an error.
 int warn_of_growth();
 
 // Note [Interpreter exit] of core's src/python/gil.h.

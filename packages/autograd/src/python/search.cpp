@@ -1,4 +1,4 @@
-// Who keeps a tensor or a node alive: the part that only the graph knows. The rest is rushlight_autograd/_alive.py.
+// What keeps a tensor or a node alive: the part that reads the graph. The rest is rushlight_autograd/_alive.py.
 #include <unordered_set>
 
 #include "python.h"

@@ -11,7 +11,7 @@ Tensor self_of(PyObject* self) { return Tensor::share(unwrap(self)); }
 // Whose place in the graph it is: of a batched tensor its value's.
 Tensor place_of(PyObject* self) { return physical(self_of(self)); }
 
-// Whether the class of the tensor, which has a __torch_function__, has answered in place of a member of Tensor.
+// Whether the class of the tensor, which has a __torch_function__, has handled a member of Tensor.
 bool answered(const char* name, const char* part, PyObject* self, PyObject* args, PyObject* kwargs,
               PyObject*& answer) {
     if (Py_TYPE(self) == static_cast<PyTypeObject*>(core->tensor_type)) [[likely]]
@@ -107,7 +107,7 @@ PyObject* method_register_hook(PyObject* self, PyObject* args, PyObject* kwargs)
     add_hook(meta(t.impl()).hooks, hook);
     meta(t.impl()).hooked = true;
     if (!PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);  // the hook may refer back to the tensor
-    // The handle does not keep the tensor: a hook that lives proves that its tensor does.
+    // The handle does not keep the tensor: a hook exists no longer than its tensor.
     return make_handle(hook, [impl = t.impl(), hook = hook.get()] { take_hook(meta(impl).hooks, hook); });
     RL_CATCH
 }

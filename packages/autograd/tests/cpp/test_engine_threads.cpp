@@ -210,7 +210,7 @@ TEST(separate_graphs) {
 }
 
 TEST(separate_graphs_of_one_leaf) {
-    Tensor x = make_leaf();  // its accumulator is made by whoever comes first
+    Tensor x = make_leaf();  // its accumulator is made by the first thread
     on_threads([&](int) {
         for (int i = 0; i < 20; ++i) pass(branches(x), false);
     });

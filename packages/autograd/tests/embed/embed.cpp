@@ -57,7 +57,7 @@ struct ScaledSquare : rl::autograd::Function<ScaledSquare> {
     }
 };
 
-/// One that forgets its argument's shape.
+/// An operator that discards its argument's shape.
 struct Wrong : rl::autograd::Function<Wrong> {
     static rl::Tensor forward(rl::autograd::Context&, const rl::Tensor& x) { return ops::mul(x, 2.0); }
     static std::vector<rl::Tensor> backward(rl::autograd::Context&, rl::TensorList gradients) {

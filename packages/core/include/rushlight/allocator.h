@@ -76,7 +76,7 @@ inline void cpu_release(void* data, size_t nbytes) noexcept {
 // --- The seam ------------------------------------------------------------------------------------
 
 /// An allocator of host memory. `allocate` returns 64-byte aligned memory, or nullptr when there is none; it
-/// is asked for at least one byte. Both functions are called from any thread, without any lock held, and must
+/// is called for at least one byte. Both functions are called from any thread, without any lock held, and must
 /// not throw. The struct and what `self` points at must outlive every block that was made through it.
 struct AllocatorInterface {
     uint32_t struct_size;
@@ -89,7 +89,7 @@ struct AllocatorInterface {
 /// default. Blocks that exist keep the allocator that made them.
 RL_API const AllocatorInterface* set_allocator(const AllocatorInterface* allocator);
 
-/// A block that remembers its maker; `release` is null for the default allocator.
+/// A block with its allocator; `release` is null for the default allocator.
 struct Allocation {
     void* data;
     void (*release)(void* self, void* data, size_t nbytes);
@@ -119,7 +119,7 @@ inline void release(const Allocation& allocation, size_t nbytes) noexcept {
 // --- What the default allocator holds ------------------------------------------------------------
 
 struct MemoryStatistics {
-    uint64_t allocated_bytes, allocated_bytes_peak;  // in blocks that someone owns
+    uint64_t allocated_bytes, allocated_bytes_peak;  // in blocks in use
     uint64_t active_bytes, active_bytes_peak;  // those, and released ones that a device may still read
     uint64_t reserved_bytes, reserved_bytes_peak;  // taken from the system
     uint64_t allocation_count, release_count;  // blocks; of small ones only those that passed the slow way

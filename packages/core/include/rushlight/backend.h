@@ -47,17 +47,17 @@ enum class LogLevel : int32_t { Info, Warning };
 enum class Setting : int32_t { Tf32Products, Tf32Convolutions };
 
 /// A kernel of a device: queues its work on stream `args->context->call->stream` of device `call->device`. Views and
-/// parameters are gone when it returns; the memory behind views lives until the work is done.
+/// parameters are gone when it returns; the memory behind views stays valid until the work is done.
 /// `scratch` of the context gives null, with the error set, when memory is out.
 using BackendKernel = BackendStatus (*)(const KernelArgs* args);
 
-/// Of an operator with two kernels the first one, where there is one: of those that write an argument it looks at values
+/// Of an operator with two kernels the first one, where there is one: of those that write an argument it reads values
 /// before anything is written, and writes nothing; of kind dynamic it writes the number of results into its output, one int64.
 enum class KernelPart : int32_t { Run, Before };
 
 // --- Memory --------------------------------------------------------------------------------------
 
-/// Where the caching allocator of core gets a device's memory, and how it learns that a stream has come past a place.
+/// Where the caching allocator of core gets a device's memory, and how it checks that a stream has passed a place.
 /// `self` is handed to every function. They are called under a lock: they may not call the allocator.
 struct AllocatorDriver {
     uint32_t struct_size;
@@ -82,10 +82,10 @@ struct HostTable {
     uint32_t abi;
     /// The text of this thread's next failure.
     void (*set_error)(const char* text);
-    /// That text, until this thread's next failure: what a function of this table has said.
+    /// That text, until this thread's next failure: the message of a function of this table.
     const char* (*last_error)();
     void (*log)(LogLevel level, const char* text);
-    /// Whether the user wants running work to stop; for waits that may be long.
+    /// Whether the user has interrupted the running work; for waits that may be long.
     int32_t (*interrupted)();
     /// "add at train.py:12" for an error about a kernel that was queued there, in a buffer of `size` bytes; the operator
     /// alone where the line is unknown.
@@ -178,7 +178,7 @@ struct Backend {
     BackendStatus (*synchronize_stream)(int32_t device, void* stream);
 
     /// The kernel of an operator, by its name ("add", "sum.dim") and the hash of its schema; null, with
-    /// status Ok, when the plug-in has none or another schema's. Beside the operators core asks, with hash 0,
+    /// status Ok, when the plug-in has none or another schema's. Besides the operators core looks up, with hash 0,
     /// for "copy": element by element from a view to another of the same sizes, converting the dtype; and for
     /// the optional "fill", "range", "steps", "powers" and "eye", which write new tensors from numbers.
     BackendStatus (*kernel)(const char* name, uint64_t schema_hash, KernelPart part, BackendKernel* kernel);
@@ -212,7 +212,7 @@ struct Backend {
 
     // Optional, each.
     BackendStatus (*properties)(int32_t device, DeviceProperties* found);
-    /// Bytes of the device that nobody has taken, in any process, and all that it has.
+    /// Bytes of the device that no process has allocated, and all bytes that it has.
     BackendStatus (*memory_info)(int32_t device, uint64_t* free, uint64_t* total);
     /// The dtypes that an operator's kernel does not take, as bits `1 << DType`, of those in the operator's entry. Asked once
     /// for each kernel, after `kernel`. A call of such a dtype (`KernelArgs::compute`, else the first input's, else the
@@ -244,7 +244,7 @@ RL_API bool find_backend(std::string_view name);
 /// The backend of a device type, or nullptr. It is core's copy, in which fields that the plug-in lacks are
 /// null.
 RL_API const Backend* backend_of(DeviceType type);
-/// The same; RuntimeError that says what to install when there is none.
+/// The same; RuntimeError that names the package to install if there is none.
 RL_API const Backend& require_backend(DeviceType type);
 
 /// How many devices of a type there are; 0 without a backend.
@@ -272,7 +272,7 @@ namespace detail {
 extern RL_API std::atomic<bool> several_streams;  // any but default ones
 RL_API void record_current_use_slow(const Storage& storage);
 }  // namespace detail
-/// The same for the thread's current stream. Whoever hands a tensor's memory to a device says so.
+/// The same for the thread's current stream. Call it whenever a tensor's memory is passed to a device.
 inline void record_current_use(const Storage& storage) {
     if (detail::several_streams.load(std::memory_order_relaxed)) [[unlikely]]
         detail::record_current_use_slow(storage);

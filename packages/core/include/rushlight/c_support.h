@@ -51,7 +51,7 @@ inline Tensor tensor_of(const rl_tensor* handle, const char* function, const cha
 RL_API Tensor tensor_over(const rl_array& array, const char* where);
 /// Raises ValueError unless `array` is as long as this library's rl_array; then sets everything but its size to null.
 RL_API void clear(rl_array& array, const char* where);
-/// Describes the memory of a tensor, which stays alive until the array's release function is called.
+/// Describes the memory of a tensor, which is kept until the array's release function is called.
 RL_API void describe_memory(const Tensor& tensor, rl_array& array, const char* where);
 
 }  // namespace rushlight::c

@@ -39,7 +39,7 @@ class StagesOff {
     StageMask saved_;
 };
 
-/// no_grad and enable_grad: what the user said, and the autograd bit with it.
+/// no_grad and enable_grad: the user's setting, and the autograd bit with it.
 RL_API void set_grad_mode(bool on);
 inline bool grad_mode() { return dispatch_state.grad_mode; }
 class GradMode {
@@ -63,7 +63,7 @@ struct KernelSlots {
     std::atomic<KernelFn> device[kNumDeviceTypes];
     /// What some operators call before. Of those that write an argument: with the arguments alone, before the write is
     /// counted, to raise what is wrong with their values; null where a device does not look. Of kind dynamic: with an int64
-    /// number as its output, which says how large the results are.
+    /// number as its output, which determines the sizes of the results.
     std::atomic<KernelFn> before[kNumDeviceTypes] = {};
 };
 
@@ -99,7 +99,7 @@ RL_API void install_stage(Stage stage, std::string_view name, uint64_t schema_ha
 /// stage's own bit, and calls `op.boxed(op, rest, stack)` to go on.
 using Fallback = void (*)(const Operator& op, StageMask rest, Stack& stack);
 RL_API void install_fallback(Stage stage, Fallback fallback);
-/// The same for a provider that installs `Operator::box` itself, where it wants to be called.
+/// The same for a provider that installs `Operator::box` itself, where it is to be called.
 RL_API void set_fallback(Stage stage, Fallback fallback);
 RL_API Fallback fallback_of(Stage stage);
 /// Installs a kernel for a device type.

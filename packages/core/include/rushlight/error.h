@@ -21,7 +21,7 @@ enum class ErrorKind : uint8_t {
 };
 
 /// Every error raised by rushlight. `kind()` names the Python class that the bindings raise.
-/// The text's first line says operator, argument, what was given and what is needed; a second line may hint.
+/// The text's first line names the operator, the argument, its value and what is required; a second may hint.
 class RL_API Error : public std::runtime_error {
   public:
     Error(ErrorKind kind, const std::string& text) : std::runtime_error(text), kind_(kind) {}

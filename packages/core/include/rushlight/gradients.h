@@ -12,7 +12,7 @@ struct GradientFunctions {
     void (*backward)(TensorList outputs, TensorList gradients, TensorList inputs, bool retain_graph,
                      bool create_graph);
 };
-/// Installs the functions of the process's provider. They live as long as the process.
+/// Installs the functions of the process's provider. They stay valid until the process ends.
 RL_API void set_gradient_functions(const GradientFunctions& functions);
 
 /// Calls the provider's function; RuntimeError where no provider is loaded.

@@ -17,7 +17,7 @@ namespace rushlight {
 // waits for an event of a captured one is captured too. What would wait for the device raises, naming itself. Memory that is
 // allocated on captured streams comes from a pool of the graph's own, which several graphs may share that are never replayed
 // at the same time: Note [Private pools]. Memory that was there before, and that recorded work uses, is kept alive by the
-// graph, so a replay never meets memory of somebody else. Each replay draws new random numbers from the default generator:
+// graph, so a replay never writes to memory in other use. Each replay draws new random numbers from the default generator:
 // recorded kernels read the key from memory of the device.
 
 /// A graph of one device. Methods raise RuntimeError out of their order.

@@ -11,9 +11,9 @@
 namespace rushlight {
 
 // Note [Hooks]
-// While nobody watches, a place that reports costs one load of a pointer that is null and one branch; nothing
+// Without an observer, a place that reports costs one load of a pointer that is null and one branch; nothing
 // is prepared for a report before the branch. The functions run on whichever thread reports, under no lock of
-// ours. They must not throw and must not call operators. An Observer and its functions live as long as the
+// ours. They must not throw and must not call operators. An Observer and its functions stay valid as long as the
 // process: a thread may have read the pointer just before it was taken away.
 
 /// The functions of a watcher; those that it has no use for are null.
@@ -33,12 +33,12 @@ namespace detail {
 extern RL_API std::atomic<const Observer*> observer;
 }
 
-/// Replaces the one observer of the process; null: nobody watches. Returns the former.
+/// Replaces the observer of the process; null removes it. Returns the former.
 RL_API const Observer* set_observer(const Observer* observer);
 inline const Observer* current_observer() { return detail::observer.load(std::memory_order_acquire); }
 
 /// For autograd's engine: reports a node's run. `name` is a function that makes the name, called only if
-/// somebody watches.
+/// there is an observer.
 class NodeScope {
   public:
     template <class Name>

@@ -7,7 +7,7 @@
 
 namespace rushlight {
 
-/// Says whether the user wants the running work to stop. Called from any thread, often, without a lock held;
+/// Returns whether the user has interrupted the running work. Called from any thread, often, without a lock held;
 /// must be cheap and must not throw.
 using InterruptHook = bool (*)();
 

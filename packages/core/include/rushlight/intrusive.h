@@ -13,7 +13,7 @@ class RefCounted {
     void retain() const noexcept { refs_.fetch_add(1, std::memory_order_relaxed); }
     /// True when this was the last reference.
     bool drop() const noexcept {
-        // The lone owner needs no locked instruction: nobody else can hold or make a reference.
+        // The only owner needs no locked instruction: no other reference exists or can be made.
         if (refs_.load(std::memory_order_acquire) == 1) {
             refs_.store(0, std::memory_order_relaxed);
             return true;

@@ -97,12 +97,12 @@ struct DeviceCall {
     uint32_t site;  // the line that called it, for HostTable::describe
 };
 
-/// Services for a kernel. Scratch memory lives until the operator's last kernel returns.
+/// Services for a kernel. Scratch memory stays valid until the operator's last kernel returns.
 struct KernelContext {
     /// Memory aligned to 64 bytes. When there is none left it raises on the CPU and returns null on a device.
     void* (*scratch)(KernelContext*, size_t nbytes);
     PhiloxKey random;  // of operators that are marked `random`
-    void* impl;  // of whoever made the context
+    void* impl;  // of the context's creator
     void* kept;  // on the CPU what an operator's first kernel leaves to its second, in scratch memory
     const DeviceCall* call = nullptr;  // of a device; null on the CPU
 };

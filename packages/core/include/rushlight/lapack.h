@@ -8,7 +8,7 @@
 namespace rushlight {
 
 /// Paths of libraries that may hold LAPACK, best first, one to a line. Called when one is needed for the first time, on
-/// any thread and under no lock of ours. The bindings know where packages of their language keep one.
+/// any thread and under no lock of ours. The bindings find one in packages of their language.
 using LapackFinder = std::string (*)();
 RL_API void set_lapack_finder(LapackFinder finder);
 

@@ -7,7 +7,7 @@
 
 namespace rushlight {
 
-/// Makes whoever waits for `mutex`, which nobody holds yet, spin for a moment before it sleeps: for locks that are held
+/// Makes threads that wait for `mutex`, which must be free, spin for a moment before they sleep: for locks that are held
 /// for a fraction of a microsecond.
 inline void spin_before_sleep(std::mutex& mutex) {
     const pthread_mutex_t adaptive = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;

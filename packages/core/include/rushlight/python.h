@@ -17,11 +17,11 @@ struct PythonApi {
     void* (*wrap)(TensorImpl*);  // borrows the tensor, returns a new reference; None for null
     TensorImpl* (*unwrap)(void* object);  // borrowed; null when the object is no Tensor
     void (*set_error)();  // inside a catch block: sets the Python error of the C++ one
-    // What the class of a tensor answers to Tensor.<name>(self, *args, **kwargs), if it has a __torch_function__; `part` is
-    // "__get__" or "__set__" for a property, else null. Null without a Python error where the member itself has to run.
+    // The result of the class of a tensor for Tensor.<name>(self, *args, **kwargs), if it has a __torch_function__; `part`
+    // is "__get__" or "__set__" for a property, else null. Null without a Python error where the member itself has to run.
     void* (*answer_by_class)(const char* name, const char* part, void* self, void* args, void* kwargs);
-    // To be called before a thread asks for the GIL, and by destructors that touch Python: at the interpreter's end a thread
-    // that asks is unwound.
+    // To be called before a thread requests the GIL, and by destructors that touch Python: at the interpreter's end a thread
+    // that requests it is unwound.
     void (*sleep_if_interpreter_ends)();
 };
 inline constexpr const char* kPythonCapsule = "rushlight_core._C._capsule";

@@ -1,4 +1,4 @@
-// Random generators: who hands out the streams that philox.h computes.
+// Random generators, which assign the streams that philox.h computes.
 #pragma once
 
 #include <atomic>
@@ -52,8 +52,8 @@ class RL_API Generator final : public RefCounted {
     /// Starts again from the initial seed, in another stream. Does nothing if `stream` is this generator's already.
     void set_stream(RandomStream stream);
 
-    /// A Philox stream that nobody else has; with `streams` above one, so are the next offsets. What has no definition in
-    /// the stream `Torch` draws from it there too: numbers of other devices, and of distributions that are not PyTorch's.
+    /// A Philox stream that is not assigned twice; with `streams` above one, so are the next offsets. What has no definition
+    /// in the stream `Torch` draws from it there too: numbers of other devices, and of distributions that are not PyTorch's.
     PhiloxKey reserve(uint64_t streams = 1);
 
     /// The twister of the stream `Torch`, while no other thread draws from one.

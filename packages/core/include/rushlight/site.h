@@ -10,9 +10,9 @@
 namespace rushlight {
 
 /// Note [Sites]
-/// Whoever saves a tensor and whoever writes one remember where, in four bytes: the number of a site in a table of the
-/// bindings, which know the program that is running; core has no Python. Taking a number costs some nanoseconds, since the
-/// bindings look only at the running frame's code and place, and both are found in a small cache per thread. 0 is
+/// Saving a tensor and writing one record the source line, in four bytes: the number of a site in a table of the
+/// bindings, which find the line of the running program; core has no Python. Taking a number costs some nanoseconds, since
+/// the bindings look only at the running frame's code and place, and both are found in a small cache per thread. 0 is
 /// somewhere unknown: no bindings, or a thread of ours.
 using Site = uint32_t;
 
@@ -25,7 +25,7 @@ struct SiteFunctions {
     std::string (*calls)();
 };
 
-/// Installs the functions (null: none). They live as long as the process.
+/// Installs the functions (null: none). They stay valid until the process ends.
 RL_API void set_site_functions(const SiteFunctions* functions);
 
 namespace detail {

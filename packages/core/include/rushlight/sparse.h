@@ -7,12 +7,12 @@ namespace rushlight {
 
 // Note [Sparse tensors]
 // A sparse tensor is a TensorImpl of the full shape that carries Stage::Sparse. Its storage has no memory; it owns the
-// parts: indices and values, which are plain tensors. So an alias or a detached tensor has the same parts, and whatever asks
-// for the address of elements finds none.
+// parts: indices and values, which are plain tensors. So an alias or a detached tensor has the same parts, and code that
+// asks for the address of elements finds none.
 //
 // Every operator that is given a sparse tensor is called at Stage::Sparse, which is above Dual and Autograd. There each
 // operator that has a sparse form (src/sparse/) is computed by operators on the parts, and each of the others raises one
-// error. Calls with plain tensors never look at any of this: their mask has no such bit.
+// error. Calls with plain tensors never execute any of this: their mask has no such bit.
 //
 // Three operators lead from a sparse tensor to its values and back, and have derivatives: `_sparse_values` (the values),
 // `_with_sparse_values` (a tensor of other values at the same positions) and `_sparse_mask_values` (what a tensor, dense or

@@ -1,4 +1,4 @@
-// The memory behind tensors: who owns it, how often it was written, whether it may be written.
+// The memory behind tensors: its owner, its version, and whether it may be written.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@ namespace rushlight {
 
 enum class StorageKind : uint8_t {
     Cached,   // from our allocator
-    Foreign,  // somebody else's memory, kept alive through `release`
+    Foreign,  // memory of another library, kept until `release` is called
     Pinned,   // page-locked, for transfers
     Shared,   // a mapping that other processes see
     Mapped,   // a file
@@ -73,15 +73,15 @@ class RL_API Storage : public RefCounted {
     void set_writer(Site site) { writer_.store(site, std::memory_order_relaxed); }
 
     /// Grows or shrinks the memory in place of the old one, keeping the common prefix (cached storages only).
-    /// RuntimeError while somebody outside holds its address.
+    /// RuntimeError while its address is exported.
     void resize(size_t nbytes);
 
     /// Copies the bytes to `target`'s memory, which every tensor over this storage uses from then on, and keeps
-    /// `target` alive. Memory whose address somebody outside holds (`exports`) is kept as long as this storage. For
+    /// `target` alive. Memory whose address is exported (`exports`) is kept as long as this storage. For
     /// CPU memory that no other thread writes meanwhile.
     void move_to(Ref<Storage> target);
 
-    /// How many NumPy arrays, DLPack capsules and buffers outside look at this memory by its address.
+    /// The number of NumPy arrays, DLPack capsules and buffers that hold the address of this memory.
     uint32_t exports() const { return exports_.load(std::memory_order_acquire); }
     void add_export() { exports_.fetch_add(1, std::memory_order_relaxed); }
     void drop_export() { exports_.fetch_sub(1, std::memory_order_release); }

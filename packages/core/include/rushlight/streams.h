@@ -13,7 +13,7 @@ namespace rushlight {
 RL_API bool has_streams(Device device);
 /// A stream beside the default one. They are taken in turn from a pool and are never destroyed.
 RL_API void* new_stream(Device device, int priority);
-/// ValueError where `stream` is known to be another device's.
+/// ValueError if `stream` belongs to another device.
 RL_API void check_stream(const char* what, Device device, void* stream);
 RL_API void synchronize_stream(Device device, void* stream);
 /// Whether all work that is queued on it is done.

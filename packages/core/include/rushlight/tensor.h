@@ -21,7 +21,7 @@ inline constexpr int kMaxDims = 64;
 inline constexpr int kInlineDims = 4;
 
 // Note [Key]
-// One 64-bit word per tensor answers what dispatch asks: bits 0-15 are the stages that want to see its operators,
+// One 64-bit word per tensor holds what dispatch needs: bits 0-15 are the stages that handle its operators,
 // 16-23 the dtype, 24-31 the device type, 32-39 the device index, 40-63 the flags below.
 using StageMask = uint32_t;
 enum class Stage : uint8_t { Autograd, Dual, Sparse, Batch, Autocast, Tracer, Profiler, Python, Strict };
@@ -34,7 +34,7 @@ enum class Flag : uint8_t {
     NonLeaf,           // made by an operator of a graph
     DetachedView,  // a view made while gradients were off: in-place operators may not record through it
     Inference,  // made in inference mode: may never enter a graph
-    NeedsRetain,  // retain_grad() was asked for
+    NeedsRetain,  // retain_grad() was called
 };
 constexpr uint64_t bit(Flag f) { return uint64_t{1} << static_cast<int>(f); }
 
@@ -61,7 +61,7 @@ RL_API const MetaTable* meta_table_or_null();
 
 /// Functions through which the language bindings keep a tensor's wrapper object.
 struct WrapperTable {
-    /// The dying tensor gives up the wrapper that it kept alive; the function may take hold of the tensor again.
+    /// The tensor is destroyed and releases the wrapper that it owned; the function may add a reference again.
     void (*release)(void* wrapper, TensorImpl* impl);
 };
 RL_API void set_wrapper_table(const WrapperTable& table);
@@ -93,9 +93,10 @@ class RL_API TensorImpl final : public RefCounted {
     Storage* storage() const { return storage_; }
 
     // Note [Versions]
-    // A version says whether memory was written since a gradient's formula saved it. Views, detach() and other aliases share
-    // their storage's count. A tensor obtained by `.data`, or given other memory by `.data =`, has a counter of its own, which
-    // its views share: what is written through it is not seen by what was saved of the tensor it came from, nor the reverse.
+    // A version shows whether memory was written since a gradient's formula saved it. Views, detach() and other aliases
+    // share their storage's count. A tensor obtained by `.data`, or given other memory by `.data =`, has a counter of its
+    // own, which its views share: a write through it does not invalidate what was saved of the tensor it came from, nor the
+    // reverse.
     uint32_t version() const { return versions_ ? versions_->value() : storage_->version(); }
     /// Where it was last written: Note [Sites].
     Site writer() const { return versions_ ? versions_->writer() : storage_->writer(); }
@@ -115,7 +116,7 @@ class RL_API TensorImpl final : public RefCounted {
     View view() const { return {data(), geometry_, geometry_ + ndim_, numel_, ndim_, dtype(), contiguous()}; }
 
     // Note [Views and their root]
-    // A view remembers the tensor that it was taken from, directly or through other views: its root, which is the
+    // A view stores the tensor that it was taken from, directly or through other views: its root, which is the
     // tensor itself when it is no view. An in-place operator on the root may give it a history later; because the
     // mask reads own | root, the view's next operator enters autograd then, and finds out that its own history is
     // older than the root's.
@@ -191,7 +192,7 @@ class RL_API Tensor {
         return static_cast<T*>(impl_->data());
     }
 
-    /// True for a leaf that was asked to, and for what was computed from one while gradients were on.
+    /// True for a leaf that was marked, and for what was computed from one while gradients were enabled.
     bool requires_grad() const {
         return (impl_->stages() & bit(Stage::Autograd)) && !impl_->has(Flag::DetachedView);
     }

@@ -5,9 +5,9 @@
 
 namespace rushlight {
 
-/// The functions of a tracer. They live as long as the process.
+/// The functions of a tracer. They stay valid until the process ends.
 struct TracerFunctions {
-    /// `op` is about to look at the values of `t`, or to give its memory to somebody who may. To refuse, it raises. Called on
+    /// `op` is about to read the values of `t`, or to export its memory. To refuse, it raises. Called on
     /// threads where the stage is on.
     void (*values_read)(const char* op, const Tensor& t);
     /// A storage got memory from our allocator or a device's, or gave it back, on any thread, as an Observer is called. Called

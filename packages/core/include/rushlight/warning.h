@@ -1,4 +1,4 @@
-// What the user is told while a call goes on.
+// Warnings to the user during a call.
 #pragma once
 
 #include "rushlight/export.h"
@@ -8,7 +8,7 @@ namespace rushlight {
 /// Tells the user. May throw, so that nothing is changed before it.
 RL_API void warn(const char* text);
 
-/// Who tells the user; may throw. Null: standard error.
+/// The function that shows a warning; may throw. Null: standard error.
 RL_API void set_warning_handler(void (*handler)(const char* text));
 
 }  // namespace rushlight

@@ -41,9 +41,9 @@ rl_status remember(rl_status status, const char* text) noexcept {
 }
 
 // Note [Copies of the library]
-// Handles are addresses, so a tensor of one copy of the library would be taken for its own by another. The copy that is asked
-// second, or both where both are loaded first, refuses to make any. It finds the other by the address of a function of this
-// interface in each loaded library.
+// Handles are addresses, so a tensor of one copy of the library would be mistaken for its own by another. The copy that is
+// called second, or both where both are loaded first, refuses to make any. It finds the other by the address of a function
+// of this interface in each loaded library.
 std::string find_other_copy() {
     std::vector<std::string> paths;
     const auto collect = [](dl_phdr_info* info, size_t, void* out) {

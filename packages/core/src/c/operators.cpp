@@ -63,7 +63,7 @@ std::unique_ptr<const Signature> read_signature(const Operator& op) {
 }
 
 // Note [Operators by name]
-// An open-addressed table of the operators' positions, made when C first asks: a search of the sorted names would take
+// An open-addressed table of the operators' positions, made at the first lookup: a search of the sorted names would take
 // longer than all else that a boxed call adds. Signatures are read when they are first used, and kept.
 class Names {
   public:

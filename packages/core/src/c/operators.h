@@ -1,4 +1,4 @@
-// Operators as C calls them: by name, with values whose kinds and defaults the schema says.
+// Operators as C calls them: by name, with values whose kinds and defaults the schema defines.
 #pragma once
 
 #include <string_view>

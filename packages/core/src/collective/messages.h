@@ -38,7 +38,7 @@ class ProcessGroup::Messages {
         Sequence elements;
         int64_t sent = 0;  // bytes, the header included
     };
-    // A message that comes before a receive wants it.
+    // A message that arrives before its receive is called.
     struct Early {
         MessageHeader header;
         std::vector<char> bytes;

@@ -51,7 +51,7 @@ std::string describe(const std::vector<Tensor>& tensors) {
 
 }  // namespace
 
-// Called by whoever submits, before anything is queued.
+// Called by the submitting thread, before anything is queued.
 void ProcessGroup::prepare(CollectiveWork& work) const {
     Collective& what = work.what_;
     const char* who = kNames[static_cast<int>(what.kind)];

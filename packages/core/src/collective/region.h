@@ -11,16 +11,16 @@ namespace rushlight {
 // Every rank has two buffers in the file, and a count of the steps that it has finished writing. In step s a rank writes its
 // part to buffer s % 2, publishes s + 1, waits until every rank has published as much, and reads what it needs from the
 // buffers of the others. All collectives are made of such steps, a chunk of the tensors in each. Nobody writes to a buffer
-// that is still read: a rank that writes in step s has seen all ranks publish s, which they did after they had read what
+// that is still read: a rank writes in step s after all ranks have published s, which they did after they had read what
 // step s - 2 left in the same buffer. So one wait for each chunk is enough.
 //
 // The first step of a collective also carries its description in words. All ranks compare all descriptions with rank 0's
 // before they write to a tensor, and raise the same error where one differs. As each has made one step, the group stays
 // usable.
 //
-// A rank that waits sleeps in short turns, and looks between them whether the ranks that it waits for still live: they left
-// their process's number and the time of its start, by which a process that got the same number later is told apart. Nothing
-// of this needs a descriptor, and a child that was forked does not count as its parent.
+// A rank that waits sleeps in short turns, and checks between them whether the ranks that it waits for still run: they left
+// their process's number and the time of its start, by which a process that got the same number later is distinguished.
+// Nothing of this needs a descriptor, and a child that was forked does not count as its parent.
 //
 // Note [Messages]
 // Messages from one rank to another are a stream of bytes: for each message a header and its elements. The stream goes through

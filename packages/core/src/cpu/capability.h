@@ -2,7 +2,7 @@
 //
 // Note [Kernels compiled twice]
 // Every file in src/cpu/kernels/ is compiled once for x86-64-v3 (AVX2) and once for x86-64-v4 (AVX-512), with
-// RUSHLIGHT_CPU set to `avx2` or `avx512`. Its code lives in `namespace rushlight::cpu::RUSHLIGHT_CPU` and
+// RUSHLIGHT_CPU set to `avx2` or `avx512`. Its code is in `namespace rushlight::cpu::RUSHLIGHT_CPU` and
 // leaves the file through one table of function pointers. Nothing else may be emitted under a name that both
 // copies share: the linker would keep either one, and an AVX2 machine could run AVX-512 code. So these files
 // use no standard container or algorithm, and what they share with the rest of the library is `static`, a
@@ -14,7 +14,7 @@
 
 #include "rushlight/export.h"
 
-// The build says which copies exist (CpuKernels.cmake); a build for one machine has one.
+// The build determines which copies exist (CpuKernels.cmake); a build for one machine has one.
 #if !defined(RUSHLIGHT_HAVE_AVX2) && !defined(RUSHLIGHT_HAVE_AVX512)
 #define RUSHLIGHT_HAVE_AVX2 1
 #define RUSHLIGHT_HAVE_AVX512 1
@@ -30,7 +30,7 @@ Capability choose();
 }  // namespace detail
 
 /// The copy in use: the best that the processor and the build have, or what the environment variable
-/// RUSHLIGHT_CPU_CAPABILITY asks for ("avx2", "avx512"). Raises RuntimeError where that cannot be had.
+/// RUSHLIGHT_CPU_CAPABILITY selects ("avx2", "avx512"). Raises RuntimeError if that is not available.
 inline Capability capability() {
     Capability c = detail::chosen.load(std::memory_order_relaxed);
     return __builtin_expect(c != Capability::Unknown, 1) ? c : detail::choose();

@@ -6,8 +6,8 @@
 #include "cpu/contiguous.h"
 #include "cpu/convolution_kernels.h"
 #include "cpu/integers.h"
+#include "cpu/kernels_in_use.h"
 #include "cpu/onednn/convolution.h"
-#include "cpu/questions.h"
 #include "rushlight/error.h"
 
 namespace rushlight::cpu {
@@ -15,7 +15,7 @@ namespace {
 
 int64_t entry(Ints list, int64_t d) { return list[list.size == 1 ? 0 : d]; }
 
-// `in`, `out` as the underlying cross-correlation sees them.
+// `in`, `out` as in the underlying cross-correlation.
 ConvolutionGeometry geometry(const View& in, const View& weight, const View& out, Ints stride, Ints padding,
                              Ints dilation, int64_t groups) {
     ConvolutionGeometry g;

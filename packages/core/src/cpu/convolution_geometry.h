@@ -6,7 +6,7 @@
 namespace rushlight::cpu {
 
 /// A cross-correlation from `in` to `out`. Spatial sizes stand right-aligned in three places (a
-/// two-dimensional one has depth 1), and `dims` says how many are real. A transposed convolution is the
+/// two-dimensional one has depth 1), and `dims` is the number of real ones. A transposed convolution is the
 /// gradient of one with in and out swapped.
 struct ConvolutionGeometry {
     int64_t dims;

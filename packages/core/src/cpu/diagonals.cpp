@@ -45,7 +45,7 @@ Columns upper(int64_t row, int64_t columns, int64_t diagonal) {
     return {clamped_sum(row, diagonal, columns), columns};
 }
 
-// The elements of all rows from `first` on; `out` says how many they are.
+// The elements of all rows from `first` on; `out` determines their number.
 template <class Kept>
 void indices(KernelContext& ctx, const View& out, int64_t first, Kept kept) {
     if (out.numel == 0) return;

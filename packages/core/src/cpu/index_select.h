@@ -1,5 +1,5 @@
 // Reading and writing slices along a dimension by index. An index has at most one dimension, of int64 or int32; a tensor
-// without dimensions is one slice. The checks look at values only: they raise where an index is out of range, before anything
+// without dimensions is one slice. The checks read values only: they raise where an index is out of range, before anything
 // is written. What meets at one slice is combined in the order of the index.
 #pragma once
 

@@ -23,7 +23,7 @@ void pivots_to_order(KernelContext& ctx, const View& order, const View& pivots, 
 
 // --- orthogonal factors: cpu/linalg/orthogonal.cpp ---
 
-/// A = Q R. q is undefined where it is not wanted; it has A's columns, or as many as rows.
+/// A = Q R. q is undefined if it is not requested; it has A's columns, or as many as rows.
 void linalg_qr(KernelContext& ctx, const View& q, const View& r, const View& a);
 /// Reflectors: R in the upper triangle, below it the vectors v without their leading ones; tau.
 void geqrf(KernelContext& ctx, const View& reflectors, const View& tau, const View& a);
@@ -64,7 +64,7 @@ void linalg_eigh(KernelContext& ctx, const View& values, const View& vectors, co
 /// Eigenvalues and eigenvectors of any square matrix; both are complex.
 void linalg_eig(KernelContext& ctx, const View& values, const View& vectors, const View& a,
                 bool vectors_wanted);
-/// A = U diag(S) V^H, singular values in falling order. u and vh are empty where only values are wanted.
+/// A = U diag(S) V^H, singular values in falling order. u and vh are empty if only values are requested.
 void linalg_svd(KernelContext& ctx, const View& u, const View& s, const View& vh, const View& a, bool full,
                 bool vectors_wanted);
 

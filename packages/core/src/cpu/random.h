@@ -1,5 +1,5 @@
-// Random values written over tensors of any strides: Note [Random values] in rushlight/philox.h says which. float16 and bfloat16
-// are drawn as float32; integers take the bits as they come.
+// Random values written over tensors of any strides: Note [Random values] in rushlight/philox.h defines them. float16 and
+// bfloat16 are drawn as float32; integers take the bits as they come.
 #pragma once
 
 #include "rushlight/kernel.h"

@@ -6,7 +6,8 @@
 
 namespace rushlight {
 
-/// The loops of one reduction over one dtype. They work on partial results of `acc_size` bytes, which they alone know.
+/// The loops of one reduction over one dtype. They work on partial results of `acc_size` bytes, whose type is private to
+/// them.
 struct ReduceLoops {
     /// Makes `count` partial results of no elements.
     void (*start)(char* acc, int64_t count, const Scalar* params);

@@ -13,7 +13,7 @@ namespace rushlight::cpu {
 namespace {
 
 // Note [Candidates]
-// How many candidates an element takes is not known before, so its numbers may not follow those of its neighbour. They come
+// The number of candidates that an element takes varies, so its numbers may not follow those of its neighbour. They come
 // from lanes of the call's stream, far apart: lane l has value i at index 2^48 l + i. The first candidates of a block of
 // elements are drawn together, by vector code; the few that are rejected go on one by one. There are lanes for 8000
 // candidates, of which the worst parameters reject less than a third.

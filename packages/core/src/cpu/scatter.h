@@ -1,5 +1,5 @@
 // Reading and writing at scattered positions. An index of no elements may have any shape and dtype. What meets at one
-// position is combined in the order of the indices by one thread. The checks look at values only: they raise where an index
+// position is combined in the order of the indices by one thread. The checks read values only: they raise where an index
 // is out of range, before anything is written.
 #pragma once
 

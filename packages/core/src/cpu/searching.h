@@ -16,7 +16,7 @@ void searchsorted(KernelContext& ctx, const View& out, const View& boundaries, c
 void isin_sorted(KernelContext& ctx, const View& out, const View& input, const View& sorted, bool invert);
 
 /// Distinct elements, or rows along the first dimension: in rising order or, of neighbours alone, in theirs. Which of them
-/// each is, and how often each occurs, where wanted.
+/// each is, and how often each occurs, if requested.
 int64_t unique_elements_count(KernelContext& ctx, const View& input, bool consecutive, bool return_inverse,
                               bool return_counts);
 void unique_elements(KernelContext& ctx, const View& values, const View& inverse, const View& counts,

@@ -9,7 +9,7 @@ namespace rushlight::cpu {
 /// A loop for each dtype that has an order, else null.
 struct SearchingKernels {
     // The positions of n values among `count` sorted ones, in front of equal ones or behind them; NaN goes to the end.
-    // `order` says where the sorted ones lie, null: where they are.
+    // `order` gives the positions of the sorted ones; null if they are in place.
     using Position = void (*)(int64_t* positions, const void* values, int64_t n, const void* sorted,
                               const int64_t* order, int64_t count, bool right);
     Position position[kNumDTypes];
@@ -17,7 +17,7 @@ struct SearchingKernels {
     using IsIn = void (*)(bool* found, const void* values, int64_t n, const void* sorted, int64_t count,
                           bool invert);
     IsIn is_in[kNumDTypes];
-    // Groups of equal neighbours: the position in the row of the first of each, and the group of every element where wanted;
+    // Groups of equal neighbours: the position in the row of the first of each, and the group of every element if requested;
     // how many they are.
     using Group = int64_t (*)(int64_t* starts, int64_t* group, const void* sorted, int64_t n);
     Group group[kNumDTypes];

@@ -2,9 +2,10 @@
 //
 // Note [Streaming stores]
 // A store first reads the cache line that it changes. Where a result is larger than the caches, that read is a quarter to a third of
-// an operator's traffic, and the line is evicted before the next operator looks at it. Non-temporal stores (store_past_caches in
-// kernels/simd.h) leave the read out. Smaller results stay in the caches, where the next operator finds them. It pays where loads
-// and streaming stores alternate at every few vectors; to collect results in a buffer and stream that takes longer than to store them.
+// an operator's traffic, and the line is evicted before the next operator reads it. Non-temporal stores (store_past_caches
+// in kernels/simd.h) leave the read out. Smaller results stay in the caches, where the next operator finds them. It pays
+// where loads and streaming stores alternate at every few vectors; to collect results in a buffer and stream that takes
+// longer than to store them.
 #pragma once
 
 #include <cstdint>

@@ -40,7 +40,7 @@ RL_MATH bool has_power(double x, double y) {
     return (x >= Tr::kSmallest) & (x <= Tr::kLargest) & ((fabs(exponent) + 1) * fabs(y) < 1020.);
 }
 
-/// x to the power of y, where `has_power` says so.
+/// x to the power of y, where `has_power` is true.
 RL_MATH double power(double x, double y) {
     const auto [exponent, f] = detail::split(x);
     // s = f / (2 + f) with what its division and the sum lose; log(1 + f) = 2 s + s^3 (2/3 + 2/5 s^2 + ...).

@@ -1,4 +1,4 @@
-// How a kernel says that a value is bad, as an index that is out of range: the error is found when the host next waits, and
+// How a kernel reports a bad value, such as an index that is out of range: the error is found when the host next waits, and
 // the device stays usable.
 #pragma once
 

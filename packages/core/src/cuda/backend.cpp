@@ -94,7 +94,7 @@ BackendStatus probe(const HostTable* table) {
     });
 }
 
-/// A kernel that is compiled for newer devices fails at its first launch: said at once, and once.
+/// A kernel that is compiled for newer devices fails at its first launch: reported at once, and once.
 void check_capability(int device) {
     int major = 0, minor = 0;
     check(driver.attribute(&major, cudaDevAttrComputeCapabilityMajor, device), "asking for the capability");

@@ -1,5 +1,5 @@
 // Matrix products by cuBLASLt, which takes column-major matrices: a row-major matrix is the transpose of such a one,
-// so out = a b is asked for as out' = b' a'.
+// so out = a b is computed as out' = b' a'.
 #include "cuda/blas.h"
 
 #include <cublasLt.h>
@@ -118,7 +118,7 @@ void multiply(int32_t device, cudaStream_t stream, void* workspace, size_t works
     for (const void* data : {p.a.data, p.b.data, p.out.data})
         alignment = alignment_of(data) < alignment ? alignment_of(data) : alignment;
 
-    // What the library advises is kept by everything that it was told.
+    // The library's choice is cached by all properties of the product.
     static std::mutex mutex;
     static auto* advised = new std::map<Key, cublasLtMatmulAlgo_t>;
     const Key key(device, p.dtype, p.result, p.tf32, p.bias != nullptr, p.count, p.m, p.n, p.k, p.a.batch,

@@ -1,5 +1,5 @@
-// Division by a number that is known before a kernel starts, as a multiplication (T. Granlund and P. L. Montgomery, "Division
-// by invariant integers using multiplication", PLDI '94).
+// Division by a number that is fixed before a kernel starts, as a multiplication (T. Granlund and P. L. Montgomery,
+// "Division by invariant integers using multiplication", PLDI '94).
 #pragma once
 
 #include <cstdint>

@@ -50,7 +50,7 @@ struct Driver {
 
     cudaError_t (*launch)(const void* kernel, dim3 blocks, dim3 threads, void** arguments, size_t shared,
                           cudaStream_t stream);
-    /// The last error of this thread, which it forgets.
+    /// The last error of this thread, which is reset.
     cudaError_t (*last_error)();
     const char* (*describe)(cudaError_t error);
 };

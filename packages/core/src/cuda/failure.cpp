@@ -27,9 +27,9 @@ const HostTable* host = nullptr;
 namespace {
 
 // Note [Late errors]
-// CUDA says that work has failed, and not which: a fault in a kernel is found by whichever call asks next. So the last calls
+// CUDA reports that work has failed, but not which: the next call reports a fault in a kernel. So the last calls
 // are kept, newest first, and an error that may be a late one names them. A fault of that kind is for good: the process can
-// use the device no more, and every later call says so.
+// use the device no more, and every later call reports it.
 constexpr uint32_t kKept = 4096, kNamed = 4;
 struct Recent {
     std::mutex mutex;
@@ -117,7 +117,7 @@ void check_alarm(int32_t device) {
     if (__atomic_load_n(position, __ATOMIC_RELAXED) == 0) [[likely]]
         return;
     const uint64_t given = __atomic_exchange_n(position, 0, __ATOMIC_RELAXED);
-    if (given == 0) return;  // another thread has said it
+    if (given == 0) return;  // another thread has reported it
     const auto ticket = static_cast<uint32_t>(given);
     DeviceCall call = {};
     bool known;

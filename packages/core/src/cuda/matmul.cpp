@@ -1,4 +1,4 @@
-// Products of matrices and vectors. What they mean is said in cpu/matmul.h.
+// Products of matrices and vectors. They are defined in cpu/matmul.h.
 #include <algorithm>
 
 #include "cuda/blas.h"

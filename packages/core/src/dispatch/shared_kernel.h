@@ -1,4 +1,4 @@
-// Kernels that several operators call: what a device is asked for by name, with hash 0.
+// Kernels that several operators call: a device's are looked up by name, with hash 0.
 #pragma once
 
 #include <span>

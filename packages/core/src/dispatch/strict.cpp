@@ -1,8 +1,8 @@
 // Strict mode: a stage that refuses what operators otherwise make of unlike operands.
 //
 // Note [Strict mode]
-// A bit of DispatchState::on, so that a thread that has not asked for it pays nothing: it is among the bits that every
-// call looks at anyway. The stage checks an operator that was called from outside, then switches itself off for what that
+// A bit of DispatchState::on, so that a thread that has not enabled it pays nothing: it is among the bits that every
+// call checks anyway. The stage checks an operator that was called from outside, then switches itself off for what that
 // operator is made of.
 #include <string>
 

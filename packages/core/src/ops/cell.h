@@ -19,7 +19,7 @@ inline Scalar to_scalar(const Param& p) {
     }
 }
 
-/// Where a number of Python lives while a loop reads it as an element.
+/// Storage of a Python number while a loop reads it as an element.
 union Cell {
     bool b;
     uint8_t u8;

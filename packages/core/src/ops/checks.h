@@ -1,4 +1,4 @@
-// What pointwise operators ask of their arguments before anything is computed, beyond dtypes that have a loop.
+// Checks of the arguments of pointwise operators before anything is computed, beyond dtypes that have a loop.
 #pragma once
 
 #include "rushlight/tensor.h"

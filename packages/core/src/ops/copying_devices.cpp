@@ -32,7 +32,7 @@ Storage& memory(const Tensor& t) { return *t.impl()->storage(); }
 bool is_pinned(const Tensor& t) { return memory(t).kind() == StorageKind::Pinned; }
 
 /// Bytes between the host and a device, or within a device or two of one type. Without a need to wait where the host's
-/// memory is pinned and the caller does not ask for it.
+/// memory is pinned and the caller does not request it.
 void copy_bytes(const Tensor& target, const Tensor& source, bool non_blocking) {
     DeviceCopy copy{.struct_size = sizeof(DeviceCopy),
                     .kind = CopyKind::DeviceToDevice,

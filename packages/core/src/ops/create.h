@@ -21,7 +21,7 @@ extern SharedKernel eye_kernel;  // ones on the diagonal of a matrix, else zeros
 /// Writes `value`, which the dtype of `t` must hold, into every element, below all stages. The caller has counted the write.
 void fill_with(const Tensor& t, Scalar value);
 
-/// What a rule says of a new tensor.
+/// What a rule determines of a new tensor.
 class NewTensor {
   public:
     /// Row-major.
@@ -35,7 +35,7 @@ class NewTensor {
         : NewTensor(sizes, dtype, device) {
         format_ = format;
     }
-    /// Of the shape of `like`, which must live until the tensor is made.
+    /// Of the shape of `like`, which must exist until the tensor is made.
     NewTensor(const char* op, const Tensor& like, DType dtype, Device device, MemoryFormat format)
         : dtype_(dtype), device_(device), like_(&like), op_(op), format_(format) {}
 

@@ -28,7 +28,7 @@ Tensor tensor_of(const View& v, Device device) {
     return make_over(std::move(storage), IntList(v.sizes, n), IntList(v.strides, n), 0, v.dtype);
 }
 
-/// The dtype that says whether a device's kernel takes a call: `Backend::lacks`.
+/// The dtype that decides whether a device's kernel takes a call: `Backend::lacks`.
 DType dtype_of(const KernelArgs& args) {
     if (args.compute != kNoDType) return args.compute;
     for (int i = 0; i < args.num_inputs; ++i)
@@ -76,7 +76,7 @@ void call_on_copies(const char* op, Device device, const std::string& where, Ker
         moved += bytes * (static_cast<size_t>(i >= args.num_outputs) + static_cast<size_t>(back));
         const View seen = here[at].impl()->view();
         int64_t* own = &strides[at * kMaxDims];
-        // A dimension of stride 0 stays one: it says which are reduced.
+        // A dimension of stride 0 stays one: it marks those that are reduced.
         for (int d = 0; d < v.ndim; ++d)
             own[d] = i < args.num_outputs && v.strides[d] == 0 ? 0 : seen.strides[d];
         v.data = seen.data;

@@ -6,7 +6,7 @@
 
 namespace rushlight {
 
-/// Calls the device's kernel among `slots`. Where it has none: what rushlight/device_fallback.h says. Inputs that
+/// Calls the device's kernel among `slots`. If it has none, rushlight/device_fallback.h applies. Inputs that
 /// begin at one of the positions `written` are written too.
 void call_on_device(const char* op, Device device, const KernelSlots& slots, KernelPart part,
                     KernelArgs&& args, const std::vector<const void*>* written = nullptr);

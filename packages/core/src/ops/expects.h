@@ -1,4 +1,4 @@
-// What an entry's key `expects` asks of the arguments. The generator writes the calls (codegen/expects.py), in the entry's order.
+// The checks of an entry's key `expects`. The generator writes the calls (codegen/expects.py), in the entry's order.
 #pragma once
 
 #include <initializer_list>

@@ -12,14 +12,14 @@
 
 namespace rushlight {
 
-/// A `dtype` was given, so that the result has `wanted`: then `out` must have it too.
+/// A `dtype` was given, so that the result has it; then `out` must have it too.
 inline void check_out_dtype(const char* op, DType wanted, const Tensor& out) {
     RL_CHECK(
         out.dtype() == wanted, throw_runtime,
         "%s(dtype, out): the result has dtype %s, and out has %s\nhint: leave dtype out, or give an out of that dtype",
         op, name(wanted), name(out.dtype()));
 }
-/// What is said, beside `out`, of a tensor that is to be made.
+/// The options, besides `out`, of a tensor that is to be made.
 inline void check_options(const char* op, std::optional<DType> dtype, std::optional<Device> device,
                           bool requires_grad, const Tensor& out) {
     if (dtype) check_out_dtype(op, *dtype, out);

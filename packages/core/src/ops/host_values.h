@@ -1,4 +1,4 @@
-// Values that a composite looks at: a device's are brought to the host first, which waits for it.
+// Values that a composite reads: those of a device are copied to the host first, which waits for it.
 #pragma once
 
 #include "ops/copying.h"

@@ -1,4 +1,4 @@
-// How an operator of kind "custom" reaches its kernel: outputs are made as the rule says, arguments become views and
+// How an operator of kind "custom" reaches its kernel: outputs are made by the rule, arguments become views and
 // parameters, written inputs get a new version, and the device's kernel is called.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace rushlight {
 
-/// What a rule says of a kernel's outputs, in the order of the schema; auxiliary ones come last. All are row-major but
+/// What a rule determines of a kernel's outputs, in the order of the schema; auxiliary ones come last. All are row-major but
 /// those that `in_format_of` names.
 class Outputs {
   public:
@@ -31,11 +31,11 @@ class Outputs {
     /// take such outputs.
     void in_format_of(const Tensor& like, const Tensor& or_like);
     void like(const Tensor& t) { add(t.sizes(), t.dtype(), t.device()); }
-    /// An output that is not wanted: undefined for the kernel and the caller.
+    /// An output that is not needed: undefined for the kernel and the caller.
     void skip() { next().ndim = kSkipped; }
-    /// `like(t)` where it is wanted.
+    /// `like(t)` if it is needed.
     void like_if(bool wanted, const Tensor& t) { wanted ? like(t) : skip(); }
-    /// The auxiliary ones, from number `first` on, are not wanted.
+    /// The auxiliary ones, from number `first` on, are not needed.
     void drop_from(int first) {
         for (int i = first; i < count_; ++i) list_[i].ndim = kSkipped;
     }
@@ -126,7 +126,7 @@ class Launch {
             context_.draw_from(&drawn);
     }
 
-    /// Lets the device look at the values of the inputs before anything is written.
+    /// Lets the device check the values of the inputs before anything is written.
     void check_values();
     /// How large the results are, of kind dynamic. NotImplementedError on the meta device.
     int64_t count();

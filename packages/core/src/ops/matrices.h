@@ -1,4 +1,4 @@
-// What operators of linear algebra ask of their arguments, and how they say that a matrix lacks what was asked for.
+// Checks of the arguments of linear algebra, and errors for matrices that lack a property.
 #pragma once
 
 #include "ops/views.h"
@@ -8,7 +8,7 @@
 
 namespace rushlight {
 
-/// Matrices, of a dtype that LAPACK knows.
+/// Matrices, of a dtype that LAPACK supports.
 inline void check_matrix(const char* op, const char* argument, const Tensor& t) {
     const DType d = t.dtype();
     RL_CHECK(

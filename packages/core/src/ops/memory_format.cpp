@@ -22,7 +22,7 @@ void channels_last_strides(IntList sizes, int64_t* strides) {
 
 int64_t dimensions_of(MemoryFormat format) { return format == MemoryFormat::ChannelsLast ? 4 : 5; }
 
-// Whether dimension `a` lies inside `b`: below 0 it does, above 0 `b` lies inside it, 0 where no operand says.
+// Whether dimension `a` lies inside `b`: below 0 it does, above 0 `b` lies inside it, 0 if no operand decides.
 int compare_dimensions(IntList sizes, const int64_t* const* operands, int count, int a, int b) {
     for (int i = 0; i < count; ++i) {
         const int64_t inner = operands[i][a], outer = operands[i][b];
@@ -40,7 +40,7 @@ void strides_in_order(IntList sizes, const int64_t* const* operands, int count, 
     int order[kMaxDims];  // dimensions, the innermost first
     for (int i = 0; i < ndim; ++i) {
         order[i] = ndim - 1 - i;
-        // Where no operand says anything about two dimensions, the next outer neighbour is looked at.
+        // If no operand decides the order of two dimensions, the next outer one is compared.
         for (int from = i, k = i - 1; k >= 0; --k) {
             const int compared = compare_dimensions(sizes, operands, count, order[k], order[from]);
             if (compared < 0) break;

@@ -15,7 +15,7 @@ enum class MemoryFormat {
     ChannelsLast3d,  // of (N, C, D, H, W)
 };
 
-/// What `name` says; ValueError that names `op` where it says nothing we know.
+/// The format called `name`; ValueError that names `op` if there is none.
 RL_API MemoryFormat memory_format(const char* op, const std::optional<std::string_view>& name);
 
 /// Whether the strides are those of the format; false where the format is for other numbers of dimensions.

@@ -109,7 +109,7 @@ struct Reduction {
         cpu::run(plan);
     }
 
-    // The kernel sees outputs of the input's dimensions: a reduced one has size 1 and stride 0.
+    // The kernel receives outputs of the input's dimensions: a reduced one has size 1 and stride 0.
     void run_on_device(const Tensor& input, const Scalar* params, const Tensor& out,
                        const Tensor& second) const {
         Device device = input.device();

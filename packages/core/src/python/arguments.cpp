@@ -122,7 +122,7 @@ bool is_numpy_name(PyObject* key, const char* name) {
     return false;
 }
 
-// Arguments that all have that make tensors: tensors are strided, and page-locked where that is asked for.
+// Arguments of all functions that make tensors: tensors are strided, and page-locked if requested.
 bool says_how_it_is_made(const char* op, const Signature& s, PyObject* key, PyObject* value, bool& pins) {
     bool makes_tensors = false;
     for (int i = 0; i < s.count; ++i)

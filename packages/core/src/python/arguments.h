@@ -1,6 +1,6 @@
 // From Python's arguments to C++ values: one table-driven parser for all operators.
 //
-// Values borrow from the caller's arguments, which live until the call is over; nothing is allocated but for lists.
+// Values borrow from the caller's arguments, which exist until the call is over; nothing is allocated but for lists.
 #pragma once
 
 #include <optional>
@@ -66,7 +66,7 @@ class Parser {
   public:
     static constexpr int kMaxArgs = 24;
 
-    /// The index of the first signature that fits. Raises TypeError that says what did not.
+    /// The index of the first signature that fits. Raises TypeError that names what does not fit.
     int parse(const char* name, const Signature* signatures, int count, PyObject* self, PyObject* const* args,
               Py_ssize_t nargs, PyObject* kwnames);
 
@@ -161,7 +161,7 @@ class Parser {
 };
 
 using BinarySlot = PyObject* (*)(PyObject*, PyObject*);
-/// The answer of a number slot whose operands are not both tensors or numbers: NumPy's arrays become tensors, other
+/// The result of a number slot whose operands are not both tensors or numbers: NumPy's arrays become tensors, other
 /// classes may have a __torch_function__; else NotImplemented. `name` is the operator's.
 PyObject* other_operands(BinarySlot slot, const char* name, PyObject* a, PyObject* b);
 

@@ -74,7 +74,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
     view->obj = nullptr;
     RL_PY_TRY
     const Tensor& t = unwrap(self);
-    // NumPy then calls __array__, which such a class sees.
+    // NumPy then calls __array__, which such a class can override.
     RL_CHECK(!has_own_override(self), throw_buffer,
              "buffer: %s has a __torch_function__ of its own, which would not see it\n"
              "hint: as_subclass(torch.Tensor) is the tensor without it",

@@ -28,7 +28,7 @@ PyObject* to_capsule(T value, const char* kind) {
     PyObject* capsule = PyCapsule_New(held, kind, [](PyObject* c) {
         auto* ended = static_cast<T*>(PyCapsule_GetPointer(c, PyCapsule_GetName(c)));
         if constexpr (std::is_same_v<T, Group>)
-            if (!(*ended)->is_member()) return;  // a forked child keeps the memory for as long as it lives
+            if (!(*ended)->is_member()) return;  // a forked child keeps the memory as long as it runs
         WithoutGil nogil;
         delete ended;
     });

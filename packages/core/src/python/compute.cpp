@@ -1,5 +1,5 @@
 // What computes, and the choice of it: for rushlight.backends.
-#include "cpu/questions.h"
+#include "cpu/kernels_in_use.h"
 #include "ops/attention_choice.h"
 #include "python/python.h"
 

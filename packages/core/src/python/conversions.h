@@ -16,7 +16,7 @@ enum class ArrayCopy : uint8_t {
     Always,
 };
 
-/// A tensor over the memory of an object with a buffer (NumPy arrays, memoryview, array.array, mmap), which is kept alive;
+/// A tensor over the memory of an object with a buffer (NumPy arrays, memoryview, array.array, mmap), which the tensor owns;
 /// read-only memory makes a read-only tensor. `op` names the caller in errors. (buffers.cpp)
 Tensor from_array(PyObject* array, ArrayCopy copy, const char* op = "tensor(data)");
 

@@ -1,15 +1,15 @@
-// rushlight_core._cpu: whether this processor can run the rest, asked before the rest is loaded.
+// rushlight_core._cpu: whether this processor can run the rest, checked before the rest is loaded.
 //
 // Note [The check of the processor]
 // Everything else is compiled for x86-64-v3, and the dynamic linker runs the static initialisers of a library before anything
-// of it can be asked. So the question is a module of its own, which is compiled for any x86-64 (its name ends in _baseline,
+// of it can be called. So the check is a separate module, which is compiled for any x86-64 (its name ends in _baseline,
 // see RushlightNative.cmake) and links to nothing of ours. `tools/check_symbols.py` looks for AVX instructions in it.
 #define Py_LIMITED_API 0x030b0000
 #include <Python.h>
 
 namespace {
 
-// The builtins ask cpuid, and XGETBV whether the system saves the registers.
+// The builtins use cpuid, and XGETBV to check that the system saves the registers.
 bool has_v3() {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
            __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("f16c") &&

@@ -2,7 +2,7 @@
 //
 // Note [The default device]
 // It belongs to the bindings: what a user's call leaves out is filled in there, so that no operator that makes tensors for itself
-// sees it. Calls with a tensor among their arguments (zeros_like, new_ones) follow that tensor. Each thread has its own.
+// uses it. Calls with a tensor among their arguments (zeros_like, new_ones) follow that tensor. Each thread has its own.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace rushlight::python {
 
-/// Null where the device is the CPU because nobody has said anything.
+/// Null where the device is the CPU because none has been set.
 extern constinit thread_local std::optional<Device> default_device;
 
 /// `with device:`; the blocks of a thread nest.

@@ -69,7 +69,7 @@ bool find_in_packages(std::string_view name) {
     return found.get() == Py_True;
 }
 
-// _kernels(type) -> {name: [dtype that it lacks]}: what `codegen duty` asks.
+// _kernels(type) -> {name: [dtype that it lacks]}: for `codegen duty`.
 PyObject* kernels_py(PyObject*, PyObject* type) {
     RL_PY_TRY
     const Device device = read_device("_kernels", type);

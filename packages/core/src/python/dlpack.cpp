@@ -76,7 +76,7 @@ PyObject* method_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
         copy_into(fresh, t);
         t = fresh;
     }
-    // The consumer's stream waits for nothing: by then the memory is ready. -1 says that the consumer sees to it.
+    // The consumer's stream waits for nothing: by then the memory is ready. -1 means that the consumer synchronises.
     if (here.type != kCPU && stream_number != -1) synchronize(t.device());
 
     bool read_only = t.impl()->storage()->read_only();
@@ -110,7 +110,7 @@ PyObject* method_dlpack_device(PyObject* self, PyObject*) {
 
 // --- in ---
 
-// Deleters of Python libraries take the GIL themselves where they need it; those that forget to get it here.
+// Deleters of Python libraries take the GIL themselves where they need it; others get it here.
 template <class M>
 void release_managed(void* context, void*, size_t) {
     run_with_gil(
@@ -181,7 +181,7 @@ PyObject* from_dlpack(PyObject*, PyObject* args, PyObject* kwargs) {
                  "from_dlpack(device): must be a device or a str, not %s", Py_TYPE(device)->tp_name);
         dlpack::Device d = device_of(wanted, "from_dlpack(device)");
         dl_device = Object::steal(Py_BuildValue("(ii)", int(d.type), int(d.id)));
-        // Producers of the first standard know no such argument; where the memory is there already, none is needed.
+        // Producers of the first standard have no such argument; if the memory is already on the device, none is needed.
         if (PyObject_HasAttrString(producer, "__dlpack_device__")) {
             Object here = Object::steal(PyObject_CallMethod(producer, "__dlpack_device__", nullptr));
             int same = PyObject_RichCompareBool(here.get(), dl_device.get(), Py_EQ);

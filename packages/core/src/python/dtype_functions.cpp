@@ -33,7 +33,7 @@ PyObject* can_cast_py(PyObject*, PyObject* args, PyObject* kwargs) {
     RL_PY_CATCH
 }
 
-// _dtype_of(value): the dtype that stands where one is wanted, as it is or as a type of Python's; None for anything else.
+// _dtype_of(value): the dtype of an argument, given as it is or as a Python type; None for anything else.
 PyObject* dtype_of_value(PyObject*, PyObject* value) {
     RL_PY_TRY
     DType t;

@@ -45,7 +45,7 @@ Tensor sequence_tensor(PyObject* o) {
         Object list = Object::steal(PySequence_List(o));
         t = from_sequence(list.get(), std::nullopt);
     }
-    // An empty list says nothing about its elements.
+    // An empty list does not determine the type of its elements.
     if (is_list(o) && t.numel() == 0 && is_floating(t.dtype())) t = make_tensor(t.sizes(), DType::Int64);
     return t;
 }

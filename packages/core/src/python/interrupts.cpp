@@ -1,4 +1,4 @@
-// Ctrl-C in the middle of long work. Python runs signal handlers between its own instructions only; core asks between
+// Ctrl-C in the middle of long work. Python runs signal handlers between its own instructions only; core checks between
 // blocks and nodes, and here the handlers are run for it.
 #include <ctime>
 
@@ -8,7 +8,7 @@
 namespace rushlight::python {
 namespace {
 
-// Asking costs the GIL: not more often than a person notices.
+// Checking takes the GIL: at intervals that a person does not notice.
 constexpr int64_t kPause = 20'000'000;  // nanoseconds
 
 // What the handler raised, on its way through C++ to the binding.

@@ -1,4 +1,4 @@
-// Where Python's packages keep a LAPACK: rushlight_core._lapack knows.
+// A LAPACK from Python's packages, which rushlight_core._lapack finds.
 #include "rushlight/lapack.h"
 #include "python/python.h"
 

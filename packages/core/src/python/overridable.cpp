@@ -7,10 +7,11 @@ namespace rushlight::python {
 namespace {
 
 // Note [Functions that classes see]
-// Operators ask the classes of their arguments for a __torch_function__ (Note [__torch_function__]). A function that is written
-// in Python asks for itself, as one function and not as the operators that it is made of: `@overridable` puts an object of this
-// type in its place. The object looks at the arguments, those in lists and tuples too, and calls the function; for tensors of no
-// class of their own that costs some nanoseconds an argument, which a wrapper written in Python would not do.
+// Operators check the classes of their arguments for a __torch_function__ (Note [__torch_function__]). A function that is
+// written in Python checks them itself, as one function and not as the operators that it is made of: `@overridable` puts an
+// object of this type in its place. The object checks the arguments, those in lists and tuples too, and calls the function;
+// for tensors of no class of their own that costs some nanoseconds an argument, which a wrapper written in Python would not
+// do.
 struct Overridable {
     PyObject_HEAD vectorcallfunc call;
     PyObject* function;

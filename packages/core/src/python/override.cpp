@@ -32,7 +32,7 @@ struct OverrideCall {
         return PyArg_ParseTupleAndKeywords(given, keywords, "OO|OO:__torch_function__",
                                            const_cast<char**>(names), &func, &types, &args, &kwargs);
     }
-    // Runs the function itself, without overrides. A function of another library would not notice that they are off, and
+    // Runs the function itself, without overrides. A function of another library would not respect that they are off, and
     // come back here.
     Object run() const {
         for (const ActiveCall* r = active_call; r; r = r->before)
@@ -76,7 +76,7 @@ Object convert(Object result, PyTypeObject* type) {
         if (Py_REFCNT(o) > 1 || wrapper->dict || wrapper->weakrefs)
             return Object::steal(as_subclass(o, type));
         Tensor t = wrapper->tensor;
-        result = Object();  // nobody else has seen this object: the tensor gets one of the class instead
+        result = Object();  // nothing else refers to this object: the tensor gets one of the class instead
         return Object::steal(wrap_as(type, std::move(t)));
     }
     if (!PyTuple_Check(o) && !PyList_Check(o)) return result;

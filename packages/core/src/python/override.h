@@ -1,4 +1,4 @@
-// Tensor subclasses that want to see operators: __torch_function__.
+// Tensor subclasses that override operators: __torch_function__.
 #pragma once
 
 #include <algorithm>
@@ -11,17 +11,17 @@ namespace rushlight::python {
 // Note [__torch_function__]
 // A subclass of Tensor may define `__torch_function__(cls, func, types, args, kwargs)`. Its tensors carry the stage Python,
 // the highest, whose boxed fallback calls the method instead of the operator. A subclass that defines none keeps its type:
-// results of operators on its tensors are of that class (the inherited method sees to it). One that sets
+// results of operators on its tensors are of that class (the inherited method ensures it). One that sets
 // `__torch_function__ = _C._disabled_torch_function_impl`, as Parameter does, carries no stage and costs nothing; its
 // results are plain tensors.
 //
 // Methods and properties that are no operators (size, numpy, shape, len) go the same way, as Note [Members that classes see]
-// says.
+// describes.
 //
 // An override may return anything. What does not fit the operator's result types leaves C++ as the exception Overridden
 // and arrives in Python as the result of the call.
 
-/// The result of a call that an override has answered; owns a reference.
+/// The result of a call that an override has handled; owns a reference.
 struct Overridden {
     PyObject* result;
 };
@@ -33,34 +33,34 @@ bool overrides_operators(PyTypeObject* type);
 PyObject* call_override(const char* method, PyObject* const* args, Py_ssize_t count);
 
 // Note [Members that classes see]
-// The entries of method and property tables are wrapped in `Seen`, which asks the class of a tensor first if that overrides
+// The entries of method and property tables are wrapped in `Seen`, which calls the class of a tensor first if that overrides
 // operators. For tensors of other classes this is one comparison, or two. The override gets `Tensor.<method>`, or of a
 // property `Tensor.<property>.__get__` or `__set__`. What a class inherits (the default) runs the member without overrides
 // and turns the tensors of its result into tensors of the class, but for `grad` and `_base`, which are handed out as they
 // are.
 
-/// Whether the class of this object may answer for it.
+/// Whether the class of this object may override it.
 inline bool has_override(PyObject* self) {
     return Py_TYPE(self) != TensorType && (unwrap(self).impl()->stages() & bit(Stage::Python));
 }
 
-/// Which member was asked for: of a property the part "__get__" or "__set__", else null.
+/// Which member was accessed: of a property the part "__get__" or "__set__", else null.
 struct Member {
     const char* name;
     const char* part;
 };
 
-/// The answer of the class of `self` to a call of a member of Tensor; null, without an error, where it gives none and the
+/// The result of the override of `self`'s class for a member of Tensor; null, without an error, if there is none and the
 /// member itself has to run. Throws PythonError.
 PyObject* answer_by_class(Member member, PyObject* self, PyObject* const* args = nullptr,
                           Py_ssize_t nargs = 0, PyObject* kwnames = nullptr);
 /// The same for arguments in a tuple and a dictionary, each of which may be null.
 PyObject* answer_by_class_to_call(Member member, PyObject* self, PyObject* args, PyObject* kwargs);
 
-/// Whether the class of this object answers by a __torch_function__ that is not the inherited one, on this thread now.
+/// Whether the class of this object has a __torch_function__ that is not the inherited one, on this thread now.
 bool has_own_override(PyObject* self);
 
-/// A property of a tensor whose class may answer.
+/// A property of a tensor whose class may override it.
 PyObject* get_by_class(const char* name, PyObject* self, getter get, void* closure);
 
 template <size_t n>
@@ -143,8 +143,8 @@ struct Seen {
     }
 };
 
-/// For a call that no signature fits: an argument that is no Tensor may answer it by a __torch_function__ of its own;
-/// its answer is thrown as Overridden. `self` is null for functions.
+/// For a call that no signature fits: an argument that is no Tensor may handle it by its own __torch_function__;
+/// its result is thrown as Overridden. `self` is null for functions.
 void answer_by_other_class(const char* name, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
                            PyObject* kwnames);
 

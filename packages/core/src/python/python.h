@@ -14,7 +14,7 @@ struct PythonError {};
 bool restore_interrupt();
 
 /// Inside a catch block: sets the Python error that corresponds to the C++ one, and returns nullptr; of a call that an
-/// override has answered (override.h) its result. Errors that do not say which of the operators inside `caller` raised
+/// override has handled (override.h) its result. Errors that do not name which of the operators inside `caller` raised
 /// them, or name only the one inside, are given the name of `caller`.
 PyObject* translate_exception(const char* caller = nullptr);
 
@@ -67,7 +67,7 @@ class Object {
     PyObject* p_ = nullptr;
 };
 
-/// A module's function or type, looked up when it is first asked for. `static constinit`, so that it has no guard: a thread
+/// A module's function or type, looked up when it is first used. `static constinit`, so that it has no guard: a thread
 /// that holds the GIL would wait there for one that gives it up in the import.
 class Lookup {
   public:
@@ -100,7 +100,7 @@ extern PyTypeObject* TensorType;
 inline bool is_tensor(PyObject* o) {
     return Py_TYPE(o) == TensorType || PyType_IsSubtype(Py_TYPE(o), TensorType);
 }
-/// The tensor of an object that is known to be one.
+/// The tensor of an object, whose type is not checked.
 inline const Tensor& unwrap(PyObject* o) { return reinterpret_cast<PyTensor*>(o)->tensor; }
 /// The tensor's wrapper, a new reference; None for an undefined tensor.
 PyObject* wrap(Tensor t);

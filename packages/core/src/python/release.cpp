@@ -26,7 +26,7 @@ void run_with_gil(void (*function)(void*), void* context) {
     while (!waiting.compare_exchange_weak(entry->next, entry, std::memory_order_release,
                                           std::memory_order_relaxed)) {}
     Py_AddPendingCall(pending_call,
-                      nullptr);  // where its list is full, somebody else's call empties ours later
+                      nullptr);  // where its list is full, another thread's call empties ours later
 }
 
 void run_waiting_releases() {

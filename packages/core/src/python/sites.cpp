@@ -32,10 +32,10 @@ struct Entry {
     PyCodeObject* code;  // kept alive
     int offset;  // of the instruction, in bytes
     const char* op;
-    bool ours;  // a file of this library: the line that called it is what a user wants to see
+    bool ours;  // a file of this library: the line that called it is reported
 };
 
-// An instruction has one address for as long as its code lives, and the table keeps it alive.
+// An instruction has one address as long as its code exists, and the table keeps a reference.
 struct Key {
     const void* instruction;
     const char* op;

@@ -31,8 +31,8 @@ Layout layout_of(const char* text) {
     throw_value("a sparse layout must be torch.sparse_coo, _csr, _csc, _bsr or _bsc, got %s", text);
 }
 
-// _sparse_make(op, layout, size, indices, plain, values, coalesced, check): plain is None for COO; `check` says whether the
-// indices are looked at.
+// _sparse_make(op, layout, size, indices, plain, values, coalesced, check): plain is None for COO; `check` selects whether
+// the indices are checked.
 PyObject* make(PyObject*, PyObject* args) {
     RL_PY_TRY
     const char *op, *layout;
@@ -70,7 +70,7 @@ PyObject* parts_of(PyObject*, PyObject* o) {
     RL_PY_CATCH
 }
 
-// _sparse_set_coalesced(t, on): what the maker of the indices says of them.
+// _sparse_set_coalesced(t, on): set by the code that made the indices.
 PyObject* set_coalesced(PyObject*, PyObject* args) {
     RL_PY_TRY
     PyObject* o;

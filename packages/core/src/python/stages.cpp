@@ -1,4 +1,4 @@
-// The door to dispatch for providers that are written in Python: a stage's function and autograd's per-tensor state.
+// The interface to dispatch for providers that are written in Python: a stage's function and autograd's per-tensor state.
 // The contract is rushlight_core.seams.stages.
 #include <string_view>
 

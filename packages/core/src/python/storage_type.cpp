@@ -18,7 +18,7 @@ struct PyStorage {
 };
 PyTypeObject* storage_type = nullptr;
 
-// One object for one storage while it lives, so that pickle and deepcopy see what is shared. Guarded by the GIL.
+// One object for one storage while it exists, so that pickle and deepcopy detect sharing. Guarded by the GIL.
 std::unordered_map<Storage*, PyStorage*>& living() {
     static auto* map = new std::unordered_map<Storage*, PyStorage*>;
     return *map;

@@ -1,5 +1,5 @@
 // Streams and events of devices, pinned memory, and what the allocators of devices hold: what rushlight_core._streams,
-// _tensor_methods and devices are made of. A stream is an int, the address that its backend knows; 0 is the default one.
+// _tensor_methods and devices are made of. A stream is an int, an address of its backend; 0 is the default one.
 #include "rushlight/streams.h"
 
 #include <memory>

@@ -1,7 +1,7 @@
 // tensor[index], tensor[index] = value, iteration.
 //
 // Note [Indexing]
-// Integers, slices, None and ... make a view. When no stage wants to see the tensor's operators, the view is computed here
+// Integers, slices, None and ... make a view. If no stage handles the tensor's operators, the view is computed here
 // and made in one step; otherwise the operators select, slice and unsqueeze are called one after the other, so that each
 // is recorded. Bools and tensors then choose elements of that view by the operators `index` and `index_put_`. A slice whose
 // step is negative takes the same elements with a positive step, in a view whose dimension is flipped afterwards: there
@@ -314,7 +314,7 @@ int set_item(PyObject* self, PyObject* index, PyObject* value) {
 
 namespace {
 
-// Rows are made when they are asked for, unless they are recorded: then unbind, which is one node for all of them.
+// Rows are made when they are read, unless they are recorded: then unbind, which is one node for all of them.
 struct RowIterator {
     PyObject_HEAD PyObject* tensor;
     int64_t next;

@@ -453,7 +453,7 @@ int set_part(PyObject* self, PyObject* value, void* imaginary) {
 }
 RL_GETTER(get_none) { Py_RETURN_NONE; }
 RL_GETTER(get_false) { Py_RETURN_FALSE; }
-// The attributes; made when they are first asked for.
+// The attributes; made when they are first read.
 RL_GETTER(get_dict) {
     PyObject* dict = PyObject_GenericGetDict(self, nullptr);
     if (dict && !PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);

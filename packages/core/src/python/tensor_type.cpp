@@ -1,12 +1,12 @@
-// Tensor, the Python type: how wrappers live and die.
+// Tensor, the Python type: the lifetime of wrappers.
 //
 // Note [Wrappers]
-// A tensor (TensorImpl) has at most one wrapper (PyTensor) at a time. Normally the wrapper owns the tensor, and dies when
-// Python lets go of it; if C++ still holds the tensor, a new wrapper is made when it comes back. That would lose what
-// Python has hung on the wrapper: a __dict__, weak references, a subclass. Such a wrapper does not die while the
-// tensor lives: in its dealloc it comes back to life with one reference, which the tensor owns (`owns_wrapper`), and its
-// own reference to the tensor is dropped. When the tensor is handed to Python again the ownership turns round again,
-// and when the tensor dies it gives the wrapper a last chance to run its finalizers (`release_wrapper`).
+// A tensor (TensorImpl) has at most one wrapper (PyTensor) at a time. Normally the wrapper owns the tensor, and is destroyed
+// when Python releases it; if C++ still holds the tensor, a new wrapper is made when it comes back. That would lose what
+// Python has hung on the wrapper: a __dict__, weak references, a subclass. Such a wrapper is kept while the
+// tensor exists: its dealloc resurrects it with one reference, which the tensor owns (`owns_wrapper`), and its
+// own reference to the tensor is dropped. When the tensor is handed to Python again the ownership is reversed again,
+// and when the tensor is destroyed, it lets the wrapper run its finalizers (`release_wrapper`).
 #include <vector>
 
 #include "python/override.h"
@@ -87,7 +87,7 @@ int tensor_traverse(PyObject* object, visitproc visit, void* arg) {
     if (impl && impl->use_count() > 1) return 0;
     Py_VISIT(self->dict);
     if (!impl) return 0;  // its tensor keeps it alive
-    // A grad that nobody else holds may keep a wrapper of its own alive.
+    // A grad without other references may keep its own wrapper alive.
     if (TensorImpl* grad = impl->grad(); grad && grad->use_count() == 1 && grad->owns_wrapper()) {
         auto* wrapper = static_cast<PyObject*>(grad->wrapper());
         Py_VISIT(wrapper);
@@ -126,7 +126,7 @@ int tensor_setattro(PyObject* object, PyObject* name, PyObject* value) {
     return result;
 }
 
-// A tensor dies that kept its wrapper alive: the wrapper owns it once more, for the time of its finalizers. Without the GIL
+// A tensor that owned its wrapper is destroyed: the wrapper owns it once more, during its finalizers. Without the GIL
 // that time comes later (Note [Releases without the GIL]).
 void release_wrapper(void* wrapper, TensorImpl* impl) {
     if (!Py_IsInitialized()) return;

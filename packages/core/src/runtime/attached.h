@@ -1,4 +1,4 @@
-// What core knows of an attached backend; shared by the files that call its functions.
+// What core stores about an attached backend; shared by the files that call its functions.
 #pragma once
 
 #include <array>
@@ -31,7 +31,7 @@ struct MemorySource {
 };
 
 struct DeviceState {
-    DeviceAllocator* allocator = nullptr;  // core's, where the plug-in asked for it
+    DeviceAllocator* allocator = nullptr;  // core's, if the plug-in requested it
     MemorySource default_source = {};
     std::mutex mutex;  // of what follows
     std::vector<std::unique_ptr<MemorySource>> other_sources;

@@ -57,7 +57,7 @@ using namespace detail;
 
 namespace {
 
-/// One attachment at a time. Not a lock: a plug-in's code runs meanwhile, and whoever comes too is refused.
+/// One attachment at a time. Not a lock: a plug-in's code runs meanwhile, and further attachments are refused.
 class Attaching {
   public:
     explicit Attaching(const char* name) {
@@ -154,7 +154,7 @@ void install_kernels(Attached& owner) {
         look_up(shared->name, 0, KernelPart::Run, shared->slots.device[device]);
 }
 
-/// Devices stay the parent's: a child knows that they were there, and touches none.
+/// Devices stay the parent's: a child records that they existed, and uses none.
 void watch_forks() {
     static std::once_flag once;
     std::call_once(once, [] {
@@ -169,7 +169,7 @@ void watch_forks() {
     });
 }
 
-/// Scratch memory of one kernel call, given back in stream order when it returns.
+/// Scratch memory of one kernel call, released in stream order when it returns.
 struct DeviceContext : KernelContext {
     DeviceContext(const char* op, const Attached& owner, Device where, const PhiloxKey& key)
         : KernelContext{&DeviceContext::take, key, this, nullptr, &call},

@@ -1,4 +1,4 @@
-// The caching allocator's bookkeeping: blocks, the bins of free ones, and the table from addresses to live
+// The caching allocator's bookkeeping: blocks, the bins of free ones, and the table from addresses to allocated
 // ones. All of it lies beside the memory it describes, which the host may be unable to read.
 #pragma once
 
@@ -20,7 +20,7 @@ struct Block {
     char* data;
     size_t size;
     Segment* segment;
-    Block *left, *right;     // neighbours in the segment
+    Block *left, *right;  // neighbours in the segment
     Block *previous, *next;  // in the bin, while free
     std::vector<uint64_t> used_on;  // streams other than the block's own
     uint32_t pending_events;
@@ -31,14 +31,14 @@ struct Block {
 // Fresh: not used since the driver mapped it. Leaving: about to be discarded.
 enum class PageState : uint8_t { Fresh, Resident, Leaving, Discarded };
 
-/// The least that the driver gives back.
+/// The least that the driver releases.
 inline constexpr size_t kPageSize = size_t{2} << 20;
 
-/// What is known of a page of a segment.
+/// The state of a page of a segment.
 struct Page {
-    uint64_t taken_ms;     // when a block in it was last handed out
+    uint64_t taken_ms;  // when a block in it was last handed out
     uint64_t released_ms;  // when a block in it was last released
-    uint32_t live_count;   // blocks in it that are not free
+    uint32_t live_count;  // blocks in it that are not free
     PageState state;
 };
 

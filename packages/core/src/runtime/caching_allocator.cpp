@@ -14,21 +14,21 @@
 // other streams used too is held back after its release until an event on each of those streams has passed.
 //
 // A request is served from the bins, else by a new segment, else by a new segment after unused ones were
-// given back, else it fails. Memory that stays unused is given back too: at once where the driver says that
-// others are short of memory, else after a time: Note [How long memory is kept]. Each page of a segment knows
+// released, else it fails. Memory that stays unused is released too: at once if the driver reports that
+// others are short of memory, else after a time: Note [How long memory is kept]. Each page of a segment records
 // when it was used, so it does not matter which free neighbours a block is joined with. Segments without a
 // live block are unmapped; elsewhere the pages of free blocks are discarded. There is no thread for that: the
 // clock is read at each call, and callers that serve small blocks themselves call `tick` now and then.
 //
-// After a fork the child keeps inherited segments only for the blocks that are alive in them: a write to
-// memory that parent and child share copies a page, which is dearer than a fresh one.
+// After a fork the child keeps inherited segments only for the blocks that are in use in them: a write to
+// memory that parent and child share copies a page, which costs more than a new one.
 
 // Note [Private pools]
 // A captured graph writes to the same addresses each time it is replayed. So what is allocated on a stream while it is
-// captured comes from a pool of the graph's own. Free blocks of that pool are handed out to captures of the same pool alone,
-// and its segments stay as they are, also where nothing in them is live, until no graph uses the pool: then it is retired,
+// captured comes from a pool of the graph's own. Free blocks of that pool are given to captures of the same pool only,
+// and its segments stay as they are, even if nothing in them is in use, until no graph uses the pool: then it is retired,
 // and segments go back as their last block does. A block that several streams of a capture used is held back until the
-// capture ends, since nobody can ask how far a captured stream has come.
+// capture ends, since the progress of a captured stream cannot be queried.
 
 namespace rushlight::detail {
 
@@ -446,7 +446,7 @@ void CachingAllocator::give_back(Block* block, RecentUse::Choice* choice) {
             continue;
         }
         page.state = PageState::Leaving;
-        // What goes back for want of memory is no reason to keep more.
+        // Memory that is released under pressure is no reason to keep more.
         if (choice) recent_use_.given_back(kPageSize, page.taken_ms);
     }
     if (empty) return unmap(block);

@@ -20,7 +20,7 @@
 
 namespace rushlight::detail {
 
-/// Blocks of at least this size remember the line that made them.
+/// Blocks of at least this size record the line that made them.
 inline constexpr size_t kSiteBytes = size_t{1} << 20;
 
 /// A queue of work on a device; 0 is the device's default one, and the host's only one.
@@ -47,7 +47,7 @@ class Driver {
     /// How long it takes others at least to need the memory, from the last time that `short_of_memory` denied it.
     virtual uint64_t calm_ms() noexcept { return UINT64_MAX; }
 
-    /// A mark behind all work that is queued on `stream` now. Only asked of drivers with several streams.
+    /// A mark behind all work that is queued on `stream` now. Only called for drivers with several streams.
     virtual Event record(StreamId) noexcept { return nullptr; }
     virtual bool reached(Event) noexcept { return true; }
     virtual void wait(Event) noexcept {}
@@ -82,12 +82,12 @@ class CachingAllocator {
     /// From now on blocks for `stream` come from `pool`, until `end_capture`.
     void begin_capture(PoolId pool, StreamId stream);
     void end_capture(PoolId pool) noexcept;
-    /// Nothing writes to the pool any more but to what is live in it.
+    /// Only blocks in use in the pool are still written to.
     void retire(PoolId pool) noexcept;
     /// The pool that a live block belongs to; 0 also where there is no such block.
     PoolId pool_of(const void* data) noexcept;
 
-    /// Gives back what is due at this time, where somebody else calls often and `release` may not be called.
+    /// Releases the memory that is due at this time, for callers that do not call `release` often.
     void tick(uint64_t now) noexcept;
     /// Gives all unused memory back if the driver is short of `nbytes`.
     void make_room(size_t nbytes) noexcept;
@@ -96,7 +96,7 @@ class CachingAllocator {
     void reset_peaks() noexcept;
     std::string snapshot();
     uint64_t set_limit(uint64_t nbytes) noexcept;
-    /// Remembers which line made a live block.
+    /// Records which line made an allocated block.
     void set_site(void* data, Site site) noexcept;
     /// "; the largest are 40.0 MiB (train.py:12), …": of live blocks, for errors. "" where there are none.
     std::string largest_live(size_t count);

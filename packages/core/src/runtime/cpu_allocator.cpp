@@ -48,12 +48,12 @@ class HostDriver final : public Driver {
     }
 
     const bool limited = group_memory_limit("") < kNoLimit;
-    std::atomic<bool> was_short{false};  // since small blocks were asked to give back what they do not use
+    std::atomic<bool> was_short{false};  // since small blocks were last made to release what they do not use
 
   private:
     // Version 1 of control groups has a huge number in the place of none.
     static constexpr uint64_t kNoLimit = uint64_t{1} << 62;
-    uint64_t spare = 0;  // beyond the margin, when it was last looked at
+    uint64_t spare = 0;  // beyond the margin, when it was last read
 };
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

@@ -1,4 +1,4 @@
-// The CPU's services for the kernels of one call. Scratch blocks are given back when they have returned or thrown.
+// The CPU's services for the kernels of one call. Scratch blocks are released when they have returned or thrown.
 #pragma once
 
 #include "rushlight/kernel.h"

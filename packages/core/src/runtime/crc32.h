@@ -1,4 +1,4 @@
-// The checksum CRC-32 of zip archives (ISO 3309), by which checkpoints tell altered bytes.
+// The checksum CRC-32 of zip archives (ISO 3309), by which checkpoints detect altered bytes.
 #pragma once
 
 #include <cstddef>

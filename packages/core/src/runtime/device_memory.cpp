@@ -12,8 +12,8 @@
 
 // Note [Streams and memory]
 // A block belongs to the stream on which it was allocated: its release is ordered behind the work of that stream alone.
-// So whoever uses it on another stream says so, and the allocator then waits for that stream too before it hands the
-// block out again. Core says so itself for every tensor that takes part in an operator or a copy on a stream other than
+// So each use on another stream must be reported, and the allocator then waits for that stream too before it reuses the
+// block. Core reports every tensor that takes part in an operator or a copy on a stream other than
 // its own. The context of a storage names its stream, and nothing is done while a process uses default streams only.
 
 namespace rushlight {
@@ -29,7 +29,7 @@ struct DeviceAllocator {
         }
         void* map(size_t nbytes) noexcept override { return c.map(c.self, nbytes); }
         void unmap(void* data, size_t nbytes) noexcept override { c.unmap(c.self, data, nbytes); }
-        uint64_t now_ms() noexcept override { return 0; }  // unused memory stays until it is asked for
+        uint64_t now_ms() noexcept override { return 0; }  // unused memory stays until it is requested
         Event record(detail::StreamId stream) noexcept override {
             return c.record ? c.record(c.self, reinterpret_cast<void*>(stream)) : nullptr;
         }
@@ -72,7 +72,7 @@ constinit thread_local bool thread_ends RL_TLS_MODEL = false;
 /// In a forked child the devices are the parent's, and so are their locks. What a child keeps in its lists is not used.
 bool usable(const DeviceAllocator& from) { return !from.owner.forked.load(std::memory_order_relaxed); }
 
-/// Gives all blocks of this thread's list back; says whether there were any.
+/// Releases all blocks of this thread's list; returns whether there were any.
 bool drain_quick(DeviceAllocator& from) {
     ThreadList* list = thread_lists[from.position];
     if (!list || list->blocks.bytes() == 0) return false;
@@ -128,7 +128,7 @@ bool put_quick(const MemorySource& to, void* data, size_t nbytes) {
         make_quick(from);
         if (ThreadList* list = thread_lists[from.position]; list && list->blocks.put(data, nbytes)) return;
     }
-    // Nobody is left to hear of a failure here; the next call of the device reports its state.
+    // A failure cannot be reported here; the next call of the device reports its state.
     (void)from.blocks.release(data);
 }
 

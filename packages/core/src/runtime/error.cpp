@@ -6,7 +6,7 @@
 
 namespace rushlight {
 
-Error::~Error() = default;  // anchors the class in this library: one typeinfo for all who catch it
+Error::~Error() = default;  // anchors the class in this library: one typeinfo for all catch clauses
 
 namespace {
 [[noreturn]] void throw_formatted(ErrorKind kind, const char* format, va_list args) {

@@ -46,7 +46,7 @@ struct Captures {
     }
     static void keep(DeviceGraph& graph, Ref<Storage> storage) {
         auto& kept = graph.kept_;
-        // Most are seen several times in a row.
+        // Most occur several times in a row.
         if (std::find(kept.rbegin(), kept.rend(), storage) == kept.rend()) kept.push_back(std::move(storage));
     }
     static const PhiloxKey& at_begin(const DeviceGraph& graph) { return graph.at_begin_; }

@@ -5,7 +5,7 @@
 
 namespace rushlight::detail {
 
-// Who wants to hear of memory: the observer (1), the tracer (2). Hidden, so that the test of an allocation for it is one
+// The watchers of memory: the observer (1), the tracer (2). Hidden, so that the test of an allocation for it is one
 // instruction with an address in it: an exported variable is reached through a table.
 extern __attribute__((visibility("hidden"))) std::atomic<uint8_t> memory_watchers;
 

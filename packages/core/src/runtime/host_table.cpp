@@ -104,7 +104,7 @@ const HostTable host_table = {
     .record_use = allocator_record_use,
     .cpu_kernel = cpu_kernel,
     .run_cpu_kernel = run_cpu_kernel,
-    // A later plug-in may know more settings.
+    // A later plug-in may have more settings.
     .setting = [](Setting which) -> int32_t {
         const auto i = static_cast<size_t>(which);
         return i < std::size(settings) && setting(which);

@@ -100,7 +100,7 @@ const Library* find_library() {
 
 void watch_forks();
 
-// Several threads may look at once: opening a library twice gives the same one, and the first to be done is taken.
+// Several threads may search at once: opening a library twice gives the same one, and the first to be done is taken.
 const Library& library() {
     const Library* found = loaded.load(std::memory_order_acquire);
     if (found) [[likely]]

@@ -18,7 +18,7 @@ void* LazyLibrary::open() {
     void* handle = handle_.load(std::memory_order_acquire);
     if (handle || error_.load(std::memory_order_acquire)) return handle;
     // By its full path, so that a namesake on LD_LIBRARY_PATH is not taken for it; by its name only where the
-    // loader knows better than we do (a build tree, whose run path leads to the vendor's folder).
+    // loader has a better path (a build tree, whose run path leads to the vendor's folder).
     handle = dlopen((own_folder() + file_).c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!handle) {
         auto text = std::string(dlerror());

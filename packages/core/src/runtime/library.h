@@ -17,7 +17,7 @@ class LazyLibrary {
     bool available() { return open() != nullptr; }
     /// Null when the library or the symbol is missing.
     void* symbol(const char* name);
-    /// The same as a function pointer; RuntimeError that says what is missing.
+    /// The same as a function pointer; RuntimeError that names what is missing.
     template <class F>
     F* function(const char* name) {
         return reinterpret_cast<F*>(require(name));

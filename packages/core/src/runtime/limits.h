@@ -11,7 +11,7 @@ namespace rushlight::detail {
 /// The smaller of the machine's memory and the limits of the control group and its ancestors, in bytes.
 uint64_t memory_available_to_process(const std::string& root = "");
 
-/// How much of that nobody uses now; memory that the system can take back from its file cache counts as
+/// The unused part of it; memory that the system can take back from its file cache counts as
 /// unused.
 uint64_t memory_left_to_process(const std::string& root = "");
 

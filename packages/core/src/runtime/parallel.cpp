@@ -23,8 +23,8 @@
 #include "rushlight/error.h"
 
 // Note [Threads]
-// libgomp keeps one team for each thread that opens regions, and ends and remakes threads when a region asks
-// for fewer or more than the last. So every region of a thread asks for the same number, and those without a
+// libgomp keeps one team for each thread that opens regions, and ends and remakes threads when a region requests
+// fewer or more than the last. So every region of a thread requests the same number, and those without a
 // share of the work wait at the barrier. The processors are lent: a region takes all spare threads or, when
 // another thread's region has them, runs alone on its own.
 //
@@ -36,7 +36,7 @@ namespace rushlight {
 
 namespace {
 
-std::atomic<int> limit{0};               // num_threads(); 0: not asked for yet
+std::atomic<int> limit{0};               // num_threads(); 0: not read yet
 std::atomic<int> lent{0};                // threads lent beyond the borrowers themselves
 thread_local bool working = false;       // inside a region
 thread_local bool team_is_gone = false;  // this thread came through a fork
@@ -100,7 +100,7 @@ void run_team(int threads, F&& member) {
 #pragma omp parallel num_threads(threads)
     {
         working = true;
-        // The runtime may give fewer threads than asked for.
+        // The runtime may give fewer threads than requested.
         for (int i = omp_get_thread_num(); i < threads; i += omp_get_num_threads()) member(i);
         working = false;
     }

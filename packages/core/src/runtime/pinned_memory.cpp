@@ -13,7 +13,7 @@ namespace {
 
 using namespace detail;
 
-/// The host is stream 0; the streams of all devices have numbers in the order in which they were first seen.
+/// The host is stream 0; the streams of all devices have numbers in the order in which they were first used.
 struct PinnedDriver final : Driver {
     explicit PinnedDriver(const Backend& b) : backend(b) {}
 

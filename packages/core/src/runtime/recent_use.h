@@ -14,9 +14,9 @@ namespace rushlight::detail {
 /// after a longer time: then it is kept for twice that time. So a loop whose steps take twenty seconds keeps
 /// what its peak needs, and a peak that does not come back is returned after a second.
 ///
-/// The time from one handing-out of some memory to the next is its period. When the memory was kept in
-/// between, the period is seen directly. When it was not, memory that is needed afresh counts as that which
-/// went back: had it been kept, it would have served. So the period of a loop is known in its second step.
+/// The time from one allocation of some memory to the next is its period. When the memory was kept in
+/// between, the period is measured directly. When it was not, memory that is newly mapped counts as that which
+/// was released: had it been kept, it would have served. So the period of a loop is known in its second step.
 ///
 /// Bytes that were used again are counted by classes of periods, each twice as long as the one before. A count
 /// lasts for four to eight of its class's longest periods. Periods above a minute are not waited for: there
@@ -96,7 +96,7 @@ class RecentUse {
     std::array<Returned, kTicks> returned_ = {};
 
   public:
-    /// Decides which unused memory goes back now: first all of it is counted, then `keeps` is asked for each
+    /// Decides which unused memory is released now: first all of it is counted, then `keeps` is called for each
     /// part. The memory that was used last is kept first.
     class Choice {
       public:

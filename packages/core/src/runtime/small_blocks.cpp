@@ -21,9 +21,9 @@
 // are rare; `SmallCache::calls_to_clock` counts down to it on the fast path.
 //
 // After a fork the child must not write into memory that it shares with its parent, or each write copies a
-// page. So it forgets all free blocks, and its bins get capacity zero, which sends every release through
+// page. So it discards all free blocks, and its bins get capacity zero, which sends every release through
 // `release` below, where a block from an inherited region is recognised by the region's generation and
-// dropped. The fast path knows nothing of this.
+// dropped. The fast path is not involved.
 
 namespace rushlight::detail {
 
@@ -303,7 +303,7 @@ void look_soon() noexcept {
 void tick(uint64_t now) noexcept {
     Center& c = center();
     if (now < c.next_look_ms.load(std::memory_order_relaxed)) return;
-    // Whoever holds the lock looks at its own next call.
+    // The holder of the lock checks at its own next call.
     if (std::unique_lock lock(c.mutex, std::try_to_lock); lock) c.give_back_due(now);
 }
 

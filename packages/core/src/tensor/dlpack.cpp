@@ -66,7 +66,7 @@ struct Export {
         int64_t step = 1;
         for (size_t d = n; d-- > 0;) {
             self->dims[d] = t.sizes()[d];
-            // Of a dimension of size 1 the stride means nothing; consumers that look for row-major order want this one.
+            // Of a dimension of size 1 the stride means nothing; consumers that check for row-major order expect this one.
             self->dims[n + d] = t.sizes()[d] <= 1 ? step : t.strides()[d];
             step *= t.sizes()[d] ? t.sizes()[d] : 1;
         }

@@ -30,7 +30,7 @@ struct Array {  // DLTensor
     uint64_t byte_offset;
 };
 
-struct Managed {  // DLManagedTensor, of consumers that know no version
+struct Managed {  // DLManagedTensor, for consumers without versions
     Array array;
     void* owner;
     void (*deleter)(Managed*);

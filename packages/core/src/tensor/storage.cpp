@@ -16,7 +16,7 @@ using Pool = ObjectPool<sizeof(Storage), alignof(Storage)>;
 // What a storage that was moved keeps alive.
 struct Moved {
     Ref<Storage> target;
-    Ref<Storage> before;  // the memory until the move, if somebody outside may still look at it
+    Ref<Storage> before;  // the memory until the move, if its address is still exported
 };
 }  // namespace
 

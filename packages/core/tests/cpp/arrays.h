@@ -92,7 +92,7 @@ Array<T> random(std::vector<int64_t> sizes) {
 
 inline rushlight::View none() { return {nullptr, nullptr, nullptr, 0, -1, rushlight::DType::Float32, 0}; }
 
-/// Scratch memory in blocks of its own, so that a sanitizer sees every step beyond.
+/// Scratch memory in blocks of its own, so that a sanitizer detects every access beyond.
 class Context {
   public:
     Context() : context_{} {
@@ -118,7 +118,7 @@ struct Threads {
     int former;
 };
 
-/// Calls run(), which returns an Array, with one, two and three threads, and says whether all bits agree.
+/// Calls run(), which returns an Array, with one, two and three threads, and returns whether all bits agree.
 template <class Run>
 bool same_for_all_threads(Run&& run) {
     auto first = [&] {

@@ -1,7 +1,7 @@
 // sources: src/runtime/caching_allocator.cpp src/runtime/site.cpp src/runtime/error.cpp
 
-// The caching core on a device that does exactly what it is told: streams stand still until a test advances
-// them, memory is as large as a test says, and every piece of queued work checks that nobody else has touched
+// The caching core on a device that a test controls: streams stand still until a test advances
+// them, a test sets the size of memory, and every piece of queued work checks that nothing else has written
 // its block.
 #include "runtime/caching_allocator.h"
 
@@ -454,7 +454,7 @@ TEST(allocations_and_releases_return_a_peak) {
     CHECK(program.allocator.release(other));
 }
 
-// A block that is in use beside free ones, and free neighbours that come and go, renew nobody's age.
+// A block that is in use beside free ones, and free neighbours that come and go, do not reset the age of others.
 TEST(free_neighbours_keep_their_own_age) {
     Program program;
     std::vector<void*> blocks = program.allocate(many(5, 4 * kMiB));  // one segment of 20 MiB
@@ -553,13 +553,13 @@ TEST(all_that_is_unused_goes_back_at_once_when_others_need_it) {
     program.device.spare = 5 * kMiB;
     program.use({8 * kMiB});
     CHECK_EQUAL(program.device.resident_bytes(), 12 * kMiB);
-    // Nothing is asked for: the need is seen when the clock is next looked at.
+    // Nothing is requested: the need is detected when the clock is next read.
     program.device.spare = SIZE_MAX;
     program.use({100 * kMiB});
     program.device.spare = 0;
     program.small_calls(250);
     CHECK_EQUAL(program.device.resident_bytes(), 4 * kMiB);
-    // Where others may need it soon, the clock is looked at sooner.
+    // Where others may need it soon, the clock is read sooner.
     program.device.spare = SIZE_MAX;
     program.device.calm = 30;
     program.small_calls(250);
@@ -590,7 +590,7 @@ TEST(a_captured_stream_has_a_pool_of_its_own) {
     CHECK_EQUAL(allocator.pool_of(elsewhere), 0u);
     allocator.end_capture(7);
 
-    // Nothing in the pool is live, but replays write to it.
+    // No block of the pool is in use, but replays write to it.
     CHECK(allocator.allocate(kMiB / 2, kStream) == common);
     allocator.empty_cache();
     CHECK(device.holds(captured, kMiB / 2));
@@ -657,7 +657,7 @@ TEST(a_child_keeps_off_inherited_memory) {
     allocator.after_fork_in_child();
     void* fresh = allocator.allocate(kMiB / 2);
     CHECK(fresh != unused);
-    CHECK(!device.segments.contains(static_cast<char*>(alone)));  // nothing was alive in it
+    CHECK(!device.segments.contains(static_cast<char*>(alone)));  // nothing was in use in it
     CHECK(device.holds(static_cast<char*>(live), kMiB));
     CHECK(allocator.release(live));
     CHECK(!device.holds(static_cast<char*>(live), kMiB));  // the last block took the segment along
@@ -667,7 +667,7 @@ TEST(a_child_keeps_off_inherited_memory) {
 }
 
 // Queued work stamps its block and later finds its stamp. Handing a block to another stream too early, or two
-// owners of one block, shows as somebody else's stamp.
+// owners of one block, shows as another block's stamp.
 TEST(work_never_meets_foreign_work_in_its_memory) {
     FakeDevice device;
     device.memory = 96 * kMiB;
@@ -848,7 +848,7 @@ TEST(replays_of_graphs_never_meet_foreign_work) {
                 break;
             case 12:
                 if (!graphs.empty() && random() % 4 == 0) {
-                    // All graphs of one pool end; some results live on, and are released in the common way.
+                    // All graphs of one pool end; some results remain, and are released as usual.
                     const PoolId pool = graphs[random() % graphs.size()].pool;
                     drain();
                     for (const Graph& graph : graphs) {

@@ -1,4 +1,4 @@
-// sources: src/cpu/convolution.cpp src/cpu/contiguous.cpp src/cpu/capability.cpp src/cpu/questions.cpp
+// sources: src/cpu/convolution.cpp src/cpu/contiguous.cpp src/cpu/capability.cpp src/cpu/kernels_in_use.cpp
 // sources: src/cpu/onednn/convolution.cpp src/cpu/kernels/convolution.cpp src/cpu/kernels/depthwise.cpp
 // sources: src/cpu/kernels/winograd.cpp src/cpu/kernels/convolution_1x1.cpp src/cpu/kernels/gemm.cpp src/cpu/kernels/cast.cpp
 // sources: src/cpu/kernels/contiguous.cpp src/runtime/parallel.cpp src/runtime/limits.cpp src/runtime/error.cpp src/tensor/dtype.cpp
@@ -12,7 +12,7 @@
 
 #include "arrays.h"
 #include "check.h"
-#include "cpu/questions.h"
+#include "cpu/kernels_in_use.h"
 
 using namespace rushlight;
 using namespace check;

@@ -39,12 +39,12 @@ bool caching() {
 
 uint64_t allocated() { return memory_statistics().allocated_bytes; }
 
-/// Runs `f` in a forked child and says whether all checks held there.
+/// Runs `f` in a forked child and returns whether all checks held there.
 template <class F>
 bool holds_in_child(F&& f) {
     pid_t child = fork();
     if (child == 0) {
-        alarm(20);  // a child that hangs dies
+        alarm(20);  // ends a child that hangs
         int before = check::failures;
         f();
         _exit(check::failures != before);
@@ -329,7 +329,7 @@ TEST(out_of_memory_is_an_error_with_numbers) {
 
 namespace {
 
-/// Counts, and puts a guard behind each block that shows who wrote over its end.
+/// Counts, and puts a guard behind each block that shows writes beyond its end.
 struct GuardAllocator {
     static constexpr size_t kGuard = 64;
     std::map<void*, size_t> live;
@@ -368,7 +368,7 @@ TEST(another_allocator_serves) {
     CHECK(empty.data == nullptr);
     std::memset(theirs.data, 0, 1000);
     CHECK(set_allocator(nullptr) == &interface);
-    // Whoever made a block takes it back, whoever is in charge by then.
+    // A block is released by the allocator that made it, even after that was replaced.
     release(theirs, 1000);
     release(empty, 0);
     release(ours, 1000);

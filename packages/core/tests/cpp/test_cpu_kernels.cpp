@@ -7,7 +7,7 @@
 // sources: src/runtime/limits.cpp src/runtime/error.cpp src/tensor/dtype.cpp
 // options: -DRUSHLIGHT_CPU=avx2 -DRUSHLIGHT_HAVE_AVX2=1
 
-// What the generated tests of operators do not ask of kernels: the same bits for any number of threads, and
+// What the generated tests of operators do not check of kernels: the same bits for any number of threads, and
 // edges.
 #include <cmath>
 #include <limits>

@@ -5,8 +5,8 @@
 // sources: src/runtime/caching_allocator.cpp src/tensor/device.cpp
 
 // The allocator services of HostTable, as a plug-in uses them: 10^5 operations over streams that stand still until the test
-// advances them. Every piece of queued work checks that nobody else has touched its block, and memory that went back to the
-// driver is freed, so that a memory checker sees whoever still uses it.
+// advances them. Every piece of queued work checks that nothing else has written to its block, and memory that went back to
+// the driver is freed, so that a memory checker detects later uses.
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
@@ -370,7 +370,7 @@ TEST(work_never_meets_foreign_work_in_its_memory) {
             default:
                 for (auto n = random() % 6; n > 0; --n) streams[own].advance();
         }
-        if (i % 20'000 == 19'999) {  // what is given back is freed: no work may come to it any more
+        if (i % 20'000 == 19'999) {  // what is released is freed: no work may access it any more
             for (Stream& s : streams)
                 while (s.advance()) {}
             empty_cache(kDevice);

@@ -2,7 +2,7 @@
 // sources: src/runtime/cpu_allocator.cpp src/runtime/caching_allocator.cpp src/runtime/site.cpp src/runtime/small_blocks.cpp
 // sources: src/runtime/pages.cpp src/runtime/limits.cpp
 
-// What an observer is told: nodes in pairs, and the memory of storages.
+// The reports to an observer: nodes in pairs, and the memory of storages.
 #include "rushlight/hooks.h"
 
 #include <map>

@@ -1,6 +1,6 @@
 // sources: src/runtime/parallel.cpp src/runtime/limits.cpp src/runtime/error.cpp
 
-// Threads: who computes what, what is carried back, who gets how many.
+// Threads: the division of work, errors, and the number of threads.
 #include "rushlight/parallel.h"
 
 #include <sys/wait.h>

@@ -1,6 +1,6 @@
 // sources: src/runtime/random.cpp src/runtime/mersenne_twister.cpp src/runtime/error.cpp
 
-// Random numbers: known answers, distributions, and the generators that hand out streams.
+// Random numbers: known answers, distributions, and the generators that assign streams.
 #include "rushlight/random.h"
 
 #include <sys/wait.h>
@@ -213,7 +213,7 @@ TEST(threads_never_get_the_same_stream) {
 }
 
 TEST(seeding_never_mixes_two_states) {
-    // Seed s is always followed by offsets below 1000; nobody may see s with another's offset.
+    // Seed s is always followed by offsets below 1000; no reader may get s with the offset of another seed.
     auto generator = Generator::make();
     std::atomic<bool> stop{false};
     std::thread seeder([&] {

@@ -1,6 +1,6 @@
-// A driver of CUDA in host memory, for tests. It is as late as CUDA may be: a stream's work runs when somebody waits for it, or
-// when a test says so (fake_cuda_advance), and not before. Memory arrives full of junk, and is overwritten when it is released.
-// Environment: FAKE_CUDA_DEVICES (1), FAKE_CUDA_MEMORY_MIB (256, of each device), FAKE_CUDA_CAPABILITY (90),
+// A driver of CUDA in host memory, for tests. It is as late as CUDA may be: a stream's work runs when a caller waits for it,
+// or when a test advances it (fake_cuda_advance), and not before. Memory arrives full of junk, and is overwritten when it is
+// released. Environment: FAKE_CUDA_DEVICES (1), FAKE_CUDA_MEMORY_MIB (256, of each device), FAKE_CUDA_CAPABILITY (90),
 // FAKE_CUDA_MISSING (a text: there is no driver).
 #include <algorithm>
 #include <atomic>
@@ -391,7 +391,7 @@ const Driver driver = {
 
 }  // namespace rushlight::cuda
 
-// What a test asks and orders, through ctypes.
+// The functions that tests call, through ctypes.
 using namespace rushlight::cuda;
 extern "C" {
 [[gnu::visibility("default")]] size_t fake_cuda_allocations() { return machine().allocations; }

@@ -132,7 +132,7 @@ class Converter {
         return PyLong_FromUnsignedLongLong(id ? static_cast<uint64_t>(lane.number) << 32 | id : 0);
     }
 
-    // A Python string for each name, found by its address: names are few and live long.
+    // A Python string for each name, found by its address: names are few and stay valid.
     PyObject* text_of(const char* name) {
         auto [at, is_new] = texts_.try_emplace(name);
         if (is_new)

@@ -1,4 +1,4 @@
-// The toy device, asked through the contract alone. Prints the first broken promise and exits with 1.
+// The toy device, through the interface alone. Prints the first violation and exits with 1.
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -164,7 +164,7 @@ static void work_is_late() {
     a.fill(ones);
     run("add", {a.view(), a.view(), a.view()}, {number(1)});
     float early;
-    std::memcpy(&early, a.data, sizeof early);  // nothing has run: a program that looks now sees junk
+    std::memcpy(&early, a.data, sizeof early);  // nothing has run: a program that reads now gets junk
     CHECK(early != 1 && early != 2);
     OK(toy->synchronize_device(0));
     std::memcpy(&early, a.data, sizeof early);

@@ -1,4 +1,4 @@
-// Anomaly mode: nodes remember the calls that led to them, and a pass looks for NaN.
+// Anomaly mode: nodes store the calls that led to them, and a pass checks for NaN.
 #pragma once
 
 #include <atomic>

@@ -73,7 +73,7 @@ RL_API Tensor merge_levels(const Tensor& t, uint64_t levels, const Ref<BatchLeve
 
 /// The slow path was taken for the first time for this operator; `report` may be null.
 RL_API void set_slow_path_report(void (*report)(const char* op));
-/// Names of operators that have taken the slow path so far; `forget` empties the list, so that they report again.
+/// Names of operators that have taken the slow path so far; `forget` empties the list, so that they are reported again.
 RL_API std::vector<std::string> slow_path_taken(bool forget);
 
 /// Attaches the Batch stage.

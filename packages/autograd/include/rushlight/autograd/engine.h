@@ -40,10 +40,10 @@ RL_API std::vector<Tensor> run_backward(TensorList outputs, TensorList grads, Te
 RL_API void backward(const Tensor& output, const Tensor& grad = Tensor(), bool retain_graph = false,
                      bool create_graph = false);
 
-/// The pass that runs on this thread, as seen by hooks and nodes: its number, 0 for none, and whether it runs a node.
+/// The pass that runs on this thread, for hooks and nodes: its number, 0 for none, and whether it runs a node.
 RL_API uint64_t current_pass_id();
 RL_API bool current_pass_runs(Node* node);
-/// Calls a function when the backward pass that runs on this thread has ended, on the thread that asked for the pass: after
+/// Calls a function when the backward pass that runs on this thread has ended, on the thread that started the pass: after
 /// all gradients are accumulated, and not if the pass raises. Of passes inside of one another it is the outermost.
 RL_API void queue_callback(std::function<void()> callback);
 
@@ -52,7 +52,7 @@ extern RL_API constinit thread_local bool parallel_branches RL_TLS_MODEL;
 extern RL_API std::atomic<bool> device_threads;
 }  // namespace detail
 /// Whether the nodes of other devices than the CPU run on those devices' threads (the default), or on the caller's too:
-/// Note [Threads of a pass]. Of the process; asked when a pass begins.
+/// Note [Threads of a pass]. Of the process; read when a pass begins.
 inline bool device_threads() { return detail::device_threads.load(std::memory_order_relaxed); }
 inline void set_device_threads(bool on) { detail::device_threads.store(on, std::memory_order_relaxed); }
 /// Whether passes that this thread starts run independent branches of a graph on several threads.
@@ -76,7 +76,7 @@ struct ThreadFunctions {
     void (*end)(void* state);  // not called on the threads of devices, which never end
     std::exception_ptr (*carry)(std::exception_ptr);
 };
-/// They live as long as the process.
+/// They stay valid until the process ends.
 RL_API void set_thread_functions(const ThreadFunctions* functions);
 /// Those that were set, or null.
 const ThreadFunctions* thread_functions();

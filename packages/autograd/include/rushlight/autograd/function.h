@@ -24,7 +24,7 @@ class RL_API Context {
     void mark_dirty(const Tensor& argument) { dirty_.push_back(argument); }
     /// Says that a result has no gradient.
     void mark_non_differentiable(const Tensor& result) { constant_.push_back(result); }
-    /// In forward() and backward(): whether the gradient of the i-th tensor argument is wanted.
+    /// In forward() and backward(): whether the gradient of the i-th tensor argument is needed.
     bool needs_input_grad(size_t i) const { return i < needs_.size() && needs_[i]; }
 
   private:

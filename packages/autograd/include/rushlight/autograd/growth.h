@@ -1,4 +1,4 @@
-// Graphs that grow from iteration to iteration, of which a program should be told.
+// Graphs that grow from iteration to iteration, of which a program should be warned.
 #pragma once
 
 #include <optional>
@@ -16,7 +16,7 @@ struct GrowthReport {
     Ref<Node> sample;  // the last node of one of them
 };
 
-/// What is to be told, once for each site; nothing most of the time. Cheap to ask.
+/// The warnings to give, once for each site; mostly none. Cheap to call.
 RL_API std::optional<GrowthReport> take_growth_report();
 
 }  // namespace rushlight::autograd

@@ -23,7 +23,7 @@ namespace detail {
 extern RL_API constinit thread_local uint64_t idle_edges RL_TLS_MODEL;
 }  // namespace detail
 
-/// Where a gradient goes: the `index`-th result of the operator behind `node`. Null: nobody wants it.
+/// Where a gradient goes: the `index`-th result of the operator behind `node`. Null: it is not needed.
 struct Edge {
     Ref<Node> node;
     uint32_t index = 0;
@@ -74,7 +74,7 @@ class RL_API Node : public RefCounted {
     virtual void saved(const SavedVisitor& visit) const {}
     /// Python's object for this node (a Function's context), or null.
     virtual void* python_object() const { return nullptr; }
-    /// Called when the last reference is gone: true where somebody else has taken one, so that the node lives on.
+    /// Called when the last reference is gone: true if another one was taken, so that the node stays.
     virtual bool lives_on() { return false; }
     /// For Python's collector.
     virtual int traverse(int (*visit)(void*, void*), void* argument) { return 0; }
@@ -133,7 +133,7 @@ class RL_API Node : public RefCounted {
     bool never_used_up_ = false;
     Edge* edges_;
     Edge inline_edges_[kInlineEdges];
-    std::atomic<Hooks*> hooks_{nullptr};  // made when asked for
+    std::atomic<Hooks*> hooks_{nullptr};  // made when needed
 };
 
 /// Guards the lists of hooks of all nodes and tensors; never held while a hook runs.

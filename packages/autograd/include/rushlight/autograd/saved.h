@@ -8,7 +8,7 @@
 namespace rushlight::autograd {
 
 // Note [Saved tensors]
-// A saved tensor remembers the version of its memory; unpacking one that was written since raises. A saved argument is
+// A saved tensor stores the version of its memory; unpacking one that was written since raises. A saved argument is
 // kept as it is. A result would keep its own node alive, and the node it: so its memory is kept by an alias without
 // history, and unpacking gives the alias its place in the graph back.
 class RL_API SavedTensor {

@@ -17,7 +17,7 @@ namespace rushlight::autograd {
 // perturbations are never confused. Numbers are unique in a process, so threads do not see each other's levels.
 using Level = uint64_t;
 
-/// A tensor's tangents. They have a place of their own, so that what is known of a tensor before it is dual learns of it:
+/// A tensor's tangents. They have a place of their own, so that whatever refers to a tensor before it is dual finds them:
 /// see share_tangent.
 class Tangent {
   public:

@@ -9,9 +9,9 @@ namespace rushlight::autograd {
 
 // Note [Transforms]
 // A transform differentiates a function with respect to leaves that it makes. Gradients go along edges, so transforms that
-// are nested cannot be confused. What is to be known is when the result itself has derivatives: if its graph reaches a leaf
+// are nested cannot be confused. It must be decided when the result itself has derivatives: if its graph reaches a leaf
 // that is none of a transform's, or that of another transform which is not over yet. Then the result stays in the graph;
-// else only the transform's own leaf, which nobody has, hangs on it, and it is cut off.
+// else only the transform's own leaf, which nothing else refers to, depends on it, and it is cut off.
 using TransformId = uint64_t;
 
 /// Begins a transform on this thread.

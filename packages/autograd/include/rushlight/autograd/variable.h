@@ -32,7 +32,7 @@ RL_API Meta& meta(TensorImpl* impl);
 RL_API Ref<Node> grad_fn(const Tensor& t);
 /// Where the tensor's gradient goes; null where it needs none.
 RL_API Edge gradient_edge(const Tensor& t);
-/// The same for an operator that is being recorded, which tells when the graph was used up: Note [Graphs that grow].
+/// The same for an operator that is being recorded, which reports that the graph was used up: Note [Graphs that grow].
 RL_API Edge recorded_edge(const Tensor& t);
 
 /// `result` was computed by the operator behind `node`, as its `index`-th result.

@@ -123,7 +123,8 @@ template <class T>
 constexpr int64_t kBlockColumns = 64 * kPanel<T>;
 
 // How a product is cut: blocks of a of `height` rows and `depth` steps, and `width` columns of b that are packed at a time,
-// once for all blocks of a. With a single block of a no panel of b is wanted again, and a group's memory serves the next one.
+// once for all blocks of a. With a single block of a no panel of b is needed again, and a group's memory serves the next
+// one.
 template <class T>
 struct Cut {
     int64_t depth, height, width;
@@ -206,7 +207,7 @@ struct Block {
         }
     }
 
-    // `packed_b` has all panels of b, or gets them: `pack` says so, and `keep` whether each has memory of its own.
+    // `packed_b` has all panels of b, or gets them: `pack` selects this, and `keep` whether each has its own memory.
     void multiply(T* packed_b, bool pack, bool keep) const {
         for (int64_t first = 0; first < columns.count; first += kGroup) {
             const int64_t last = min(columns.count, first + kGroup);

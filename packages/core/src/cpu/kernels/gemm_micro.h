@@ -72,7 +72,7 @@ void tile(const TileArgs<T>& t) {
     const int64_t a_row = kPacked ? 1 : t.a_row, a_col = kPacked ? kRows : t.a_col, b_row = t.b_row;
     const T* a = t.a;
     const T* b = t.b;
-    if constexpr (kPacked) {  // the tile of c is wanted after all of k: time enough to fetch it
+    if constexpr (kPacked) {  // the tile of c is needed after all of k: time enough to fetch it
         for (int i = 0; i < kRows; ++i) {
             for (int j = 0; j < kVectors; ++j) __builtin_prefetch(t.c + i * t.c_row + j * kL, 1);
         }

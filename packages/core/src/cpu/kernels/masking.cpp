@@ -86,7 +86,7 @@ RL_INLINE uint64_t bits_of(const Pair* x, Pair counted) {
     return word;
 }
 
-// Elements of which the bits `counted` are looked at: not the sign of a zero.
+// Elements of which the bits `counted` are compared: not the sign of a zero.
 template <class T>
 RL_INLINE int64_t all_bits(uint64_t* words, const void* in, int64_t n, T counted) {
     const T* x = static_cast<const T*>(in);
@@ -330,7 +330,7 @@ RL_INLINE uint64_t bits_from(const uint64_t* words, int64_t i, int64_t n) {
     return shift == 0 || (word + 1) * 64 >= n ? low : low | words[word + 1] << (64 - shift);
 }
 
-// kDims: their number, or 0 where it is not known here.
+// kDims: their number, or 0 if it is not a constant.
 template <int kDims>
 void coordinates_of(int64_t* out, const uint64_t* words, int64_t first, int64_t n, const int64_t* sizes,
                     int ndim) {

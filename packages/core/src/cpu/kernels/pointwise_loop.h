@@ -27,8 +27,8 @@ struct Anything {
 };
 
 // Note [Optional parts of a functor]
-// `moderate(values...)` says whether operator() holds for these values, and `rare(values...)` computes what it does not
-// hold for, by a call that cannot be vectorised. `with_second(b, run)` calls `run` with a functor of the first value
+// `moderate(values...)` returns whether operator() is valid for these values, and `rare(values...)` computes what it does
+// not hold for, by a call that cannot be vectorised. `with_second(b, run)` calls `run` with a functor of the first value
 // alone, which may be simpler than the general one.
 template <class F, class R, class... In>
 struct Loop {
@@ -92,7 +92,7 @@ struct Loop {
                 }
             }
         } else {
-            // An input is the output itself or does not touch it: the engine sees to that.
+            // An input is the output itself or does not touch it: the engine ensures that.
 #pragma GCC ivdep
             for (int64_t i = 0; i < n; ++i) out[i] = g(in[i]...);
         }

@@ -1,9 +1,9 @@
 // From a reducer to the loops of one reduction. Included by kernel files only: Note [Kernels compiled twice].
 //
-// A reducer is made from the operator's parameters, and says for elements of type T
+// A reducer is made from the operator's parameters, and defines for elements of type T
 //     Acc, Wide                        the types of partial results and of results
 //     Acc start()                      of no elements
-//     Acc step(Acc, T)                 one element more; with kIndexed step(Acc, T, int64_t) is told its number
+//     Acc step(Acc, T)                 one element more; with kIndexed step(Acc, T, int64_t) receives its number
 //     Acc join(Acc, Acc)               of two runs of elements, the earlier first
 //     Wide finish(Acc, int64_t n)      of a partial result of n elements; index(Acc) is a second result
 //     kIdentity                        whether no elements have a result

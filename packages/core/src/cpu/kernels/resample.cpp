@@ -10,7 +10,7 @@ constexpr int64_t kElementsPerThread = 1 << 14;
 
 int64_t grain(int64_t elements) { return kElementsPerThread / (elements + 1) + 1; }
 
-// The last dimension: elements of a row are gathered. kTaps is their number, or 0 where it is not known here.
+// The last dimension: elements of a row are gathered. kTaps is their number, or 0 if it is not a constant.
 template <int kTaps, class T>
 void gather_row(const Taps<T>& t, int64_t out, T* to, const T* from) {
     const int64_t taps = kTaps == 0 ? t.taps : kTaps;

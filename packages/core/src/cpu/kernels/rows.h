@@ -7,7 +7,7 @@
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 
 /// Calls body(i, lanes, slot) for the vectors of [0, n): slot runs over 0..3 where four are taken at a time,
-/// so that four sums can be kept; lanes tells the whole vectors from the last (a constant, so that the test
+/// so that four sums can be kept; lanes distinguishes whole vectors from the last (a constant, so that the test
 /// vanishes).
 template <class T, class Body>
 RL_INLINE void for_each_vector(int64_t n, Body&& body) {

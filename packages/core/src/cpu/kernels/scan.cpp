@@ -174,7 +174,7 @@ void scan_row(T* y, const T* x, int64_t n) {
         }
     };
     if constexpr (!kIsComplex<T>) {
-        constexpr int kVectors = std::is_same_v<T, double> ? 4 : 1;  // looked at together
+        constexpr int kVectors = std::is_same_v<T, double> ? 4 : 1;  // processed together
         constexpr int64_t kStep = kVectors * kLanes<State<T>>;
         while (i + kStep <= n) {
             if (scan_vectors<Op, kVectors>(y + i, x + i, carried)) [[likely]]

@@ -140,7 +140,7 @@ RL_INLINE Vec<double> fill(Vec<double> v, Lanes<double> l, double other) {
 }
 #endif
 
-/// Stands for all lanes where a constant is wanted.
+/// Stands for all lanes where a constant is expected.
 template <class T>
 struct WholeVector {};
 template <class T>

@@ -30,7 +30,7 @@ RL_INLINE int64_t rows_at_once(int64_t n) {
 }
 
 /// For each of `rows` rows its largest element, and the sum of e^(x - top); keep_exp(row, i, lanes, e)
-/// sees the terms.
+/// receives the terms.
 template <class T, class Keep>
 RL_INLINE void row_exp_sums(const T* x, int64_t rows, int64_t n, T* top, T* total, Keep&& keep_exp) {
     for (int64_t l = 0; l < rows; ++l) top[l] = row_largest(x + l * n, n);

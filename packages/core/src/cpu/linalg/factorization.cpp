@@ -104,7 +104,7 @@ void linalg_ldl(KernelContext&, const View& ld, const View& pivots, const View& 
 
 namespace {
 
-// LAPACK trusts its pivots: rows from 1, or a pair of negative ones for each block of two rows.
+// LAPACK does not check pivots: rows from 1, or a pair of negative ones for each block of two rows.
 void check_ldl_pivots(const int32_t* pivots, int64_t n) {
     for (int64_t i = 0; i < n; ++i) {
         const bool pair = pivots[i] < 0;

@@ -1,8 +1,8 @@
 // Batches of matrices on their way to LAPACK and back.
 //
 // Note [Row-major LAPACK]
-// Tensors are row-major, LAPACK is column-major: it sees the transpose of every matrix that it is handed. Most kernels here
-// say what they want of the transpose, and copy nothing twice: the Cholesky factor of a symmetric matrix is in the other
+// Tensors are row-major, LAPACK is column-major: it operates on the transpose of every matrix that it receives. Most kernels
+// here request results for the transpose, and copy nothing twice: the Cholesky factor of a symmetric matrix is in the other
 // triangle; the QR decomposition of A is the LQ decomposition of its transpose; in U S V^T the outer factors change
 // positions; det and inverse commute with it; triangular systems are solved from the other side.
 #pragma once
@@ -97,7 +97,7 @@ class Matrices {
     int64_t row_stride = 0, column_stride = 0;
 
     explicit Matrices(const View& v) : view_(v) {
-        if (v.ndim < 2) return;  // absent, or not wanted
+        if (v.ndim < 2) return;  // absent, or not requested
         rows = v.size(-2);
         columns = v.size(-1);
         row_stride = v.stride(-2);
@@ -197,7 +197,7 @@ Real<T> real_part(const T& x) {
     else return x;
 }
 
-// Scratch memory of a routine, whose size it is asked for: `query(answer, -1)`.
+// Scratch memory of a routine, which returns the size: `query(answer, -1)`.
 template <class T>
 class Workspace {
   public:

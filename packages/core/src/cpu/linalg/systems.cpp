@@ -10,7 +10,7 @@ namespace {
 
 double cube(int64_t n) { return static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n); }
 
-// The factors of one matrix: in an output where they are wanted, else in memory of the thread.
+// The factors of one matrix: in an output if they are requested, otherwise in memory of the thread.
 template <class T>
 class Factors {
   public:
@@ -40,7 +40,7 @@ class Factors {
         lapack::Int unused;
         Lapack<T>::getrs(transposed ? 'T' : 'N', n_, k, data_, n_, order_.data(), x, n_, unused.out());
     }
-    // The other way to them: they were made before. LAPACK trusts its pivots.
+    // The alternative: factors that were computed before. LAPACK does not check pivots.
     void take(T* data, const int32_t* exchanged) {
         for (int64_t i = 0; i < n_; ++i)
             RL_CHECK(exchanged[i] >= 1 && exchanged[i] <= n_, throw_runtime,
@@ -67,7 +67,7 @@ class Factors {
     T* data_ = nullptr;
 };
 
-// The right side on its way through the solver: A X = B asks for columns, X A = B for rows, which are X^T's columns.
+// The right side on its way through the solver: A X = B solves for columns, X A = B for rows, which are X^T's columns.
 template <class T>
 class RightSide {
   public:
@@ -163,7 +163,7 @@ void linalg_solve_triangular(KernelContext&, const View& x, const View& a, const
         const bool by_columns = !by_rows && in.row_stride == 1 && in.column_stride >= n;
         const bool copied = !by_rows && !by_columns;
         const int64_t lda = by_columns ? in.column_stride : by_rows ? in.row_stride : n;
-        // LAPACK sees X transposed, hence A's transpose, on the other side.
+        // LAPACK receives X transposed, hence A's transpose, on the other side.
         const char side = left ? 'R' : 'L', triangle = upper == by_columns ? 'U' : 'L',
                    how = by_columns ? 'T' : 'N', diagonal = unitriangular ? 'U' : 'N';
         const double work = static_cast<double>(rows * columns) * static_cast<double>(n);

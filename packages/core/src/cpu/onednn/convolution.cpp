@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "cpu/capability.h"
+#include "cpu/kernels_in_use.h"
 #include "cpu/onednn/primitive.h"
-#include "cpu/questions.h"
 #include "rushlight/parallel.h"
 
 namespace rushlight::cpu::onednn {
@@ -33,7 +33,7 @@ struct KeyHash {
     }
 };
 
-// Sizes as oneDNN wants them: batch or groups, channels, then the real spatial dimensions.
+// Sizes in oneDNN's order: batch or groups, channels, then the real spatial dimensions.
 struct Sizes {
     int ndim = 0;
     dnnl_dims_t size{};

@@ -38,7 +38,7 @@ struct Functions {
 /// Call only where available().
 const Functions& functions();
 
-/// The engine of the process and attributes that ask for scratch memory from the caller: oneDNN's own is tied
+/// The engine of the process and attributes that take scratch memory from the caller: oneDNN's own is tied
 /// to the thread that made a primitive.
 dnnl_engine_t engine();
 dnnl_primitive_attr_t attributes();

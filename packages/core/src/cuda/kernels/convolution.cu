@@ -96,7 +96,7 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
-/// The sums of the columns' elements that come from each place of the input; added to what is there, if so asked.
+/// The sums of the columns' elements that come from each place of the input; added to the output's values if requested.
 template <class Stored>
 __global__ void __launch_bounds__(kThreads)
     sum_columns(const Correlation c, Stored* in, const Stored* columns, int64_t samples, bool add) {

@@ -1,4 +1,4 @@
-// Copies that convert, and the elements of new tensors. What they mean is said in cpu/creation.h.
+// Copies that convert, and the elements of new tensors. They are defined in cpu/creation.h.
 #include "cuda/kernels.h"
 #include "cuda/kernels/pointwise_loop.cuh"
 #include "cuda/pointwise.h"

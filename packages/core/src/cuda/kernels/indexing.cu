@@ -19,7 +19,7 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
-/// Where nothing is read the indices are looked at all the same.
+/// If nothing is read, the indices are checked all the same.
 __global__ void __launch_bounds__(kThreads) look_at_chosen(const Chosen chosen, int64_t n) {
     const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
     for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < n; i += step)

@@ -1,5 +1,5 @@
-// Numbers from 0 to n - 1 that are marked: how many, and which. They are counted in tiles; what lies before each tile says where
-// a tile's go. Marks have `n`, and say of each number whether it is marked.
+// Numbers from 0 to n - 1 that are marked: how many, and which. They are counted in tiles; the count before each tile gives
+// where a tile's go. Marks have `n`, and say of each number whether it is marked.
 #pragma once
 
 #include "cuda/kernels/rows.cuh"

@@ -1,4 +1,4 @@
-// Whole optimizer steps over lists of tensors: cpu/optimizer.h says what they compute. A launch takes several parameters at once,
+// Whole optimizer steps over lists of tensors: cpu/optimizer.h defines them. A launch takes several parameters at once,
 // a row of blocks for each, so that many small ones cost no more than one.
 #include "cuda/kernels.h"
 #include "cuda/kernels/pointwise_loop.cuh"

@@ -1,4 +1,4 @@
-// From a reducer to the CUDA kernels of one reduction. What a reducer is, cpu/kernels/reduce_loop.h says. Included by
+// From a reducer to the CUDA kernels of one reduction. cpu/kernels/reduce_loop.h defines reducers. Included by
 // generated kernel files only.
 #pragma once
 

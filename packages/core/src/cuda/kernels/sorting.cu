@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(kThreads)
     counts[static_cast<int64_t>(t) * gridDim.x + blockIdx.x] = sum;
 }
 
-/// Keys and numbers to where `offsets` says that those of a value of this tile begin.
+/// Moves keys and numbers to the positions in `offsets` of the first ones of this tile, by value.
 __global__ void __launch_bounds__(kThreads)
     move_by_digit(const uint64_t* keys, const int64_t* numbers, int64_t n, int shift, const int64_t* offsets,
                   uint64_t* to_keys, int64_t* to_numbers) {

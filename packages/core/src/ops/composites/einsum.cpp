@@ -3,7 +3,7 @@
 // A term is a tensor whose dimensions carry labels: a letter, or the place of a dimension of "...", counted from the last.
 // Dimensions of size one are dropped at once, so that what broadcasts is simply absent, and come back at the end. Then pairs of
 // terms are contracted, the pair with the smallest result first, each by one batched matrix product: labels that both have and
-// somebody still needs are the batch, those that nobody needs any more are summed over.
+// later operands need are the batch, those that none needs are summed over.
 #include <algorithm>
 #include <array>
 

@@ -46,7 +46,7 @@ Tensor huber(const char* op, const Tensor& input, const Tensor& target, double b
     return ops::_huber(input, target, Scalar(bend));
 }
 
-// On other devices nobody waits to find out.
+// On other devices this is not checked, as it would wait for the device.
 bool are_probabilities(const Tensor& t) {
     if (t.device().type != DeviceType::CPU || t.dtype() == DType::Bool) return true;
     StagesOff outside(kAllStages);

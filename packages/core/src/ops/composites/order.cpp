@@ -26,7 +26,7 @@ Tensor roll_one(const Tensor& input, int64_t shift, int dim) {
     return ops::cat(parts, dim);
 }
 
-// The numbers from 0 to size - 1, each as often as `repeats` says. On the meta device `output_size` says how many they are.
+// The numbers from 0 to size - 1, each repeated as in `repeats`. On the meta device `output_size` is their number.
 Tensor repeat_index(const Tensor& repeats, int64_t size, std::optional<int64_t> output_size) {
     if (output_size && repeats.device().type == DeviceType::Meta)
         return rules::_repeat_index(repeats, size, *output_size).make(0);

@@ -38,7 +38,7 @@ Tensor row_major_copy(const Tensor& t) { return ops::clone(t, "contiguous"); }
 Tensor as(const Tensor& t, DType dtype) { return t.dtype() == dtype ? t : ops::_to_copy(t, dtype); }
 
 // Indices that count from the end, counted from the front. Those out of range are named here: what reads them next does
-// not know whom it works for.
+// not depend on its caller.
 Tensor from_the_front(const char* op, const char* argument, const Tensor& index, int64_t size) {
     if (index.device().type == DeviceType::CPU && index.numel() > 0 && !is_batched(index)) {
         const Tensor seen = ops::_to_copy(ops::detach(index), DType::Int64);

@@ -1,4 +1,4 @@
-// Joining tensors of other ranks than cat wants, and products of sets.
+// Joining tensors of other ranks than cat accepts, and products of sets.
 #include <algorithm>
 #include <cmath>
 

@@ -44,7 +44,7 @@
 namespace rushlight::composites {
 namespace {
 
-// Whether all elements of a CPU tensor lie in [low, high]; what is elsewhere, or batched, is not looked at.
+// Whether all elements of a CPU tensor lie in [low, high]; tensors elsewhere, or batched, are not checked.
 bool all_within(const Tensor& t, double low, double high) {
     if (t.device().type != DeviceType::CPU || t.numel() == 0 || is_batched(t)) return true;
     Tensor values = ops::detach(t);

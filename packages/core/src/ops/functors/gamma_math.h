@@ -37,7 +37,7 @@ RL_SPECIAL double digamma(double x) {
         double fraction = x - std::floor(x);
         if (!(fraction > 0)) return static_cast<double>(NAN);
         if (x > -0.5) {
-            // Near 0 the pole of 1 - x says nothing; one step of the recurrence does.
+            // Near 0 the pole of 1 - x is inaccurate; use one step of the recurrence.
             result = -1 / x;
             x += 1;
         } else {

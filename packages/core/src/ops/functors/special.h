@@ -119,7 +119,7 @@ struct IgammaBackward {
     }
 };
 
-// x f(y), and 0 where x is 0, whatever f says; a NaN of y stays.
+// x f(y), and 0 where x is 0, whatever f(y) is; a NaN of y stays.
 template <class T>
 struct Xlogy {
     explicit Xlogy(const Scalar*) {}

@@ -10,7 +10,7 @@ namespace {
 template <class Acc>
 inline constexpr int64_t kAccumulators = sizeof(Acc) <= 8 ? 256 / sizeof(Acc) : 8;
 
-// By halves, each a loop of known length.
+// By halves, each a loop of constant length.
 template <int64_t count, class Acc, class Join>
 [[gnu::always_inline]] inline Acc fold(Acc* accumulators, Join join) {
     if constexpr (count == 1) {
@@ -22,7 +22,7 @@ template <int64_t count, class Acc, class Join>
     }
 }
 
-// Fewer elements than accumulators: half as many as a loop of known length, then the rest.
+// Fewer elements than accumulators: half as many as a loop of constant length, then the rest.
 template <int64_t count, class Acc, class Step>
 [[gnu::always_inline]] inline void take_rest(Acc* accumulators, int64_t i, int64_t n, Step step) {
     if constexpr (count < 8) {

@@ -1,4 +1,4 @@
-// Reducers of ops/reduction.yaml; what a reducer is, cpu/kernels/reduce_loop.h says. Floating-point sums are kept in double
+// Reducers of ops/reduction.yaml; cpu/kernels/reduce_loop.h defines reducers. Floating-point sums are kept in double
 // precision, integer sums in 64 bits, where they wrap around.
 #pragma once
 

@@ -4,7 +4,7 @@
 namespace rushlight::rules {
 namespace {
 
-// The shape after padding, or, where `with` says that `input` is padded, the shape before.
+// The shape after padding, or, if `with` is true, as `input` is padded, the shape before.
 Outputs padded(const Tensor& input, IntList pad, std::string_view mode, bool with) {
     constexpr const char* op = "pad";
     constexpr int64_t kMost = int64_t{1} << 58;

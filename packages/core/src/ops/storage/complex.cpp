@@ -1,5 +1,5 @@
-// Complex memory seen as real numbers and back: views of another dtype. Their root is the tensor whose memory it is, so that
-// autograd reads and writes it through them as through any view.
+// Complex memory viewed as real numbers and back: views of another dtype. Their root is the tensor whose memory it is, so
+// that autograd reads and writes it through them as through any view.
 #include "bodies/complex.h"
 
 namespace rushlight::storage {

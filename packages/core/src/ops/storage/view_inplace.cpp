@@ -8,7 +8,7 @@ namespace rushlight::storage {
 namespace {
 
 // Note [Views in place]
-// Only the tensor's own geometry changes; its memory and what else sees it do not. But a node that saved the tensor
+// Only the tensor's own geometry changes; its memory and other views of it do not. But a node that saved the tensor
 // as an argument holds this very tensor, and would read it in the new geometry. So where anybody else refers to it, the
 // write is counted, and such a node refuses to use it. A result that its own node saved lies there under an alias and
 // is not concerned.

@@ -19,13 +19,15 @@ struct Named {
 };
 
 // Note [Capture]
-// A provider of the Tracer stage, which lies above autograd: it sees the operators that a program calls, and lets them run. A
-// composite is one call, unless the capture is asked to expand it; what it is made of runs unrecorded. Values are tensors by identity. Effects are observed, since a
-// schema marks what is returned and not every buffer that is updated: memory is shared where storages are the same, an
-// argument was written where its version has moved, and an operator is random where the default generator has.
+// A provider of the Tracer stage, which lies above autograd: it records the operators that a program calls, and runs them. A
+// composite is one call, unless the capture expands it; the operators inside are not recorded. Values are tensors by
+// identity. Effects are observed, since a schema marks what is returned and not every buffer that is updated: memory is
+// shared where storages are the same, an argument was written where its version has moved, and an operator is random where
+// the default generator has.
 //
-// What is not seen is refused rather than taken for a constant: a tensor that an operator made for itself (and saved for
-// gradients), values that are read, transforms that run below (vmap, dual numbers, autocast), generators of the program's own.
+// What cannot be recorded is refused rather than taken for a constant: a tensor that an operator made for itself (and saved
+// for gradients), values that are read, transforms that run below (vmap, dual numbers, autocast), generators of the
+// program's own.
 
 struct Recorder;
 

@@ -15,7 +15,7 @@ namespace rushlight::graph {
 /// Index of a value, in Graph::values.
 using ValueId = uint32_t;
 
-/// What is known of a tensor before the program runs.
+/// The properties of a tensor before the program runs.
 struct TensorType {
     DType dtype = DType::Float32;
     Device device{};
@@ -75,9 +75,10 @@ struct OperatorRef {
 };
 
 // Note [Control flow]
-// A node that is no call of an operator has blocks: lists of nodes of their own. What a block's nodes define is seen in it and in
-// the blocks of its nodes; they use its inputs, and all that is in scope where the node stands. So a branch names the tensors
-// that it uses from outside as any other node does, and only what changes from one iteration to the next is an input.
+// A node that is no call of an operator has blocks: lists of nodes of their own. What a block's nodes define is visible in
+// it and in the blocks of its nodes; they use its inputs, and all that is in scope where the node stands. So a branch names
+// the tensors that it uses from outside as any other node does, and only what changes from one iteration to the next is an
+// input.
 //
 //   Cond       arguments: pred                two blocks without inputs, of which one runs; their outputs are the results
 //   WhileLoop  arguments: [carried]           blocks `condition` (one bool) and `body`, whose inputs are the carried values;
@@ -99,7 +100,7 @@ struct Node {
     std::vector<Moving> moving;    // position: of the argument; item: in a list, else 0
     bool random = false;           // draws from the default generator
     uint32_t line = 0,
-             module = 0;  // in Graph::texts: "model.py:12" and "features.0", "" where it is not known
+             module = 0;  // in Graph::texts: "model.py:12" and "features.0", "" if it is unknown
     ControlFlow control = ControlFlow::None;
     std::vector<Block> blocks;
 };
@@ -138,7 +139,7 @@ struct Graph {
     std::vector<ValueId> outputs;
     std::vector<std::string> texts{""};
     std::string writer;  // "rushlight 0.1.0": what captured it
-    /// For whoever uses programs, kept as they are: how Python's arguments and results are built of tensors.
+    /// For users of programs, kept unchanged: how Python's arguments and results are built of tensors.
     std::map<std::string, std::string> metadata;
 
     /// "node 3 (conv2d at model.py:12 in features.0)", for errors. `number`: in its list of nodes.

@@ -30,7 +30,7 @@ class RL_API Program {
     std::string to_bytes() const;
 
     /// A program that does the same with fewer nodes: calls of constants alone become constants, a call that was made before is not made
-    /// again, and what nobody sees is left out. Results are the same bit for bit on this processor; on another, a constant
+    /// again, and what has no effect is left out. Results are the same bit for bit on this processor; on another, a constant
     /// that was folded here may differ in its last digits from one that is computed there.
     Program simplified() const;
     /// The same program with other metadata.

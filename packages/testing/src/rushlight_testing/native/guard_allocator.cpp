@@ -41,7 +41,7 @@ struct Layout {
 }
 
 void* allocate(void*, size_t nbytes) {
-    if (nbytes > size_t{4} << 30) return nullptr;  // what tests ask for to be refused
+    if (nbytes > size_t{4} << 30) return nullptr;  // tests request this to be refused
     if (until_refusal.load() >= 0 && until_refusal-- == 0) return nullptr;
     Layout layout(nbytes);
     void* mapping = mmap(nullptr, layout.mapped, PROT_READ | PROT_WRITE,

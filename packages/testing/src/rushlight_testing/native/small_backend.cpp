@@ -1,6 +1,6 @@
 // A backend that does no more than it must: memory of the host, no streams, three kernels. Compiled in several ways, it is an
-// older plug-in (SMALL_ABI), one of an earlier part of this ABI (SMALL_SIZE bytes of the struct), or one of a later (SMALL_LATER). SMALL_LACKS says which
-// dtypes its `add` does not take.
+// older plug-in (SMALL_ABI), one of an earlier part of this ABI (SMALL_SIZE bytes of the struct), or one of a later
+// (SMALL_LATER). SMALL_LACKS is which dtypes its `add` does not take.
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>

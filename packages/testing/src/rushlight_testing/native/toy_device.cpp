@@ -1,8 +1,8 @@
 // A device that exists only in host memory, to hold core to the contract of rushlight/backend.h.
 //
-// It is as late as the contract allows: a stream's work runs when somebody waits for it, and not before. With
+// It is as late as the contract allows: a stream's work runs when a caller waits for it, and not before. With
 // RUSHLIGHT_TOY_SEED other streams' work runs in between, in an order that the seed decides.
-// Memory arrives full of junk and is overwritten when it is released. So an operator that forgets to
+// Memory arrives full of junk and is overwritten when it is released. So an operator that fails to
 // synchronise, to keep its inputs alive, or to order two streams, gives wrong numbers every time, not once in
 // a thousand runs.
 //
@@ -48,11 +48,11 @@ BackendStatus fail(BackendStatus status, const std::string& text) {
     return status;
 }
 
-// --- Streams: queues that one thread works off, as far as somebody waits -------------------------
+// --- Streams: queues that one thread executes, up to what a caller waits for -------------------------
 
 /// A mutex that costs one exchange where it is free. Every call takes it, and it is held for a moment, except by the thread
-/// that runs the work: for that, whoever comes sleeps. That thread may take it again: a kernel that imports LAPACK through Python may
-/// start a garbage collection, which releases tensors.
+/// that runs the work: for that, other threads sleep. That thread may take it again: a kernel that imports LAPACK through
+/// Python may start a garbage collection, which releases tensors.
 class Lock {
   public:
     void lock() {
@@ -181,7 +181,7 @@ struct ToyDevice {
     size_t used = 0;  // live blocks, and released ones whose release has not run
 };
 
-/// What went wrong with work of a device, until somebody waits for it.
+/// The error of work of a device, until a caller waits for it.
 struct LateError {
     BackendStatus status = BackendStatus::Ok;
     std::string text;
@@ -276,7 +276,7 @@ Stream* stream_of(int32_t index, void* stream) {
 }
 void wait_for_all(std::unique_lock<Lock>& lock, ToyDevice& d) {
     queue().wait(lock, d.default_stream.get(), d.default_stream->queued);
-    // By index: the wait lets go of the lock, and a stream may be added meanwhile.
+    // By index: the wait releases the lock, and a stream may be added meanwhile.
     for (size_t i = 0; i < d.streams.size(); ++i)
         queue().wait(lock, d.streams[i].get(), d.streams[i]->queued);
 }
@@ -292,7 +292,7 @@ BackendStatus destroy_stream(int32_t index, void* stream) {
     queue().wait(lock, own, own->queued);  // kept until the end: events and blocks may still name it
     return BackendStatus::Ok;
 }
-/// Reports the first thing that went wrong since somebody last asked. Without the lock: core may need another one to say
+/// Reports the first error since the last call. Without the lock: core may need another one to say
 /// where the kernel was queued.
 BackendStatus report(std::unique_lock<Lock>& lock) {
     const LateError error = std::exchange(late_error, {});
@@ -526,7 +526,7 @@ struct Choice {
     const void* cpu;
 };
 
-// A BackendKernel knows no more than its arguments: each choice has a function of its own, made from a number.
+// A BackendKernel has only its arguments: each choice has its own function, made from a number.
 constexpr int kMaxChoices = 2048;
 Choice choices[kMaxChoices];
 int num_choices = 0;

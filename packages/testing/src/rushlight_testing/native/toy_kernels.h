@@ -104,7 +104,7 @@ void for_each_index(const std::vector<int64_t>& sizes, F&& f) {
 
 Number number(const Param& p) { return {p.kind == Param::Kind::Float, p.as_float(), p.as_int()}; }
 
-/// Whether the device's own kernels know all dtypes of the call.
+/// Whether the device's own kernels support all dtypes of the call.
 bool takes(const KernelArgs* args) {
     for (int i = 0; i < args->num_outputs + args->num_inputs; ++i) {
         const View& v = args->tensors[i];

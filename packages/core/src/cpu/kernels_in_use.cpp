@@ -1,4 +1,4 @@
-#include "cpu/questions.h"
+#include "cpu/kernels_in_use.h"
 
 #include <atomic>
 

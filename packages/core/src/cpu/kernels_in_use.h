@@ -1,4 +1,4 @@
-// What computes on the CPU, for those who ask and those who choose.
+// The kernels in use on the CPU: queries and switches.
 #pragma once
 
 #include "rushlight/export.h"
