@@ -1,4 +1,4 @@
-"""Batching rules: which function of autograd's src/batch/ serves an operator in vmap, and what it knows of arguments.
+"""Batching rules: which function of autograd's src/batch/ serves an operator in vmap, and its properties of arguments.
 
 `packages/autograd/batching/*.yaml` name rules; where it does not, the operator's kind decides.
 """

@@ -6,7 +6,7 @@
         other: grad * input
       jvp: pointwise                   # or linear, constant (overwrites its argument), view (in place), {argument: formula}
       constant: [index]                # arguments without a gradient: integers, bools, shapes, thresholds
-      not_differentiable: [weight]     # arguments whose derivative is refused: NotImplementedError where it is asked for
+      not_differentiable: [weight]     # arguments whose derivative is refused: NotImplementedError where it is requested
       broadcasts: true                 # gradients are reduced to the argument's shape and dtype
       by_hand: [dual]                  # stages, of autograd and dual, whose functions are in src/record.cpp
       mask: {activation: result, low: 0}  # the derivative is 0 where activation <= low or >= high, else 1
@@ -19,7 +19,7 @@ Note [Complex gradients]
 The gradient of a real loss for z = x + iy is dL/dx + i dL/dy. For a holomorphic f that is the conjugate of f' times the
 gradient of the result: what the formula for real numbers gives, with the gradient conjugated before and the outcome
 after. The generator does that where the gradient is complex and the formulas read values, so that formulas need no
-conjugates. Functions that are not holomorphic (abs, angle, var) say `holomorphic: false` and mean what they say. A tangent
+conjugates. Functions that are not holomorphic (abs, angle, var) have `holomorphic: false` and are used as written. A tangent
 is f' times the argument's tangent, with nothing conjugated.
 """
 

@@ -2,7 +2,7 @@
 
 Everything but the description comes from what an entry declares for other ends: types and defaults from its signature,
 dtypes, shapes and errors from its kind and from the keys `dtypes` and `result`. The keys `arguments`, `returns` and `raises`
-add what they do not say.
+add the rest.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def heads(op: Op, name: str, method: bool) -> list[str]:
     for signature in signatures(op, name, method):
         text = signature.typed()
         if len(returns) > 1 and all(r.name for r in returns):
-            # A named tuple's class is the stubs' own: its fields say more.
+            # A named tuple's class is the stubs' own: its fields are more specific.
             text = text.rpartition(" -> ")[0] + f" -> ({', '.join(f'{r.name}: {r.type}' for r in returns)})"
         shown.append(name + text)
     return shown
@@ -147,7 +147,7 @@ def _arguments(name: str, group: list[Op], method: bool) -> list[str]:
 
 
 def raised(group: list[Op]) -> dict[str, str]:
-    """Class to text of the errors: what the kinds, the arguments and the dtypes say, and the entries' key `raises`."""
+    """Class to text of the errors: of the kinds, the arguments and the dtypes, and of the key `raises`."""
     found: dict[str, list[str]] = {}
 
     def add(error: str, text: str) -> None:

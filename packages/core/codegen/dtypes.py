@@ -3,9 +3,9 @@
     dtypes: floating complex       one or more sets, or single dtypes
     dtypes: real -uint64           all of a set but one
 
-Left out, it is `any`. Where arguments differ, it speaks of those that decide what is computed: values, not indices or masks.
+Left out, it is `any`. Where arguments differ, it describes those that decide what is computed: values, not indices or masks.
 Of other dtypes the operator raises NotImplementedError, TypeError or RuntimeError. The tests call every operator with
-tensors of every dtype and compare. Of kinds pointwise and reduce the key also says what the functor is compiled for; those
+tensors of every dtype and compare. Of kinds pointwise and reduce the key also lists what the functor is compiled for; those
 whose `result` is `floating` or `numeric` turn the other dtypes to such first.
 """
 

@@ -26,7 +26,7 @@ def body_header(op: Op) -> str:
 
 
 def body_schema(op: Op) -> Schema:
-    """The arguments that a body sees: whether a new tensor requires grad is no affair of its rule."""
+    """The arguments that a body receives: its rule does not depend on whether a new tensor requires grad."""
     if op.kind != "create":
         return op.schema
     seen = tuple(a for a in op.schema.arguments if a.name != "requires_grad")

@@ -83,7 +83,7 @@ class ForwardEmitter(DerivativeEmitter):
         return [*lines, "    return made;", "}"]
 
     def _forward_view(self, form: Form, call: str, given: str) -> list[str]:
-        """Of a view taken in place: the tangent, as it was before, seen in the same way."""
+        """Of a view taken in place: the tangent, as it was before, through the same view."""
         first, *others = [cpp_name(a.name) for a in form.schema.arguments]
         view = cpp_name(self.op.base.removesuffix("_"))
         self.headers.add(f"rushlight/ops/{view}.h")
@@ -177,7 +177,7 @@ class ForwardEmitter(DerivativeEmitter):
             elif name in linear_in:
                 parts.append(f"f::tangent_or_zeros({name})")
             else:
-                parts.append(name)  # indices, say
+                parts.append(name)  # such as indices
         value = f"ops::{form.function}({', '.join(parts)})"
         if form.kind == "InPlace":
             return [f"if (is_differentiable({cpp_name(form.schema.arguments[0].name)}.dtype())) {value};"]

@@ -1,4 +1,4 @@
-"""The table of rushlight_graph that says how operators are exported to ONNX, as a module of Python."""
+"""The table of rushlight_graph that defines how operators are exported to ONNX, as a module of Python."""
 
 from __future__ import annotations
 

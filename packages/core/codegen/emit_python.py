@@ -152,7 +152,7 @@ def _case(name: str, i: int, op: Op, form: Form) -> list[str]:
     if not form.schema.returns:
         return [*lines, f"{call};", "Py_RETURN_NONE;"]
     if any(a.type.name == "device?" and a.keyword_only for a in form.schema.arguments) and len(fields) == 1:
-        call = f"p.placed({call})"  # as pin_memory= says
+        call = f"p.placed({call})"  # as for pin_memory=
     return [*lines, f"return wrap({call}{extra});"]
 
 

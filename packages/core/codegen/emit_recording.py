@@ -132,7 +132,7 @@ class RecordingEmitter(DerivativeEmitter):
         if argument.type.is_tensor and not use.attribute:
             keys = list(self.d.grads)
             wanted = {n for i in formulas for n in keys[i]}
-            # Not what the running pass wants: its nodes may be recorded in a pass for others.
+            # Not what the running pass needs: its nodes may be recorded in a pass for other gradients.
             condition = " || ".join(self._has_edge(n) for n in sorted(wanted))
             value = name
             if inplace and self.tensors[0].name == argument.name:

@@ -114,7 +114,7 @@ def _form(op: Op, kind: str) -> Form | None:
 
 
 def _out_body(op: Op, copy: str) -> list[str]:
-    """The out= form of an operator that makes its result first. What a `dtype` says must be true of `out`; what makes
+    """The out= form of an operator that makes its result first. `out` must have the given `dtype`; what makes
     tensors makes those of the dtype and the device of `out`."""
     name, natural = f'"{op.base.lstrip("_")}"', _base(op.forms()[0])
     given = {a.name: cpp_name(a.name) for a in op.schema.arguments}
@@ -250,7 +250,7 @@ def _view(op: Op) -> list[str]:
 
 
 def _expecting(op: Op) -> tuple[list[str], list[str]]:
-    """The function that checks the arguments as the entry says, and the statement that calls it."""
+    """The function that checks the arguments by the entry, and the statement that calls it."""
     if not op.expects:
         return [], []
     function = f"expect_{op.name.replace('.', '_')}"
@@ -322,7 +322,7 @@ def _kernel_params(op: Op) -> list[Argument]:
 
 
 def _kernel_declarations(op: Op) -> list[str]:
-    """The CPU kernel of kinds custom and dynamic, and what looks at the arguments first."""
+    """The CPU kernel of kinds custom and dynamic, and the code that checks the arguments first."""
     kernel = op.kernel or op.body_name
     outputs = ["const View&"] * _num_outputs(op)
     inputs = ["Views" if a.type.name.endswith("[]") else "const View&" for a in op.tensors]
@@ -382,7 +382,7 @@ def _custom(op: Op) -> list[str]:
         generator = next((a.name for a in op.schema.arguments if a.type.name == "Generator?"), "nullptr")
         rule, arguments = f"rules::{op.body_name}", op.schema.cpp_arguments()
         text = [*checked]
-        if op.kind == "dynamic":  # asked with a count of nothing for its checks
+        if op.kind == "dynamic":  # called with a count of zero for its checks
             text.append(f"{rule}({arguments}, 0);")
         else:
             text.append(f"auto outs = {rule}({arguments});")

@@ -1,4 +1,4 @@
-"""The key `expects`: what an operator asks of its arguments before its body sees them, as C++ that checks it.
+"""The key `expects`: what an operator requires of its arguments, as C++ that checks it before the body runs.
 
     expects:
       input: floating (N, C, ...)
@@ -10,7 +10,7 @@
 Of a tensor: dtypes, then a shape; either may be left out. Dtypes are one (`int64`, `int32`, `bool`), `floating` ones, `wide`
 ones (float32 and float64) or those of matrices that `lapack` takes; `like other` is dtype and shape, `of other` the dtype
 alone, `compute of`, `real of` and `complex of` the one that belongs to it. A name in a shape stands for the size that it has
-where it is first found; `*name` for any number of dimensions, `...` for any that nobody names again, `_` for any size; an
+where it is first found; `*name` for any number of dimensions, `...` for any that are not named again, `_` for any size; an
 integer argument for its value, `*argument` for those of a list; and a size may be an expression of them. An absent optional
 tensor fits. Of an integer the least and the largest value, either of which may be `...`; of a list its length.
 """

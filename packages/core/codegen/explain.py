@@ -1,4 +1,4 @@
-"""Every file, line and symbol behind an operator: for whoever wants to change one."""
+"""Every file, line and symbol of an operator, to find what to change."""
 
 from __future__ import annotations
 

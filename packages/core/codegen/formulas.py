@@ -6,7 +6,7 @@ A formula may call operators, use the arguments and results of its operator, and
     tangent         in jvp formulas: tangent of the argument  result      the (first) result; results[i]
     x.shape, x.dtype, x.device, x.ndim, x.numel               of an argument or result: only this is kept, not x
     xs.shapes                                                 of a list of tensors, with dtypes and devices
-    needs(x)        whether the gradient of argument x is wanted
+    needs(x)        whether the gradient of argument x is needed
     arg_grad        the argument called grad, of operators that have one
 
 It has no branch on data and writes nothing, so it can itself be differentiated, run forward and be batched.
@@ -82,7 +82,7 @@ _COMPARE = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: "
 
 
 class CppWriter:
-    """Writes a formula as a C++ expression. `name` says how a name or attribute is spelled where it is evaluated."""
+    """Writes a formula as a C++ expression. `name` maps a name or attribute to its spelling where it is evaluated."""
 
     def __init__(
         self, ops: dict[str, list[Op]], name: Callable[[Use], str], needs: Callable[[str], str]

@@ -67,22 +67,22 @@ class Op:
     dtypes: str = "any"  # what it takes: dtypes.py
     result: str = ""  # dtypes of the results: a word of kinds pointwise and reduce, else a rule of results.py
     view: str = ""  # whether results share memory with inputs: one of VIEWS; kind view implies "always"
-    check: str = ""  # sees the arguments first; pointwise: of src/ops/checks.h; custom: a CPU kernel that looks at values
+    check: str = ""  # receives the arguments first; pointwise: of src/ops/checks.h; custom: a CPU kernel that checks values
     bool_inputs: tuple[str, ...] = ()
     castable: tuple[
         str, ...
     ] = ()  # numbers that may be complex; of pointwise operators in the operands' category
     none_is_default: tuple[str, ...] = ()  # arguments for which users may write None instead of the default
     wraps: bool = False  # pointwise: integers beyond the dtype's range are taken modulo it
-    aux: tuple[str, ...] = ()  # hidden results, made when a formula asks
+    aux: tuple[str, ...] = ()  # hidden results, made when a formula needs them
     aliases: dict[str, str] = field(default_factory=dict, hash=False)  # other names of arguments: axis -> dim
     arguments: dict[str, str] = field(
         default_factory=dict, hash=False
     )  # what they mean: argument_descriptions.py
     shapes: dict[str, str] = field(
         default_factory=dict, hash=False
-    )  # of arguments and results, where the kind does not say them: shapes.py
-    returns: str = ""  # what is returned, where docstrings.py cannot say it
+    )  # of arguments and results, where the kind does not determine them: shapes.py
+    returns: str = ""  # what is returned, where docstrings.py cannot derive it
     raises: dict[str, str] = field(default_factory=dict, hash=False)  # class of an error to when it is raised
     random: bool = False
     synchronises: str = ""  # whether the host waits for values: one of SYNCHRONISES
@@ -92,10 +92,10 @@ class Op:
     )
     writes: tuple[str, ...] = ()  # arguments that are written besides the result
     writes_if: str = ""  # bool argument without which they are not
-    rule_only: tuple[str, ...] = ()  # custom: arguments that the rule sees and the kernel does not
+    rule_only: tuple[str, ...] = ()  # custom: arguments that the rule receives and the kernel does not
     expects: tuple[
         tuple[str, str], ...
-    ] = ()  # what is asked of arguments before the body sees them: expects.py
+    ] = ()  # what is required of arguments before the body runs: expects.py
     differentiable: bool = True
     onnx: str = (
         ""  # how it is exported: an expression over ONNX's operators, or "function"; see onnx_rules.py
@@ -129,7 +129,7 @@ class Op:
 
     @property
     def body_file(self) -> str:
-        """The source below packages/core that the body belongs into: its folder says the kind, its name the family."""
+        """The source below packages/core that the body belongs into: its folder is the kind, its name the family."""
         folder, suffix = FOLDERS[self.kind]
         return f"src/ops/{folder}/{self.family}{suffix}"
 
@@ -148,7 +148,7 @@ class Op:
 
     @property
     def broadcasts(self) -> bool:
-        """Its operands are made alike in shape and dtype; of composites, their samples say so."""
+        """Its operands are made alike in shape and dtype; for composites, their samples decide."""
         return self.kind == "pointwise" or any(s.text.startswith("pairs(") for s in self.samples)
 
     @property

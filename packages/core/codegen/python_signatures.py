@@ -168,7 +168,7 @@ def _parameter(a: Argument, op: Op) -> Parameter:
 
 def _default(a: Argument) -> str:
     if isinstance(a.default, float) and math.isinf(a.default):
-        return "1e999" if a.default > 0 else "-1e999"  # a literal, which `inspect.signature` wants
+        return "1e999" if a.default > 0 else "-1e999"  # a literal, which `inspect.signature` requires
     return repr(a.default)
 
 

@@ -13,7 +13,7 @@ input. Of the other kinds it is an expression in Python's syntax:
 
 Functions: `promote`; `each`; `floating` (integers become the default dtype), `real` (complex64 becomes float32), `complexed`
 (float32 becomes complex64), `summed` (integers become int64) and `computed` (half types become float32). `default` is the
-default dtype. Conditions may look at an argument's `dtype` and `shape`.
+default dtype. Conditions may use an argument's `dtype` and `shape`.
 
 The generator only checks the text; the tests evaluate it for every sample (`rushlight_testing.promotion`).
 """

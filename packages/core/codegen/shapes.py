@@ -1,4 +1,4 @@
-"""The key `shapes`: the shapes of arguments and results, where the kind does not say them.
+"""The key `shapes`: the shapes of arguments and results, where the kind does not determine them.
 
     shapes:
       input: (*, n, m)                  a name stands for one size, `*` for any number of dimensions, which broadcast

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rushlight_autograd.threads import set_multithreading_enabled as set_multithreading_enabled
     from rushlight_autograd.variable import Variable as Variable
 
-# The rest is loaded when it is first asked for: name to module. No module has the name of something in it: importing the
+# The rest is loaded when it is first used: name to module. No module has the name of something in it: importing the
 # module would put it in that thing's place.
 _MODULES = ("anomaly_mode", "checkpoint", "forward_ad", "functional", "graph")
 _ELSEWHERE = {

@@ -55,13 +55,13 @@ class WhyAlive:
 def why_alive(tensor: Tensor) -> WhyAlive:
     """Find out what keeps a tensor alive.
 
-    The answer lists the variables, elements, attributes and closures that lead to the tensor, and the recorded
+    The result lists the variables, elements, attributes and closures that lead to the tensor, and the recorded
     operators that have saved it or its memory, or hold it as a leaf, each with the line that recorded it. All objects
     that Python's collector tracks and the frames of all threads are searched, which takes a while; nothing is kept or
     changed. What only C extensions hold, and what hooks for saved tensors have packed elsewhere, is not found.
 
     Args:
-        tensor: the tensor, of any shape. The variable that the argument was read from is among the answers.
+        tensor: the tensor, of any shape. The variable that the argument was read from is listed too.
 
     Raises:
         TypeError: `tensor` is not a tensor.

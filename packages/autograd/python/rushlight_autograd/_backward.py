@@ -34,7 +34,7 @@ def _places(value: Places, function: str, argument: str) -> tuple[Place, ...]:
 
 
 def _overriding(*places: Place) -> list[Tensor]:
-    """Those whose class answers functions itself, by `__torch_function__`."""
+    """Those whose class overrides functions by `__torch_function__`."""
     if {type(place) for place in places} <= {Tensor}:
         return []
     return [p for p in places if isinstance(p, Tensor) and overrides.has_torch_function((p,))]

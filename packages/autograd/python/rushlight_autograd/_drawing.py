@@ -261,9 +261,9 @@ def _mean(boxes: list[_Box], neighbours: list[int], otherwise: float) -> float:
 
 
 def _spread(layer: list[_Box], wanted: list[float]) -> None:
-    """Move the boxes of a layer, which keep their order, as near to the wanted places as their widths allow: those that
-    would overlap form a block, which stands at the mean of what they want (pool of adjacent violators)."""
-    blocks: list[tuple[float, float, list[int]]] = []  # weighted sum of wanted starts, weight, members
+    """Move the boxes of a layer, which keep their order, as near to the preferred places as their widths allow: those that
+    would overlap form a block, which is put at the mean of their preferred places (pool of adjacent violators)."""
+    blocks: list[tuple[float, float, list[int]]] = []  # weighted sum of preferred starts, weight, members
     offsets = [0.0]
     for before, after in itertools.pairwise(layer):
         offsets.append(offsets[-1] + (before.width + after.width) / 2 + _GAP)

@@ -189,7 +189,7 @@ def gradgradcheck(
             inner = list(values[: len(args)])
             for i in which:
                 if not inner[i].requires_grad:
-                    # A dual is a tensor of its own; what differences move may be somebody's.
+                    # A dual is a new tensor; differences change the argument, which may be in use elsewhere.
                     inner[i] = (inner[i] if _is_dual(inner[i]) else inner[i].detach()).requires_grad_()
             outputs = _outputs(func, inner)
             pairs = [(y, s) for y, s in zip(outputs, values[len(args) :], strict=True) if y.requires_grad]

@@ -1,4 +1,4 @@
-"""allow_mutation_on_saved_tensors: what was saved is copied when somebody is about to write it."""
+"""allow_mutation_on_saved_tensors: what was saved is copied before it is written."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _Saved:
         self.version = tensor._version
 
     def copy(self) -> None:
-        # After a write that nobody announced the value is lost: the engine's own check must find it.
+        # After a write that was not reported the value is lost: the engine's check must find it.
         if self.tensor._version == self.version:
             self.tensor = self.tensor.clone()
             self.version = self.tensor._version
@@ -105,7 +105,7 @@ def allow_mutation_on_saved_tensors() -> Iterator[SavedBook]:
 
 
 def _before_operator(name: str, arguments: tuple[Any, ...], rest: int) -> Any:
-    """Sees every operator; those that write are told by the marks of their schemas."""
+    """Handle every operator; the marks of schemas identify those that write."""
     book: SavedBook | None = getattr(_active, "book", None)
     positions = _written(name)
     if book is None or not positions:

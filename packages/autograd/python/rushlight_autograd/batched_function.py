@@ -159,7 +159,7 @@ class _Generated(Function):
 
 
 class _GeneratedWithJvp(_Generated):
-    """The same of a function that says its tangents itself."""
+    """The same for a function that defines its tangents itself."""
 
     @staticmethod
     def jvp(ctx: Any, _: Any, *tangents: Any) -> Any:

@@ -43,7 +43,7 @@ def vmap(
     Args:
         func: takes tensors, or nested containers of them, and whatever else; returns tensors or containers of them.
         in_dims: along which dimension of the arguments the examples lie; None for an argument that is the same for
-            all. A number counts for all positional arguments that are tensors; a tuple says it for each, and
+            all. A number counts for all positional arguments that are tensors; a tuple has an entry for each, and
             containers inside of it for parts of an argument. Keyword arguments have their examples along dimension 0.
         out_dims: along which dimension of the results the examples are put; a number, or a container like the result.
             None for what is the same for all, which need not be a tensor.

@@ -109,7 +109,7 @@ def checkpoint(
     return _Reentrant.apply(function, preserve_rng_state, *args)
 
 
-_early_stop: bool | None = None  # None: as each call says
+_early_stop: bool | None = None  # None: decided by each call
 
 
 @contextmanager
@@ -269,7 +269,7 @@ class _Place:
 
 
 class _Enough(BaseException):
-    """Raised when everything that was asked for has been computed."""
+    """Raised when everything that is needed has been computed."""
 
 
 _locks: dict[str, Any] = {}

@@ -41,7 +41,7 @@ class UnpackedDualTensor(NamedTuple):
 
 class _Levels(threading.local):
     def __init__(self) -> None:
-        self.open: list[int] = []  # numbers that the engine knows them by
+        self.open: list[int] = []  # numbers by which the engine identifies them
 
 
 _levels = _Levels()

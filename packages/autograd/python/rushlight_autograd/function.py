@@ -97,7 +97,7 @@ class Function(FunctionCtx):
         """Return (output, out_dims) of a batched call inside of vmap; a subclass defines it.
 
         Args:
-            info: `batch_size`, how many examples there are, and `randomness`, as vmap was told.
+            info: `batch_size`, how many examples there are, and `randomness`, the argument of vmap.
             in_dims: for each argument the dimension along which its examples lie, None where it has none.
             args: the arguments, with all examples.
         """

@@ -45,8 +45,8 @@ else:
     class Node(ABC):  # noqa: B024
         """The record of an operator in the graph: `tensor.grad_fn`, or the context of a `Function`.
 
-        `name()` says which operator, `next_functions` where the gradients go, `metadata` is a dict for whatever a
-        program wants to remember, `site` the line that recorded it. `register_hook(fn(grad_inputs, grad_outputs))`
+        `name()` is the operator's name, `next_functions` are the nodes that receive its gradients, `metadata` is a dict for
+        whatever a program stores, `site` the line that recorded it. `register_hook(fn(grad_inputs, grad_outputs))`
         and `register_prehook(fn(grad_outputs))` watch it; `_saved_<argument>` shows what it saved.
         """
 

@@ -256,7 +256,7 @@ def custom_op(
 
     Args:
         name: "namespace::name".
-        fn: the function, whose annotations say what the arguments are.
+        fn: the function, whose annotations define the types of the arguments.
         mutates_args: names of the arguments whose memory the function writes; () for none.
         device_types: types of devices that the function serves; None for all.
         schema, tags: accepted; the function's signature is used.

@@ -126,7 +126,7 @@ _C.Tensor.const_data_ptr = _C.Tensor.data_ptr  # both are for reading and writin
 _C.Tensor.__array_namespace__ = _array_namespace
 _C.Tensor.to_device = _to_device
 
-# Loaded when they are first asked for: they cost time that many programs need not spend.
+# Loaded when they are first used: many programs do not need them.
 _LAZY = {
     "asarray": "_creation",
     "broadcast_shapes": "_shapes",

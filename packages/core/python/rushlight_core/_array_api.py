@@ -395,7 +395,7 @@ def cumulative_prod(
 
 
 class _Information:
-    """What the standard asks a namespace about itself."""
+    """The standard's information about a namespace."""
 
     def capabilities(self) -> dict[str, Any]:
         """Boolean indexing and results whose shape depends on values; the most dimensions a tensor has."""
@@ -406,7 +406,7 @@ class _Information:
         return _C.device("cpu")
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, _C.dtype]:
-        """Return the dtypes of numbers that say none."""
+        """Return the dtypes of numbers that are given without one."""
         real = _C.get_default_dtype()
         return {
             "real floating": real,
@@ -428,5 +428,5 @@ class _Information:
 
 
 def __array_namespace_info__() -> _Information:  # noqa: N807
-    """The standard's questions: `capabilities`, `default_device`, `default_dtypes`, `dtypes`, `devices`."""
+    """The standard's queries: `capabilities`, `default_device`, `default_dtypes`, `dtypes`, `devices`."""
     return _Information()

@@ -19,12 +19,12 @@ def einsum(*args: Any) -> Tensor:
 
     Args:
         args: an equation and its operands, as arguments or in one list; or operands, each followed by a list of its
-            dimensions as numbers below 52 and `...`, and at the end, if wanted, the list of the result's.
+            dimensions as numbers below 52 and `...`, and at the end, optionally, the list of the result's.
 
     See the operator `einsum` for the equation.
 
     Shape:
-        - Operands: as the equation says; sizes of one letter are equal, or 1.
+        - Operands: as in the equation; sizes of one letter are equal, or 1.
 
     Raises:
         ValueError: no operand, or a number that is not below 52.

@@ -57,7 +57,7 @@ def asarray(
         device: the device, by default that of `obj`.
         copy: True always copies; False never does, and raises ValueError where that is needed; None does if it is
             needed.
-        requires_grad: whether operators on the tensor are recorded; None keeps what `obj` says, and its history.
+        requires_grad: whether operators on the tensor are recorded; None keeps the setting of `obj`, and its history.
 
     Shape:
         - Output: the shape of `obj`.

@@ -26,7 +26,7 @@ class Graph:
     recorded work uses is kept for as long as the graph.
 
     Args:
-        device: whose work; the current device of the backend that is attached unless said otherwise.
+        device: whose work; the current device of the attached backend by default.
 
     Raises:
         NotImplementedError: the backend records no graphs, or has an allocator of its own.
@@ -70,7 +70,7 @@ class Graph:
         _C._replay(self._graph)
 
     def reset(self) -> None:
-        """Forget the recorded work, and the memory that it needs."""
+        """Discard the recorded work, and release its memory."""
         _C._reset_graph(self._graph)
 
     def pool(self) -> tuple[int, int]:

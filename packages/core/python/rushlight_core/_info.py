@@ -1,4 +1,4 @@
-"""Questions about dtypes and objects."""
+"""Information about dtypes and objects."""
 
 from __future__ import annotations
 

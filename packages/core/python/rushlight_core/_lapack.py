@@ -1,4 +1,4 @@
-"""Where a LAPACK may be found: asked when a matrix is first decomposed, not before."""
+"""Find a LAPACK: called when a matrix is first decomposed, not before."""
 
 from __future__ import annotations
 

@@ -17,9 +17,9 @@ def load_native(package: str, folders: Sequence[str]) -> ModuleType:
     """Import `package._C`, after the library of this very package: the linker would take another copy
     that is loaded already, or that LD_LIBRARY_PATH names, for the same library.
 
-    Raises ImportError that says what is wrong: not built, built for another Python, a second copy, another processor, ...
+    Raises ImportError that names the reason: not built, built for another Python, a second copy, another processor, ...
     """
-    # The processor is asked first: whatever is loaded later may use instructions that it lacks.
+    # The processor is checked first: what is loaded later may use instructions that it lacks.
     _check_processor(package)
     library = next((path for f in folders if os.path.exists(path := os.path.join(f, "lib", _LIBRARY))), None)
     try:
@@ -35,7 +35,7 @@ def load_native(package: str, folders: Sequence[str]) -> ModuleType:
 def _check_processor(package: str) -> None:
     try:
         from . import _cpu
-    except ImportError:  # nothing was built, or for another Python: what is loaded next says so
+    except ImportError:  # nothing was built, or for another Python: the next import reports it
         return
     if missing := _cpu.missing():
         raise ImportError(f"{package} could not be imported: it needs a processor with {missing}")

@@ -10,7 +10,7 @@ from . import _C
 from ._C import Tensor, UntypedStorage
 
 # Note [Pickles]
-# A tensor is pickled as its storage and a geometry; pickle sees by identity that several tensors have one
+# A tensor is pickled as its storage and a geometry; pickle detects by identity that several tensors have one
 # storage. With protocol 5 the bytes are a PickleBuffer, so that `buffer_callback` takes them out of band
 # without a copy.
 

@@ -1,4 +1,4 @@
-"""Wishes about how results are computed, for programs that state them. What they change is said at each."""
+"""Settings for how results are computed. Each says what it changes."""
 
 from __future__ import annotations
 

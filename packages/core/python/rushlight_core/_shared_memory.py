@@ -10,7 +10,7 @@ from ._C import Tensor
 
 def shared_memory_package() -> Any:
     """Return the package that moves tensors to shared memory. Raises RuntimeError if it is not installed."""
-    # By name: core knows of no package that builds on it.
+    # By name: core does not import packages that build on it.
     name = "rushlight_multiprocessing"
     try:
         return import_module(name)

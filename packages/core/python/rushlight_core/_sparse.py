@@ -8,7 +8,7 @@ from . import _C
 from ._C import Tensor, overridable
 
 # Note [Checks of sparse tensors]
-# The indices of a sparse tensor are looked at when it is made, unless `check_invariants=False` is passed or
+# The indices of a sparse tensor are checked when it is made, unless `check_invariants=False` is passed or
 # `sparse.check_sparse_tensor_invariants` is disabled. Kernels check bounds by themselves, so that a tensor made without
 # checks raises later and never reads or writes other memory.
 checks_are_on = True
@@ -68,7 +68,7 @@ def sparse_coo_tensor(
         size: the shape; without it the smallest that holds all indices.
         dtype, device: of the values; by default those of `values`.
         requires_grad: record operators on the result.
-        check_invariants: look at the indices. True unless `sparse.check_sparse_tensor_invariants` is disabled.
+        check_invariants: whether to check the indices. True unless `sparse.check_sparse_tensor_invariants` is disabled.
         is_coalesced: whether the indices are sorted and distinct, if that is known.
 
     A call with a size alone makes a tensor of zeros.
@@ -353,7 +353,7 @@ def is_coalesced(self: Tensor) -> bool:
 
 
 def _coalesced_(self: Tensor, coalesced: bool) -> Tensor:
-    """Says whether the indices are coalesced, in place."""
+    """Set whether the indices are coalesced, in place."""
     return _C._sparse_set_coalesced(self, coalesced)
 
 

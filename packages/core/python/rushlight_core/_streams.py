@@ -145,7 +145,7 @@ class Event:
         )
 
     def record(self, stream: Stream | None = None) -> None:
-        """Set the mark behind all work that is queued on the stream, the current one unless said otherwise."""
+        """Set the mark behind all work that is queued on the stream, by default the current one."""
         if self._event is not None:
             stream = self._checked("record", stream)
             _C._record_event(self._event, stream.stream_id)

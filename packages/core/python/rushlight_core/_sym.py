@@ -1,4 +1,4 @@
-"""Functions of numbers that PyTorch has for numbers that a compiler does not know yet. Here all are known."""
+"""Functions that PyTorch has for symbolic numbers of its compiler. Here they take plain numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ._C import overridable
 
 
 class SymInt:
-    """The class of sizes that a compiler does not know yet, for `isinstance`: there is no such size.
+    """The class of symbolic sizes of a compiler, for `isinstance`: there are none.
 
     Raises:
         TypeError: an object of it is made.
@@ -25,7 +25,7 @@ class SymInt:
 
 
 class SymFloat(SymInt):
-    """The class of numbers that a compiler does not know yet, for `isinstance`: there is no such number.
+    """The class of symbolic numbers of a compiler, for `isinstance`: there are none.
 
     Example:
         >>> isinstance(1.0, torch.SymFloat)
@@ -34,7 +34,7 @@ class SymFloat(SymInt):
 
 
 class SymBool(SymInt):
-    """The class of bools that a compiler does not know yet, for `isinstance`: there is no such bool.
+    """The class of symbolic bools of a compiler, for `isinstance`: there are none.
 
     Example:
         >>> isinstance(True, torch.SymBool)

@@ -1,4 +1,4 @@
-"""Distinct elements: functions that give one tensor or several, as they are asked."""
+"""Distinct elements: functions that return one tensor or several, depending on their arguments."""
 
 from __future__ import annotations
 

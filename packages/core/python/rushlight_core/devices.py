@@ -80,7 +80,7 @@ def find_backend(name: str) -> bool:
         offered = point.load()
         load_backend(offered() if callable(offered) else offered)
         return True
-    _missing.add(name)  # a wrong name may be asked for many times
+    _missing.add(name)  # a wrong name may be looked up many times
     return False
 
 

@@ -1,4 +1,4 @@
-"""`__torch_function__`: classes that answer operators themselves.
+"""`__torch_function__`: classes that override operators.
 
 A subclass of Tensor, or any other class, may define::
 
@@ -10,7 +10,7 @@ that operator (a method of Tensor where there is no function), `types` are the c
 that define such a method. A result of NotImplemented passes the call on to the next of them.
 `super().__torch_function__(...)` runs the operator.
 
-A function written in Python is seen as one call if it is decorated with `overridable`; else its operators are.
+A function written in Python is overridden as one call if it is decorated with `overridable`, otherwise by its operators.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ __all__ = [
 MOST_REPEATS = 4  # a class may call the function again in another state of its own
 
 _disabled = _C._disabled_torch_function_impl
-_asking = _local()  # per thread: the functions that objects are being asked for
+_asking = _local()  # per thread: the functions whose overrides are being called
 
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
-    """Return whether an argument's class answers operators itself. For functions that are written in Python.
+    """Return whether an argument's class overrides operators. For functions that are written in Python.
 
     Example:
         >>> torch.overrides.has_torch_function((torch.ones(1), 2))
@@ -56,7 +56,7 @@ def handle_torch_function(
 
     Args:
         public_api: the function.
-        relevant_args: the arguments whose classes are asked, in order.
+        relevant_args: the arguments whose classes are called, in order.
         args, kwargs: all arguments of the call.
 
     Raises TypeError when all of them return NotImplemented.
@@ -114,7 +114,7 @@ def _call(func: Any, overloaded: list[Any], args: tuple[Any, ...], kwargs: dict[
 
 
 def _ask(func: Any, o: Any, types: tuple[type, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The answer of an object that is no Tensor; NotImplemented where it only ever calls `func` again.
+    """The result of an object that is no Tensor; NotImplemented if it only calls `func` again.
 
     The tensors of another library do, whose default is to run the function that they are given.
     """
@@ -129,7 +129,7 @@ def _ask(func: Any, o: Any, types: tuple[type, ...], args: tuple[Any, ...], kwar
 
 
 def _call_by_name(name: str, candidates: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Called by the argument parser for a call that only a class of its own can answer."""
+    """Called by the argument parser for a call that only an override can handle."""
     import rushlight_core
 
     function = getattr(rushlight_core, name, None) or getattr(Tensor, name)
@@ -180,7 +180,7 @@ def _call_operator(name: str, schema: str, overloaded: list[Any], values: tuple[
     public = _public.get(name)
     if public is None:
         public = _public[name] = _Public(name, schema)
-    if public.function is None:  # an internal operator: nobody could have overridden it
+    if public.function is None:  # an internal operator, which cannot be overridden
         with DisableTorchFunctionSubclass():
             return _C._call_boxed(name, *values)
     args, kwargs = public.arguments(values)

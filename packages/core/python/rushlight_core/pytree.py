@@ -1,7 +1,7 @@
 """Nested containers as trees: their leaves, and what holds them together.
 
 Transforms of functions (`vmap`, `grad`) take and return such containers. `register_pytree_node` makes a class one of them,
-for all that knows trees.
+for all functions on trees.
 """
 
 from __future__ import annotations

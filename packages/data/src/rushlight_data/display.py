@@ -1,4 +1,4 @@
-"""What a loader shows on the terminal if it is asked to: a progress bar, and a line at the end of an epoch."""
+"""What a loader can show on the terminal: a progress bar, and a line at the end of an epoch."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ _FIXED = (SequentialSampler, DistributedSampler, list, tuple, range)
 
 
 class EarlyBatches:
-    """The batches of a predicted epoch that workers were told to read: their tasks and the epoch's seed."""
+    """The batches of a predicted epoch that were assigned to workers: their tasks and the epoch's seed."""
 
     def __init__(self, seed: int, tasks: list[Task]) -> None:
         self.seed = seed
@@ -67,7 +67,7 @@ def predict(loader: DataLoader[Any], count: int) -> EarlyBatches | None:
     tasks: list[Task] = []
     position = 0
     for number, indices in enumerate(order):
-        # A copy, so that a change of the original is noticed.
+        # A copy, so that a change of the original is detected.
         indices = copy.deepcopy(indices)
         if loader._batched and not isinstance(indices, list):
             indices = list(indices)

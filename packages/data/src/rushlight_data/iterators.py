@@ -282,7 +282,7 @@ class WorkersIterator(LoaderIterator):
             self._finish()
             raise
         except BaseException:
-            # A worker died, the timeout expired, or Ctrl-C was pressed: the pool cannot be used any more.
+            # A worker exited, the timeout expired, or Ctrl-C was pressed: the pool cannot be used any more.
             self._pool.stop()
             raise
         if self._iterable:

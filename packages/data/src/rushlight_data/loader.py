@@ -75,14 +75,14 @@ class DataLoader(Generic[T_co]):
         transport: how batches are sent: "shared_memory", "pickling", "threads", a
             `rushlight_core.seams.transport.Transport`, or None for the fastest one installed. Not in PyTorch.
         progress: whether to show a progress bar on the standard error stream. Not in PyTorch.
-        report: whether to write, at the end of each epoch, a line that says whether the training loop waited for the
+        report: whether to write, at the end of each epoch, a line that tells whether the training loop waited for the
             workers or the workers for the loop, and what may help. Not in PyTorch.
 
     Raises:
         ValueError: if arguments exclude each other or are out of range.
 
     An exception in the dataset is raised by `next()` with its own class. Its notes name the sample, and with
-    workers its `__cause__` is a `WorkerError`; iteration can continue after it. If a worker dies, `next()`
+    workers its `__cause__` is a `WorkerError`; iteration can continue after it. If a worker exits, `next()`
     raises `WorkerExited` and the iteration ends. If no batch arrives in time, it raises `LoaderTimeout`.
 
     Example:

@@ -45,7 +45,7 @@ class OpenedFiles:
             path = arguments[0]
             if isinstance(path, (str, bytes)):
                 path = os.path.abspath(os.fsdecode(path))
-                # The file is opened after this call, so a change in between is noticed, too.
+                # The file is opened after this call, so a change in between is detected, too.
                 self._signatures.setdefault(path, signature(path))
             elif not isinstance(path, int):
                 self._signatures.update(_NEVER)

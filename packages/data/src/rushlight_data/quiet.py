@@ -2,7 +2,7 @@
 
 Note [Quiet datasets]
 Seeding the streams of `random` and NumPy and restoring those of the training process takes longer than reading a
-batch of tiny samples, most of which draw nothing. Streams that nobody draws from need neither. So the first batch of a
+batch of tiny samples, most of which draw nothing. Streams that are not drawn from need neither. So the first batch of a
 loader is read with seeded streams. If it leaves them as they were seeded, the dataset is taken for quiet, and later
 batches are read without seeds. Should one of them draw after all, which the memory of the generators shows, then the
 streams of the training process are restored, this batch is read again with seeded streams, and so is every batch after

@@ -1,4 +1,4 @@
-"""Snapshots of objects, which tell whether their state has changed.
+"""Snapshots of objects, to detect whether their state has changed.
 
 Note [Snapshots]
 Workers have a copy of the dataset, made when they started. They can be kept for another epoch, and batches of that
@@ -9,7 +9,7 @@ one entry per mutable object: the object, and references to its parts. A compari
 parts by identity, so a value that is replaced by an equal one counts as a change, which only costs time.
 
 Code of the standard library and of installed packages is not followed, but its objects are. A snapshot is not `known`
-if it meets an object whose state cannot be read (a file, a lock, shared memory of another kind), or too much to
+if it contains an object whose state cannot be read (a file, a lock, shared memory of another kind), or too much to
 compare in a few milliseconds. Such a dataset may change without notice.
 """
 
@@ -242,7 +242,7 @@ def _has_content(obj: Any) -> bool:
 
 
 def _is_read_only(obj: Any) -> bool:
-    """Return whether an object is an array that nobody in this process can write to."""
+    """Return whether an object is an array that cannot be written to in this process."""
     numpy = imported_numpy()
     if numpy is None or not isinstance(obj, numpy.ndarray) or obj.dtype.hasobject:
         return False

@@ -24,7 +24,7 @@ __all__ = ["WorkerInfo", "get_worker_info"]
 
 # Kinds of replies.
 DATA, FAILURE, END = range(3)
-# A worker that is asked to stop while it reads a sample exits after this many seconds.
+# A worker that is stopped while it reads a sample exits after this many seconds.
 STOP_SECONDS = 5.0
 
 
@@ -116,7 +116,7 @@ def run(conn: Any, setup: Setup) -> None:
 class MessageReader:
     """Reads the loader's messages in a thread.
 
-    The loader's sends therefore never block, and the worker notices that the loader has ended even while it
+    The loader's sends therefore never block, and the worker detects that the loader has ended even while it
     reads a sample."""
 
     def __init__(self, conn: Any, isolated: bool) -> None:

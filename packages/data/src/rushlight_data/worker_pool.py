@@ -90,7 +90,7 @@ class WorkerHandle:
 
 
 class WorkerPool:
-    """The workers of one loader. The constructor starts them; `receive` raises `WorkerExited` when one dies."""
+    """The workers of one loader. The constructor starts them; `receive` raises `WorkerExited` when one exits."""
 
     def __init__(
         self, num_workers: int, fetcher: Fetcher, seed: int, init_fn: Any, transport: Any, context: Any
@@ -158,7 +158,7 @@ class WorkerPool:
 
     @property
     def is_known(self) -> bool:
-        """Whether a change of what the workers have copies of would be noticed."""
+        """Whether a change of what the workers have copies of would be detected."""
         return self.snapshot is not None and self.snapshot.known and self._begins_anew
 
     def is_current(self) -> bool:

@@ -93,7 +93,7 @@ def capture(
 
 @contextmanager
 def _modules_told(region: Capture, module: Any) -> Iterator[None]:
-    """While it lasts, each module says when its forward begins and ends."""
+    """Record within the block when the forward of each module begins and ends."""
     handles = []
     for path, part in module.named_modules():
         if path:
@@ -114,7 +114,7 @@ def _modules_told(region: Capture, module: Any) -> Iterator[None]:
 
 
 def _names(function: Callable[..., Any]) -> list[str]:
-    """The names of the positional parameters, as far as the function says them."""
+    """Return the names of the positional parameters, as far as the signature has them."""
     try:
         parameters = inspect.signature(getattr(function, "forward", function)).parameters.values()
     except (TypeError, ValueError):

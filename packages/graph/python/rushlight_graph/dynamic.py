@@ -12,7 +12,7 @@ import rushlight_core as core
 from rushlight_core import Tensor
 from rushlight_graph import trees
 
-#: How many captures one program with sizes that change is made of: Note [Fitting] in fitting.h asks for five.
+#: How many captures one program with sizes that change is made of: Note [Fitting] in fitting.h requires five.
 CAPTURES = 6
 _MOST = 2**31 - 1
 # For examples that are at least so large.

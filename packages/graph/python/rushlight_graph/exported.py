@@ -49,7 +49,7 @@ class ExportedProgram:
     def simplify(self) -> ExportedProgram:
         """A program that does the same with fewer operators.
 
-        Calls of constants alone become constants, a call that was made before is not made again, and what nobody sees
+        Calls of constants alone become constants, a call that was made before is not made again, and what has no effect
         is left out. Results are the same bit for bit on this kind of processor.
         """
         return ExportedProgram(self.program.simplified(), self.example_inputs)

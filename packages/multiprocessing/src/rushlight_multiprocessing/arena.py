@@ -1,10 +1,10 @@
 """Arenas: anonymous shared-memory files, with tables of the blocks that each process holds.
 
-Note [Who frees a block]
+Note [When a block is freed]
 An arena is a memfd that is mapped by every process that uses a tensor in it. The process that created the
 arena allocates its blocks (`allocator.py`). A block may be freed when the last process has dropped it, and this
 must also work when a process is killed. Every process therefore *holds* blocks in a table of its own, which
-counts only while the process lives:
+counts only while the process runs:
 
 * After the data, the file contains `SLOTS` tables with one byte per `GRANULE` bytes of data. A process that
   attaches the arena locks a free slot exclusively (`F_OFD_SETLK`, a lock of an open file description, which
@@ -127,7 +127,7 @@ class Block:
     def __init__(self, arena: Arena, offset: int, size: int, nbytes: int, solo: bool) -> None:
         self.arena: Arena = arena
         self.offset: int = offset
-        self.size: int = size  # the reserved size, which only the owner knows
+        self.size: int = size  # the reserved size, which only the owner stores
         self.nbytes: int = nbytes
         self.solo: bool = solo
         self.sent: bool = False  # whether another process may hold it
@@ -216,7 +216,7 @@ class Arena:
             del self.blocks[block.offset]
 
     def _return_pages_if_last(self, block: Block) -> bool:
-        """Return the pages of a block that is being dropped if nobody else has it, and return whether it did.
+        """Return the pages of a block that is being dropped if no other process uses it, and return whether it did.
 
         The block is still in this process's table, so that its owner does not use the memory for another block
         meanwhile. If several processes drop the block at once, each waits until the others have looked; a lock
@@ -233,7 +233,7 @@ class Arena:
         return last
 
     def return_pages(self, block: Block) -> None:
-        """Return the pages of a block that nobody else can use to the system."""
+        """Return the pages of a block that no other process can use to the system."""
         first = -(-block.offset // PAGE) * PAGE
         length = (block.offset + block.nbytes) // PAGE * PAGE - first
         if length > 0:
@@ -304,7 +304,7 @@ class ArenaOwner:
     """Interface of the owner of an arena, which the heap implements."""
 
     def take_back(self, block: Block, returned: bool) -> None:
-        """Take back a block of which this process has no view left; `returned`: nobody has it, or its pages."""
+        """Take back a block without a view in this process; `returned`: it is unused, or its pages are released."""
         raise NotImplementedError
 
 
@@ -403,7 +403,7 @@ def _locked(fd: int, start: int, end: int) -> Iterator[int]:
             ranges += [part for part in ((start, found), (found + 1, end)) if part[0] < part[1]]
 
 
-# Hooks around fork(), which run in the thread that forks; see Note [Who frees a block].
+# Hooks around fork(), which run in the thread that forks; see Note [When a block is freed].
 
 _inherited: list[tuple[Arena, int, mmap.mmap]] = []
 

@@ -3,8 +3,8 @@
 A tensor is sent as its storage and its geometry, so tensors over one storage arrive as aliases.
 
 There are two cases. For a message over a `Connection` of this package, the pickler collects the shared-memory
-blocks of the tensors in an `OutgoingBlocks`, and the connection sends their lock descriptors (see Note [Who
-frees a block] in `arena.py`) with the message. For the standard module's pickler, which handles the arguments
+blocks of the tensors in an `OutgoingBlocks`, and the connection sends their lock descriptors (see Note [When a
+block is freed] in `arena.py`) with the message. For the standard module's pickler, which handles the arguments
 of a spawned process and standard queues, each storage carries its lock descriptor in a `DupFd`.
 """
 
@@ -345,7 +345,7 @@ def reduce_storage(storage: core.UntypedStorage) -> Any:
     with guard:
         block.sent = True
         if started is None:
-            # The standard module's server thread sends the descriptor once, when the receiver asks for it.
+            # The standard module's server thread sends the descriptor once, when the receiver requests it.
             fd = arena.open_locks([block.offset])
             dup = reduction.DupFd(fd)
             close_lock_fd(fd)

@@ -17,9 +17,9 @@ from ._typing import Any
 def operator(name: str) -> Callable[..., Any]:
     """Return core's operator `name`.
 
-    An operator that the installed core does not have is replaced by a function that says so when it is
+    An operator that the installed core does not have is replaced by a function that raises when it is
         called: a
-    layer nobody uses must not keep the package from being imported.
+    layer that is not used must not keep the package from being imported.
     """
     found = getattr(core, name, None)
     if found is not None:

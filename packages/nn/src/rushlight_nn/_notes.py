@@ -1,4 +1,4 @@
-"""Errors raised inside a module say where: `in Net.layers.0 (Linear)`."""
+"""Errors raised inside a module name it: `in Net.layers.0 (Linear)`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from ._typing import Any
 
 
 class PathNote(str):
-    """A note on an exception: the path from the outermost module seen so far to the one that failed.
+    """A note on an exception: the path from the outermost module so far to the one that failed.
 
-    It remembers that outermost module, so that the next one out can put its own name in front. A pickled
+    It stores that outermost module, so that the next one out can put its own name in front. A pickled
     exception carries only the text.
     """
 

@@ -87,7 +87,7 @@ NO_HOOKS = _NoHooks()
 
 
 class _GlobalHooks(HookTable):
-    """Hooks of every module. While there is one, all modules look at their hooks; else they pay nothing for it."""
+    """Hooks of every module. While there is one, all modules check for hooks; otherwise this costs nothing."""
 
     __slots__ = ()
 
@@ -316,7 +316,7 @@ def passed_through(hooks: HookTable, module: Any, name: str, value: Any) -> Any:
 class Hooks:
     """The part of Module that registers hooks and runs them."""
 
-    # True on an instance as soon as a hook that forward must look at has been registered.
+    # True on an instance as soon as a hook that forward must call has been registered.
     _hooked = False
 
     _forward_pre_hooks: HookTable = NO_HOOKS

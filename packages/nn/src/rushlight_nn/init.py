@@ -77,7 +77,7 @@ def _fans(function: str, tensor: Tensor) -> tuple[int, int]:
 
 
 def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
-    """By this name programs ask for a weight's numbers of inputs and outputs."""
+    """Programs compute a weight's numbers of inputs and outputs by this name."""
     return _fans("_calculate_fan_in_and_fan_out", tensor)
 
 

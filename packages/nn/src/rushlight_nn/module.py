@@ -226,7 +226,7 @@ class Module(Traversal, Hooks, State):
                 "Module.__init__() ran\n"
                 "hint: call super().__init__() first"
             )
-        # Attributes were copied from another instance behind our back, say by a __setstate__ of the user's.
+        # Attributes were copied from another instance without our methods, for example by a user's __setstate__.
         for name in TABLES:
             install(self, name, dict(getattr(self, name)))
 

@@ -15,7 +15,7 @@ through `__getattr__`. `Module._mirrors` recognises such classes, when the class
 clears their flag `_mirrored`. An object keeps the tables that it was made with.
 
 The tables keep the mirror up to date themselves, because programs edit them directly
-(`module._parameters["w"] = p`, `del module._parameters["w"]`). They know their module by a weak reference: a
+(`module._parameters["w"] = p`, `del module._parameters["w"]`). They refer to their module by a weak reference: a
 strong one would be a cycle, and a dropped model would keep its memory until the garbage collector runs.
 Copies and pickles hold plain dicts; `Module.__setstate__` turns them back into tables.
 """
@@ -56,7 +56,7 @@ class Registry(dict[str, Any]):
         try:
             object.__setattr__(owner, name, value)
         except AttributeError:
-            # A property of the owner's class without a setter has the name, and says what the attribute is.
+            # A property of the owner's class without a setter has the name, and defines the attribute.
             if not isinstance(getattr(type(owner), name, None), property):
                 raise
 

@@ -167,7 +167,7 @@ class State:
             local = dict((metadata or {}).get(prefix[:-1], {}))
             local["assign_to_params_buffers"] = assign
             local["deferred"] = deferred
-            # Always strict: the caller is told of unexpected keys, whether they are an error or not.
+            # Always strict: unexpected keys are returned, whether they are an error or not.
             module._load_from_state_dict(state, prefix, local, True, missing, unexpected, errors)
             for name, child in module._modules.items():
                 if child is not None:

@@ -1,7 +1,7 @@
 """Shows where a program on rushlight-core spends its time and memory.
 
 `profile()` records operators, backward nodes, named spans and memory; its results are a table, a Chrome
-trace, an HTML page and advice. While nobody records, operators run as if this package were not there.
+trace, an HTML page and advice. Without a session, operators run as if this package were not installed.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class NewThreads:
         threading.setprofile(self._begin)
 
     def unwatch(self) -> None:
-        if threading.getprofile() == self._begin:  # else somebody set another meanwhile, which stays
+        if threading.getprofile() == self._begin:  # otherwise another one was set meanwhile, which stays
             threading.setprofile(self._former)
 
     def _begin(self, frame: FrameType, event: str, argument: Any) -> None:

@@ -1,7 +1,7 @@
-"""What a recording suggests to change. Each rule is a function; a rule speaks up only above a share of time
+"""What a recording suggests to change. Each rule is a function, which applies only above a share of time
 that is worth it.
 
-The shares are of the time that a thread's operators and nodes took, unless a rule says otherwise.
+The shares are of the time that a thread's operators and nodes took, unless a rule states otherwise.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TINY_BYTES = 16 << 10
 TINY_CALLS = 100
 # Below this share (of 1) a finding is not worth a change of the program.
 WORTH_IT = 0.1
-# A recording shorter than this (microseconds) says nothing of how a program waits.
+# A recording shorter than this (microseconds) is too short to show how a program waits.
 SHORTEST = 1000.0
 # What recording one event costs between spans, in microseconds (measured); it is not held against the
 # program.

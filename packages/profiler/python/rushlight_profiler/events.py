@@ -1,4 +1,4 @@
-"""What was recorded, as PyTorch's users know it: events, their tree, and averages over events of one kind.
+"""What was recorded, by PyTorch's names: events, their tree, and averages over events of one kind.
 
 Times are in microseconds.
 """

@@ -41,7 +41,7 @@ def flops_of(event: Event, transposed: bool = False) -> int:
 
     Args:
         event: the call.
-        transposed: whether a convolution is transposed, which its arguments do not say.
+        transposed: whether a convolution is transposed, which its arguments do not contain.
     """
     arguments = event.arguments or ()
     if event.name in _ATTENTION:
@@ -54,7 +54,7 @@ def flops_of(event: Event, transposed: bool = False) -> int:
     if event.name == "convolution_backward":
         grad, input, kernel = [a.shape if isinstance(a, Argument) else () for a in arguments[:3]]
         one = 2 * prod(input if transposed else grad) * prod(kernel[1:])
-        # That of the weight, and, where it is wanted, that of the input, which is the first result.
+        # That of the weight, and, if it is needed, that of the input, which is the first result.
         return one * (2 if event.nbytes else 1) if kernel else 0
     if event.name in _BY_SHAPES:
         first, formula = _BY_SHAPES[event.name]

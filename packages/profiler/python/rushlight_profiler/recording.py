@@ -25,7 +25,7 @@ class MemoryPoint(NamedTuple):
 class Recording:
     """The events of one recording, or of one window of a schedule. `header` and `raw` are passed to sinks.
 
-    Raises RuntimeError where results are asked for that were not recorded, and ValueError for unknown metrics.
+    Raises RuntimeError for results that were not recorded, and ValueError for unknown metrics.
 
     Example:
         >>> with torch.profiler.profile() as prof:

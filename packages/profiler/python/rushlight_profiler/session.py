@@ -114,7 +114,7 @@ _RECORDS = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 
 
 class profile:  # noqa: N801  PyTorch's name
-    """Records operators, backward nodes and named spans (and memory, if wanted) from `start` to `stop`.
+    """Records operators, backward nodes and named spans (and memory, if enabled) from `start` to `stop`.
 
     A context manager. Results are read when it has stopped, or, with a schedule, in `on_trace_ready`.
 
@@ -227,7 +227,7 @@ class profile:  # noqa: N801  PyTorch's name
 
     def _enter_action(self, action: ProfilerAction) -> None:
         before, self.current_action = self.current_action, action
-        # What was recorded is a window once the schedule says so, or when recording ends.
+        # What was recorded is a window once the schedule ends it, or when recording ends.
         if before in _RECORDS and (before is ProfilerAction.RECORD_AND_SAVE or action not in _RECORDS):
             self._end_window()
             before = ProfilerAction.NONE

@@ -92,7 +92,7 @@ def _get_tracing_state() -> None:
 
 
 def _are_functorch_transforms_active() -> bool:
-    return False  # asked by who would read values of batched tensors; that raises, and says so
+    return False  # for code that would read values of batched tensors, which raises an error
 
 
 def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:

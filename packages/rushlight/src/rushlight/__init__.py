@@ -73,7 +73,7 @@ else:
 
 __version__ = "0.1.0"
 
-# All of core's names but those that core itself loads when they are first asked for: __getattr__ finds them.
+# All of core's names but those that core itself loads when they are first used: __getattr__ finds them.
 globals().update(
     {name: vars(rushlight_core)[name] for name in rushlight_core.__all__ if name in vars(rushlight_core)}
 )

@@ -2,7 +2,7 @@
 
 `rushlight._Finder` finds them here, and the build writes their stubs. An entry maps the modules that
 names come from to the names, separated by blanks: `name:alias` shows a name under another one, and `*` stands for
-all names of the module, including those that it loads when they are asked for.
+all names of the module, including those that it loads when they are used.
 """
 
 from __future__ import annotations
@@ -359,7 +359,7 @@ class _Loader:
 
 
 def spec_of(name: str) -> ModuleSpec | None:
-    """What the import system needs to know of a module, or None if the table does not have it."""
+    """Return the import system's specification of a module, or None if it is not in the table."""
     if name.removeprefix("rushlight.") not in MODULES:
         return None
     spec: Any = type(__spec__)  # ModuleSpec: importing importlib.machinery takes longer than the module

@@ -1,4 +1,4 @@
-"""What programs ask a compiler. There is none: see `rushlight.compile`."""
+"""Queries and settings of a compiler. There is none: see `rushlight.compile`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Files of weights from the network, kept in a folder: `load_state_dict_from_url`.
 
-PyTorch's files and safetensors files are read, as :func:`rushlight.load` does: one that asks for more than data
+PyTorch's files and safetensors files are read, as :func:`rushlight.load` does: one that contains more than data
 raises. Programs of others (`hub.load`) are not fetched or run.
 """
 

@@ -76,7 +76,7 @@ def accepted_dtypes(op: Op, alone: bool = False) -> set[str]:
 
     Args:
         op: the entry.
-        alone: whether only samples count in which no argument asks for another dtype.
+        alone: whether only samples count in which no argument selects another dtype.
 
     Example:
         >>> from rushlight_testing.operators import operators

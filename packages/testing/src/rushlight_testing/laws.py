@@ -68,7 +68,7 @@ def same_memory(make: Callable[[Any, Any], Any]) -> bool:
 
 
 def stepped(step: Callable[[Any, Any, Any], Any], wanted: Callable[[Any, Any, Any], Any]) -> bool:
-    """Return whether an optimizer's step writes over parameters p what is wanted of p, the gradients and zeros."""
+    """Return whether an optimizer's step replaces the parameters p by this function of p, the gradients and zeros."""
 
     def given() -> list[Any]:
         return [core.tensor([1.0, -2.0, 0.5]), core.tensor([3.0, -4.0, 0.25]), core.zeros(3)]

@@ -1,9 +1,9 @@
 """A plug-in of pytest that runs tests on another device: `pytest -p rushlight_testing.on_device --device toy tests`.
 
-New tensors are made on the device unless a test says where, and arrays are copied to it. What only the host can do (`numpy`,
-buffers) is given a copy. `--every N` runs one test in N, and always the same ones. `--plugin` loads a plug-in that serves
-the device. With `--missing-kernels skip` tests of operators that the device has no kernels for are skipped.
-Tests that are about the host's memory are passed over: `EXCEPTIONS` says why for each.
+New tensors are made on the device unless a test gives another, and arrays are copied to it. What only the host can do
+(`numpy`, buffers) is given a copy. `--every N` runs one test in N, and always the same ones. `--plugin` loads a plug-in that
+serves the device. With `--missing-kernels skip` tests of operators that the device has no kernels for are skipped.
+Tests that are about the host's memory are skipped: `EXCEPTIONS` gives the reason for each.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _of_a_copy(name: str) -> None:
-    """Ask a copy on the host where a tensor is elsewhere."""
+    """Use a copy on the host if a tensor is elsewhere."""
     original = getattr(Tensor, name)
 
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
@@ -122,7 +122,7 @@ def _then_moved(name: str, device: str) -> None:
 
 
 def _wait_where_errors_are_expected(device: str, skip_missing: bool) -> None:
-    """A device says late what is wrong with values: in `pytest.raises`, and in the calls of the laws, it is asked.
+    """A device reports bad values late: in `pytest.raises`, and in the calls of the laws, it is synchronised.
 
     There a test would take the error of a missing kernel for the one that it expects.
     """
@@ -177,7 +177,7 @@ def _raise(error: BaseException) -> bool:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """Skip what a device has no kernel for, where that is asked for."""
+    """Skip what a device has no kernel for, if that is selected."""
     outcome = yield
     report = outcome.get_result()  # type: ignore[attr-defined]
     if call.excinfo is None or item.config.getoption("--missing-kernels") != "skip":
@@ -196,7 +196,7 @@ def _missing_kernel(error: BaseException | None, device: str) -> str:
 
 
 def pytest_runtest_teardown(item: pytest.Item) -> None:
-    """No test hears of another one's errors."""
+    """Errors are not reported in another test."""
     with contextlib.suppress(Exception):
         devices.synchronize(item.config.getoption("--device"))
 

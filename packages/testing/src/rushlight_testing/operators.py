@@ -1,4 +1,4 @@
-"""The operators' entries (`packages/core/ops/*.yaml`), and how a test calls an operator that it knows by its entry.
+"""The operators' entries (`packages/core/ops/*.yaml`), and how a test calls an operator by its entry.
 
 `call(op, sample)` makes the call that users make, `boxed` the one by the operator's name. Tests that are generated for every
 operator are built of these, and of the samples that rushlight_testing.variants derives.

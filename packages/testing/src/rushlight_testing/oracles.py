@@ -129,7 +129,7 @@ def convolution(
             if any(o < 0 or o >= n for o, n in zip(other, large, strict=True)):
                 continue
             for g in range(groups):
-                ins: Any  # NumPy's types know no index of slices and a starred tuple
+                ins: Any  # NumPy's types do not support an index of slices and a starred tuple
                 outs: Any
                 ins, outs = slice(g * per_in, (g + 1) * per_in), slice(g * per_out, (g + 1) * per_out)
                 if transposed:
@@ -143,7 +143,7 @@ def pool(
     reduce: Callable[[Array], Any], x: Array, pooled: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any,
     ceil_mode: bool,
 ) -> Array:  # fmt: skip
-    """`reduce` of what each window sees of the input."""
+    """`reduce` of the part of the input in each window."""
     return _windows(
         x, pooled, kernel_size, stride, padding, dilation, ceil_mode, lambda seen, _: reduce(seen)
     )
@@ -395,7 +395,7 @@ def pixel_shuffle(x: Array, r: int) -> Array:
 
 
 def scattered(x: Array, dim: int, index: Array, src: Array, reduce: str, include_self: bool) -> Array:
-    """Everything that meets at a place, one after the other."""
+    """All values for a place, one after the other."""
     if x.ndim == 0:
         return scattered(x.reshape(1), 0, index.reshape(-1), src.reshape(-1), reduce, include_self).reshape(
             ()
@@ -462,7 +462,7 @@ def with_diagonal(x: Array, value: Any, wrap: bool) -> Array:
 
 
 def index_put(x: Array, indices: list[Any], values: Array, accumulate: bool) -> Array:
-    """Values written, or added one after the other, where index arrays say; None keeps a dimension."""
+    """Values written, or added one after the other, at the places of index arrays; None keeps a dimension."""
     out = np.array(x)
     place: Any = tuple(slice(None) if i is None else i for i in indices)
     if accumulate:

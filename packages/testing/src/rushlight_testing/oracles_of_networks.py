@@ -250,7 +250,7 @@ def recurrent(
 ) -> tuple[Array, ...]:  # fmt: skip
     """Layers of a cell over sequences, without dropout: the last layer's states, and the last states of every layer.
 
-    `batch_sizes` says of packed sequences how many have a first, a second… element.
+    `batch_sizes` has the number of packed sequences with a first, a second… element.
     """
     states = list(hx) if isinstance(hx, (list, tuple)) else [hx]
     if batch_sizes is not None:

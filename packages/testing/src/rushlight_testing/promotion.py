@@ -1,6 +1,7 @@
 """The dtype of a result, worked out from an operator's entry: PyTorch's rules of promotion, written a second time.
 
-Nothing here asks core: a test compares what core makes with what these rules say. `result_dtypes(op, arguments)` reads the
+Nothing here uses core: a test compares the results of core with those of these rules. `result_dtypes(op, arguments)` reads
+    the
 keys `kind`, `compute` and `result` of an entry; the language of `result` is that of `rushlight_core.codegen.results`.
 """
 

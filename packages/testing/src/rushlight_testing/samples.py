@@ -3,8 +3,8 @@
 An operator's entry (`packages/core/ops/*.yaml`) lists samples as Python text: the arguments of one call, over the helpers
 below. `samples_of` evaluates such a text for one library and one dtype:
 
-    t(3, 4)                       a random float tensor of that shape; of dtype `dtype` where the test asks for one
-    t(3, 4, dtype=int64)          a dtype of its own, whatever the test asks for
+    t(3, 4)                       a random float tensor of that shape; of dtype `dtype` if the test selects one
+    t(3, 4, dtype=int64)          a fixed dtype, whatever the test selects
     t(3, low=0.1, high=9)         from a range
     spd(2, 3)                     two random symmetric positive-definite matrices of three rows and columns
     units(), pairs(), scalars()   lists of samples: one tensor; two tensors that broadcast; a tensor and a number
@@ -161,7 +161,7 @@ class _Helpers:
 
     def _make(self, values: list[Any], shape: tuple[int, ...], name: str) -> Any:
         made = self._library.tensor(_nest(values, shape), dtype=getattr(self._library, name))
-        # Nested lists cannot say (0, 3).
+        # Nested lists cannot have shape (0, 3).
         return made if tuple(made.shape) == tuple(shape) else made.view(shape)
 
     def special(self, **kwargs: Any) -> Any:

@@ -25,7 +25,7 @@ _METADATA = {
 def trace_problems(text: str) -> list[str]:
     """What is wrong with the Chrome trace `text`, one line for each problem; an empty list when it is right.
 
-    Looked at are: JSON without NaN; the fields that every phase needs; complete events (`X`) of one thread, which
+    Checked are: JSON without NaN; the fields that every phase needs; complete events (`X`) of one thread, which
     must nest; flows, which pair up, go forward in time and begin and end inside of a slice; counters; metadata.
     Phases that a complete trace need not have (`B`, `E`, async events and samples) are reported as unknown.
     """

@@ -1,7 +1,7 @@
 """autocast: products in a smaller dtype, sums that need the digits in float32.
 
 Note [Autocast]
-The stage "autocast" comes before those that record gradients and sees every call of an operator while it is on, in the
+The stage "autocast" comes before those that record gradients and handles every call of an operator while it is on, in the
 thread that turned it on. Operators of the list `SMALLER` get their float32 arguments converted to the smaller dtype, those
 of `FLOAT32` their smaller arguments to float32; all others compute as they do anywhere. The conversions are operators
 too, so that gradients flow back through them, and a weight's gradient has the weight's dtype. A weight is converted once
@@ -104,7 +104,7 @@ def _converted(value: Any, smaller: bool) -> Any:
     wanted = small if smaller else _C.float32
     if dtype is wanted:
         return value
-    # Made without a graph, a converted weight would have none where one is wanted.
+    # Made without a graph, a converted weight would have none where one is needed.
     if not (smaller and _state.cached and value.requires_grad and value.is_leaf and _C.is_grad_enabled()):
         return value.to(wanted)
     known = _state.weights.get(id(value))

@@ -28,7 +28,7 @@ class GradScaler:
         growth_factor: by what it grows, after
         growth_interval: so many steps in a row that were not left out.
         backoff_factor: by what it shrinks.
-        enabled: False does nothing, so that a program need not ask.
+        enabled: if False, the scaler does nothing.
 
     Raises:
         ValueError: a factor is on the wrong side of one.
@@ -78,7 +78,7 @@ class GradScaler:
         )
 
     def unscale_(self, optimizer: Any) -> None:
-        """Divide the gradients of the optimizer's parameters by the scale, in place; say, before clipping them.
+        """Divide the gradients of the optimizer's parameters by the scale, in place, for example before clipping them.
 
         Raises:
             RuntimeError: it was called for this optimizer since the last update.

@@ -1,4 +1,4 @@
-"""Functions that search, sort and tell elements apart, of the array API standard."""
+"""Functions of the array API standard that search, sort and find distinct elements."""
 
 from __future__ import annotations
 

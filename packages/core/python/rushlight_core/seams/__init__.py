@@ -1,1 +1,1 @@
-"""Where packages that never import one another meet: contracts that core declares and others fulfil."""
+"""Interfaces that core declares and other packages implement, which do not import one another."""

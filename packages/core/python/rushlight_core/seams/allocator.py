@@ -1,7 +1,7 @@
 """The seam of host memory: another allocator serves the storages of tensors.
 
 An allocator is a C struct, `rushlight::AllocatorInterface` of rushlight/allocator.h, in a library that the process has
-loaded; ctypes tells where it is.
+loaded; ctypes finds its address.
 """
 
 from __future__ import annotations

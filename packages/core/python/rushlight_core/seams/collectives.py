@@ -1,7 +1,7 @@
 """The seam between processes that compute together and the packages that make use of them.
 
-A provider (rushlight-multiprocessing over shared memory) makes groups of processes. Whoever initializes the group of all
-processes announces it by `set_default_group`; a module that sums gradients and a sampler that reads a rank's part of a
+A provider (rushlight-multiprocessing over shared memory) makes groups of processes. The code that initializes the group of
+all processes announces it by `set_default_group`; a module that sums gradients and a sampler that reads a rank's part of a
 dataset find it by `default_group`.
 """
 

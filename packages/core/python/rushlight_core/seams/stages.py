@@ -1,7 +1,7 @@
 """The seam of dispatch for providers that are written in Python.
 
-A stage sees every call of an operator on tensors that ask for it, before the kernel does. Its provider is one function,
-given to `provide_stage`, and called with
+A stage handles every call of an operator on tensors that are marked for it, before the kernel runs. Its provider is one
+function, given to `provide_stage`, and called with
 
 * the operator's name ("add", "add_", "sum.out"),
 * its arguments, one for each of its schema's, defaults included,
@@ -10,7 +10,7 @@ given to `provide_stage`, and called with
 What the function returns is the operator's result. Providers in C++ install typed functions instead
 (rushlight/dispatch.h). A process has one provider of a stage.
 
-The provider of gradients, the stage "autograd", also calls `provide_state`, and hangs what it knows of a tensor on it.
+The provider of gradients, the stage "autograd", also calls `provide_state`, and attaches its state to tensors.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def go_on(rest: int, name: str, *args: Any) -> Any:
 
 @contextmanager
 def stage_on(stage: str) -> Iterator[None]:
-    """Let a stage see every operator of this thread within the block, whatever its tensors ask for.
+    """Let a stage handle every operator of this thread within the block, for all tensors.
 
     Args:
         stage: the name of the stage. A tracer is turned on so.

@@ -1,4 +1,4 @@
-"""The seam between whoever starts workers (the DataLoader) and whatever carries tensors to and from them.
+"""The seam between code that starts workers (the DataLoader) and packages that transfer tensors to and from them.
 
 A transport is found by the entry point group `rushlight.transport`, or given as an argument. What it must
 offer is the part of the standard `multiprocessing` module that a loader needs, so that the standard module
@@ -88,7 +88,7 @@ class Transport(Protocol):
     ) -> Worker:
         """Return a worker, not yet started, that runs `target(*args)`.
 
-        One of `args` is its end of a pipe. `context` says how to start it: the name of a start method, or a
+        One of `args` is its end of a pipe. `context` determines how to start it: the name of a start method, or a
         multiprocessing context.
         """
 

@@ -16,9 +16,9 @@ from rushlight_graph.onnx.graph import Node, Size, UnsupportedError, Use, Value
 Exported = Val | Sequence[Val | Sequence[Val]]
 Function = Callable[[Builder, "Call"], Exported]
 
-#: Functions by operator, for those whose entry says `onnx: function`.
+#: Functions by operator, for those whose entry has `onnx: function`.
 FUNCTIONS: dict[str, Function] = {}
-# Arguments that say where or how a result lies in memory, or how fast it is made, and not what it is.
+# Arguments that affect the memory or the speed of a result, and not its values.
 _NO_MEANING = {
     *("memory_format", "device", "requires_grad", "non_blocking", "copy", "cudnn_enabled", "cudnn_enable", "sparse_grad"),
     *("stable", "implicit", "generator", "sparse", "scale_grad_by_freq", "padding_idx"),
@@ -39,7 +39,7 @@ def exports(*names: str) -> Callable[[Function], Function]:
 
 
 class Call:
-    """The arguments of a call by name. What a function does not ask for must have its default."""
+    """The arguments of a call by name. What a function does not read must have its default."""
 
     def __init__(
         self,
@@ -139,7 +139,7 @@ class Call:
         return core.empty((1,) * len(value.sizes), dtype=getattr(core, value.dtype))
 
     def check_asked(self) -> None:
-        """Raise UnsupportedError where an argument that nobody asked for has another value than its default."""
+        """Raise UnsupportedError if an argument that was not read has another value than its default."""
         for name, given in self._arguments.items():
             if name in self._asked or name in _NO_MEANING:
                 continue

@@ -11,7 +11,7 @@ from rushlight_graph._C import Program
 
 
 class UnsupportedError(Exception):
-    """One call cannot be exported; the message says why."""
+    """A call cannot be exported; the message gives the reason."""
 
 
 class Size:

@@ -35,7 +35,7 @@ _DTYPES = {number: name for name, number in ELEMENT_TYPES.items()}
 _NUMPY = {name: name for name in ELEMENT_TYPES} | {"bool": "bool_", "bfloat16": "uint16"}
 _SIZE = re.compile(r"(?:(\d+)\*)?([A-Za-z_]\w*)([+-]\d+)?\Z")
 _SMALL = 64  # elements of a constant that is kept as integers, too
-_EXAMPLE = 16  # where a model does not say which size it was made with
+_EXAMPLE = 16  # if a model does not contain the size of its example
 
 
 # What core and Python raise for arguments that an operator does not take, an attribute that is missing and the like.

@@ -4,7 +4,7 @@ Note [Memory in ONNX]
 A program writes in place and makes views; in ONNX each value is defined once and has memory of its own. Values with the
 same memory are therefore versions: a call that writes gives its argument a new definition, the tensor that it is a view of
 gets one in which the elements of the view are replaced (ScatterElements, with the places that the view's operator gives for
-a tensor of indices), and another view of that memory is made again before it is read. A view that nobody reads after the
+a tensor of indices), and another view of that memory is made again before it is read. A view that is not read after the
 write costs nothing.
 """
 
@@ -199,7 +199,7 @@ class Lowering:
 
     @contextmanager
     def _scope(self) -> Iterator[None]:
-        """Restore the values at the end: what a block defines is not seen outside, nor are views that it remade."""
+        """Restore the values at the end: what a block defines is not visible outside, nor are views that it remade."""
         saved = self._vals, self._made, self._versions, self._view_of, self._same
         self._vals, self._made, self._versions = dict(self._vals), dict(self._made), dict(self._versions)
         self._view_of, self._same = dict(self._view_of), dict(self._same)
@@ -342,7 +342,7 @@ class Lowering:
             value = parent
             definitions.append((value, val))
         if not seen and value in self._view_of:
-            # Nobody reads the rest of this memory any more.
+            # The rest of this memory is not read any more.
             definitions = definitions[:1]
         self._versions[memory] = self._versions.get(memory, 0) + 1
         for changed, new in definitions:

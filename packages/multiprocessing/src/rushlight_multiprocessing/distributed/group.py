@@ -191,7 +191,7 @@ class ProcessGroup:
             self._handle: Any = _C._new_group(fd, rank, size, seconds)
             self.run("barrier", label=f"while group {name} is made").wait()
             if rank == 0:
-                store.delete_key(f"{name}/file")  # a later group that meets in this store must not find it
+                store.delete_key(f"{name}/file")  # a later group that uses this store must not find it
         finally:
             if fd >= 0:
                 os.close(fd)
@@ -300,7 +300,7 @@ class ProcessGroup:
 
 
 def _pickled(value: Any) -> tuple[Tensor, Exception | None]:
-    """Return the bytes of a pickled object, or none and the error: other ranks wait, and have to hear of it."""
+    """Return the bytes of a pickled object, or none and the error, which is sent to the ranks that wait."""
     try:
         return core.frombuffer(bytearray(pickle.dumps(value)), dtype=core.uint8), None
     except Exception as error:
@@ -308,7 +308,7 @@ def _pickled(value: Any) -> tuple[Tensor, Exception | None]:
 
 
 def _check_sizes(sizes: Sequence[int], ranks: Sequence[int], error: Exception | None) -> None:
-    """Raise on every rank if the object of a rank could not be pickled, which its size of -1 says."""
+    """Raise on every rank if the object of a rank could not be pickled, which a size of -1 marks."""
     if error is not None:
         raise error
     for size, rank in zip(sizes, ranks, strict=True):

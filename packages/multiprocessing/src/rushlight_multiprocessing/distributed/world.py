@@ -336,12 +336,12 @@ def init_process_group(
 
     Arguments:
         backend: "shm", shared memory; None and "gloo" select it too. Others raise ValueError.
-        init_method: where the processes meet: "env://" (the default) reads RANK, WORLD_SIZE, MASTER_ADDR and
+        init_method: how the processes connect: "env://" (the default) reads RANK, WORLD_SIZE, MASTER_ADDR and
             MASTER_PORT from the environment; "tcp://localhost:PORT", which rank 0 serves; "file:///PATH", a file that
             no earlier job has used.
-        timeout: how long a collective waits for other ranks; 30 minutes unless said otherwise.
+        timeout: how long a collective waits for other ranks; by default 30 minutes.
         world_size, rank: the number of processes, and that of this one; not needed with "env://".
-        store: where the processes meet, in place of `init_method`.
+        store: a store that all processes use, in place of `init_method`.
         group_name: accepted for PyTorch's signature, which ignores it too.
         pg_options: must be None; the backend has no options.
         device_id: must be None; the backend serves no devices.
@@ -401,7 +401,7 @@ def new_group(
 
     Arguments:
         ranks: numbers in the group of all processes; None selects all.
-        timeout: how long a collective of the group waits for other ranks; 30 minutes unless said otherwise.
+        timeout: how long a collective of the group waits for other ranks; by default 30 minutes.
         backend: as for `init_process_group`.
         pg_options, device_id: must be None.
         use_local_synchronization: must be False: processes that are not in the group number it too.
@@ -433,7 +433,7 @@ def new_group(
         raise ValueError(f"new_group(ranks): must be different numbers, at least one, got {ranks}")
     if not 0 <= min(chosen) <= max(chosen) < world.size():
         raise ValueError(f"new_group(ranks): must be from 0 to {world.size() - 1}, got {ranks}")
-    # Ranks that are missing are found here: a group that is not whole has nobody who would notice.
+    # Ranks that are missing are found here: nothing detects later that a group is not complete.
     world.run("barrier", label=f"new_group({chosen})")
     _World.made += 1
     if world.rank() not in chosen:

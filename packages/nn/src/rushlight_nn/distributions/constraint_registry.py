@@ -1,4 +1,4 @@
-"""Transforms from all real numbers to sets: for optimizers, which know no sets, and for samplers.
+"""Transforms from all real numbers to sets: for optimizers, which work on all real numbers, and for samplers.
 
 `transform_to(constraint)` need not be invertible, and avoids what is ill-conditioned: for optimization.
 `biject_to(constraint)` is a bijection with a determinant: for densities.
@@ -41,7 +41,7 @@ class ConstraintRegistry:
         self._registry: dict[type, Factory] = {}
 
     def register(self, constraint: Any, factory: Factory | None = None) -> Any:
-        """Say how the transform to a set of this class is made, from the set; without `factory` a decorator.
+        """Register the function that makes the transform to a set of this class; without `factory`, return a decorator.
 
         Raises:
             TypeError: it is neither a constraint nor a class of them.
@@ -61,7 +61,7 @@ class ConstraintRegistry:
         """The transform to `constraint`.
 
         Raises:
-            NotImplementedError: nobody said how to make one.
+            NotImplementedError: none is registered.
         """
         factory = self._registry.get(type(constraint))
         if factory is None:

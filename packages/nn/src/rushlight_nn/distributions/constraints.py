@@ -1,6 +1,6 @@
 """Sets of values: what parameters must be, and what distributions are over.
 
-`constraint.check(value)` tells of each event whether it belongs to the set. An event has the last `event_dim` dimensions.
+`constraint.check(value)` returns for each event whether it belongs to the set. An event has the last `event_dim` dimensions.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ __all__ = [
 class Constraint:
     """The base of sets of values, by which arguments and samples are checked.
 
-    `is_discrete` tells whether the set is discrete, `event_dim` how many dimensions one of its events has.
+    `is_discrete` is whether the set is discrete, `event_dim` the number of dimensions of an event.
 
     Shape:
         - `check(value)` of a value (*, *event): (*), bool.
@@ -110,7 +110,7 @@ class _Dependent(Constraint):
         return self._event_dim
 
     def __call__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> _Dependent:
-        """The same, with more said about it."""
+        """Return the same constraint with other properties."""
         if is_discrete is NotImplemented:
             is_discrete = self._is_discrete
         if event_dim is NotImplemented:
@@ -149,7 +149,7 @@ class _DependentProperty(property, _Dependent):
         self._is_discrete, self._event_dim = is_discrete, event_dim
 
     def __call__(self, fn: Callable[[Any], Any]) -> _DependentProperty:  # type: ignore[override]
-        """With what was said about it, the property that `fn` computes."""
+        """A property that `fn` computes, with the properties of its constraint."""
         return _DependentProperty(fn, is_discrete=self._is_discrete, event_dim=self._event_dim)
 
 

@@ -58,7 +58,7 @@ class Distribution:
     has_rsample: Any = False
     has_enumerate_support: Any = False
     arg_constraints: Any = {}
-    _validate_args: bool | None = None  # what validate_args says where nobody has called this constructor
+    _validate_args: bool | None = None  # the value of validate_args before this constructor is called
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Distribution:
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
-        """Whether arguments are checked where a distribution does not say."""
+        """Set whether arguments are checked by default."""
         global _validate
         if not isinstance(value, bool):
             raise ValueError(f"set_default_validate_args(value): got {type(value).__name__}, needs a bool")
@@ -110,7 +110,7 @@ class Distribution:
         try:
             support = self.support
         except NotImplementedError:
-            return  # a user's, who does not say
+            return  # a user's class, without the attribute
         if not constraints.is_dependent(support):
             self._check("value", support, value)
 

@@ -113,5 +113,5 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
     has_rsample = True
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        probs = self.probs  # kept by the choices, so that gradients meet there
+        probs = self.probs  # kept by the choices, so that gradients add up there
         return self.sample(sample_shape) + (probs - probs.detach())

@@ -47,7 +47,7 @@ class ExpRelaxedCategorical(OverCategories):
         tensor(1.)
     """
 
-    support: Any = constraints.real_vector  # such that the sum of the exponentials is 1: nobody checks that
+    support: Any = constraints.real_vector  # such that the sum of the exponentials is 1, which is not checked
     has_rsample = True
 
     def __init__(

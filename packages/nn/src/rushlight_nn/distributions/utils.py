@@ -142,7 +142,7 @@ class lazy_property:  # noqa: N801
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:
             return self
-        # With gradients, whoever asks first: those who ask later may want them.
+        # With gradients even if the first use needs none: later uses may.
         with core.enable_grad():
             value = self.wrapped(instance)
         instance.__dict__[self.__name__] = value

@@ -79,7 +79,7 @@ def _fractional_max_pool(
         places = places + index.reshape(shape) * stride
     places = places.reshape(batch, channels, math.prod(output), math.prod(window))
     planes = (input if batched else input.unsqueeze(0)).flatten(2)
-    # Which element is the largest needs no gradient; that it is taken is all the graph has to know.
+    # The position of the largest element needs no gradient; the graph only records that it is taken.
     values = planes.detach().gather(2, places.flatten(2)).reshape(places.shape)
     largest = values.argmax(-1, keepdim=True) if values.numel() else places[..., :1]
     indices = places.gather(3, largest).squeeze(3)

@@ -100,7 +100,7 @@ def linear_cross_entropy(
     label_smoothing: float = 0.0,
     options: LinearCrossEntropyOptions | None = None,
 ) -> Tensor:
-    """Return ``cross_entropy(linear(input, linear_weight, linear_bias), target)``, with less memory if `options` say so.
+    """Return ``cross_entropy(linear(input, linear_weight, linear_bias), target)``, with less memory if `options` select it.
 
     Args:
         input: the features.

@@ -243,7 +243,7 @@ def avg_pool3d(
 
 
 def _output_sizes(dims: int, input: Tensor, output_size: Any) -> Any:
-    """`output_size` with the input's sizes where it says None.
+    """Return `output_size` with the input's sizes in place of None.
 
     Raises:
         ValueError: `input` has no dimension beside those that several sizes are given for.

@@ -29,7 +29,7 @@ else:
 class AdaptiveLogSoftmaxWithLoss(Module):
     """Adaptive softmax (Grave et al. 2017): classes, ordered by frequency, are split into a head and clusters.
 
-    The head knows the most frequent classes and one entry for each cluster; a cluster's own classes are computed for
+    The head has the most frequent classes and one entry for each cluster; a cluster's own classes are computed for
     the samples that are in it only, with fewer features the rarer they are.
 
     Args:

@@ -43,7 +43,7 @@ class DistributedDataParallel(Module, Joinable):
             `no_sync` begins with the buffers of rank 0. None stands for True.
         init_sync: whether to compare parameters with rank 0's and to take over their values.
         process_group: a group; None selects the group of all processes.
-        bucket_cap_mb: the largest bucket in MiB; 25 unless said otherwise. The first one has at most 1 MiB.
+        bucket_cap_mb: the largest bucket in MiB; by default 25. The first one has at most 1 MiB.
         find_unused_parameters: whether parameters may get no gradient in a backward pass. They then count as zero on
             this rank, and keep their gradient if no rank had one. Without it such a pass raises RuntimeError on all
             ranks.
@@ -373,7 +373,7 @@ class _Reducer:
 
     def _restart(self) -> None:
         self.ready: dict[int, None] = {}  # parameters in the order of their gradients
-        self.running: bool = False  # a pass has begun, of which the end is not yet seen
+        self.running: bool = False  # a pass has begun and has not ended
         self.missing: list[int] = [len(bucket) for bucket in self.buckets]
         self.works: list[Any] = []
         self.futures: list[tuple[Future[Tensor], list[Tensor]]] = []  # of hooks, with the gradients

@@ -65,7 +65,7 @@ class _NormBase(Module):
         self.reset_parameters()
 
     def reset_running_stats(self) -> None:
-        """Forget the statistics seen so far."""
+        """Reset the running statistics."""
         if self.track_running_stats:
             self.running_mean.zero_()
             self.running_var.fill_(1)
@@ -89,7 +89,7 @@ class _NormBase(Module):
         super()._load_from_state_dict(
             state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
         )
-        # States of before version 2, and those that other programs wrote, may know nothing of the count.
+        # States of before version 2, and those that other programs wrote, may not have the count.
         count = prefix + "num_batches_tracked"
         if (local_metadata.get("version") or 1) < 2 and count in missing_keys:
             missing_keys.remove(count)

@@ -1,4 +1,4 @@
-"""Layers that move patches and channels; what they compute is said in :mod:`rushlight_nn.functional`."""
+"""Layers that move patches and channels; what they compute is described in :mod:`rushlight_nn.functional`."""
 
 from __future__ import annotations
 

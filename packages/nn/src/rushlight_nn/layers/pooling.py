@@ -1,4 +1,4 @@
-"""Pooling layers; what they compute is said in :mod:`rushlight_nn.functional`."""
+"""Pooling layers; what they compute is described in :mod:`rushlight_nn.functional`."""
 
 from __future__ import annotations
 

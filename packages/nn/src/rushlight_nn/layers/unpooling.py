@@ -1,4 +1,4 @@
-"""Pools of other kinds as layers; what they compute is said in :mod:`rushlight_nn.functional`."""
+"""Pools of other kinds as layers; what they compute is described in :mod:`rushlight_nn.functional`."""
 
 from __future__ import annotations
 

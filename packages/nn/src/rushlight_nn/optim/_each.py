@@ -12,7 +12,7 @@ from .optimizer import Optimizer
 
 
 class EachParameter(Optimizer):
-    """A subclass says how one parameter is updated from its gradient and state."""
+    """A subclass defines how one parameter is updated from its gradient and state."""
 
     _step_count: int = 0
     _reads_count = True  # whether updates depend on the count of steps, which is on the CPU

@@ -76,7 +76,7 @@ class Optimizer:
     """The base of optimizers.
 
     A subclass defines `step(closure=None)`, which updates the parameters of `param_groups` from their gradients. It
-    keeps what it needs to remember of a parameter in the dictionary `state[parameter]`.
+    stores its state of a parameter in the dictionary `state[parameter]`.
 
     Args:
         params: tensors, pairs of name and tensor, or dictionaries with an entry "params" and settings of their own.
@@ -388,7 +388,7 @@ def check_settings(optimizer: str, **settings: Any) -> None:
 
 
 def refuse(optimizer: str, **options: Any) -> None:
-    """Raise NotImplementedError for an option that is asked for but not supported."""
+    """Raise NotImplementedError for an option that is selected but not supported."""
     for name, value in options.items():
         if value:
             raise NotImplementedError(

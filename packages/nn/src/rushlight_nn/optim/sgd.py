@@ -32,7 +32,7 @@ class SGD(Optimizer):
         differentiable: not supported.
 
     Raises:
-        ValueError: a setting is negative, or `nesterov` is asked for without momentum or with dampening.
+        ValueError: a setting is negative, or `nesterov` is selected without momentum or with dampening.
 
     Example:
         >>> w = torch.tensor([1.0, 2.0], requires_grad=True)
@@ -93,7 +93,7 @@ class SGD(Optimizer):
                     try:
                         self._step_fused(group, params, grads)
                     except NotImplementedError:
-                        # Nothing was written. Sparse gradients are found here, so that others need not be looked at.
+                        # Nothing was written. Sparse gradients are found here, so that others need not be checked.
                         if not any(map(self._is_sparse, params)):
                             raise
                         self._step_each(group, params)
@@ -125,7 +125,7 @@ class SGD(Optimizer):
         buffers = [state[param].get("momentum_buffer") for param in params]
         new = [i for i, buffer in enumerate(buffers) if buffer is None]
         if new:
-            # Two calls follow, so this is asked before the first one writes.
+            # Two calls follow, so this is checked before the first one writes.
             if any(map(self._is_sparse, params)):
                 self._step_each(group, params)
                 return

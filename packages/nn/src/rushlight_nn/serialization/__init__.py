@@ -47,14 +47,14 @@ def save(
         pickle_module, pickle_protocol: accepted for compatibility; the pickle in PyTorch's files always has protocol
             2.
         _use_new_zipfile_serialization: False for the layout that PyTorch wrote before 1.6.
-        _disable_byteorder_record: whether PyTorch's archive is to say nothing of the byte order.
+        _disable_byteorder_record: whether PyTorch's archive omits the byte order.
         format: "pytorch" or "safetensors". By default PyTorch's for paths that end in .pt, .pth, .ckpt or .bin, and
             safetensors for all others and for open files.
         max_shard_size: split the tensors among several safetensors files of at most so many bytes, or for example
             "5GB", with an index beside them, as Hugging Face's libraries do.
 
     Raises:
-        TypeError: something in `obj` is of another type; the message says where, and what to do.
+        TypeError: something in `obj` is of another type; the message names the place, and what to do.
         ValueError: `format` is another, or does not go with other arguments.
         OSError: the file cannot be written.
 
@@ -94,7 +94,7 @@ def save(
     if is_stream:
         write(f)  # type: ignore[arg-type]
         if hasattr(f, "flush"):
-            f.flush()  # who opens it by its name finds all of it
+            f.flush()  # when it gets its name, it is complete
     else:
         replace_file(os.fspath(f), write)  # type: ignore[arg-type]
         if kind == "safetensors":
@@ -115,11 +115,11 @@ def load(
 
     Args:
         f: a path, or an open binary file. A path may name the index of a file in several shards.
-        map_location: where tensors go: a device, a dictionary from saved to wanted devices, or a function of a tensor
+        map_location: where tensors go: a device, a dictionary from saved to new devices, or a function of a tensor
             on the CPU and the name of its saved device, which returns the tensor to use or None. By default, where
             they were when they were saved.
         pickle_module: accepted for compatibility; no pickle is run.
-        weights_only: accepted for compatibility: a file that asks for more than data is refused in any case. See
+        weights_only: accepted for compatibility: a file that contains more than data is refused in any case. See
             :func:`add_safe_globals`.
         mmap: True for tensors over the file itself, which is read when they are used: processes that load it share
             its memory. Writing to them changes a copy of this process; with "r" it raises. See Note [Mapped files].
@@ -128,7 +128,7 @@ def load(
         pickle_load_args: `encoding`, which PyTorch takes for files of Python 2, is accepted.
 
     Raises:
-        CheckpointError: the file is no checkpoint, is truncated, was altered, or asks for more than data.
+        CheckpointError: the file is no checkpoint, is truncated, was altered, or contains more than data.
         TypeError: an argument is not known.
         ValueError: an open file is to be mapped.
         OSError: it cannot be opened or read.

@@ -1,7 +1,7 @@
 """The zip container of PyTorch's files: entries that are stored as they are, at aligned places.
 
-Reading trusts the directory at the end, as every reader does, and checks that entries lie in the file, apart from one
-another and where their own headers say. Compressed and encrypted entries are refused: PyTorch writes none, and a bomb
+Reading relies on the directory at the end, as every reader does, and checks that entries lie in the file, apart from one
+another and where their own headers are. Compressed and encrypted entries are refused: PyTorch writes none, and a bomb
 needs them. The format is PKWARE's APPNOTE 6.3.10.
 """
 

@@ -31,7 +31,7 @@ class Layout:
     """What is stored of an object: `tensors` by name, and the description of the rest.
 
     Raises:
-        TypeError: something in `obj` is not data; the message says where.
+        TypeError: something in `obj` is not data; the message names the place.
         ValueError: it contains itself, or is nested too deeply.
     """
 
@@ -115,7 +115,7 @@ def write(obj: Any, file: BinaryIO) -> None:
 
 
 def metadata_of(document: str) -> dict[str, str]:
-    """Return the metadata of a file with this description. Readers of PyTorch's models ask for the format."""
+    """Return the metadata of a file with this description. Readers of PyTorch's models require the format."""
     return {"format": "pt", _KEY: document, f"{_KEY}.crc32": str(crc32(document.encode()))}
 
 
@@ -236,7 +236,7 @@ class _Restorer:
         self.made: dict[int, Tensor] = {}
 
     def __call__(self, number: Any) -> Tensor:
-        """The tensor of this number; the same object whenever it is asked for."""
+        """The tensor of this number; the same object at each call."""
         if type(number) is not int or not 0 <= number < len(self.descriptions):
             raise FormatError(f"there is no tensor number {number!r:.40}")
         if number not in self.made:

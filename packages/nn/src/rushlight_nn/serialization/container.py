@@ -43,7 +43,7 @@ _DTYPES = {
 MAX_HEADER_BYTES = 100_000_000
 # Where the data begins, so that elements are aligned in a map of the file.
 _ALIGNMENT = 64
-# What is written at once where checksums are wanted: so much stays in the cache from one to the other.
+# What is written at once if checksums are computed: so much stays in the cache from one to the other.
 _CHUNK = 1 << 20
 
 
@@ -146,7 +146,7 @@ def read_header(source: Source, budget: Budget) -> tuple[dict[str, str], list[En
     """Return the metadata, and the tensors in the order of their data.
 
     Raises:
-        FormatError: the file is not what the format says.
+        FormatError: the file does not have this format.
     """
     if source.size < 8:
         raise FormatError("it is shorter than any checkpoint: truncated, or no checkpoint")

@@ -10,7 +10,7 @@ class FormatError(Exception):
 
 
 class CheckpointError(RuntimeError, UnpicklingError):
-    """The error of a file that is no checkpoint, is truncated, was altered, or asks for more than data.
+    """The error of a file that is no checkpoint, is truncated, was altered, or contains more than data.
 
     Its attribute `path` names the file.
 
@@ -28,7 +28,7 @@ class CheckpointError(RuntimeError, UnpicklingError):
 
 
 class Budget:
-    """The memory that reading a file may take: a small file must not be able to ask for a large one.
+    """The memory that reading a file may take: a small file must not be able to allocate a lot.
 
     Readers charge an estimate before they make an object. Tensors' bytes are in the file, one for one.
 

@@ -1,7 +1,7 @@
 """Reading pickles without running anything: an interpreter of the instructions that data needs.
 
 A pickle is a program for a small stack machine. This one has the instructions that put values on the stack and gather
-them in containers; those that name, call or fill objects go to a table (:mod:`builders`), which knows the few names
+them in containers; those that name, call or fill objects go to a table (:mod:`builders`), which has the few names
 that data has and resolves no other. Nothing is imported, and no attribute of anything is looked up by a name from the
 file. The instructions are those of Python's `pickletools`.
 """
@@ -60,7 +60,7 @@ class Machine:
         """Return the value of the pickle at `position`, which moves behind it.
 
         Raises:
-            FormatError: it is damaged, or asks for more than data.
+            FormatError: it is damaged, or contains more than data.
         """
         self.stack: list[Any] = []
         self.marks: list[int] = []

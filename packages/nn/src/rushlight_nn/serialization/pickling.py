@@ -61,7 +61,7 @@ class Stored:
 
 
 class Storages:
-    """The storages of an object's tensors, in the order in which they are met."""
+    """The storages of an object's tensors, in the order of their first occurrence."""
 
     def __init__(self) -> None:
         self.stored: dict[int, Stored] = {}
@@ -99,7 +99,7 @@ def dump(obj: Any, legacy: bool = False) -> tuple[bytes, list[Stored]]:
     """Return the pickle of `obj`, and the storages to write beside it.
 
     Raises:
-        TypeError: something in it is not data; the message says where.
+        TypeError: something in it is not data; the message names the place.
         ValueError: it is nested too deeply.
     """
     storages = Storages()
@@ -470,7 +470,7 @@ class Pickler:
         self.out += b"b"
 
     def allowed(self, value: Any) -> None:
-        """An instance of a class that was allowed, by what it says of itself."""
+        """An instance of a class that was allowed, by its own `__reduce_ex__`."""
         reduced = value.__reduce_ex__(2)
         if not isinstance(reduced, tuple):
             raise self.refuse(value)

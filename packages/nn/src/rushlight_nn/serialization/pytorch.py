@@ -50,7 +50,7 @@ def is_legacy(start: bytes) -> bool:
 
 
 class _Storages:
-    """The storages that a structure names, made when they are first asked for.
+    """The storages that a structure names, made when they are first used.
 
     Args:
         map_location: where they go.
@@ -169,7 +169,7 @@ def read_archive(source: Source, map_location: Any, verify: bool, budget: Budget
         budget: the memory that may be taken.
 
     Raises:
-        FormatError: it is damaged, or asks for more than data.
+        FormatError: it is damaged, or contains more than data.
     """
     entries = archive.read_directory(source, budget)
     prefix = _prefix(entries)
@@ -209,7 +209,7 @@ def _prefix(entries: dict[str, archive.Entry]) -> str:
 
 
 def run(machine: Machine) -> Any:
-    """Return the value of the machine's next pickle, or the error that tells what is unknown in it."""
+    """Return the value of the machine's next pickle, or the error that names what is unknown in it."""
     begin = machine.position
     try:
         return machine.load()
@@ -315,7 +315,7 @@ def read_legacy(source: Source, map_location: Any, budget: Budget) -> Any:
     """Return the value in a legacy file. It has no checksums.
 
     Raises:
-        FormatError: it is damaged, or asks for more than data.
+        FormatError: it is damaged, or contains more than data.
     """
     try:
         return _read_legacy(source, source.read(0, min(source.size, _PICKLES)), map_location, budget)

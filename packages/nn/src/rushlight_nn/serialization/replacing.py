@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from typing import Any, BinaryIO
 
 # Note [Temporary files]
-# A file is written without a name, where the file system can do that: if the process dies, the kernel frees it. When it is
-# complete and on disk it gets a temporary name for the moment until that replaces the old one. Whoever writes holds a
-# lock on the file; a temporary name whose file nobody holds was left by a process that died, and the next save of the
+# A file is written without a name, where the file system can do that: if the process ends, the kernel frees it. When it is
+# complete and on disk it gets a temporary name for the moment until that replaces the old one. The writer holds a
+# lock on the file; a temporary name whose file is not locked was left by a process that was killed, and the next save of the
 # same file removes it.
 
 
@@ -75,7 +75,7 @@ def _replace(directory: int, name: str, mode: int | None, write: Callable[[Binar
 
 
 def _remove_abandoned(directory: int, name: str) -> None:
-    """Remove the temporary files for `name` of processes that died."""
+    """Remove the temporary files for `name` of processes that were killed."""
     pattern = re.compile(re.escape(f".{name[:200]}.") + r"[0-9a-f]{12}\.tmp")
     for found in os.listdir(directory):
         if not pattern.fullmatch(found):
@@ -87,7 +87,7 @@ def _remove_abandoned(directory: int, name: str) -> None:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.unlink(found, dir_fd=directory)
-        except OSError:  # it is being written, or somebody else removed it
+        except OSError:  # it is being written, or another process removed it
             pass
         finally:
             os.close(descriptor)

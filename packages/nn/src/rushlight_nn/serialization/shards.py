@@ -1,6 +1,6 @@
 """Checkpoints in several files with an index, by the convention of Hugging Face's libraries.
 
-`model.safetensors` becomes `model-00001-of-00003.safetensors` and so on, and `model.safetensors.index.json` says in its
+`model.safetensors` becomes `model-00001-of-00003.safetensors` and so on, and `model.safetensors.index.json` lists in its
 `weight_map` which tensor is in which file. The description of the structure, and the checksums, are in the index's
 `metadata`.
 
@@ -36,7 +36,7 @@ _UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**
 
 
 def size_in_bytes(size: int | str) -> int:
-    """Return the number of bytes that `size` says: an int, or a number with a unit, such as "5GB" or "500 MiB".
+    """Return the number of bytes for `size`: an int, or a number with a unit, such as "5GB" or "500 MiB".
 
     Raises:
         ValueError: it is neither, or not positive.

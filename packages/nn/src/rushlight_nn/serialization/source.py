@@ -103,7 +103,7 @@ class Source:
         Args:
             begin, count: where the bytes are.
             alignment: in bytes, of the elements; a map that does not have it is copied.
-            checked: whether the checksum is wanted.
+            checked: whether the checksum is verified.
         """
         if begin < 0 or count < 0 or begin + count > self.size:
             raise FormatError(

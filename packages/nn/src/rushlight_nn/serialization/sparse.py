@@ -48,7 +48,7 @@ def _sparse(
     return made
 
 
-# Where storages are filled after the structure is read: the sparse tensors whose indices have not been looked at.
+# Where storages are filled after the structure is read: the sparse tensors whose indices have not been checked.
 _unchecked: ContextVar[list[Tensor] | None] = ContextVar("_unchecked", default=None)
 
 

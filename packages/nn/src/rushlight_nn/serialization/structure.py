@@ -1,7 +1,7 @@
 """Nested containers as JSON, with the tensors in them taken out and put back.
 
 Plain values, lists, and dictionaries with names as keys are themselves in JSON. Everything else is an object
-whose key "!" says what it is: a container with its items, or a value of one of the classes in :mod:`values`.
+whose key "!" names its type: a container with its items, or a value of one of the classes in :mod:`values`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Encoder:
 
     def __init__(self) -> None:
         self.tensors: list[Tensor] = []
-        self.paths: list[str] = []  # where each was met first, as keys joined by dots
+        self.paths: list[str] = []  # where each occurs first, as keys joined by dots
         self.all_names: list[list[str]] = []  # of each the places that are names in a dictionary
         self._numbers: dict[int, int] = {}
         self._open: set[int] = set()  # containers being encoded
@@ -75,7 +75,7 @@ class Encoder:
         if type(value) is not Tensor:
             raise refusal(value, path or "the object")
         of_value = core._C._sparse_parts(value)
-        assert of_value is not None  # the caller has asked
+        assert of_value is not None  # the caller has checked
         layout, *parts, coalesced = of_value
         names = ("indices", "columns", "values")
         found = {name: self.encode(part, _join(path, name)) for name, part in zip(names, parts, strict=True)}

@@ -20,7 +20,7 @@ def skip_init(module_cls: Callable[..., M], *args: Any, **kwargs: Any) -> M:
 
     Args:
         module_cls: a class of modules that takes `device` and uses it for everything that it makes.
-        args, kwargs: its arguments; `device` is where the module is wanted.
+        args, kwargs: its arguments; `device` is where the module is created.
 
     Raises:
         RuntimeError: it is no Module, or does not take `device`.

@@ -134,7 +134,7 @@ def orthogonal(
         - Tensor: (*, rows, columns).
 
     Raises:
-        ValueError: there is no such tensor or map, it has fewer than two dimensions, or "householder" is asked for a
+        ValueError: there is no such tensor or map, it has fewer than two dimensions, or "householder" is selected for a
             complex one.
 
     Example:
@@ -247,7 +247,7 @@ class _SpectralNorm(Module):
         return weight / core.vdot(u, core.mv(matrix, v))
 
     def right_inverse(self, value: Tensor) -> Tensor:
-        return value  # what is assigned has, one hopes, that norm
+        return value  # what is assigned is expected to have that norm
 
 
 def spectral_norm(

@@ -257,7 +257,7 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
     """Return whether any tensor of a module is parametrized, or the one of a name.
 
     Args:
-        module: the module; its children are not looked at.
+        module: the module; its children are not checked.
         tensor_name: the name of a tensor.
 
     Example:

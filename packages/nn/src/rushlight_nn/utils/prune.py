@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class BasePruningMethod(ABC):
     """The base of pruning methods, each of which is also the hook that multiplies by the mask.
 
-    A subclass defines `compute_mask(t, default_mask)`. Its `PRUNING_TYPE` says for which elements the mask is
+    A subclass defines `compute_mask(t, default_mask)`. Its `PRUNING_TYPE` selects the elements for which the mask is
     computed: for those that are left ("unstructured"), for the channels along `dim` that are left ("structured"), or
         for all ("global").
 

@@ -70,7 +70,7 @@ def spectral_norm(
         dim: the dimension that is the matrix's rows; 0, but 1 for transposed convolutions.
 
     Raises:
-        ValueError: there is no such parameter, it has no shape yet, or no iteration is asked for.
+        ValueError: there is no such parameter, it has no shape yet, or the number of iterations is not positive.
         RuntimeError: the parameter is normalised already.
 
     Example:

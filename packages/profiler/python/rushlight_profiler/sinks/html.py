@@ -11,7 +11,7 @@ from rushlight_core.seams.profiler import Event, Header
 
 from .files import open_text
 
-# A browser draws this many spans fluently; the page says how many it leaves out.
+# A browser draws this many spans fluently; the page shows how many it leaves out.
 MAX_SPANS = 200_000
 MAX_MEMORY_POINTS = 20_000
 KINDS = ("operator", "node", "annotation")

@@ -1,4 +1,4 @@
-"""The module of PyTorch's tracer, for what programs ask it and set in it. There is no tracer: see `rushlight.compiler`."""
+"""The module of PyTorch's tracer, for what programs read and set in it. There is no tracer: see `rushlight.compiler`."""
 
 from __future__ import annotations
 

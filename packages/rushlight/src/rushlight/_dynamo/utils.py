@@ -1,4 +1,4 @@
-"""What libraries ask about PyTorch's compiler: there is none."""
+"""Queries of libraries about PyTorch's compiler: there is none."""
 
 from __future__ import annotations
 

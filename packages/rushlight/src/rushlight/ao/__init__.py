@@ -1,4 +1,4 @@
-"""Quantisation of models: not there. `ao.quantization` has the classes that programs ask about."""
+"""Quantisation of models is not supported. `ao.quantization` has the classes that programs check for."""
 
 from rushlight.ao import quantization as quantization
 

@@ -2,7 +2,7 @@
 
     python -m rushlight.as_torch train.py --epochs 3
 
-runs a program so. A program can also say it itself, before anything else asks for `torch`:
+runs a program so. A program can also call this itself, before anything else imports `torch`:
 
     import rushlight.as_torch
 
@@ -30,7 +30,7 @@ from rushlight.torch_version import TorchVersion
 
 __all__ = ["VERSION", "install", "is_installed"]
 
-#: What `torch.__version__` says: the version of PyTorch whose API this is, and whose library it is.
+#: The value of `torch.__version__`: the version of PyTorch whose API this is, and whose library it is.
 VERSION = TorchVersion(f"2.13.0+rushlight{rushlight.__version__}")
 
 
@@ -61,7 +61,7 @@ class _Torch(ModuleType):
 
 
 class _Metadata(Distribution):
-    """What `importlib.metadata` says of a distribution `torch`, which libraries ask instead of importing it."""
+    """The metadata of a distribution `torch` in `importlib.metadata`, which libraries read instead of importing it."""
 
     _FILES = {
         "METADATA": f"Metadata-Version: 2.1\nName: torch\nVersion: {VERSION}\nSummary: rushlight, as torch\n",

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
-#: The environment variable that tells spawned processes, too, what the program is: `path:FILE` or `module:NAME`.
+#: The environment variable that passes the program to spawned processes: `path:FILE` or `module:NAME`.
 VARIABLE = "RUSHLIGHT_AS_TORCH"
 
 

@@ -1,7 +1,7 @@
 """`python -m rushlight.as_torch report FILE...`: which of the names of torch that programs use are there.
 
 Programs are parsed, not run. A name is followed from the imports of torch and its modules through attributes: `F.relu` after
-`import torch.nn.functional as F` is `torch.nn.functional.relu`. Methods of tensors are not seen: what an object is shows
+`import torch.nn.functional as F` is `torch.nn.functional.relu`. Methods of tensors are not found: what an object is shows
 only when a program runs.
 """
 
@@ -90,7 +90,7 @@ def uses(text: str) -> list[Use]:
 def missing_part(name: str) -> str | None:
     """Return the shortest part of a name of torch that rushlight does not have; None where all of it is there.
 
-    What follows a class or a function is not looked at: attributes may belong to its instances.
+    Names after a class or a function are not checked: attributes may belong to its instances.
     """
     parts = name.split(".")[1:]
     value: object = rushlight

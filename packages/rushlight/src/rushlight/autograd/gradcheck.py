@@ -1,4 +1,4 @@
-"""The check of gradients, by the file that PyTorch has it in; loaded when it is first asked for."""
+"""The check of gradients, under the name of PyTorch's file; loaded when it is first used."""
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 

@@ -1,10 +1,10 @@
-"""What computes: programs ask whether a library is there, and switch parts of it.
+"""Libraries that compute: whether they are available, and switches for parts of them.
 
 Queries return the actual state. Three switches have an effect: `device_fallback`, `mkldnn.enabled` and those of attention
 (`cuda.enable_math_sdp` and others). Everything else is computed in one way on a device, so the other switches are stored and
 change nothing.
 
-`device_fallback` says what happens to an operator for which a device has no kernel. "error", the default, raises
+`device_fallback` selects what happens if a device has no kernel for an operator. "error", the default, raises
 NotImplementedError; "warn" computes it on the CPU, over copies, and warns at the first call of each operator, with the
 number of bytes that were copied.
 """

@@ -1,5 +1,5 @@
-"""What programs ask before they choose a device, and what they ask of GPUs. GPUs come with a backend of their own, which
-core finds if installed. Where there is none, questions have answers and orders raise RuntimeError.
+"""Queries about GPUs, and control of them. GPUs need a separate package, which
+core finds if it is installed. Without a GPU, queries return that there is none, and other functions raise RuntimeError.
 """
 
 from __future__ import annotations
@@ -808,7 +808,7 @@ StreamContext = stream
 
 
 def get_arch_list() -> list[str]:
-    """Return the GPUs that kernels were compiled for: none, the backend knows its own."""
+    """Return an empty list: the GPUs that kernels were compiled for are not available from the backend."""
     return []
 
 

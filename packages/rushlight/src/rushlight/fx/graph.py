@@ -296,7 +296,7 @@ class Graph:
     # Passes --------------------------------------------------------------------------------------------------
 
     def eliminate_dead_code(self, is_impure_node: Callable[[Node], bool] | None = None) -> bool:
-        """Erases nodes whose result is unused and which do nothing else, and says whether there were any."""
+        """Erase nodes whose result is unused and which do nothing else, and return whether there were any."""
         self.lint()
         before = self._count
         for node in reversed(self.nodes):

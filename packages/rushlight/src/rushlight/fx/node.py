@@ -265,7 +265,7 @@ class Node:
             return None
 
     def _writes_first_argument(self) -> bool:
-        """Return whether the call is in place, as far as its name and its arguments say."""
+        """Return whether the call is in place, judging by its name and its arguments."""
         if self.op == "call_module":
             return getattr(self._module(), "inplace", False) is True
         if self.op not in ("call_function", "call_method"):
@@ -275,7 +275,7 @@ class Node:
         return in_place or self.target in _IN_PLACE or self._kwargs.get("inplace") is True
 
     def is_impure(self, impure_random: bool = True) -> bool:
-        """Return whether the call does something that is seen without its result.
+        """Return whether the call has an effect besides its result.
 
         Besides arguments, results and assertions these are calls in place whose first argument, or what that is a view
         of, comes from outside or is used later.

@@ -125,7 +125,7 @@ class TracerBase:
         )
 
     def keys(self, obj: Proxy) -> Any:
-        """What `**obj` asks for first: a call of the method."""
+        """Record a call of the method `keys`, which `**obj` needs first."""
         return Attribute(obj, "keys")()
 
 
@@ -179,7 +179,7 @@ class Proxy:
         return f"Proxy({self.node.name})"
 
     def __getattr__(self, name: str) -> Attribute:
-        if name.startswith("__") and name.endswith("__"):  # Python and libraries ask what the object can do
+        if name.startswith("__") and name.endswith("__"):  # Python and libraries check for special methods
             raise AttributeError(f"'Proxy' object has no attribute {name!r}")
         return Attribute(self, name)
 

@@ -1,7 +1,7 @@
 """TorchScript's names. `trace` records the program of a module for `save`; there is no compiler of Python's source.
 
-What a program asks is answered (`is_scripting()` is false), and what it decorates is given back (decision 0023). Traced
-modules run as Python in this process, and as data where they are loaded (decision 0041).
+Queries return that nothing is compiled (`is_scripting()` is False), and decorators return their function (decision 0023).
+Traced modules run as Python in this process, and as data where they are loaded (decision 0041).
 """
 
 from __future__ import annotations

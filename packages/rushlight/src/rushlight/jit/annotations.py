@@ -1,4 +1,4 @@
-"""Types of annotations that a compiler knew: one value that stands for several."""
+"""Types for annotations of compiled code: one value that stands for several."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tensors one step can take together, for optimizers that ask."""
+"""Groups of tensors that an optimizer can update together."""
 
 from __future__ import annotations
 

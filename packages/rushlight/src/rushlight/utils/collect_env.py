@@ -1,4 +1,4 @@
-"""What a report of a problem should say of the machine: `python -m rushlight.utils.collect_env`."""
+"""Information about the machine for bug reports: `python -m rushlight.utils.collect_env`."""
 
 from __future__ import annotations
 

@@ -204,7 +204,7 @@ class FlopCounterMode:
     def _call(
         self, operator: CustomOpDef, kernel: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]
     ) -> Any:
-        """Run a custom operator. If it has a formula, count what that says under the number of a span around the call."""
+        """Run a custom operator. If it has a formula, count its result under the number of a span around the call."""
         formula = self._formulas.get(operator) or _formulas.get(operator)
         if formula is None:
             return kernel(*args, **kwargs)

@@ -1,6 +1,6 @@
 """Bad input for every operator, made from its entry; tried in processes that may die over it.
 
-`cases_of(op, library)` makes the calls, `judge` and `judge_gradients` say what is wrong with an outcome, `hunt` runs
+`cases_of(op, library)` makes the calls, `judge` and `judge_gradients` describe what is wrong with an outcome, `hunt` runs
 them all and survives.
 """
 

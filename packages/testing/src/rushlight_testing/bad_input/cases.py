@@ -1,4 +1,4 @@
-"""Calls that an operator's entry did not have in mind: what a program gets wrong, and what an attacker tries.
+"""Invalid calls of an operator: mistakes of programs, and attacks.
 
 They are made from the entry's signature and samples: each argument in turn is replaced by values that its type allows and
 the operator may not, while the others stay as in the sample. Written tensors and out= overlap with themselves and with
@@ -347,7 +347,7 @@ class _Maker:
         return flat[:reach].as_strided(shape, strides)
 
     def replaced_list(self, bound: dict[str, Any], name: str, value: list[Any]) -> Iterator[Case]:
-        """Lists of tensors: none, many, strangers among them, and each in turn replaced."""
+        """Lists of tensors: none, many, with other objects among them, and each in turn replaced."""
         yield from self.constants(bound, name, ([], [None], None, [1.5], ["x"]))
         yield self.case(bound, name, "with None", lambda: [*self.copy(value), None])
         yield self.case(

@@ -21,7 +21,7 @@ def judge_gradients(op: Any, library: Any, gradient: Gradient, case: Case) -> st
         case: a case of the operator.
 
     Returns:
-        A sentence that says what is wrong, or None.
+        A sentence that describes what is wrong, or None.
 
     Example:
         >>> from rushlight_testing.bad_input import cases_of

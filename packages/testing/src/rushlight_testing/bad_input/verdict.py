@@ -7,7 +7,7 @@ from typing import Any
 from rushlight_testing.bad_input.cases import NOTHING, Call, Case, call
 
 TYPED = (ValueError, TypeError, IndexError, RuntimeError, MemoryError, OverflowError, BufferError)
-# Larger results are not looked through: nobody computed them but for views.
+# Larger results are not checked: only views have them.
 LARGE = 1 << 16
 
 
@@ -20,7 +20,7 @@ def judge(op: Any, library: Any, case: Case) -> str | None:
         case: a case of the operator.
 
     Returns:
-        A sentence that says what is wrong, or None.
+        A sentence that describes what is wrong, or None.
 
     Example:
         >>> from rushlight_testing.bad_input import cases_of

@@ -1,4 +1,4 @@
-"""Tries bad input in processes of its own, and notes down when one dies or hangs, and over what."""
+"""Tries bad input in separate processes, and records when one crashes or hangs, and for which call."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def hunt(ops: Sequence[Any], *, every: int = 1, memory: int = 0, patience: float
 def _share(
     ops: list[Any], options: list[str], reports: dict[str, Report], environment: dict[str, str]
 ) -> None:
-    """A process after the other, each from where the one before it died."""
+    """Run processes one after the other, each from where the one before it crashed."""
     begin, deaths = 0, 0
     with tempfile.TemporaryDirectory() as folder:
         state, errors, entries = (Path(folder) / name for name in ("state", "errors", "entries"))
@@ -110,7 +110,7 @@ def _share(
             skip += len(finished)
             if status == 0 and skip == len(ops):
                 return
-            # Messages of the dying process may be long: their start says what, their end who called.
+            # Messages of a crashing process may be long: their start names the error, their end the caller.
             lines = errors.read_text(errors="replace").splitlines()
             text = "\n".join(line for line in lines if "failed to allocate" not in line)
             if not state.read_bytes().strip(b"\0"):

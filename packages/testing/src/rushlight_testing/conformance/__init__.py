@@ -1,6 +1,6 @@
-"""Conformance kits: the tests that every implementation of a seam passes, for whoever swaps a part of rushlight.
+"""Conformance kits: the tests that every implementation of a seam passes, for those who replace a part of rushlight.
 
-A kit is a class of tests. Its user derives from it, says what is under test, and lets pytest collect the result:
+A kit is a class of tests. Its user derives from it, defines what is tested, and lets pytest collect the result:
 
     class TestMyDevice(DeviceContract):
         device = "mine"

@@ -1,4 +1,4 @@
-"""The kit of the allocator seam: what tensors want of whoever serves their memory."""
+"""The kit of the allocator seam: what tensors require of an allocator."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class AllocatorContract(Contract):
         assert out.tolist() == [2.0] * 1000
 
     def test_operators_stay_inside_their_memory(self) -> None:
-        """Every operator's samples, on memory that tells of a step beyond its end, where the allocator watches it."""
+        """Every operator's samples, on memory that detects accesses beyond its end, if the allocator checks for them."""
         from rushlight_core.codegen.loader import load_ops
 
         for op in load_ops():

@@ -201,7 +201,7 @@ class AutogradContract(Contract):
         finally:
             gc.enable()
 
-    # --- what packages that build on core ask of a provider: hooks and Functions ---
+    # --- what packages that build on core require of a provider: hooks and Functions ---
 
     def test_hooks_see_and_replace_gradients(self) -> None:
         x = leaf(3)

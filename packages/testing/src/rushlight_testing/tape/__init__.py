@@ -1,7 +1,8 @@
 """A tape: reverse-mode differentiation in pure Python, on the same formulas as rushlight-autograd.
 
-It is the second implementation of the autograd seam: a stage of dispatch and state on tensors, through the doors that core
-has for any provider (rushlight_core.seams.stages), and has what rushlight-nn asks of a provider: hooks of tensors and
+It is the second implementation of the autograd seam: a stage of dispatch and state on tensors, through the interfaces that
+    core
+has for any provider (rushlight_core.seams.stages), and has what rushlight-nn requires of a provider: hooks of tensors and
 Functions. It is slow, and leaves out the rest: hooks of nodes and of saved tensors, forward mode, threads. A process has one
 provider of gradients, so the tape is attached by `attach`, not by being imported, and not where rushlight-autograd has been
 imported. `rushlight_testing.tape.attached` attaches it with the installed formulas.

@@ -18,7 +18,7 @@ from rushlight_core.codegen.model import Op
 
 
 class Shape(NamedTuple):
-    """What is kept of a tensor of which a formula wants no values."""
+    """What is kept of a tensor whose values a formula does not need."""
 
     shape: tuple[int, ...]
     dtype: Any

@@ -87,7 +87,7 @@ class FormulaNode(Node):
             self.shapes.setdefault("fit " + name, Shape.of(bound[name]))
 
     def uses(self) -> set[Use]:
-        """What the formulas of wanted gradients read."""
+        """What the formulas of the needed gradients read."""
         return {
             use
             for names, formula in self.derivative.grads.items()

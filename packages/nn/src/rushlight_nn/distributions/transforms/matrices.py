@@ -83,7 +83,7 @@ class CorrCholeskyTransform(_Plain):
         - Input: (*, n · (n - 1) / 2). Output: (*, n, n).
 
     Raises:
-        ValueError: vectors have another length, or matrices are not square (when shapes are asked for).
+        ValueError: vectors have another length, or matrices are not square (when shapes are computed).
 
     Example:
         >>> from rushlight.distributions import CorrCholeskyTransform

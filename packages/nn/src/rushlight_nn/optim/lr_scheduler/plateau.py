@@ -1,4 +1,4 @@
-"""A schedule that looks at results."""
+"""A schedule that depends on results."""
 
 from __future__ import annotations
 

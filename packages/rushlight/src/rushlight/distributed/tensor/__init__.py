@@ -1,7 +1,7 @@
 """Tensors in parts over processes: there are none.
 
-`DTensor` is there for `isinstance`, and making one raises RuntimeError. Placements say how such a tensor would lie;
-libraries keep them in tables.
+`DTensor` is there for `isinstance`, and making one raises RuntimeError. Placements describe how such a tensor would be
+distributed; libraries keep them in tables.
 """
 
 from __future__ import annotations

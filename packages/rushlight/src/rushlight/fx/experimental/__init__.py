@@ -1,1 +1,1 @@
-"""Parts of PyTorch's tracer that libraries ask: see `proxy_tensor`."""
+"""Parts of PyTorch's tracer that libraries use: see `proxy_tensor`."""

@@ -182,7 +182,7 @@ class BlockMask:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(B, H, Q_LEN, KV_LEN), with 1 where all see the same."""
+        """(B, H, Q_LEN, KV_LEN), with 1 for B or H if all have the same mask."""
         return tuple(self._mask.shape)
 
     def numel(self) -> int:
@@ -190,7 +190,7 @@ class BlockMask:
         return self._mask.numel()
 
     def to_dense(self) -> Tensor:
-        """Which blocks have a place that is seen, as 0 and 1."""
+        """Return which blocks have an unmasked element, as 0 and 1."""
         padded = self._mask
         for dim, block in zip((-2, -1), self.BLOCK_SIZE, strict=True):
             missing = -padded.shape[dim] % block
@@ -202,7 +202,7 @@ class BlockMask:
         return padded.to(core.int32)
 
     def sparsity(self) -> float:
-        """Return the share of blocks that are not seen, in percent."""
+        """Return the share of blocks that are entirely masked, in percent."""
         blocks = self.to_dense()
         return 100.0 * (1.0 - blocks.sum().item() / max(blocks.numel(), 1))
 

@@ -90,7 +90,7 @@ class TestCase(unittest.TestCase):
 
         Args:
             x, y: what is compared. A number may stand for a tensor of one element.
-            msg: is added to the error, or makes it of the text that says what differs.
+            msg: is added to the error's text; a function receives the text and returns another.
             atol, rtol: tolerances; both or none. They follow from the dtypes otherwise.
             equal_nan: whether NaN equals NaN.
             exact_dtype, exact_device, exact_layout, exact_stride, exact_is_coalesced: what else must agree.

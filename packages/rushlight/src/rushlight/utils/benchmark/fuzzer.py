@@ -112,7 +112,7 @@ class FuzzedTensor:
         probability_contiguous: how often dimensions lie in memory in their order.
         min_elements, max_elements: limits of the number of elements.
         max_allocation_bytes: a limit of the memory, `steps` included.
-        dim_parameter: the name of the parameter that says how many of the sizes are used.
+        dim_parameter: the name of the parameter that holds the number of sizes that are used.
         roll_parameter: accepted, as by PyTorch, which has no use for it.
         dtype: the dtype.
         cuda: whether the tensor is on a GPU.
@@ -222,11 +222,11 @@ class FuzzedSparseTensor(FuzzedTensor):
         name: the name of the tensor.
         size: sizes: integers, and names of parameters.
         min_elements, max_elements: limits of the number of elements, zeros included.
-        dim_parameter: the name of the parameter that says how many of the sizes are used.
-        sparse_dim: the name of the parameter that says how many dimensions are sparse.
-        nnz: accepted, as by PyTorch: `density` says how many values there are.
-        density: the name of the parameter that says for which part of the places there is a value.
-        coalesced: the name of the parameter that says whether places are sorted and occur once.
+        dim_parameter: the name of the parameter that holds the number of sizes that are used.
+        sparse_dim: the name of the parameter that holds the number of sparse dimensions.
+        nnz: accepted, as by PyTorch: `density` determines the number of values.
+        density: the name of the parameter that holds the fraction of places with a value.
+        coalesced: the name of the parameter that holds whether places are sorted and occur once.
         dtype: the dtype.
         cuda: whether the tensor is on a GPU.
 

@@ -1,4 +1,4 @@
-"""The times of a statement, and what can be said from them."""
+"""The times of a statement, and their statistics."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class Measurement:
 
     @property
     def has_warnings(self) -> bool:
-        """Whether the times vary so much that the median says little."""
+        """Whether the times vary so much that the median is not reliable."""
         return not self.meets_confidence()
 
     def meets_confidence(self, threshold: float = 0.1) -> bool:
@@ -145,7 +145,7 @@ class Measurement:
 
     @property
     def env(self) -> str:
-        """Where it was measured, if that was said."""
+        """The environment of the measurement, if it was given."""
         return self.task_spec.env or "Unspecified env"
 
     @property
