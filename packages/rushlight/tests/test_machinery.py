@@ -1,4 +1,4 @@
-"""What programs say to machinery that is not there, or has no switches: it answers, and lets them run."""
+"""Functions for machinery that does not exist here, or has no switches: they return, and programs run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import rushlight as torch
-from rushlight import nn
+from rushlight import as_torch, nn
 from rushlight.cuda import amp as cuda_amp
 
 no_gpu = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
@@ -154,10 +154,9 @@ def test_spawn_is_the_function_whatever_is_imported() -> None:
 def test_a_module_is_imported_under_one_name() -> None:
     # A package's own path would let modules below it be imported a second time.
     for module in pkgutil.walk_packages(torch.__path__, "rushlight."):
-        if module.name.rpartition(".")[2] in ("__main__", "_program"):
-            continue
         found = importlib.import_module(module.name)
         assert ("/rushlight/" in str(found.__path__)) if hasattr(found, "__path__") else not module.ispkg
+    assert not as_torch.is_installed()  # as_torch._program installs it only as the main program
 
 
 @no_gpu

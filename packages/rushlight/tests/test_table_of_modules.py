@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib
 import importlib.resources
 import importlib.util
+import inspect
 import pickle
 import pkgutil
+import pydoc
 import subprocess
 import sys
 from pathlib import Path
@@ -56,6 +58,19 @@ def test_a_missing_module_is_an_error() -> None:
         importlib.import_module("rushlight.nn.modules.paddings")
     with pytest.raises(ImportError, match="ZeroPad9d"):
         exec("from rushlight.nn.modules.padding import ZeroPad9d")
+
+
+def test_inspect_and_reload_work_as_for_files() -> None:
+    module = importlib.import_module("rushlight.nn.modules.padding")
+    assert inspect.getsourcefile(module) == _table.__file__
+    assert "MODULES" in inspect.getsource(module)
+    layer = module.ZeroPad2d
+    del module.ZeroPad2d
+    assert importlib.reload(module) is module
+    assert module.ZeroPad2d is layer
+    text = pydoc.render_doc(module, renderer=pydoc.plaintext)  # type: ignore[attr-defined]  # typeshed lacks it
+    assert "class ZeroPad2d" in text
+    assert text.endswith(f"FILE\n    {_table.__file__}\n\n")
 
 
 def test_names_are_pickled_by_a_path_of_the_table() -> None:

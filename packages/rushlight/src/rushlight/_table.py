@@ -363,5 +363,6 @@ def spec_of(name: str) -> ModuleSpec | None:
     if name.removeprefix("rushlight.") not in MODULES:
         return None
     spec: Any = type(__spec__)  # ModuleSpec: importing importlib.machinery takes longer than the module
-    found: ModuleSpec = spec(name, _Loader(), origin="rushlight._table")
+    found: ModuleSpec = spec(name, _Loader(), origin=__file__)
+    found.has_location = True  # the module's __file__, and so the source that inspect shows, is this file
     return found

@@ -35,10 +35,11 @@ def get_dir() -> str:
     """Return the folder of downloaded files: `$TORCH_HOME/hub`, by default `~/.cache/torch/hub`.
 
     Example:
+        >>> before = torch.hub.get_dir()
         >>> torch.hub.set_dir("weights")
         >>> torch.hub.get_dir()
         'weights'
-        >>> _ = torch.hub.set_dir(None)
+        >>> torch.hub.set_dir(before)
     """
     return _dir if _dir is not None else os.path.join(_get_torch_home(), "hub")
 
@@ -51,9 +52,11 @@ def set_dir(d: str | os.PathLike[str]) -> None:
 
     Example:
         >>> import os
+        >>> before = torch.hub.get_dir()
         >>> torch.hub.set_dir("~/weights")
         >>> torch.hub.get_dir() == os.path.expanduser("~/weights")
         True
+        >>> torch.hub.set_dir(before)
     """
     global _dir
     _dir = os.path.expanduser(d)
