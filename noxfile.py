@@ -1,7 +1,7 @@
 """Everything that is done with this repository: `python3 noxfile.py -s tests`, or `nox -s tests` with nox.
 
 `python3 noxfile.py -l` lists the sessions. The file installs nox into a private environment by itself;
-environments, build folders and caches lie in .nox/, wheels in dist/. Variables that are looked at:
+environments, build folders and caches lie in .nox/, wheels in dist/. Environment variables:
 
 * RUSHLIGHT_ARCH: `native` (kernels for this machine only, the default here) or `portable` (as published);
 * RUSHLIGHT_SINCE=<commit>: `tests` runs only packages that changed since then, and what depends on them;
@@ -151,7 +151,7 @@ def types(session: nox.Session) -> None:
 
 @nox.session
 def arrows(session: nox.Session) -> None:
-    """Check who may import whom, and what the built libraries export and need."""
+    """Check imports between packages, and what the built libraries export and need."""
     install_tools(session, dependency_group("arrows"))
     session.run("python", "tools/check_arrows.py")
     libraries = builder()
@@ -312,7 +312,7 @@ def compat(session: nox.Session) -> None:
 
 @nox.session
 def fuzz(session: nox.Session) -> None:
-    """Run random programs here and in PyTorch: `-- --minutes 120 --seed N`; tools/fuzz/ says what is compared."""
+    """Run random programs here and in PyTorch: `-- --minutes 120 --seed N`; tools/fuzz/ describes what is compared."""
     install(session, builder(), [GRAPH["rushlight"], GRAPH["testing"]], requirements=dependency_group("peer"))
     environment = {**TOOLS, "OMP_NUM_THREADS": "1"}
     session.run("python", "-P", "-m", "fuzz", *session.posargs, env=environment)
@@ -330,7 +330,7 @@ def fuzz_checkpoints(session: nox.Session) -> None:
 
 @nox.session
 def faults(session: nox.Session) -> None:
-    """Inject faults into rushlight and PyTorch, and print what came of each; `-- SIGKILL` for some. By hand: ten minutes.
+    """Inject faults into rushlight and PyTorch, and print the outcome of each; `-- SIGKILL` for some. By hand: ten minutes.
 
     `-- --write docs/faults.md` writes the matrix into the page.
     """
@@ -396,7 +396,7 @@ def coverage(session: nox.Session) -> None:
     session.run(*measured, "erase", settings, env=environment)
     for package in everything():
         tests = str(package.folder / "tests")
-        # Measured tests are slow, so that one with a time limit may fail: that is for the session `tests` to say.
+        # Measured tests are slow, so that one with a time limit may fail: the session `tests` decides that.
         session.run(
             *measured, "run", settings, *PYTEST[2:], f"--rootdir={package.folder}", tests,
             env=environment, success_codes=[0, 1],
@@ -444,7 +444,7 @@ def swap(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def mutation(session: nox.Session) -> None:
-    """Plant the mistakes of tools/mutations.toml one by one, and see whether the tests notice: by hand, or nightly.
+    """Plant the mistakes of tools/mutations.toml one by one, and check that a test fails: by hand, or nightly.
 
     `-- --python`, `-- --cpp` or words of names choose among them.
     """
@@ -457,7 +457,7 @@ def sanitize(session: nox.Session, part: str) -> None:
     """Run the tests of core and autograd under ASan and UBSan, and those of the engine's threads under TSan."""
     core, autograd = GRAPH["core"], GRAPH["autograd"]
     variant = builder("sanitize")
-    # The process dies with a report, so the report must go past pytest.
+    # The process ends with a report, so the report must bypass pytest.
     options = ["-p", "no:cacheprovider", "--capture=sys"]
     programs = core.folder / "tests" / "test_cpp.py"
     if part == "cpp":
@@ -521,7 +521,7 @@ def zig(session: nox.Session) -> None:
 
 @nox.session(reuse_venv=False)
 def isolated(session: nox.Session) -> None:
-    """Build core and autograd as a stranger's pip does, each in an environment of its own, and install them.
+    """Build core and autograd as a user's pip does, each in its own environment, and install them.
 
     Between the two core is alone, and has to be useful so. Nothing is optimised, so that it compiles sooner.
     """
