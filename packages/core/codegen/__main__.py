@@ -61,7 +61,7 @@ class UnknownDeviceError(ValueError):
 
 
 def kernels_of(device: str, backend: Path | None) -> dict[str, list[str]]:
-    """The kernels that a device's backend has brought, and the dtypes that they lack; of the CPU none."""
+    """Return the kernels that a device's backend has brought, and the dtypes that they lack; of the CPU none."""
     if device in ("cpu", "meta"):
         return {}
     from rushlight_core import _C  # not while the library is built

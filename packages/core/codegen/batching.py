@@ -35,7 +35,7 @@ class Batching:
 
 
 def load_batching(folder: Path, ops: list[Op]) -> dict[str, Batching]:
-    """How every operator is batched, by its name."""
+    """Return how every operator is batched, by its name."""
     rules: dict[str, Batching] = {}
     known = {op.name for op in ops}
     for path, entry in load_entries(folder):
@@ -79,7 +79,7 @@ def emit_batching(rules: dict[str, Batching], ops: list[Op]) -> dict[str, str]:
 
 
 def _kind(op: Op, form: Form, a: Argument) -> str:
-    """What a rule makes of an argument: struct Row of src/batch/call.h."""
+    """Return what a rule makes of an argument: struct Row of src/batch/call.h."""
     if a.type.is_tensor:
         return "l" if a.type.name.endswith("[]") else "c" if a.name in op.bool_inputs else "t"
     lists = (TYPES["int[]"], TYPES["int[]?"])

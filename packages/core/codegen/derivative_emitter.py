@@ -46,7 +46,7 @@ class DerivativeEmitter:
         raise FormulaError(f"{name!r} is no argument, result or auxiliary result of {self.op.name}")
 
     def saved_uses(self) -> dict[Use, list[int]]:
-        """What the node keeps, and for the sake of which formulas."""
+        """Return what the node keeps, and for the sake of which formulas."""
         saved: dict[Use, list[int]] = {}
         for i, formula in enumerate(self.d.grads.values()):
             for use in sorted(formula.uses(), key=lambda u: (u.name, u.attribute)):
@@ -63,13 +63,13 @@ class DerivativeEmitter:
         return [a.name for a in self.tensors].index(name)
 
     def edge(self, name: str) -> str:
-        """The number of an argument's first edge."""
+        """Return the number of an argument's first edge."""
         if not self.has_list:
             return str(self.position(name))
         return f"first_[{self.position(name)}]"
 
     def fitted(self) -> list[str]:
-        """Arguments whose gradient the generator reduces to their shape."""
+        """Return the arguments whose gradients are reduced to their shape by generated code."""
         if not self.d.broadcasts:
             return []
         return [n for names in self.d.grads for n in names]

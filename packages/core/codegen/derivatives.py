@@ -163,7 +163,7 @@ def _names(entry: dict[str, object], key: str) -> tuple[str, ...]:
 
 
 def _mask(entry: object, grads: dict[tuple[str, ...], Formula]) -> dict[str, Formula]:
-    """The parts of a mask. What they read, the formula of the only argument reads too."""
+    """Return the parts of a mask. What they read, the formula of the only argument reads too."""
     if entry is None:
         return {}
     if not isinstance(entry, dict):

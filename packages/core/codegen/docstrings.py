@@ -34,14 +34,14 @@ _ERRORS_OF_ARGUMENTS = {
 
 
 def docstring(spelling: str, name: str, group: list[Op], method: bool) -> str:
-    """The docstring of a function or a method, with the signature that `inspect.signature` reads before it."""
+    """Return the docstring of a function or a method, with the signature that `inspect.signature` reads before it."""
     return text_signature(spelling, widest(group, name, method), method) + help_text(
         spelling, name, group, method
     )
 
 
 def help_text(spelling: str, name: str, group: list[Op], method: bool) -> str:
-    """The text of a docstring: of a function all that is known; of other spellings and forms a summary."""
+    """Return the text of a docstring: of a function all that is known; of other spellings and forms a summary."""
     if spelling != name:
         return f"Alias of `{'Tensor' if method else 'rushlight'}.{name}`."
     if method and any("function" in op.variants for op in group):
@@ -50,7 +50,7 @@ def help_text(spelling: str, name: str, group: list[Op], method: bool) -> str:
 
 
 def summary(name: str, group: list[Op]) -> str:
-    """What a method does whose function has the long docstring."""
+    """Return what a method does whose function has the long docstring."""
     base = group[0].base
     inplace = name != base
     parts = []
@@ -64,7 +64,7 @@ def summary(name: str, group: list[Op]) -> str:
 
 
 def body(name: str, group: list[Op], method: bool) -> str:
-    """The long docstring: what each overload does, arguments, results, dtypes, errors and examples."""
+    """Return the long docstring: what each overload does, arguments, results, dtypes, errors and examples."""
     parts: list[str] = []
     for op in group:
         if len(group) > 1:
@@ -83,7 +83,7 @@ def body(name: str, group: list[Op], method: bool) -> str:
 
 
 def heads(op: Op, name: str, method: bool) -> list[str]:
-    """The typed signatures of an overload, as in "max(input: Tensor) -> Tensor"."""
+    """Return the typed signatures of an overload, as in "max(input: Tensor) -> Tensor"."""
     returns = form_of(op, name).schema.returns
     shown = []
     for signature in signatures(op, name, method):
@@ -107,7 +107,7 @@ def facts(name: str, group: list[Op], method: bool) -> dict[str, list[str]]:
 
 
 def _each(name: str, group: list[Op], method: bool, lines_of: Callable[[Op], list[str]]) -> list[str]:
-    """The lines of all overloads, and before each the call, where they differ."""
+    """Return the lines of all overloads, and before each the call, where they differ."""
     found = {op.name: lines_of(op) for op in group}
     if len({tuple(lines) for lines in found.values()}) == 1:
         return found[group[0].name]
@@ -116,7 +116,7 @@ def _each(name: str, group: list[Op], method: bool, lines_of: Callable[[Op], lis
 
 
 def _arguments(name: str, group: list[Op], method: bool) -> list[str]:
-    """A line for each parameter of any overload: its types, its default and what it is."""
+    """Return a line for each parameter of any overload: its types, its default and what it is."""
     shown: dict[str, list[Parameter]] = {}
     texts: dict[str, list[str]] = {}
     shapes: dict[str, list[str]] = {}

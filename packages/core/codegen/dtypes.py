@@ -49,7 +49,7 @@ class DTypesError(ValueError):
 
 
 def dtypes_of(text: str) -> frozenset[str]:
-    """The dtypes that a text stands for."""
+    """Return the dtypes that a text stands for."""
     chosen: set[str] = set()
     for word in text.split():
         name = word.removeprefix("-")
@@ -66,7 +66,7 @@ _LIST_OF = {dtypes_of(text): name for text, name in _LISTS.items()}
 
 
 def element_types(text: str, result: str) -> str:
-    """The list in C++ for which a functor or a reducer with these `dtypes` and this `result` is compiled."""
+    """Return the list in C++ for which a functor or a reducer with these `dtypes` and this `result` is compiled."""
     compiled = dtypes_of(text) - _TURNED.get(result, frozenset())
     if compiled not in _LIST_OF:
         raise DTypesError(

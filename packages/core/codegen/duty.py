@@ -25,7 +25,7 @@ _BY_KERNEL = ("pointwise", "reduce", "custom", "dynamic")
 
 
 def way(op: Op, device: str, kernels: Collection[str]) -> str:
-    """One of WAYS. `kernels` are the names for which the device has one; those of the CPU need not be named."""
+    """Return one of WAYS. `kernels` are the names for which the device has one; those of the CPU need not be named."""
     if op.kind in ("composite", "view"):
         return op.kind
     if op.kind == "storage":

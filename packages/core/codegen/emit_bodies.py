@@ -21,12 +21,12 @@ BODIES = {
 
 
 def body_header(op: Op) -> str:
-    """The header that declares an operator's body."""
+    """Return the header that declares an operator's body."""
     return f"bodies/{op.family}.h"
 
 
 def body_schema(op: Op) -> Schema:
-    """The arguments that a body receives: its rule does not depend on whether a new tensor requires grad."""
+    """Return the arguments that a body receives: its rule does not depend on whether a new tensor requires grad."""
     if op.kind != "create":
         return op.schema
     seen = tuple(a for a in op.schema.arguments if a.name != "requires_grad")

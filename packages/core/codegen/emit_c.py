@@ -32,7 +32,7 @@ def emit_c(ops: list[Op]) -> dict[str, str]:
 
 
 def c_function(op: Op) -> str:
-    """Its name in C: rl_op_sum, rl_op_max_dim."""
+    """Return its name in C: rl_op_sum, rl_op_max_dim."""
     return "rl_op_" + op.name.replace(".", "_")
 
 
@@ -42,7 +42,7 @@ def _parameters(form: Form) -> str:
 
 
 def _results(form: Form) -> list[tuple[Return, str]]:
-    """The results, and their names as parameters."""
+    """Return the results, and their names as parameters."""
     returns = form.schema.returns
     if len(returns) == 1:
         return [(returns[0], "result")]

@@ -23,7 +23,7 @@ class ForwardEmitter(DerivativeEmitter):
         return lines
 
     def _forward(self, form: Form) -> list[str]:
-        """The stage function of Dual; without a rule it raises where a tangent arrives."""
+        """Return the stage function of Dual; without a rule it raises where a tangent arrives."""
         jvp = self.d.jvp
         schema = form.schema
         function = form.symbol.removeprefix("op_") + "_dual"
@@ -97,7 +97,7 @@ class ForwardEmitter(DerivativeEmitter):
         ]
 
     def _forward_by_aux(self, form: Form, aux: Form) -> list[str]:
-        """The stage function of Dual where a rule reads auxiliary results: those of the form that makes them."""
+        """Return the stage function of Dual where a rule reads auxiliary results: those of the form that makes them."""
         given = ", ".join(cpp_name(a.name) for a in form.schema.arguments)
         count = len(self.op.schema.returns)
         results = ", ".join(f"std::move(std::get<{i}>(all))" for i in range(count))
@@ -114,7 +114,7 @@ class ForwardEmitter(DerivativeEmitter):
         ]
 
     def _aux_of_rules(self, form: Form, rules: str | dict[str, Formula]) -> Form | None:
-        """The form with auxiliary results, where a jvp formula reads one."""
+        """Return the form with auxiliary results, where a jvp formula reads one."""
         if isinstance(rules, str) or not any(
             use.name in self.op.aux for f in rules.values() for use in f.uses()
         ):
@@ -123,7 +123,7 @@ class ForwardEmitter(DerivativeEmitter):
 
     @staticmethod
     def _reads_what_it_writes(form: Form, rules: dict[str, Formula]) -> bool:
-        """Whether a rule of an in-place operator reads the value that its first argument had before."""
+        """Return whether a rule of an in-place operator reads the value that its first argument had before."""
         first = Use(form.schema.arguments[0].name)
         return form.kind == "InPlace" and any(first in f.uses() for f in rules.values())
 
@@ -152,7 +152,7 @@ class ForwardEmitter(DerivativeEmitter):
         return lines
 
     def _forward_inplace(self, form: Form) -> list[str]:
-        """The functional form, copied over: copy_ writes value and tangent."""
+        """Return the functional form, copied over: copy_ writes value and tangent."""
         schema = form.schema
         function = form.symbol.removeprefix("op_") + "_dual"
         given = ", ".join(cpp_name(a.name) for a in schema.arguments)
@@ -167,7 +167,7 @@ class ForwardEmitter(DerivativeEmitter):
         ]
 
     def _linear(self, form: Form) -> list[str]:
-        """The operator itself, applied to tangents."""
+        """Return the operator itself, applied to tangents."""
         parts = []
         linear_in = {cpp_name(name) for name in self.d.wanted}
         for i, a in enumerate(form.schema.arguments):

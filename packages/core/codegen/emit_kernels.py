@@ -62,7 +62,7 @@ def emit_kernels(ops: list[Op], target: Target = CPU) -> dict[str, str]:
 
 
 def emit_cuda_list(compiled: list[Op], ops: list[Op]) -> dict[str, str]:
-    """What the CUDA plug-in finds its kernels by: one for each pointwise operator and reduction that is compiled, and
+    """Return what the CUDA plug-in finds its kernels by: one for each pointwise operator and reduction that is compiled, and
     the hash of every schema.
     """
     loops = [op for op in compiled if op.kind in ("pointwise", "reduce")]

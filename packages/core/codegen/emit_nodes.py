@@ -102,7 +102,7 @@ class NodeEmitter(DerivativeEmitter):
         return [f"        const bool conjugate = {condition}f::conjugate(grads);"]
 
     def _share(self, text: str) -> str:
-        """A gradient on its way out."""
+        """Return a gradient on its way out."""
         return f"f::conjugated(conjugate, {text})" if self.d.complex_values and text != "f::none" else text
 
     def _apply(self, names: tuple[str, ...], formula: Formula) -> list[str]:
@@ -135,7 +135,7 @@ class NodeEmitter(DerivativeEmitter):
         ]
 
     def _mask(self) -> list[str]:
-        """The node of an activation: what it multiplies the gradient by."""
+        """Return the node of an activation: what it multiplies the gradient by."""
         if not self.d.mask:
             return []
         lines = ["    bool mask(ActivationMask& mask) override {", "        check_not_released();"]
@@ -150,7 +150,7 @@ class NodeEmitter(DerivativeEmitter):
         return [*lines, "        return true;", "    }"]
 
     def _apply_masked(self) -> list[str]:
-        """The node whose result an activation takes."""
+        """Return the node whose result an activation takes."""
         if self.d.masked is None:
             return []
         lines = ["    bool takes_mask() const override { return true; }"]

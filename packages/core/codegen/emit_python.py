@@ -50,7 +50,7 @@ def _shard(items: list[tuple[str, list[Op]]]) -> str:
 
 
 def _has_tensor_form(position: int, op: Op, group: list[Op]) -> bool:
-    """Whether another signature of the name takes a tensor where this one takes a number."""
+    """Return whether another signature of the name takes a tensor where this one takes a number."""
 
     def at(other: Op) -> Argument | None:
         arguments = other.schema.arguments

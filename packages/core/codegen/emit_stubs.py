@@ -112,7 +112,7 @@ def _help(spelling: str, name: str, group: list[Op], method: bool) -> str:
 
 
 def _overloads(name: str, signatures: list[str], text: str, indent: str) -> list[str]:
-    """The definitions of a name; the first has the docstring, which editors show for all."""
+    """Return the definitions of a name; the first has the docstring, which editors show for all."""
     signatures = list(dict.fromkeys(signatures))
     mark = [f"{indent}@overload"] if len(signatures) > 1 else []
     first, *others = signatures

@@ -114,7 +114,7 @@ def _form(op: Op, kind: str) -> Form | None:
 
 
 def _out_body(op: Op, copy: str) -> list[str]:
-    """The out= form of an operator that makes its result first. `out` must have the given `dtype`; what makes
+    """Return the out= form of an operator that makes its result first. `out` must have the given `dtype`; what makes
     tensors makes those of the dtype and the device of `out`."""
     name, natural = f'"{op.base.lstrip("_")}"', _base(op.forms()[0])
     given = {a.name: cpp_name(a.name) for a in op.schema.arguments}
@@ -250,7 +250,7 @@ def _view(op: Op) -> list[str]:
 
 
 def _expecting(op: Op) -> tuple[list[str], list[str]]:
-    """The function that checks the arguments by the entry, and the statement that calls it."""
+    """Return the function that checks the arguments by the entry, and the statement that calls it."""
     if not op.expects:
         return [], []
     function = f"expect_{op.name.replace('.', '_')}"
@@ -307,7 +307,7 @@ def _written(op: Op) -> list[str]:
 
 
 def _returns_an_argument(op: Op) -> bool:
-    """Whether the first argument is the result: uniform_."""
+    """Return whether the first argument is the result: uniform_."""
     return op.is_inplace and len(op.schema.returns) == 1
 
 
@@ -316,13 +316,13 @@ def _num_outputs(op: Op) -> int:
 
 
 def _kernel_params(op: Op) -> list[Argument]:
-    """The arguments without tensors that a kernel of kinds custom and dynamic takes."""
+    """Return the arguments without tensors that a kernel of kinds custom and dynamic takes."""
     others = [a for a in op.schema.arguments if not a.type.is_tensor and a.name not in op.rule_only]
     return [a for a in others if a.type.name in _PARAM_GETTERS]
 
 
 def _kernel_declarations(op: Op) -> list[str]:
-    """The CPU kernel of kinds custom and dynamic, and the code that checks the arguments first."""
+    """Return the CPU kernel of kinds custom and dynamic, and the code that checks the arguments first."""
     kernel = op.kernel or op.body_name
     outputs = ["const View&"] * _num_outputs(op)
     inputs = ["Views" if a.type.name.endswith("[]") else "const View&" for a in op.tensors]

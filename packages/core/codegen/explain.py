@@ -21,7 +21,7 @@ class UnknownOperatorError(ValueError):
 
 
 def find_derivatives() -> Path | None:
-    """The formulas: of the sources beside core's, else of the installed rushlight-autograd."""
+    """Return the formulas: of the sources beside core's, else of the installed rushlight-autograd."""
     beside = CORE.parent / "autograd" / "derivatives"
     if beside.is_dir():
         return beside
@@ -31,7 +31,7 @@ def find_derivatives() -> Path | None:
 
 
 def explain(name: str, ops: list[Op], derivatives: Path | None = None) -> str:
-    """A text on all overloads of `name`, or on one of them ("sum.dim"). Raises UnknownOperatorError."""
+    """Return a text on all overloads of `name`, or on one of them ("sum.dim"). Raises UnknownOperatorError."""
     chosen = [op for op in ops if name in (op.name, op.base, op.base + "_") or name in op.synonyms]
     if not chosen:
         import difflib
@@ -72,7 +72,7 @@ def _explain(op: Op, formulas: dict[str, Derivative] | None) -> str:
 
 
 def _at(file: str, definition: str) -> str:
-    """The file, with the line that matches where the sources are there."""
+    """Return the file, with the line that matches where the sources are there."""
     path = CORE / file
     if path.exists():
         text = path.read_text()
@@ -87,7 +87,7 @@ _MACRO = re.compile(r"^#define (\w+)\((.*?)\)((?:.*\\\n)*.*)", re.MULTILINE)
 
 
 def _macro_call(text: str, definition: str) -> int | None:
-    """The place of a call of one of the file's own macros, at the beginning of a line, whose expansion matches."""
+    """Return the place of a call of one of the file's own macros, at the beginning of a line, whose expansion matches."""
     for name, parameters, body in _MACRO.findall(text):
         lines = "\n".join(line.strip(" \\") for line in body.splitlines())
         for call in re.finditer(rf"^{name}\((.*)\)", text, re.MULTILINE):

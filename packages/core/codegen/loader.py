@@ -75,7 +75,7 @@ def _compose(text: str) -> yaml.Node | None:
 
 
 def load_entries(folder: Path) -> list[tuple[Path, dict[str, object]]]:
-    """All entries of a folder's YAML files, in the order of file names and lines.
+    """Return all entries of a folder's YAML files, in the order of file names and lines.
 
     Raises:
         FileNotFoundError: the folder has no YAML file.

@@ -86,7 +86,7 @@ def names_of(ops: list[Op]) -> dict[str, list[Op]]:
 
 
 def form_of(op: Op, name: str) -> Form:
-    """The form that `name` calls: the natural one, or the in-place form."""
+    """Return the form that `name` calls: the natural one, or the in-place form."""
     natural = op.forms()[0]
     return natural if name == op.base else next(f for f in op.forms() if f.kind == "InPlace")
 
@@ -98,17 +98,17 @@ def synonyms(name: str, group: list[Op]) -> list[str]:
 
 
 def self_index(op: Op) -> int:
-    """Which argument a method's object is: the one called input, as in where(condition, input, other)."""
+    """Return which argument a method's object is: the one called input, as in where(condition, input, other)."""
     return next((i for i, a in enumerate(op.schema.arguments) if a.name in ("input", "self")), 0)
 
 
 def takes_out(form: Form) -> bool:
-    """Whether a call has the keyword `out`."""
+    """Return whether a call has the keyword `out`."""
     return form.kind == "Functional" and "out" in form.op.variants
 
 
 def signatures(op: Op, name: str, method: bool) -> list[Signature]:
-    """The signature of an overload, and once more where a list may be given as separate arguments.
+    """Return the signature of an overload, and once more where a list may be given as separate arguments.
 
     Of a method the object is left out.
     """
@@ -138,7 +138,7 @@ def signatures(op: Op, name: str, method: bool) -> list[Signature]:
 
 
 def widest(group: list[Op], name: str, method: bool) -> Signature:
-    """The one signature of a name that is shown where there is room for one: Note [Signatures of builtins]."""
+    """Return the one signature of a name that is shown where there is room for one: Note [Signatures of builtins]."""
     every = [s for op in group for s in signatures(op, name, method)]
     # Of two spellings of one overload the second has separate arguments, which is how it is called.
     return max(
@@ -147,13 +147,13 @@ def widest(group: list[Op], name: str, method: bool) -> Signature:
 
 
 def text_signature(spelling: str, shown: Signature, method: bool) -> str:
-    """What a docstring in C begins with."""
+    """Return what a docstring in C begins with."""
     first = (Parameter("$self", ""),) if method else ()
     return f"{spelling}{replace(shown, parameters=first + shown.parameters).untyped()}\n--\n\n"
 
 
 def spelled(name: str) -> str:
-    """A name as a call writes it: `from_` for `from`, which is a keyword of Python."""
+    """Return a name as a call writes it: `from_` for `from`, which is a keyword of Python."""
     return name + "_" if keyword.iskeyword(name) else name
 
 
@@ -173,7 +173,7 @@ def _default(a: Argument) -> str:
 
 
 def result_name(op: Op) -> str:
-    """The class of a named tuple in the stubs."""
+    """Return the class of a named tuple in the stubs."""
     return f"_{op.name.replace('.', '_')}_result"
 
 

@@ -72,7 +72,7 @@ def check_result(op: Op) -> None:
 
 
 def rule_of(op: Op) -> str:
-    """The expression that gives the result's dtype; of kinds pointwise and reduce made of their words."""
+    """Return the expression that gives the result's dtype; of kinds pointwise and reduce made of their words."""
     if op.kind not in WORDS:
         return op.result or ("input" if op.kind == "view" else "")
     names = [a.name for a in op.schema.arguments]
@@ -93,5 +93,5 @@ def _compiled(text: str) -> Any:
 
 
 def evaluate(rule: str, arguments: dict[str, Any], names: dict[str, Any]) -> Any:
-    """The value of a rule for the arguments of a call; `names` has the functions, the dtypes and `default`."""
+    """Return the value of a rule for the arguments of a call; `names` has the functions, the dtypes and `default`."""
     return eval(_compiled(rule), {"__builtins__": {}}, names | arguments)

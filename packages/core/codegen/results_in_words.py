@@ -22,7 +22,7 @@ _SETS = {
 
 
 def accepted(op: Op) -> str:
-    """The dtypes that the operator takes, as in "floating-point numbers and complex numbers"; "all" for all."""
+    """Return the dtypes that the operator takes, as in "floating-point numbers and complex numbers"; "all" for all."""
     taken = [word for word in op.dtypes.split() if not word.startswith("-")]
     without = [word.removeprefix("-") for word in op.dtypes.split() if word.startswith("-")]
     text = _joined([name for word in taken for name in _SETS.get(word, [word])])
@@ -34,7 +34,7 @@ def _joined(words: list[str]) -> str:
 
 
 def dtype_of_result(op: Op) -> list[str]:
-    """The dtype of each result; one for all of a list; nothing where no rule is declared."""
+    """Return the dtype of each result; one for all of a list; nothing where no rule is declared."""
     rule = rule_of(op)
     if not rule:
         return []
@@ -84,7 +84,7 @@ def _of_function(name: str, args: list[ast.expr], op: Op) -> str:
 
 
 def shape_of_result(op: Op) -> str:
-    """The shape, where the kind decides it; empty where it does not."""
+    """Return the shape, where the kind decides it; empty where it does not."""
     if op.kind == "pointwise":
         operands = [a.name for a in op.tensors]
         if len(operands) == 1:
@@ -94,7 +94,7 @@ def shape_of_result(op: Op) -> str:
 
 
 def returned(op: Op) -> list[str]:
-    """A sentence for each result: what is declared about its shape and dtype, or the entry's own words."""
+    """Return a sentence for each result: what is declared about its shape and dtype, or the entry's own words."""
     if op.returns:
         return [op.returns]
     names = result_names(op)

@@ -45,7 +45,7 @@ class Schema:
     returns: tuple[Return, ...]
 
     def text(self, name: str) -> str:
-        """The canonical spelling: what is hashed, and what error messages show."""
+        """Return the canonical spelling: what is hashed, and what error messages show."""
         parts, starred = [], False
         for a in self.arguments:
             if a.keyword_only and not starred:
@@ -105,7 +105,7 @@ def cpp_name(name: str) -> str:
 
 
 def cpp_default(a: Argument) -> str:
-    """The default as a C++ initialiser. Lists are only defaulted where a header can hold them: `kInts<...>`."""
+    """Return the default as a C++ initialiser. Lists are only defaulted where a header can hold them: `kInts<...>`."""
     value = a.default
     if value is None:
         return {"Tensor?": "Tensor()", "Generator?": "nullptr"}.get(a.type.name, "std::nullopt")

@@ -34,7 +34,7 @@ class ShapesError(ValueError):
 
 
 def result_names(op: Op) -> list[str]:
-    """The names under which `shapes` lists the results."""
+    """Return the names under which `shapes` lists the results."""
     returns = op.schema.returns
     if len(returns) == 1:
         return [returns[0].name or "result"]
@@ -67,7 +67,7 @@ def check_shapes(op: Op) -> None:
 
 
 def reduced_in_words(op: Op, argument: str = "input") -> str:
-    """The shape of a reduction's result, which depends on which arguments the operator has."""
+    """Return the shape of a reduction's result, which depends on which arguments the operator has."""
     names = {a.name for a in op.schema.arguments}
     if "dim" not in names:
         return "()"
@@ -76,7 +76,7 @@ def reduced_in_words(op: Op, argument: str = "input") -> str:
 
 
 def shape_in_words(op: Op, text: str) -> str:
-    """The shape as the documentation shows it, such as "the shape of `input`"."""
+    """Return the shape as the documentation shows it, such as "the shape of `input`"."""
     if match := REDUCED.fullmatch(text):
         return reduced_in_words(op, match[1])
     if match := LIKE.fullmatch(text):

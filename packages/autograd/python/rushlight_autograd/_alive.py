@@ -105,7 +105,7 @@ def _said(kind: str, node: Any, name: str, holder: Any) -> str:
 
 
 def _frames(innermost: FrameType) -> list[FrameType]:
-    """The frames of all threads; of this one those from `innermost` outwards."""
+    """Return the frames of all threads; of this one those from `innermost` outwards."""
     import threading
 
     found: list[FrameType] = []
@@ -183,7 +183,7 @@ class _World:
         return isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], FrameType)
 
     def _steps(self, referrer: Any, value: Any, rest: str) -> Iterator[tuple[Any, str]]:
-        """The objects that hold the referrer in turn, or a whole path where it is where paths begin."""
+        """Yield the objects that hold the referrer in turn, or a whole path where it is where paths begin."""
         if isinstance(referrer, dict):
             names = [key for key, held in referrer.items() if held is value]
             owner = _owner(referrer)
@@ -231,7 +231,7 @@ def _named(frame: FrameType) -> str:
 
 
 def _owner(attributes: dict[str, Any]) -> Any:
-    """The module or object whose attributes these are."""
+    """Return the module or object whose attributes these are."""
     for candidate in gc.get_referrers(attributes):
         if getattr(candidate, "__dict__", None) is attributes:
             return candidate

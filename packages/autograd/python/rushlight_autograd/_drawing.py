@@ -209,7 +209,7 @@ def _neighbours(count: int, chains: list[list[int]]) -> tuple[list[list[int]], l
 
 
 def _ordered(boxes: list[_Box], chains: list[list[int]]) -> list[list[int]]:
-    """The boxes of each layer in an order that crosses few edges: each near the mean of its neighbours, in sweeps."""
+    """Return the boxes of each layer in an order that crosses few edges: each near the mean of its neighbours, in sweeps."""
     layers: list[list[int]] = [[] for _ in range(max(box.layer for box in boxes) + 1)]
     for i, box in enumerate(boxes):
         layers[box.layer].append(i)

@@ -273,7 +273,7 @@ class _Check:
         return g.detach()
 
     def repeats(self, i: int, tolerance: float) -> None:
-        """The same gradient comes out a second time."""
+        """Return whether the gradient is the same when it is computed again."""
         taken = []
         for _ in range(2):
             outputs = [y for y in _outputs(self.func, self.args) if y.requires_grad]
@@ -353,7 +353,7 @@ class _Check:
 def _of_plain(
     name: str, func: Callable[..., Any], inputs: Any, masked: bool | None
 ) -> tuple[Callable[..., Any], list[Any]]:
-    """A function of plain tensors and its inputs: of sparse inputs, of their values."""
+    """Return a function of plain tensors and its inputs: of sparse inputs, of their values."""
     args = list(_tuple(inputs))
     if all(x.layout is core.strided for x in args if isinstance(x, Tensor)):
         return func, args
@@ -381,7 +381,7 @@ def _is_dual(x: Tensor) -> bool:
 
 
 def _units(x: Tensor) -> list[Tensor]:
-    """The directions along one element each."""
+    """Return the directions along one element each."""
     return list(core.eye(x.numel(), dtype=core.float64).reshape(x.numel(), *x.shape))
 
 
@@ -401,7 +401,7 @@ def _is_continuous(x: Tensor) -> bool:
 def _as_real(
     func: Callable[..., Any], args: list[Any], which: list[int]
 ) -> tuple[Callable[..., Any], list[Any]]:
-    """The function of the complex inputs' real and imaginary parts that gives those of complex outputs."""
+    """Return the function of the complex inputs' real and imaginary parts that gives those of complex outputs."""
     complex_inputs = [i for i in which if args[i].is_complex()]
 
     def of_parts(*values: Any) -> tuple[Any, ...]:

@@ -132,7 +132,7 @@ _positions: dict[str, tuple[int, ...]] = {}
 
 
 def _written(name: str) -> tuple[int, ...]:
-    """The numbers of the arguments that an operator writes."""
+    """Return the numbers of the arguments that an operator writes."""
     if not _positions:
         from rushlight_core import _C
 

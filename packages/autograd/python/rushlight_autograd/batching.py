@@ -164,7 +164,7 @@ def _name(func: Any) -> str:
 def _arguments(
     func: Callable[..., Any], in_dims: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[list[Any], TreeSpec, list[int | None], int]:
-    """All leaves of (args, kwargs), where their examples lie, and how many there are."""
+    """Return all leaves of (args, kwargs), where their examples lie, and how many there are."""
     who = f"vmap({_name(func)}, in_dims={in_dims})"
     if not isinstance(in_dims, (int, tuple, list)) or isinstance(in_dims, bool):
         raise ValueError(f"{who}: in_dims must be an int or a tuple, got {type(in_dims).__name__}")
@@ -212,7 +212,7 @@ def _arguments(
 
 @contextmanager
 def batch_level(size: int, randomness: str = "error", passive: bool = False) -> Iterator[None]:
-    """A level of vmap is open inside."""
+    """Open a level of vmap within the block."""
     _open_batch(size, RANDOMNESS.index(randomness), passive)
     try:
         yield

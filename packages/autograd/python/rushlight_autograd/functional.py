@@ -19,7 +19,7 @@ def _tuple(value: Any) -> tuple[Any, ...]:
 
 
 def _leaves(inputs: Any, create_graph: bool) -> tuple[Tensor, ...]:
-    """The inputs of a graph of its own; with `create_graph` of one that goes on into theirs."""
+    """Return the inputs of a graph of its own; with `create_graph` of one that goes on into theirs."""
     if create_graph:
         return tuple(x.view_as(x) if x.requires_grad else x.detach().requires_grad_() for x in _tuple(inputs))
     return tuple(x.detach().requires_grad_() for x in _tuple(inputs))
@@ -35,7 +35,7 @@ def _outputs(name: str, outputs: Any) -> tuple[Tensor, ...]:
 
 
 def _vectors(name: str, v: Any, like: tuple[Tensor, ...], what: str) -> tuple[Tensor, ...]:
-    """`v` checked against what it multiplies; a one where it may be left out."""
+    """Return `v` checked against what it multiplies; a one where it may be left out."""
     if v is None:
         if len(like) != 1 or like[0].numel() != 1:
             raise RuntimeError(f"{name}(v): may be left out only where {what} has one element")
@@ -58,7 +58,7 @@ def _gradients(
     strict: bool,
     retain: bool = False,
 ) -> tuple[Tensor, ...]:
-    """The gradients by `xs`, zeros where there are none; with `strict` those raise."""
+    """Return the gradients by `xs`, zeros where there are none; with `strict` those raise."""
     ys = _tuple(outputs)
     if not any(y.requires_grad for y in ys):
         if strict:

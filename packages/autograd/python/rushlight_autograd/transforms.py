@@ -55,7 +55,7 @@ class Transform:
         _close_transform(self._id)
 
     def leaf(self, x: Any) -> Any:
-        """What the function gets in x's place; what is no tensor goes through."""
+        """Return the tensor that is passed to the function in place of x; other objects are passed unchanged."""
         return _transform_leaf(x, self._id, self.outer) if isinstance(x, Tensor) else x
 
     def outside(self, tensors: Sequence[Any]) -> bool:

@@ -252,7 +252,7 @@ class UniqueInverse(NamedTuple):
 
 
 def _different(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The different elements in order, the number of each among them, and how often each is there."""
+    """Return the different elements in order, the number of each among them, and how often each is there."""
     if not x.dtype.is_complex:
         return unique(x, return_inverse=True, return_counts=True)
     # Complex numbers as rows of two, by the real parts first.
@@ -402,7 +402,7 @@ class _Information:
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> _C.device:
-        """Where tensors are made unless a device is given."""
+        """Return where tensors are made unless a device is given."""
         return _C.device("cpu")
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, _C.dtype]:
@@ -428,5 +428,5 @@ class _Information:
 
 
 def __array_namespace_info__() -> _Information:  # noqa: N807
-    """The standard's queries: `capabilities`, `default_device`, `default_dtypes`, `dtypes`, `devices`."""
+    """Return an object with the standard's queries, such as `capabilities`, `default_device` and `dtypes`."""
     return _Information()

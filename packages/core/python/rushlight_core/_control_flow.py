@@ -278,7 +278,7 @@ def _are_tensors(tree: Any) -> bool:
 
 
 def _taken_apart(what: str, tree: Any) -> tuple[list[Tensor], Structure]:
-    """The tensors of a result and what holds them."""
+    """Return the tensors of a result and what holds them."""
     leaves, spec = tree_flatten(tree)
     for leaf in leaves:
         if leaf is not None and not isinstance(leaf, Tensor):
@@ -325,7 +325,7 @@ def _refuse_writes(name: str, copies: Any) -> None:
 
 
 def _fresh(tree: Any, given: Any) -> Any:
-    """The tree with copies of the tensors that are given ones, views of them, or there twice."""
+    """Return the tree with copies of the tensors that are given ones, views of them, or there twice."""
 
     def root(tensor: Tensor) -> Tensor:
         return tensor if tensor._base is None else tensor._base

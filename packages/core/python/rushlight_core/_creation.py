@@ -105,7 +105,7 @@ def asarray(
 
 
 def legacy_tensor(*args: Any, device: Any = None) -> Tensor:
-    """`Tensor(data)`, `Tensor(2, 3)`, `Tensor()`: uninitialised by sizes, or a copy in the default dtype."""
+    """Create a tensor as `Tensor(2, 3)`, uninitialised, or as `Tensor(data)`, a copy in the default dtype."""
     if device is not None and str(device) != "cpu":
         raise RuntimeError(
             f"Tensor(device): must be 'cpu', got {device!r}\nhint: use tensor(..., device=...)"
@@ -135,7 +135,7 @@ def _convert(t: Tensor, dtype: dtype | None, device: Any) -> Tensor:
 
 
 def _from_protocol(data: Any) -> Tensor | None:
-    """A tensor over the memory of an array-like object; None where it offers none."""
+    """Return a tensor over the memory of an array-like object; None where it offers none."""
     kind = type(data)
     if _is_number(data) or isinstance(data, (list, tuple, str)):
         return None
@@ -158,7 +158,7 @@ def _from_protocol(data: Any) -> Tensor | None:
 
 
 def _new(data: Any, dtype: dtype | None) -> Tensor:
-    """A tensor with memory of its own."""
+    """Return a tensor with memory of its own."""
     if isinstance(data, (int, float)) or _is_number(data):
         return _C._from_sequence(data, dtype)
     shared = _from_protocol(data)

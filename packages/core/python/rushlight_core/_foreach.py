@@ -42,7 +42,7 @@ _OPERANDS = ("other", "scalar", "scalars", "tensors1", "weight", "tensors2", "va
 
 
 def _of_each(name: str, operand: Any, count: int) -> Sequence[Any]:
-    """The operand of each tensor."""
+    """Return the operand of each tensor."""
     if not isinstance(operand, (list, tuple)):
         return [operand] * count
     if len(operand) != count:
@@ -76,7 +76,7 @@ _WRITTEN_OUT: dict[str, Callable[..., Tensor]] = {
 
 
 def _one(name: str) -> Callable[..., Tensor]:
-    """The operator on one tensor and its operands."""
+    """Return the operator on one tensor and its operands."""
     base = name.removesuffix("_")
     if name in ("copy_", "zero_") or (base not in _WRITTEN_OUT and name.endswith("_")):
         return getattr(Tensor, name)
@@ -87,12 +87,12 @@ def _one(name: str) -> Callable[..., Tensor]:
 
 
 def _norm(self: Sequence[Tensor], ord: Any = 2, dtype: Any = None) -> list[Tensor]:
-    """The norm of each tensor, as a vector."""
+    """Return the norm of each tensor, as a vector."""
     return [_C.linalg_vector_norm(x, ord, dtype=dtype) for x in self]
 
 
 def _max(self: Sequence[Tensor]) -> list[Tensor]:
-    """The largest element of each tensor."""
+    """Return the largest element of each tensor."""
     return [x.max() for x in self]
 
 

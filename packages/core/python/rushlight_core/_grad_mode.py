@@ -25,7 +25,7 @@ class _Mode(_C._ModeScope):
     __exit__: Callable[..., None] = _C._ModeScope._restore
 
     def _fresh(self) -> _Mode:
-        """A context manager like this one; a function may be entered again before it is left."""
+        """Return a context manager like this one; a function may be entered again before it is left."""
         return type(self)()
 
     def __call__(self, function: F) -> F:

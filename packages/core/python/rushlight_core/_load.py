@@ -54,7 +54,7 @@ def _preload(path: str) -> None:
 
 
 def _loaded_copy(path: str) -> str | None:
-    """The path of a librushlight in this process that is not the one at `path`."""
+    """Return the path of a librushlight in this process that is not the one at `path`."""
     try:
         with open("/proc/self/maps") as maps:
             found = {line.split(maxsplit=5)[5].strip() for line in maps if _LIBRARY in line}

@@ -10,7 +10,7 @@ from ._C import Tensor, overridable
 
 
 def _basis(A: Tensor, q: int, niter: int, M: Tensor | None) -> Tensor:
-    """An orthonormal basis of nearly all of the range of A - M: `q` columns, made better by `niter` turns."""
+    """Return an orthonormal basis of nearly all of the range of A - M: `q` columns, made better by `niter` turns."""
 
     def times(x: Tensor) -> Tensor:
         return A @ x if M is None else A @ x - M @ x

@@ -172,7 +172,7 @@ def tensor_format(self: Tensor, format_spec: str) -> str:
 
 
 def _suffixes(t: Tensor) -> Iterator[str]:
-    """What follows the numbers: device, size, dtype, place in the graph."""
+    """Yield what follows the numbers: device, size, dtype, place in the graph."""
     default = _C.get_default_dtype()
     if t.device.type != "cpu":
         yield f"device='{t.device}'"
@@ -221,7 +221,7 @@ def _contents(t: Tensor, indent: int) -> str:
 
 
 def _shown(t: Tensor, summarize: bool) -> Any:
-    """The numbers as nested lists, with an Ellipsis for what is left out."""
+    """Return the numbers as nested lists, with an Ellipsis for what is left out."""
     edge = _options.edgeitems
     if not summarize or t.dim() == 0:
         return t.tolist()

@@ -102,6 +102,6 @@ def segment_reduce(
 
 
 def _covered(data: Tensor, offsets: Tensor, counts: Tensor) -> Tensor:
-    """The elements that segments cover, row after row."""
+    """Return the elements that segments cover, row after row."""
     rows = [row[int(o[0]) : int(o[-1])] for row, o in zip(data, offsets, strict=True)]
     return _C.cat(rows) if rows else data

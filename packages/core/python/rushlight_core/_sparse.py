@@ -358,12 +358,12 @@ def _coalesced_(self: Tensor, coalesced: bool) -> Tensor:
 
 
 def _indices(self: Tensor) -> Tensor:
-    """The indices, also of a tensor that is not coalesced."""
+    """Return the indices, also of a tensor that is not coalesced."""
     return _parts(self, "_indices", (_COO,))[1]
 
 
 def _values(self: Tensor) -> Tensor:
-    """The values without their history, also of a tensor that is not coalesced."""
+    """Return the values without their history, also of a tensor that is not coalesced."""
     return _parts(self, "_values", (_COO,))[3]
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def _of(device: DeviceLike | None) -> _device:
-    """The device that is meant, with its index; without a word the current one of whatever device is attached."""
+    """Return the device that is meant, with its index; without a word the current one of whatever device is attached."""
     if device is None:
         for type in ("cuda", _C._plugin_device()):
             if type and _C._device_count(type):

@@ -25,7 +25,7 @@ def _window(
     requires_grad: bool,
     shape: Callable[[Tensor], Tensor],
 ) -> Tensor:
-    """`shape` of the places 0 to 1, from the first element to the last; with `periodic` to the one behind it."""
+    """Return `shape` of the places 0 to 1, from the first element to the last; with `periodic` to the one behind it."""
     dtype = _C.get_default_dtype() if dtype is None else dtype
     if not dtype.is_floating_point:
         raise RuntimeError(f"{name}(dtype): must be a floating-point dtype, got {dtype}")

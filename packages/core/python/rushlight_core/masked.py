@@ -662,7 +662,7 @@ def normalize(
 
 
 def _fill(name: str, input: Tensor, mask: Tensor | None, value: float) -> Tensor:
-    """`input` with `value` where the mask leaves elements out."""
+    """Return `input` with `value` where the mask leaves elements out."""
     return input if mask is None else _C.where(_mask(name, input, mask), input, _value_like(input, value))
 
 
@@ -671,7 +671,7 @@ def _value_like(input: Tensor, value: float) -> Tensor:
 
 
 def _mask(name: str, input: Tensor, mask: Tensor) -> Tensor:
-    """The mask as booleans, of the input's shape."""
+    """Return the mask as booleans, of the input's shape."""
     if not isinstance(mask, Tensor):
         raise TypeError(f"{name}(mask): needs a tensor, got {type(mask).__name__}")
     if mask.dim() > input.dim():
@@ -687,7 +687,7 @@ def _mask(name: str, input: Tensor, mask: Tensor) -> Tensor:
 
 
 def _dims(name: str, dim: Dims, input: Tensor) -> tuple[int, ...]:
-    """The dimensions to reduce, in order, counted from 0. A tensor without dimensions has the dimension 0, too."""
+    """Return the dimensions to reduce, in order, counted from 0. A tensor without dimensions has the dimension 0, too."""
     rank = input.dim()
     given = () if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
     if not given:
@@ -727,12 +727,12 @@ def _dtype_of_sum(input: Tensor) -> Any:
 
 
 def _lowest(name: str, input: Tensor) -> float:
-    """What is never larger than a value of the input's dtype."""
+    """Return what is never larger than a value of the input's dtype."""
     return _limit(name, input, -inf, "min")
 
 
 def _highest(name: str, input: Tensor) -> float:
-    """What is never smaller than a value of the input's dtype."""
+    """Return what is never smaller than a value of the input's dtype."""
     return _limit(name, input, inf, "max")
 
 

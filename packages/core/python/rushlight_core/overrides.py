@@ -114,7 +114,7 @@ def _call(func: Any, overloaded: list[Any], args: tuple[Any, ...], kwargs: dict[
 
 
 def _ask(func: Any, o: Any, types: tuple[type, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The result of an object that is no Tensor; NotImplemented if it only calls `func` again.
+    """Return the result of an object that is no Tensor; NotImplemented if it only calls `func` again.
 
     The tensors of another library do, whose default is to run the function that they are given.
     """
@@ -200,7 +200,7 @@ def _split(text: str) -> list[str]:
 
 
 def _literal(text: str) -> Any:
-    """The value of a default as schemas spell it; Ellipsis where there is none."""
+    """Return the value of a default as schemas spell it; Ellipsis where there is none."""
     if not text:
         return ...
     from ast import literal_eval

@@ -491,7 +491,7 @@ def tree_map(
 
 
 def _up_to(spec: TreeSpec, tree: PyTree) -> list[Any]:
-    """What stands in a container at the places of the leaves of `spec`, which may end earlier."""
+    """Return what stands in a container at the places of the leaves of `spec`, which may end earlier."""
     if spec.is_leaf():
         return [tree]
     kind = _get_node_type(tree)

@@ -52,7 +52,7 @@ def library() -> str:
 
 
 def _find(name: str) -> str | None:
-    """Where the packages of CUDA have put a library."""
+    """Return where the packages of CUDA have put a library."""
     for folder in sys.path:
         path = os.path.join(folder, "nvidia", "cu13", "lib", name)
         if os.path.exists(path):

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 
 def program() -> Path:
-    """Where the program lies."""
+    """Return where the program lies."""
     library = find_spec("rushlight_graph._C")  # of an editable install, in another folder than this file
     if library is None or library.origin is None:
         raise ImportError("rushlight-graph is installed without its module _C")

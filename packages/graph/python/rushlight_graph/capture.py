@@ -24,7 +24,7 @@ def capture_sizes(
     dynamic_shapes: Any,
     expanded: Sequence[str] = (),
 ) -> Program:
-    """One program of several calls of `function`, with other sizes where `dynamic_shapes` marks them."""
+    """Return one program of several calls of `function`, with other sizes where `dynamic_shapes` marks them."""
     sizes = dynamic.sizes_of(function, args, kwargs, dynamic_shapes)
     if not sizes:
         return capture(function, args, kwargs, state, module, expanded)

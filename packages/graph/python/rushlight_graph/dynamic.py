@@ -122,7 +122,7 @@ class Size:
     places: list[tuple[int, int, int, int]] = field(default_factory=list)
 
     def values(self, number: int) -> list[int]:
-        """The example, and the sizes of the other captures; no two Sizes change in step."""
+        """Return the example, and the sizes of the other captures; no two Sizes change in step."""
         low, high = self.dim.min, self.dim.max
         # Far apart, to tell divisors; less where each costs as much as the example again, and where the range is narrow.
         fitting = [
@@ -149,7 +149,7 @@ class Size:
 def sizes_of(
     function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], dynamic_shapes: Any
 ) -> list[Size]:
-    """The sizes that `dynamic_shapes` marks, which has the structure of the arguments."""
+    """Return the sizes that `dynamic_shapes` marks, which has the structure of the arguments."""
     given = trees.Flattening("export")
     given.arguments(args, kwargs)
     inputs = {id(tensor): number for number, (_, tensor) in enumerate(given.tensors)}
@@ -260,7 +260,7 @@ def resized(tensors: Sequence[Tensor], sizes: Sequence[Size], values: Sequence[i
 
 
 def replaced(tree: Any, by_id: Mapping[int, Tensor]) -> Any:
-    """The tree with other tensors in the places of its own."""
+    """Return the tree with other tensors in the places of its own."""
     if isinstance(tree, Tensor):
         return by_id[id(tree)]
     if type(tree) in (tuple, list):

@@ -43,11 +43,11 @@ class ExportedProgram:
         self.example_inputs = example_inputs
 
     def module(self) -> ProgramModule:
-        """The program as something to call, with the arguments of the module that was captured."""
+        """Return the program as something to call, with the arguments of the module that was captured."""
         return ProgramModule(self.program)
 
     def simplify(self) -> ExportedProgram:
-        """A program that does the same with fewer operators.
+        """Return a program that does the same with fewer operators.
 
         Calls of constants alone become constants, a call that was made before is not made again, and what has no effect
         is left out. Results are the same bit for bit on this kind of processor.
@@ -69,7 +69,7 @@ class ExportedProgram:
         return self._of_kind("parameter")
 
     def parameters(self) -> Iterator[Tensor]:
-        """Its parameters."""
+        """Return its parameters."""
         return (tensor for _, tensor in self._of_kind("parameter"))
 
     def named_buffers(self) -> Iterator[tuple[str, Tensor]]:
@@ -77,7 +77,7 @@ class ExportedProgram:
         return self._of_kind("buffer")
 
     def buffers(self) -> Iterator[Tensor]:
-        """Its buffers."""
+        """Return its buffers."""
         return (tensor for _, tensor in self._of_kind("buffer"))
 
     def _of_kind(self, wanted: str) -> Iterator[tuple[str, Tensor]]:
@@ -188,7 +188,7 @@ def capture_module(
     dynamic_shapes: Any,
     expanded: Sequence[str] = (),
 ) -> ExportedProgram:
-    """What `export` does; of the composites in `expanded`, the operators that they call are recorded."""
+    """Return what `export` does; of the composites in `expanded`, the operators that they call are recorded."""
     if not hasattr(mod, "named_parameters") or not callable(mod):
         raise TypeError(
             f"export(mod): must be a module, got {type(mod).__name__}\nhint: make a function the forward of a Module"

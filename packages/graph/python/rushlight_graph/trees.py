@@ -22,7 +22,7 @@ class Flattening:
         self.tensors: list[tuple[str, Tensor]] = []
 
     def structure(self, value: Any, path: str) -> Any:
-        """What holds the tensors of `value` together, of which JSON can be made."""
+        """Return what holds the tensors of `value` together, of which JSON can be made."""
         if isinstance(value, Tensor):
             if id(value) not in self._numbers:
                 self._numbers[id(value)] = len(self.tensors)
@@ -44,7 +44,7 @@ class Flattening:
         )
 
     def arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any], names: Sequence[str] = ()) -> Any:
-        """The structure of a call's arguments; `names` are those of the first positional ones."""
+        """Return the structure of a call's arguments; `names` are those of the first positional ones."""
         positional = [
             self.structure(value, names[i] if i < len(names) else f"args.{i}") for i, value in enumerate(args)
         ]
@@ -53,7 +53,7 @@ class Flattening:
 
 
 def unflatten(structure: Any, tensors: list[Tensor]) -> Any:
-    """The tree of a structure, with these tensors."""
+    """Return the tree of a structure, with these tensors."""
     ((kind, content),) = structure.items()
     if kind == "tensor":
         return tensors[content]

@@ -50,7 +50,7 @@ class ProcessContext:
         return list(self._waiting)
 
     def pids(self) -> list[int]:
-        """The process ids."""
+        """Return the process ids."""
         return [process.pid for process in self.processes]
 
     def join(self, timeout: float | None = None, grace_period: float | None = None) -> bool:

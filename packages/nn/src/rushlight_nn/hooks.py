@@ -219,7 +219,7 @@ def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHan
 
 
 def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """The older name of :func:`register_module_full_backward_hook`.
+    """Register a hook of all modules; the older name of :func:`register_module_full_backward_hook`.
 
     Raises:
         RuntimeError: there is a hook of :func:`register_module_full_backward_hook`.
@@ -233,7 +233,7 @@ def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
 
 
 def _one_kind(before: bool | None, full: bool, where: str) -> bool:
-    """The kind of backward hooks from now on. PyTorch's older ones see other gradients, so they cannot be mixed."""
+    """Return the kind of backward hooks from now on. PyTorch's older ones see other gradients, so they cannot be mixed."""
     if before is not None and before != full:
         raise RuntimeError(
             f"{where} has backward hooks of the {'newer' if before else 'older'} kind: use either "
@@ -305,7 +305,7 @@ def register_module_module_registration_hook(hook: Callable[..., Any]) -> Remova
 
 
 def passed_through(hooks: HookTable, module: Any, name: str, value: Any) -> Any:
-    """What hooks of registration make of a value."""
+    """Return what hooks of registration make of a value."""
     for hook in list(hooks.values()):
         replacement = hook(module, name, value)
         if replacement is not None:
@@ -393,7 +393,7 @@ class Hooks:
         return self._register_call_hook("_backward_hooks", hook, prepend, {})
 
     def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """The older name of :meth:`register_full_backward_hook`. Raises RuntimeError after that."""
+        """Register a backward hook, the older name of :meth:`register_full_backward_hook`, or raise RuntimeError after that."""
         self._is_full_backward_hook = _one_kind(
             self._is_full_backward_hook, False, f"this {type(self).__name__}"
         )

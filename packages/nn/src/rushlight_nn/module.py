@@ -115,7 +115,7 @@ class Module(Traversal, Hooks, State):
 
     @classmethod
     def _mirrors(cls, calls_getattr: bool = False) -> bool:
-        """Whether entries of the tables are attributes as well, as the class is now.
+        """Return whether entries of the tables are attributes as well, as the class is now.
 
         Its `__getattr__`, `__setattr__` or `__delattr__` may have been assigned after the class was made.
         """
@@ -151,7 +151,7 @@ class Module(Traversal, Hooks, State):
                 raise
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the module computes. Every subclass that is called defines it."""
+        """Return what the module computes. Every subclass that is called defines it."""
         raise NotImplementedError(f"{type(self).__name__} does not define forward")
 
     # Attributes ---------------------------------------------------------------------------------------------
@@ -456,7 +456,7 @@ class Module(Traversal, Hooks, State):
         return type(self).__name__
 
     def extra_repr(self) -> str:
-        """What `repr` shows of the module itself. Override it."""
+        """Return what `repr` shows of the module itself. Override it."""
         return ""
 
     def __repr__(self) -> str:

@@ -10,7 +10,7 @@ attributes by `object.__setattr__` and does not touch `module.__dict__`: from th
 attributes up in a dictionary, four times as slowly.
 
 A class that defines `__getattr__`, `__setattr__` or `__delattr__` itself (Pyro's `PyroModule`, wrappers that forward
-attributes) expects PyTorch's lookup: entries lie in the tables only, which are plain dictionaries there, and are found
+attributes) expects PyTorch's lookup: entries are in the tables only, which are plain dictionaries in PyTorch, and are found
 through `__getattr__`. `Module._mirrors` recognises such classes, when the class is made and whenever an object is, and
 clears their flag `_mirrored`. An object keeps the tables that it was made with.
 

@@ -81,7 +81,7 @@ class State:
     def state_dict(
         self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False
     ) -> OrderedDict[str, Any]:
-        """All parameters and persistent buffers by name: the module's own tensors, detached, not copies.
+        """Return all parameters and persistent buffers by name: the module's own tensors, detached, not copies.
 
         Args:
             destination: a dictionary to fill instead of a new one.

@@ -52,7 +52,7 @@ class Traversal:
                 yield start + name, value
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        """The parameters of the module and, if `recurse`, of its descendants."""
+        """Yield the parameters of the module and, if `recurse`, of its descendants."""
         for _, parameter in self.named_parameters(recurse=recurse):
             yield parameter
 
@@ -63,7 +63,7 @@ class Traversal:
         return self._named_members(_own_parameters, prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
-        """The buffers of the module and, if `recurse`, of its descendants."""
+        """Yield the buffers of the module and, if `recurse`, of its descendants."""
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
 
@@ -74,7 +74,7 @@ class Traversal:
         return self._named_members(_own_buffers, prefix, recurse, remove_duplicate)
 
     def children(self) -> Iterator[Module]:
-        """The modules directly inside this one."""
+        """Yield the modules directly inside this one."""
         for _, child in self.named_children():
             yield child
 

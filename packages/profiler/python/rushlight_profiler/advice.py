@@ -80,7 +80,7 @@ Rule = Callable[[_View], Iterator[Advice]]
 
 
 def give_advice(header: Header, events: EventList) -> AdviceList:
-    """All that the rules find, the greatest share first."""
+    """Return all that the rules find, the greatest share first."""
     operators = [event for event in events if event.kind == "operator"]
     busy = sum(event.self_cpu_time_total for event in events if event.kind != "annotation")
     view = _View(header, events, operators, busy)
@@ -232,7 +232,7 @@ RULES: tuple[Rule, ...] = (
 
 
 def _both_sides(event: FunctionEvent) -> list[Argument]:
-    """The tensors that a copy reads and writes, as far as they were recorded."""
+    """Return the tensors that a copy reads and writes, as far as they were recorded."""
     found = list(tensors_of(event.arguments))
     for child in event.cpu_children:
         found += tensors_of(child.arguments) if child.name in COPIES else []
@@ -262,7 +262,7 @@ def _calls(events: Sized) -> str:
 
 
 def _where(events: list[FunctionEvent]) -> str:
-    """Where most of the time was spent: the line, if stacks were recorded, else the span around."""
+    """Return where most of the time was spent: the line, if stacks were recorded, else the span around."""
     times: dict[str, float] = defaultdict(float)
     for event in events:
         if event.stack:

@@ -34,7 +34,7 @@ class Interval:
         self.end: float = end
 
     def elapsed_us(self) -> float:
-        """How long it is."""
+        """Return how long it is."""
         return self.end - self.start
 
     def __repr__(self) -> str:
@@ -154,7 +154,7 @@ class FunctionEvent:
 
 
 def tensors_of(arguments: Iterable[Any] | None) -> Iterator[Argument]:
-    """The tensors among an event's arguments, lists unpacked."""
+    """Yield the tensors among an event's arguments, lists unpacked."""
     for argument in arguments or ():
         if isinstance(argument, Argument):
             yield argument

@@ -58,7 +58,7 @@ class Recording:
         return self._events.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
 
     def advice(self) -> AdviceList:
-        """What the recording suggests to change, the greatest share of time first."""
+        """Return what the recording suggests to change, the greatest share of time first."""
         return give_advice(self.header, self._events)
 
     def memory_timeline(self, device: str = "cpu") -> list[MemoryPoint]:

@@ -31,7 +31,7 @@ def format_table(
     header: str | None,
     top_level_events_only: bool,
 ) -> str:
-    """`EventList.table`."""
+    """Return the table of `EventList.table`."""
     if sort_by is not None and sort_by not in SORT_KEYS:
         hint = (
             "no device's times were recorded"

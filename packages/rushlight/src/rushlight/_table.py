@@ -324,7 +324,7 @@ def _docstring(name: str) -> str:
 
 
 def _shown(word: str) -> tuple[str, str]:
-    """The name in the module that it comes from, and the name under which it is shown."""
+    """Return the name in the module that it comes from, and the name under which it is shown."""
     original, _, alias = word.partition(":")
     return original, alias or original
 

@@ -9,7 +9,7 @@ from types import ModuleType
 
 
 def names_of(package: ModuleType) -> Callable[[str], object]:
-    """A module's `__getattr__` that finds the names of `package`, also those that it loads when they are used.
+    """Return a module's `__getattr__` that finds the names of `package`, also those that it loads when they are used.
 
     Names such as `__path__` are the package's own: with its path, modules below it would be imported a second time.
     """

@@ -14,7 +14,7 @@ _STAGES = {"dev": -4, "a": -3, "alpha": -3, "b": -2, "beta": -2, "c": -1, "rc": 
 
 
 def _key(version: Any) -> tuple[tuple[int, ...], int, int, bool]:
-    """The numbers without zeros at the end, the stage and its number, and whether a local part follows."""
+    """Return the numbers without zeros at the end, the stage and its number, and whether a local part follows."""
     if isinstance(version, Iterable) and not isinstance(version, str):
         version = ".".join(map(str, version))
     found = _FORM.fullmatch(str(version))

@@ -186,7 +186,7 @@ def _difference(
     check_layout: bool,
     check_stride: bool,
 ) -> str:
-    """What is wrong, or an empty text."""
+    """Return what is wrong, or an empty text."""
     if a.shape != b.shape:
         return f"the shapes differ: {tuple(a.shape)} and {tuple(b.shape)}"
     if check_device and a.device != b.device:

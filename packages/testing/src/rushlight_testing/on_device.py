@@ -188,7 +188,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 def _missing_kernel(error: BaseException | None, device: str) -> str:
-    """What a device has no kernel for, if that is what an error is about; an error begins with the operator."""
+    """Return what a device has no kernel for, if that is what an error is about; an error begins with the operator."""
     text, kind = str(error), device.partition(":")[0]
     if not isinstance(error, NotImplementedError) or "no kernel" not in text or kind not in text:
         return ""

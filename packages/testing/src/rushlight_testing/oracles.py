@@ -50,7 +50,7 @@ Array = NDArray[Any]
 
 
 def axes(dim: Any) -> Any:
-    """Return a `dim` argument as NumPy's `axis`: nothing named means all."""
+    """Return a `dim` argument as NumPy's `axis`; an empty `dim` means all dimensions."""
     if dim is None or (isinstance(dim, (tuple, list)) and not dim):
         return None
     return tuple(dim) if isinstance(dim, (tuple, list)) else dim
@@ -143,7 +143,7 @@ def pool(
     reduce: Callable[[Array], Any], x: Array, pooled: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any,
     ceil_mode: bool,
 ) -> Array:  # fmt: skip
-    """`reduce` of the part of the input in each window."""
+    """Return `reduce` of the part of the input in each window."""
     return _windows(
         x, pooled, kernel_size, stride, padding, dilation, ceil_mode, lambda seen, _: reduce(seen)
     )
@@ -217,7 +217,7 @@ def batch_norm(
 
 
 def layer_norm(x: Array, shape: Any, weight: Array | None, bias: Array | None, eps: float) -> Array:
-    """The same over the last dimensions."""
+    """Return the same over the last dimensions."""
     axis = tuple(range(x.ndim - len(shape), x.ndim))
     y = (x - x.mean(axis, keepdims=True)) / np.sqrt(x.var(axis, keepdims=True) + eps)
     y = y if weight is None else y * weight
@@ -267,7 +267,7 @@ def _moments(x: Array, axis: tuple[int, ...], eps: float) -> tuple[Array, Array]
 def native_layer_norm(
     x: Array, shape: Any, weight: Array | None, bias: Array | None, eps: float
 ) -> tuple[Array, Array, Array]:
-    """`layer_norm`, the means, and the reciprocals of the standard deviations."""
+    """Return `layer_norm`, the means, and the reciprocals of the standard deviations."""
     axis = tuple(range(x.ndim - len(shape), x.ndim))
     return (layer_norm(x, shape, weight, bias, eps), *_moments(x, axis, eps))
 
@@ -276,7 +276,7 @@ def native_batch_norm(
     x: Array, weight: Array | None, bias: Array | None, running_mean: Array | None, running_var: Array | None,
     training: bool, eps: float,
 ) -> tuple[Array, Array, Array]:  # fmt: skip
-    """`batch_norm` and the statistics of the channels, which are empty outside of training."""
+    """Return `batch_norm` and the statistics of the channels, which are empty outside of training."""
     made = batch_norm(x, weight, bias, running_mean, running_var, training, eps)
     if not training:
         return made, x[:0, 0].reshape(0), x[:0, 0].reshape(0)
@@ -287,7 +287,7 @@ def native_batch_norm(
 def native_group_norm(
     x: Array, weight: Array | None, bias: Array | None, n: int, c: int, places: int, groups: int, eps: float
 ) -> tuple[Array, Array, Array]:
-    """`group_norm` and the statistics of the groups."""
+    """Return `group_norm` and the statistics of the groups."""
     mean, rstd = _moments(x.reshape(n, groups, c // groups * places), (2,), eps)
     made = group_norm(x, groups, weight, bias, eps)
     return made, mean.reshape(n, groups), rstd.reshape(n, groups)
@@ -328,7 +328,7 @@ def _by_lines(f: Callable[[Array], Any], x: Array, dim: int | None, keepdim: boo
 
 
 def combinations(x: Array, r: int, with_replacement: bool) -> Array:
-    """All choices of r elements, a row for each; of none, nothing."""
+    """Return all choices of r elements, a row for each; of none, nothing."""
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     return np.array(list(choose(x.tolist(), r))).reshape(-1, r) if r else np.zeros(0)
 
@@ -363,7 +363,7 @@ def im2col(x: Array, kernel_size: Any, dilation: Any, padding: Any, stride: Any)
 def col2im(
     x: Array, output_size: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any
 ) -> Array:  # fmt: skip
-    """What im2col does, transposed: its matrix is built column by column."""
+    """Return what im2col does, transposed: its matrix is built column by column."""
     batch = x if x.ndim == 3 else x[None]
     channels = batch.shape[1] // int(np.prod(kernel_size))
     size = int(np.prod(output_size))
@@ -395,7 +395,7 @@ def pixel_shuffle(x: Array, r: int) -> Array:
 
 
 def scattered(x: Array, dim: int, index: Array, src: Array, reduce: str, include_self: bool) -> Array:
-    """All values for a place, one after the other."""
+    """Return all values for a place, one after the other."""
     if x.ndim == 0:
         return scattered(x.reshape(1), 0, index.reshape(-1), src.reshape(-1), reduce, include_self).reshape(
             ()

@@ -121,7 +121,7 @@ def geqrf(a: Array) -> tuple[Array, Array]:
 
 
 def _reflectors(v: Array, tau: Array) -> Array:
-    """The product of all of them, square."""
+    """Return the product of all of them, square."""
     m = v.shape[0]
     q = np.eye(m, dtype=v.dtype)
     for i, factor in enumerate(tau):

@@ -72,7 +72,7 @@ def bce(x: Array, target: Array, weight: Array | None, reduction: int) -> Any:
 def bce_with_logits(
     x: Array, target: Array, weight: Array | None, pos_weight: Array | None, reduction: int
 ) -> Any:
-    """The same of sigmoid(x), with positive targets weighted."""
+    """Return the same of sigmoid(x), with positive targets weighted."""
     positive = target if pos_weight is None else target * pos_weight
     losses = positive * np.logaddexp(0, -x) + (1 - target) * np.logaddexp(0, x)
     return reduced(losses if weight is None else losses * weight, reduction)

@@ -32,7 +32,7 @@ def _category(dtype: str) -> int:
 
 
 def _pair(a: str, b: str) -> str:
-    """The smallest dtype that takes the values of both, as PyTorch has it."""
+    """Return the smallest dtype that takes the values of both, as PyTorch has it."""
     if a == b:
         return a
     first, second = sorted((a, b), key=_category)
@@ -111,7 +111,7 @@ def _name(value: Any) -> str:
 
 
 def _dtype_of(value: Any) -> str | None:
-    """A tensor's dtype, that of a number, or the dtype itself."""
+    """Return a tensor's dtype, that of a number, or the dtype itself."""
     return promote(value)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 
 def is_chosen(item: pytest.Item, every: int) -> bool:
-    """Whether a test is among the one in `every` that are run."""
+    """Return whether a test is among the one in `every` that are run."""
     return zlib.crc32(item.nodeid.encode()) % every == 0
 
 

@@ -23,7 +23,7 @@ _METADATA = {
 
 
 def trace_problems(text: str) -> list[str]:
-    """What is wrong with the Chrome trace `text`, one line for each problem; an empty list when it is right.
+    """Return what is wrong with the Chrome trace `text`, one line for each problem; an empty list when it is right.
 
     Checked are: JSON without NaN; the fields that every phase needs; complete events (`X`) of one thread, which
     must nest; flows, which pair up, go forward in time and begin and end inside of a slice; counters; metadata.
@@ -132,7 +132,7 @@ def _span(entry: Entry) -> tuple[int, int]:
 
 
 def _slices(entries: list[Entry]) -> dict[tuple[int, int], list[Entry]]:
-    """The complete events of each thread, outer ones first."""
+    """Return the complete events of each thread, outer ones first."""
     threads: dict[tuple[int, int], list[Entry]] = defaultdict(list)
     for entry in entries:
         if entry["ph"] == "X":

@@ -110,13 +110,13 @@ def _offset(t: Any) -> Any:
 
 
 def _turned(t: Any) -> Any:
-    """The first dimension runs fastest."""
+    """Return a copy in which the first dimension has stride 1."""
     order = list(reversed(range(t.dim())))
     return t.permute(order).contiguous().permute(order) if t.dim() else t
 
 
 def _expanded(t: Any) -> Any:
-    """One element along the first dimension, stride 0."""
+    """Return a view in which the first dimension repeats one element, with stride 0."""
     return t[:1].clone().expand(t.shape) if t.dim() and t.numel() else t
 
 

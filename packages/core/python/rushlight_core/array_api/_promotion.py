@@ -29,7 +29,7 @@ def like(scalar: Scalar, x: Tensor) -> Tensor:
 
 
 def filled(shape: Sequence[int], value: Scalar, dtype: _C.dtype | None, device: Any) -> Tensor:
-    """`full`, also of integers that uint64 holds and int64 does not, which operators do not take as arguments."""
+    """Return `full`, also of integers that uint64 holds and int64 does not, which operators do not take as arguments."""
     if not isinstance(value, int) or value < 2**63:
         return _C.full(shape, value, dtype=dtype, device=device)
     made = _C.tensor(value, dtype=_C.uint64, device=device).expand(shape)

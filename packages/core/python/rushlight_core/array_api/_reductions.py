@@ -14,7 +14,7 @@ Axis = int | tuple[int, ...] | None
 
 
 def _over(x: Tensor, axis: Axis, keepdims: bool) -> tuple[Tensor, Axis, bool]:
-    """What to reduce, where: for no dimension a new one of size 1."""
+    """Return what to reduce, where: for no dimension a new one of size 1."""
     return (x.unsqueeze(0), 0, False) if axis == () else (x, axis, keepdims)
 
 

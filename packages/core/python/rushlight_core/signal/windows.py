@@ -473,7 +473,7 @@ def _window(
     shape: Callable[[Tensor, int], Tensor],
     one: bool = True,
 ) -> Tensor:
-    """`shape` of the places and the period, computed in float64; a single element is 1 if `one` is true."""
+    """Return `shape` of the places and the period, computed in float64; a single element is 1 if `one` is true."""
     M = index(M)
     if M < 0:
         raise ValueError(f"{name}(M): must not be negative, got {M}")

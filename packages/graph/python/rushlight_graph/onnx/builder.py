@@ -85,7 +85,7 @@ class Subgraph:
 
 
 def nested(nodes: Sequence[Emitted]) -> Iterator[Emitted]:
-    """The nodes, and those of their subgraphs."""
+    """Yield the nodes, and those of their subgraphs."""
     for node in nodes:
         yield node
         for value in node.attributes.values():
@@ -110,7 +110,7 @@ class Builder:
     # --- names and constants ---
 
     def reserve(self, name: str) -> str:
-        """The name, or one like it where it is taken."""
+        """Return the name, or one like it where it is taken."""
         wanted, number = name, 1
         while wanted in self._taken or not wanted:
             number += 1
@@ -119,7 +119,7 @@ class Builder:
         return wanted
 
     def fresh(self, word: str) -> str:
-        """A name for a result."""
+        """Return a name for a result."""
         while True:
             name = f"{word}_{self._numbers}"
             self._numbers += 1
@@ -128,7 +128,7 @@ class Builder:
                 return name
 
     def constant(self, tensor: Tensor, name: str | None = None) -> Val:
-        """A tensor that comes with the model."""
+        """Return a tensor that comes with the model."""
         dtype = dtype_name(tensor.dtype)
         if dtype not in ELEMENT_TYPES:
             raise UnsupportedError(f"a constant of dtype {dtype}")
@@ -137,7 +137,7 @@ class Builder:
         return Val(given, dtype)
 
     def scalar(self, value: float | Val | Size, dtype: str) -> Val:
-        """A number as a tensor without dimensions."""
+        """Return a number as a tensor without dimensions."""
         if isinstance(value, Val):
             return self.cast(value, dtype)
         if isinstance(value, Size):
@@ -208,7 +208,7 @@ class Builder:
     # --- nodes ---
 
     def type_of(self, name: str, value: int) -> ValueType:
-        """The type of a value of the program, which is called `name` here."""
+        """Return the type of a value of the program, which is called `name` here."""
         info = self.graph.values[value]
         sizes = [size if isinstance(size, int) else self.graph.text(size) for size in info.sizes]
         return ValueType(name, info.dtype, sizes)
@@ -224,7 +224,7 @@ class Builder:
             self.nodes, self._known = nodes, known
 
     def op(self, name: str, *inputs: Val | None, dtype: str | None = None, **attributes: Any) -> Val:
-        """A node with one result, of `dtype` or that which the operator gives."""
+        """Return a node with one result, of `dtype` or that which the operator gives."""
         if name in _ROUNDING and inputs[0] and inputs[0].dtype not in FLOATING:
             return inputs[0]
         given: list[Val | None] = list(inputs)
@@ -251,7 +251,7 @@ class Builder:
         return name in _MOVE_ONLY and attributes.get("reduction", "none") == "none"
 
     def ops(self, name: str, *inputs: Val | None, dtypes: Sequence[str], **attributes: Any) -> list[Val]:
-        """A node with a result of each of the dtypes."""
+        """Return a node with a result of each of the dtypes."""
         if self.opset < _ADDED.get(name, 0):
             raise UnsupportedError(f"needs {name}, which opset_version {_ADDED[name]} has")
         names = [item.name if item else "" for item in inputs]
@@ -263,7 +263,7 @@ class Builder:
         return [Val(output, dtype) for output, dtype in zip(outputs, dtypes, strict=True)]
 
     def cast(self, value: Val, dtype: str) -> Val:
-        """The value in another dtype."""
+        """Return the value in another dtype."""
         if value.dtype == dtype:
             return value
         if dtype not in ELEMENT_TYPES:
@@ -271,7 +271,7 @@ class Builder:
         return self.op("Cast", value, dtype=dtype, to=ELEMENT_TYPES[dtype])
 
     def reshape(self, value: Val, sizes: Sequence[int | Size]) -> Val:
-        """The same elements in another shape."""
+        """Return the same elements in another shape."""
         moving = [i for i, size in enumerate(sizes) if isinstance(size, Size)]
         wanted = list(sizes)
         if len(moving) == 1 and 0 not in [size for size in sizes if not isinstance(size, Size)]:
@@ -280,7 +280,7 @@ class Builder:
         return self.op("Reshape", value, self.ints(wanted), allowzero=allow)
 
     def flat(self, value: Val) -> Val:
-        """The elements in one dimension."""
+        """Return the elements in one dimension."""
         return self.op("Reshape", value, self.ints([-1]))
 
     def transpose(self, value: Val, order: Sequence[int]) -> Val:
@@ -296,7 +296,7 @@ class Builder:
         return self.op("Expand", value, self.ints(sizes))
 
     def empty(self, sizes: Sequence[int | Size], dtype: str) -> Val:
-        """A tensor without elements."""
+        """Return a tensor without elements."""
         zero = core.zeros(1, dtype=getattr(core, dtype))
         return self.op("ConstantOfShape", self.ints(sizes), dtype=dtype, value=zero)
 
@@ -315,7 +315,7 @@ class Builder:
         )
 
     def reduce(self, name: str, value: Val, dims: Sequence[int] | None, keep: bool) -> Val:
-        """A reduction over these dimensions, None for all."""
+        """Return a reduction over these dimensions, None for all."""
         if dims is not None and not dims:
             return value
         if name == "ReduceSum" or self.opset >= 18:
@@ -325,12 +325,12 @@ class Builder:
 
 
 def dtype_name(dtype: Any) -> str:
-    """The name of a dtype of core: "float32"."""
+    """Return the name of a dtype of core: "float32"."""
     return str(dtype).rpartition(".")[2]
 
 
 def fixed_sizes(value: Value) -> list[int]:
-    """The sizes of a value, none of which may change."""
+    """Return the sizes of a value, none of which may change."""
     if not value.fixed:
         raise UnsupportedError(
             "the shape of a tensor changes, which the exported form of this call must know"

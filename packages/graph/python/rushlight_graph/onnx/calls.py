@@ -59,7 +59,7 @@ class Call:
         self.results: list[Value] = [values[number] for number in node.defines()]
 
     def __getitem__(self, name: str) -> Any:
-        """An argument that is no tensor."""
+        """Return an argument that is no tensor."""
         self._asked.add(name)
         return self._arguments[name]
 
@@ -69,27 +69,27 @@ class Call:
         return self.results[0]
 
     def has(self, name: str) -> bool:
-        """Whether an argument is given, and not None."""
+        """Return whether an argument is given, and not None."""
         return self[name] is not None
 
     def is_tensor(self, name: str) -> bool:
-        """Whether a TensorOrScalar is a tensor."""
+        """Return whether a TensorOrScalar is a tensor."""
         return isinstance(self[name], Use)
 
     def value(self, name: str) -> Value:
-        """What is known of an argument that is a tensor."""
+        """Return what is known of an argument that is a tensor."""
         return self._values[self[name].value]
 
     def values(self, name: str) -> list[Value | None]:
-        """The same of a list."""
+        """Return the same of a list."""
         return [None if use is None else self._values[use.value] for use in self[name]]
 
     def rank(self, name: str) -> int:
-        """The number of dimensions of an argument."""
+        """Return the number of dimensions of an argument."""
         return len(self.value(name).sizes)
 
     def dim(self, name: str, of: str = "input") -> int:
-        """A dimension, counted from the first."""
+        """Return a dimension, counted from the first."""
         dim = self[name]
         return dim % self.rank(of) if self.rank(of) else 0
 
@@ -108,19 +108,19 @@ class Call:
         return self._tensors[given.value]
 
     def optional(self, name: str) -> Val | None:
-        """A tensor or None."""
+        """Return a tensor or None."""
         return self.tensor(name) if self.has(name) else None
 
     def tensors(self, name: str) -> list[Val]:
-        """A list of tensors."""
+        """Return a list of tensors."""
         return [self._tensors[use.value] for use in self[name]]
 
     def optionals(self, name: str) -> list[Val | None]:
-        """A list of tensors and None."""
+        """Return a list of tensors and None."""
         return [None if use is None else self._tensors[use.value] for use in self[name]]
 
     def operand_dtype(self) -> str:
-        """The dtype that an element-wise operator computes with."""
+        """Return the dtype that an element-wise operator computes with."""
         if self.rule.result == "bool":
             joint: Any = None
             given = [self._arguments[name] for name in self.rule.operands]
@@ -147,7 +147,7 @@ class Call:
                 raise UnsupportedError(f"the argument {name}={given!r}")
 
     def evaluate(self, expression: str) -> Val:
-        """The nodes of an expression over the arguments: see rushlight_core.codegen.onnx_rules."""
+        """Return the nodes of an expression over the arguments: see rushlight_core.codegen.onnx_rules."""
         return self._input(_parsed(expression))
 
     def _input(self, node: ast.expr) -> Val:
@@ -199,5 +199,5 @@ def _parsed(expression: str) -> ast.expr:
 
 
 def is_size(item: Any) -> bool:
-    """Whether an integer changes from run to run."""
+    """Return whether an integer changes from run to run."""
     return isinstance(item, Size)

@@ -32,11 +32,11 @@ class Known:
         self.constant = constant
 
     def ints(self) -> list[int]:
-        """The integers."""
+        """Return the integers."""
         return [int(item) for item in self.array.reshape(-1)]
 
     def tensor(self) -> Tensor:
-        """A tensor of them: each is an argument of a call, so that it may be a size that changes."""
+        """Return a tensor of them: each is an argument of a call, so that it may be a size that changes."""
         if self.constant is None:
             dtype = core.bool if self.array.dtype == bool else core.int64
             parts = [core.full([], item, dtype=dtype) for item in self.ints()]
@@ -48,12 +48,12 @@ class Known:
 
 
 def tensor_of(item: Any) -> Any:
-    """An input as a tensor."""
+    """Return an input as a tensor."""
     return item.tensor() if isinstance(item, Known) else item
 
 
 def ints_of(item: Any, where: str) -> list[int]:
-    """An input as integers."""
+    """Return an input as integers."""
     if not isinstance(item, Known):
         raise NodeError(f"{where}: a shape, or dimensions, depend on values")
     return item.ints()

@@ -142,7 +142,7 @@ class ONNXProgram:
         self._model.write(destination, external, keep_initializers_as_inputs)
 
     def __call__(self, *args: Any, **kwargs: Any) -> list[Tensor]:
-        """The results of onnxruntime, as tensors."""
+        """Return the results of onnxruntime, as tensors."""
         runtime = _package("onnxruntime")
         arrays = [tensor.detach().numpy() for tensor in _tensors([args, kwargs])]
         if len(arrays) != len(self._model.inputs):
@@ -161,7 +161,7 @@ class ONNXProgram:
 
 
 def _tensors(tree: Any) -> list[Tensor]:
-    """The tensors in tuples, lists and dicts, in their order."""
+    """Return the tensors in tuples, lists and dicts, in their order."""
     if isinstance(tree, Tensor):
         return [tree]
     parts = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, (tuple, list)) else ()

@@ -101,7 +101,7 @@ class Node:
     blocks: tuple[Block, ...] = ()
 
     def uses(self) -> list[int]:
-        """The values among its arguments."""
+        """Return the values among its arguments."""
         found = []
         for argument in self.arguments:
             items = argument if isinstance(argument, list) else [argument]
@@ -109,7 +109,7 @@ class Node:
         return found
 
     def defines(self) -> list[int]:
-        """The values among its results."""
+        """Return the values among its results."""
         found: list[int] = []
         for result in self.results:
             found += result if isinstance(result, list) else [] if result is None else [result]
@@ -149,7 +149,7 @@ class Graph:
     expressions: list[dict[str, Any]] = field(default_factory=list)
 
     def text(self, size: int | Size) -> str:
-        """The expression of a size: "2*batch+1"."""
+        """Return the expression of a size: "2*batch+1"."""
         return _text(self, size.expression)[0] if isinstance(size, Size) else str(size)
 
 
@@ -168,7 +168,7 @@ def _text(graph: Graph, expression: int) -> tuple[str, int]:
 
 
 def read(program: Program) -> Graph:
-    """The graph of a program."""
+    """Return the graph of a program."""
     data = json.loads(program.graph())
     texts = data["texts"]
     operators = [name for name, _ in data["operators"]]

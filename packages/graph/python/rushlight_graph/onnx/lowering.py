@@ -140,7 +140,7 @@ class Lowering:
             self._define(value, val)
 
     def _while_loop(self, node: Node, given: list[Val], dtypes: list[str]) -> list[Val]:
-        """A Loop, whose body computes the condition of the next iteration at its end."""
+        """Return a Loop, whose body computes the condition of the next iteration at its end."""
         condition, block = node.blocks
         with self._scope():
             start = self._condition(condition, given)
@@ -178,7 +178,7 @@ class Lowering:
         ]
 
     def _outputs(self, block: Block, inputs: list[Val]) -> list[tuple[Val, ValueType]]:
-        """What the block computes, with its types."""
+        """Return what the block computes, with its types."""
         for value, val in zip(block.inputs, inputs, strict=True):
             self._define(value, val)
         self._export_nodes(block.nodes)
@@ -187,7 +187,7 @@ class Lowering:
         return [(self._read(value), self.builder.type_of("", value)) for value in block.outputs]
 
     def _subgraph(self, inputs: list[ValueType], make: Callable[[], list[tuple[Val, ValueType]]]) -> Subgraph:
-        """The graph of the nodes that `make` exports. Its outputs are made by its own nodes, as runtimes need it."""
+        """Return the graph of the nodes that `make` exports. Its outputs are made by its own nodes, as runtimes need it."""
         with self._scope(), self.builder.subgraph() as nodes:
             outputs: list[ValueType] = []
             for val, kind in make():
@@ -297,7 +297,7 @@ class Lowering:
         return made
 
     def _folded(self, node: Node) -> list[Val] | None:
-        """What a call without tensors gives, which is always the same."""
+        """Return what a call without tensors gives, which is always the same."""
         moving = any(is_size(item) for argument in node.arguments for item in _items(argument))
         values = [self.graph.values[value] for value in node.defines()]
         if node.uses() or moving or not values or not all(value.fixed for value in values):
@@ -349,7 +349,7 @@ class Lowering:
             self._define(changed, new)
 
     def _replaced(self, node: Node, which: int, parent: int, view: int, val: Val) -> Val:
-        """The tensor `parent` with the elements of a view of it replaced."""
+        """Return the tensor `parent` with the elements of a view of it replaced."""
         before, sizes = self._read(parent), self.graph.values[parent].sizes
         base = FORMS.get(node.op, node.op)
         if base in (
@@ -378,7 +378,7 @@ class Lowering:
         return self.builder.reshape(flat, sizes)
 
     def _places(self, node: Node, which: int, parent: int) -> Tensor:
-        """Where the elements of a view are in what it is a view of, counted row by row."""
+        """Return where the elements of a view are in what it is a view of, counted row by row."""
         sizes = fixed_sizes(self.graph.values[parent])
         count = 1
         for size in sizes:

@@ -53,11 +53,11 @@ class Model:
         self.initializers = {name: tensor for name, tensor in self.initializers.items() if name in needed}
 
     def is_large(self) -> bool:
-        """Whether one file would have more than 2 GB, as far as the tensors go."""
+        """Return whether one file would have more than 2 GB, as far as the tensors go."""
         return sum(t.numel() * t.element_size() for t in self.initializers.values()) > _LARGEST
 
     def to_bytes(self) -> bytes:
-        """The file with all tensors in it."""
+        """Return the file with all tensors in it."""
         pieces = self._pieces([_tensor(name, tensor) for name, tensor in self.initializers.items()])
         return b"".join(pieces)
 
@@ -146,7 +146,7 @@ class _replacing:  # noqa: N801  used as a function
 
 
 def _bytes(tensor: Tensor) -> memoryview:
-    """The elements of a tensor, row by row."""
+    """Return the elements of a tensor, row by row."""
     flat = tensor.detach().contiguous().reshape(-1)
     return memoryview(flat.view(core.uint8).numpy()) if flat.numel() else memoryview(b"")
 

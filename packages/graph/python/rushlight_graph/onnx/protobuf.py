@@ -93,7 +93,7 @@ class ProtobufError(ValueError):
 
 
 def encode(message: str, fields: Message) -> list[Buffer]:
-    """The bytes of a message in pieces; those of fields of bytes are not copied."""
+    """Return the bytes of a message in pieces; those of fields of bytes are not copied."""
     return _encode(message, fields)[0]
 
 
@@ -150,7 +150,7 @@ def _varint(value: int) -> bytes:
 
 
 def decode(message: str, data: memoryview, depth: int = 0) -> Message:
-    """The fields of a message that are there; repeated ones are lists, and bytes are views of `data`.
+    """Return the fields of a message that are there; repeated ones are lists, and bytes are views of `data`.
 
     Raises:
         ProtobufError: the bytes are no message, or messages are nested deeper than 32.

@@ -58,7 +58,7 @@ class ConstraintRegistry:
         return factory
 
     def __call__(self, constraint: constraints.Constraint) -> transforms.Transform:
-        """The transform to `constraint`.
+        """Return the transform to `constraint`.
 
         Raises:
             NotImplementedError: none is registered.

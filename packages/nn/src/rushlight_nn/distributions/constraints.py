@@ -71,14 +71,14 @@ class Constraint:
     event_dim: Any = 0
 
     def check(self, value: Tensor) -> Tensor:
-        """Whether each event of `value` (..., event) belongs to the set: (...)."""
+        """Return whether each event of `value` (..., event) belongs to the set: (...)."""
         raise NotImplementedError(f"{type(self).__name__} does not define check")
 
     def __repr__(self) -> str:
         return f"{_shown(type(self))}()"
 
     def _needs(self) -> str:
-        """The set in words, for errors."""
+        """Return the set in words, for errors."""
         return f"what satisfies {self!r}"
 
 
@@ -149,7 +149,7 @@ class _DependentProperty(property, _Dependent):
         self._is_discrete, self._event_dim = is_discrete, event_dim
 
     def __call__(self, fn: Callable[[Any], Any]) -> _DependentProperty:  # type: ignore[override]
-        """A property that `fn` computes, with the properties of its constraint."""
+        """Return a property that `fn` computes, with the properties of its constraint."""
         return _DependentProperty(fn, is_discrete=self._is_discrete, event_dim=self._event_dim)
 
 

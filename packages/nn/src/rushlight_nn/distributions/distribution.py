@@ -115,7 +115,7 @@ class Distribution:
             self._check("value", support, value)
 
     def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
-        """An object for `expand` to fill: the given one, or a new one of this class."""
+        """Return an object for `expand` to fill: the given one, or a new one of this class."""
         if _instance is None and type(self).__init__ != cls.__init__:  # type: ignore[misc]
             raise NotImplementedError(
                 f"{type(self).__name__}.expand: a subclass with a constructor of its own must define expand"
@@ -138,7 +138,7 @@ class Distribution:
         raise self._lacks("support")
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Self:
-        """The same distributions, repeated to `batch_shape`; their parameters are views."""
+        """Return the same distributions, repeated to `batch_shape`; their parameters are views."""
         made: Any = object.__new__(type(self)) if _instance is None else _instance
         made.__dict__.update(self.__dict__)
         for name, constraint in self.arg_constraints.items():
@@ -153,7 +153,7 @@ class Distribution:
         return made
 
     def _extended_shape(self, sample_shape: Sequence[int] = ()) -> Size:
-        """The shape of samples."""
+        """Return the shape of samples."""
         return Size((*sample_shape, *self._batch_shape, *self._event_shape))
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
@@ -168,23 +168,23 @@ class Distribution:
             return self.rsample(sample_shape)
 
     def sample_n(self, n: int) -> Tensor:
-        """`sample((n,))`."""
+        """Return `sample((n,))`."""
         return self.sample((n,))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """The logarithm of the density or probability of `value`, which broadcasts."""
+        """Return the logarithm of the density or probability of `value`, which broadcasts."""
         raise self._lacks("log_prob")
 
     def cdf(self, value: Tensor) -> Tensor:
-        """The probability of at most `value`."""
+        """Return the probability of at most `value`."""
         raise self._lacks("cdf")
 
     def icdf(self, value: Tensor) -> Tensor:
-        """What is not exceeded with probability `value`."""
+        """Return what is not exceeded with probability `value`."""
         raise self._lacks("icdf")
 
     def entropy(self) -> Tensor:
-        """The entropy, in nats: (batch_shape)."""
+        """Return the entropy, in nats: (batch_shape)."""
         raise self._lacks("entropy")
 
     def perplexity(self) -> Tensor:
@@ -192,7 +192,7 @@ class Distribution:
         return self.entropy().exp()
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        """All values there are, along a first dimension."""
+        """Return all values there are, along a first dimension."""
         raise self._lacks("enumerate_support")
 
     @property

@@ -63,7 +63,7 @@ class GeneralizedPareto(Distribution):
         return constraints.interval(self.loc, end)
 
     def _split(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Where the concentration is not as good as 0, there one that can be divided by, and what it is elsewhere."""
+        """Return where the concentration is not as good as 0, there one that can be divided by, and what it is elsewhere."""
         curved = self.concentration.abs() > core.finfo(self.concentration.dtype).eps
         return (
             curved,
@@ -89,7 +89,7 @@ class GeneralizedPareto(Distribution):
         return self._above(open_uniform(self._extended_shape(sample_shape), self.loc).log())
 
     def _above(self, log_survival: Tensor) -> Tensor:
-        """What is exceeded with the probability of this logarithm."""
+        """Return what is exceeded with the probability of this logarithm."""
         curved, xi, nearly = self._split()
         flat = -log_survival + 0.5 * nearly * log_survival.square()  # a series, for the gradient's sake
         steps = core.where(curved, (-xi * log_survival).expm1() / xi, flat)

@@ -38,7 +38,7 @@ def check_probability(function: str, p: float) -> None:
 
 
 def tuple_of(count: int, value: Any) -> tuple[Any, ...]:
-    """`value` as a tuple of `count`, one value standing for all of them."""
+    """Return `value` as a tuple of `count`, one value standing for all of them."""
     if isinstance(value, (tuple, list)):
         return tuple(value)
     return (value,) * count

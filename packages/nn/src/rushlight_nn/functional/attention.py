@@ -247,7 +247,7 @@ def _given(name: str, argument: str, static: Tensor, like: Tensor) -> Tensor:
 def _merge_masks(
     name: str, attn_mask: Tensor | None, padding: Tensor | None, q: Tensor, sources: int, extra: int
 ) -> Tensor:
-    """One mask of numbers to add, which broadcasts to (N, heads, L, S); nothing hides `extra` keys at the end."""
+    """Return one mask of numbers to add, which broadcasts to (N, heads, L, S); nothing hides `extra` keys at the end."""
     batch, heads, targets, _ = q.shape
     own = sources - extra
     merged = None

@@ -52,7 +52,7 @@ def embedding(
 def _checked(
     input: Tensor, weight: Tensor, padding_idx: int | None, max_norm: float | None, norm_type: float
 ) -> int:
-    """The row of `padding_idx`, -1 for none. Long rows that are used are shortened."""
+    """Return the row of `padding_idx`, -1 for none. Long rows that are used are shortened."""
     if padding_idx is None:
         row = -1
     else:
@@ -197,7 +197,7 @@ def embedding_bag(
 
 
 def _mean(sums: Tensor, flat: Tensor, bags: Tensor, length: int, absent: Tensor | None) -> Tensor:
-    """The sums over the number of rows that are present."""
+    """Return the sums over the number of rows that are present."""
     present = core.ones(flat.shape, dtype=sums.dtype, device=sums.device)
     if absent is not None:
         present = present.masked_fill(absent, 0.0)
@@ -206,7 +206,7 @@ def _mean(sums: Tensor, flat: Tensor, bags: Tensor, length: int, absent: Tensor 
 
 
 def _bags(name: str, input: Tensor, offsets: Tensor | None, include_last: bool) -> tuple[Tensor, int]:
-    """The bag of each row number, and how many bags there are."""
+    """Return the bag of each row number, and how many bags there are."""
     if input.dim() == 2:
         if offsets is not None:
             raise ValueError(
@@ -237,7 +237,7 @@ def _bags(name: str, input: Tensor, offsets: Tensor | None, include_last: bool) 
 
 
 def _largest(rows: Tensor, bags: Tensor, count: int, absent: Tensor | None) -> Tensor:
-    """The largest row of each bag, column by column: bags are laid out as a padded table first."""
+    """Return the largest row of each bag, column by column: bags are laid out as a padded table first."""
     if absent is not None:
         kept = absent.logical_not().nonzero().reshape(-1)
         rows, bags = rows.index_select(0, kept), bags.index_select(0, kept)

@@ -13,7 +13,7 @@ from ._arguments import tuple_of
 
 
 def _starts(input_size: int, output_size: int, window: int, samples: Tensor) -> Tensor:
-    """Where windows start, (..., output_size): steps of two lengths, whose order each of `samples` (...) decides."""
+    """Return where windows start, (..., output_size): steps of two lengths, whose order each of `samples` (...) decides."""
     last = core.full((*samples.shape, 1), input_size - window, dtype=core.int64, device=samples.device)
     if output_size == 1:
         return last

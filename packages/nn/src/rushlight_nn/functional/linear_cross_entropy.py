@@ -179,7 +179,7 @@ def _chunked(
     reduction: str,
     settings: tuple[Tensor | None, int, float],
 ) -> Tensor:
-    """The losses of one chunk after the other, none of whose scores are kept."""
+    """Return the losses of one chunk after the other, none of whose scores are kept."""
     weight, ignore, smoothing = settings
 
     def losses(part: Tensor, rows: Tensor, bias: Tensor | None, wanted: Tensor) -> Tensor:
@@ -217,7 +217,7 @@ _function: Any = None
 
 
 def _recomputed(losses: Any, part: Tensor, rows: Tensor, bias: Tensor | None, wanted: Tensor) -> Tensor:
-    """`losses(part, rows, bias, wanted)`, of which backward keeps nothing but these."""
+    """Return `losses(part, rows, bias, wanted)`, of which backward keeps nothing but these."""
     global _function
     provider: Any = getattr(core, "autograd", None)
     tensors = [part, rows] if bias is None else [part, rows, bias]

@@ -445,6 +445,6 @@ def ctc_loss(
 
 
 def _as_lengths(given: Any) -> Any:
-    """A tensor of the lengths, in the dtype that they have; an empty sequence has none, and is int64."""
+    """Return a tensor of the lengths, in the dtype that they have; an empty sequence has none, and is int64."""
     made = given if isinstance(given, Tensor) else core.tensor(given)
     return made if made is given or made.numel() else made.to(core.int64)

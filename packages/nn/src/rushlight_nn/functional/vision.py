@@ -130,7 +130,7 @@ def _resample_bytes(
 def _sizes(
     old: tuple[int, ...], size: Any, scale_factor: Any, recompute: bool | None
 ) -> tuple[list[int], list[float | None]]:
-    """The result's sizes, and the scales to use where they are not the quotients of the sizes."""
+    """Return the result's sizes, and the scales to use where they are not the quotients of the sizes."""
     dims = len(old)
     if (size is None) == (scale_factor is None):
         raise ValueError("interpolate(size, scale_factor): needs one of the two")

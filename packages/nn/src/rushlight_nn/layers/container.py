@@ -17,7 +17,7 @@ class _Numbered(Module):
     """Children called "0", "1", … : what Sequential and ModuleList share."""
 
     def _position(self, index: Any) -> int:
-        """`index` as a number from 0 to the length, counting negative ones from the end."""
+        """Return `index` as a number from 0 to the length, counting negative ones from the end."""
         index = operator.index(index)
         size = len(self)
         if not -size <= index < size:

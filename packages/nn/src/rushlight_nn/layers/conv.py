@@ -82,7 +82,7 @@ class _Convolution(Module):
         return (self.out_channels, self.in_channels // self.groups, *self.kernel_size)
 
     def _split_padding(self) -> tuple[tuple[int, ...], list[int] | None]:
-        """The part of the padding that the operator can do, and what has to be padded before it."""
+        """Return the part of the padding that the operator can do, and what has to be padded before it."""
         if isinstance(self.padding, str):
             if self.padding not in ("same", "valid"):
                 raise ValueError(
@@ -125,7 +125,7 @@ class _Convolution(Module):
         return self._conv_forward(input, self.weight, self.bias)
 
     def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        """The convolution with another weight and bias, for subclasses that compute theirs."""
+        """Return the convolution with another weight and bias, for subclasses that compute theirs."""
         padding = self.padding
         if self.padding_mode != "zeros" or isinstance(padding, str):
             padding, extra = self._split_padding()

@@ -156,7 +156,7 @@ class DistributedDataParallel(Module, Joinable):
         self._reducer: _Reducer = _Reducer(group, trained, cap, find_unused_parameters or static_graph)
 
     def __getstate__(self) -> dict[str, Any]:
-        """The state without the group, the hook and the sums under way, which belong to this process."""
+        """Return the state without the group, the hook and the sums under way, which belong to this process."""
         reducer = self._reducer
         state = self.__dict__.copy()
         del state["process_group"]

@@ -153,7 +153,7 @@ class Adam(Optimizer):
             raise
 
     def _states(self, params: list[Any], amsgrad: bool) -> list[dict[str, Any]]:
-        """The state of each of `params`, which starts here where there is none."""
+        """Return the state of each of `params`, which starts here where there is none."""
         state = self.state
         states = [state[param] for param in params]
         counter = None

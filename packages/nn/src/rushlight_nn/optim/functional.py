@@ -56,7 +56,7 @@ def _each(
 
 
 def _kinds(params: Sequence[Tensor]) -> list[list[int]]:
-    """The positions of parameters by device and dtype: a fused step takes one kind."""
+    """Return the positions of parameters by device and dtype: a fused step takes one kind."""
     found: dict[Any, list[int]] = {}
     for i, param in enumerate(params):
         found.setdefault((param.device, param.dtype), []).append(i)

@@ -84,7 +84,7 @@ class LBFGS(Optimizer):
         return self.param_groups[0]["params"]
 
     def _gradient(self) -> Tensor:
-        """All gradients in one vector."""
+        """Return all gradients in one vector."""
         grads = [core.zeros_like(p) if p.grad is None else p.grad for p in self._params]
         return core.cat([as_real(grad).reshape(-1) for grad in grads])
 

@@ -113,7 +113,7 @@ class Muon(EachParameter):
 def orthogonalized(
     matrix: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float
 ) -> Tensor:
-    """The matrix with its singular values moved to about one, by iterating an odd polynomial (Newton and Schulz).
+    """Return the matrix with its singular values moved to about one, by iterating an odd polynomial (Newton and Schulz).
 
     In the matrix's own dtype; bfloat16 would do, where a processor multiplies it faster.
     """

@@ -267,7 +267,7 @@ class Optimizer:
             hook(self)
 
     def _adopt(self, value: Any, param: Tensor, key: str) -> Any:
-        """A copy of a value of the state, fit for `param`."""
+        """Return a copy of a value of the state, fit for `param`."""
         if isinstance(value, Tensor):
             value = value.detach()
             # A step counter stays float32: bfloat16 cannot count beyond 256.

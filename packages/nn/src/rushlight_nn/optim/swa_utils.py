@@ -270,7 +270,7 @@ class SWALR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def _share(self, epoch: int) -> float:
-        """How far the rate has come."""
+        """Return how far the rate has come."""
         done = min(1.0, max(0.0, epoch / max(1, self.anneal_epochs)))
         return done if self.anneal_strategy == "linear" else (1 - math.cos(math.pi * done)) / 2
 

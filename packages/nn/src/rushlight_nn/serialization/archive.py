@@ -114,7 +114,7 @@ def _read_entry(directory: bytes, position: int) -> tuple[Entry, int]:
 
 
 def _wide(extra: bytes, size: int, packed: int, header: int) -> tuple[int, int, int]:
-    """The numbers of an entry, those of which are taken from its zip64 field that do not fit in 32 bits."""
+    """Return the numbers of an entry, those of which are taken from its zip64 field that do not fit in 32 bits."""
     values = [size, packed, header]
     if _FULL not in values:
         return size, packed, header
@@ -150,7 +150,7 @@ def _locate(source: Source, entries: dict[str, Entry], end: int) -> None:
 
 
 def read_entry(source: Source, entry: Entry, checked: bool = True) -> bytes:
-    """All bytes of an entry.
+    """Return all bytes of an entry.
 
     Raises:
         FormatError: its checksum does not fit.

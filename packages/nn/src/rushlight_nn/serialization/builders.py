@@ -177,7 +177,9 @@ def rebuild_meta(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Tens
 
 
 def rebuild_on_device(data: Any, dtype: Any, device: Any, requires_grad: Any) -> Tensor:
-    raise FormatError(f"a tensor was saved in a form of {device!s:.40} alone\nhint: save tensor.cpu()")
+    raise FormatError(
+        f"a tensor was saved in a format of the device {device!s:.40} alone\nhint: save tensor.cpu()"
+    )
 
 
 def rebuild_typed(function: Any, kind: Any, arguments: Any, state: Any) -> Tensor:
@@ -593,13 +595,13 @@ _ERRORS = (
 
 
 def _find(name: str) -> Any:
-    """What `name` stands for, or None."""
+    """Return what `name` stands for, or None."""
     found = trust.allowed_by_name(name)
     return _NAMES.get(name) if found is None else found
 
 
 def _cost(value: Any) -> int:
-    """What a copy of `value`, an argument, may take in memory."""
+    """Return what a copy of `value`, an argument, may take in memory."""
     if isinstance(value, (str, bytes, bytearray)):
         return 2 * len(value)
     if isinstance(value, (list, tuple, dict, set, frozenset)):
@@ -621,7 +623,7 @@ class Names:
         self.keys: Keys = Keys(trust.is_allowed)
 
     def find(self, name: str) -> Any:
-        """What `name` stands for.
+        """Return what `name` stands for.
 
         Raises:
             UnknownName: nothing.
@@ -636,7 +638,7 @@ class Names:
         return _find(name) is not None
 
     def call(self, function: Any, arguments: tuple[Any, ...], new: bool) -> Any:
-        """The value that `function` makes."""
+        """Return the value that `function` makes."""
         # Estimated before it is made: a short program could copy a large list again and again.
         self.budget.charge(300 + sum(map(_cost, arguments)))
         if not isinstance(function, (type, FunctionType)) and not trust.is_allowed(function):

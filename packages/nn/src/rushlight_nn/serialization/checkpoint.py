@@ -236,7 +236,7 @@ class _Restorer:
         self.made: dict[int, Tensor] = {}
 
     def __call__(self, number: Any) -> Tensor:
-        """The tensor of this number; the same object at each call."""
+        """Return the tensor of this number; the same object at each call."""
         if type(number) is not int or not 0 <= number < len(self.descriptions):
             raise FormatError(f"there is no tensor number {number!r:.40}")
         if number not in self.made:

@@ -174,7 +174,7 @@ def read_header(source: Source, budget: Budget) -> tuple[dict[str, str], list[En
 
 
 def _read_entry(name: str, description: Any, begin: int) -> Entry:
-    """The tensor of a description; the data begin at byte `begin`."""
+    """Return the tensor of a description; the data begin at byte `begin`."""
     given: dict[str, Any] = description if isinstance(description, dict) else {}
     dtype, shape, offsets = given.get("dtype"), given.get("shape", 0), given.get("data_offsets", 0)
     if not isinstance(dtype, str) or not _are_sizes(shape) or not _are_sizes(offsets) or len(offsets) != 2:

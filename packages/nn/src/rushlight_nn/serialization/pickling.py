@@ -91,7 +91,7 @@ class Storages:
             found.end = max(found.end, end)
 
     def of(self, tensor: Tensor) -> Stored:
-        """What is stored for `tensor`."""
+        """Return what is stored for `tensor`."""
         return self.stored[id(tensor.untyped_storage())]
 
 

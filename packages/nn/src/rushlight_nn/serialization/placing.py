@@ -10,7 +10,7 @@ from .errors import FormatError
 
 
 def place(tensor: Tensor, device: str, map_location: Any) -> Tensor:
-    """`tensor`, which is on the CPU and was saved from `device`, to the device of `map_location`.
+    """Move `tensor`, which is on the CPU and was saved from `device`, to the device of `map_location`.
 
     Raises:
         FormatError: there is no device of such a name.

@@ -64,7 +64,7 @@ class _Storages:
         self.typed: dict[tuple[str, str, Any], Any] = {}
 
     def __call__(self, key: Any) -> Any:
-        """The storage of a persistent id: typed, or for bytes untyped."""
+        """Return the storage of a persistent id: typed, or for bytes untyped."""
         # Anything may stand in a key, also what compares in its own way.
         is_named = type(key) is tuple and len(key) > 0 and type(key[0]) is str
         if is_named and key[0] == "module":
@@ -95,7 +95,7 @@ class _Storages:
         return self.typed[found]
 
     def make(self, name: str, device: str, nbytes: int, itemsize: int, dtype: Any) -> Any:
-        """The storage `name`, on its device."""
+        """Return the storage `name`, on its device."""
         raise NotImplementedError
 
     def part(self, whole: Any, view: Any) -> Any:
@@ -110,7 +110,7 @@ class _Storages:
         return _as(whole.untyped()[begin:end], whole.dtype)
 
     def placed(self, storage: Any, device: str) -> Any:
-        """`storage` where it belongs."""
+        """Return `storage` where it belongs."""
         if self.map_location is None and device == "cpu":
             return storage
         data = core._C._tensor_over(storage, core.uint8, [storage.nbytes()], [1], 0)
@@ -200,7 +200,7 @@ def read_archive(source: Source, map_location: Any, verify: bool, budget: Budget
 
 
 def _prefix(entries: dict[str, archive.Entry]) -> str:
-    """The folder of the archive, with its slash."""
+    """Return the folder of the archive, with its slash."""
     found = [name for name in entries if name == "data.pkl" or name.endswith("/data.pkl")]
     folders = {name.removesuffix("data.pkl") for name in found if name.count("/") <= 1}
     if len(folders) != 1:

@@ -122,7 +122,7 @@ def _remove(folder: str, names: list[str]) -> None:
 
 
 def _shards_of(index: str) -> list[str]:
-    """The shards of an index that `write` made, if there is one."""
+    """Return the shards of an index that `write` made, if there is one."""
     try:
         with Source(index) as source:
             return sorted({*_parse(source, Budget(source.size))[1].values()})
@@ -150,7 +150,7 @@ def _in_parallel(work: Callable[[int], Any], count: int) -> list[Any]:
 
 
 def index_of(path: str) -> str:
-    """`path`, or its index where only that is there."""
+    """Return `path`, or its index where only that is there."""
     index = path + _INDEX
     return index if not os.path.exists(path) and os.path.exists(index) else path
 
@@ -161,7 +161,7 @@ def is_index(start: bytes) -> bool:
 
 
 def _parse(source: Source, budget: Budget) -> tuple[dict[str, Any], dict[str, str]]:
-    """The metadata and the map from tensors to files."""
+    """Return the metadata and the map from tensors to files."""
     if source.size > container.MAX_HEADER_BYTES:
         raise FormatError("an index of this size is none")
     index = container.parse_json(source.read(0, source.size), budget)
@@ -216,7 +216,7 @@ def _read_shard(
     map_location: Any,
     number: int,
 ) -> dict[str, Any]:
-    """The tensors of a shard."""
+    """Return the tensors of a shard."""
     from . import pytorch
 
     path = os.path.join(folder, files[number])

@@ -26,7 +26,7 @@ class Stored:
 
 
 def gather(tensors: list[Tensor], paths: list[str]) -> list[Stored]:
-    """What to store for `tensors`, in their order."""
+    """Return what to store for `tensors`, in their order."""
     alone: list[Stored] = []
     spans: list[tuple[Any, int, int, int]] = []
     for number, tensor in enumerate(tensors):

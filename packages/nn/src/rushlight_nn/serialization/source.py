@@ -82,7 +82,7 @@ class Source:
             self.descriptor = -1
 
     def read(self, begin: int, count: int) -> bytes:
-        """`count` bytes from `begin` on.
+        """Return `count` bytes from `begin` on.
 
         Raises:
             FormatError: the file is shorter.

@@ -36,7 +36,7 @@ class Encoder:
         self._open: set[int] = set()  # containers being encoded
 
     def encode(self, value: Any, path: str = "", named: bool = False) -> Any:
-        """`value` as what `json.dumps` takes.
+        """Return `value` as what `json.dumps` takes.
 
         Args:
             value: what to encode.
@@ -203,7 +203,7 @@ def decode(node: Any, tensor: Callable[[int], Tensor]) -> Any:
 
 
 def _make(tag: str, make: Callable[[], Any]) -> Any:
-    """What `make` returns, or the error for a description that it cannot use."""
+    """Return what `make` returns, or the error for a description that it cannot use."""
     try:
         return make()
     except values.UnknownTag:

@@ -206,7 +206,7 @@ def name_of_factory(factory: Any, place: str) -> str | None:
 
 
 def factory_of(name: Any) -> Any:
-    """What :func:`name_of_factory` named."""
+    """Return what :func:`name_of_factory` named."""
     return None if name is None else _FACTORIES[_text(name)]
 
 

@@ -20,7 +20,7 @@ def _adjoint(matrix: Tensor) -> Tensor:
 
 
 def _make_orthogonal(matrix: Tensor) -> Tensor:
-    """The orthogonal factor of a tall or square matrix, with the signs that make an orthogonal one its own factor."""
+    """Return the orthogonal factor of a tall or square matrix, with the signs that make an orthogonal one its own factor."""
     factors, tau = core.geqrf(matrix)
     signs = factors.diagonal(dim1=-2, dim2=-1).sgn()
     return core.linalg.householder_product(factors, tau) * signs.unsqueeze(-2)

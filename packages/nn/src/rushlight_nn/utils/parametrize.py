@@ -215,7 +215,7 @@ def _rebuild(base: type, names: tuple[str, ...]) -> Any:
 
 
 def _class(base: type, names: tuple[str, ...]) -> type:
-    """A class whose instances compute the tensors `names`; `base` itself where there are none."""
+    """Return a class whose instances compute the tensors `names`; `base` itself where there are none."""
     if not names:
         return base
     members: dict[str, Any] = {name: _property(name) for name in names}

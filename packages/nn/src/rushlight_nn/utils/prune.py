@@ -53,7 +53,7 @@ class BasePruningMethod(ABC):
 
     @abstractmethod
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """The mask, zeros where `t` is pruned. `default_mask` is that of former pruning."""
+        """Return the mask, zeros where `t` is pruned. `default_mask` is that of former pruning."""
 
     def apply_mask(self, module: Module) -> Tensor:
         """Return the pruned tensor."""
@@ -67,7 +67,7 @@ class BasePruningMethod(ABC):
     ) -> BasePruningMethod:
         """Prune the parameter `name` of `module`; further arguments are the class's.
 
-        `importance_scores`, of the parameter's shape, take the place of its values in what is compared.
+        `importance_scores`, of the parameter's shape, are compared in place of its values.
         """
         method: BasePruningMethod = cls(*args, **kwargs)
         method._tensor_name = name
@@ -123,7 +123,7 @@ class BasePruningMethod(ABC):
 
 
 def _method_of(module: Module, name: str) -> tuple[int | None, BasePruningMethod | None]:
-    """The hook that prunes the tensor `name`, and its key."""
+    """Return the hook that prunes the tensor `name`, and its key."""
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, BasePruningMethod) and hook._tensor_name == name:
             return key, hook
@@ -711,7 +711,7 @@ def _channels(amount: int | float, t: Tensor, dim: int) -> int:
 
 
 def _without(t: Tensor, dim: int, scores: Tensor, count: int, default_mask: Tensor) -> Tensor:
-    """`default_mask` without the `count` channels of least score."""
+    """Return `default_mask` without the `count` channels of least score."""
     if not count:
         return default_mask
     mask = default_mask.clone()

@@ -86,7 +86,7 @@ _ABSENT = object()
 
 
 def _places(module: Module) -> dict[str, _Place]:
-    """Where each parameter and buffer is kept, tied ones under all of their names."""
+    """Return where each parameter and buffer is kept, tied ones under all of their names."""
     found: dict[str, _Place] = {}
     for path, child in module.named_modules(remove_duplicate=False):
         for table in (child._parameters, child._buffers):
@@ -113,7 +113,7 @@ def _new_place(module: Module, path: str, value: Any) -> _Place:
 
 
 def _tied(places: dict[str, _Place], given: dict[str, Tensor]) -> dict[str, Tensor]:
-    """`given`, and the same values under the other names of the same parameters."""
+    """Return `given`, and the same values under the other names of the same parameters."""
     by_tensor: dict[int, list[str]] = {}
     for name, (table, key) in places.items():
         by_tensor.setdefault(id(table[key]), []).append(name)

@@ -40,7 +40,7 @@ class HtmlPage:
 
 
 def page_data(header: Header, raw: list[Event]) -> dict[str, Any]:
-    """What the page shows, in the terms of its script: times in microseconds."""
+    """Return what the page shows, in the terms of its script: times in microseconds."""
     from ..recording import Recording
 
     recording = Recording(header, raw)

@@ -48,7 +48,7 @@ def code_of_program(namespace: dict[str, Any]) -> CodeType:
 
 
 def _module(name: str) -> tuple[str, str, CodeType | None]:
-    """The file, package and code of a module, or of a package's `__main__`."""
+    """Return the file, package and code of a module, or of a package's `__main__`."""
     spec = find_spec(name)
     if spec is not None and spec.submodule_search_locations is not None:
         spec = find_spec(f"{name}.__main__")

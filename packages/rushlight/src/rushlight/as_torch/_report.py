@@ -141,7 +141,7 @@ class Difference(NamedTuple):
 
 
 def items(page: str) -> Iterator[Difference]:
-    """The items of the page of differences."""
+    """Yield the items of the page of differences."""
     for found in re.finditer(r"^\* (.+(?:\n {2}.+)*)", page, re.MULTILINE):
         text = " ".join(found[1].split())
         subject = re.match(r"\*\*.+?\*\*(?: \([^)]*\))?", text)
@@ -163,7 +163,7 @@ def differs(name: str, page: list[Difference]) -> str | None:
 
 
 def programs(path: Path) -> Iterator[Path]:
-    """The programs in a file or folder."""
+    """Yield the programs in a file or folder."""
     if path.is_dir():
         yield from sorted(path.rglob("*.py"))
     else:

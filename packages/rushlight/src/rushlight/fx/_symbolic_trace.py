@@ -154,14 +154,14 @@ class Tracer(TracerBase):
     def call_module(
         self, m: Module, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        """What a call of a submodule gives: that of `forward`, or a proxy."""
+        """Return what a call of a submodule gives: that of `forward`, or a proxy."""
         path = self.path_of_module(m)
         if not self.is_leaf_module(m, path):
             return forward(*args, **kwargs)
         return self.create_proxy("call_module", path, args, kwargs)
 
     def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Any]) -> Any:
-        """What an attribute of a module gives: a proxy for a parameter of the root."""
+        """Return what an attribute of a module gives: a proxy for a parameter of the root."""
         if isinstance(attr_val, Parameter):
             names = self._parameters
         elif self.proxy_buffer_attributes and isinstance(attr_val, Tensor):

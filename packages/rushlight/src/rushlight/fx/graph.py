@@ -268,7 +268,7 @@ class Graph:
             self._insert = before
 
     def inserting_before(self, n: Node | None = None) -> Any:
-        """A block in which nodes are added before `n`; without it, at the beginning."""
+        """Return a context manager in which nodes are added before `n`, by default at the beginning."""
         if n is None:
             return self.inserting_after(self._root)
         if n.graph is not self:
@@ -471,7 +471,7 @@ class _Writer:
         return text
 
     def _global(self, name: str | None, value: Any) -> str:
-        """A name by which the code finds `value`, an object."""
+        """Return a name by which the code finds `value`, an object."""
         if name is not None and (name.startswith("torch.") or "." not in name):
             return name
         for known, other in self._globals.items():

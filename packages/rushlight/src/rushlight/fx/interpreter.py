@@ -47,7 +47,7 @@ class Interpreter:
     def run(
         self, *args: Any, initial_env: dict[Node, Any] | None = None, enable_io_processing: bool = True
     ) -> Any:
-        """What the graph returns for these arguments. `initial_env` has results of nodes that are not to run."""
+        """Return what the graph returns for these arguments. `initial_env` has results of nodes that are not to run."""
         self.env = dict(initial_env or {})
         self.args_iter = iter(args)
         last_users: dict[Node, list[Node]] = {}
@@ -72,7 +72,7 @@ class Interpreter:
         return None
 
     def boxed_run(self, args_list: list[Any]) -> Any:
-        """The same with arguments in a list, which is emptied."""
+        """Return the same with arguments in a list, which is emptied."""
         args = tuple(args_list)
         args_list.clear()
         return self.run(*args)
@@ -111,7 +111,7 @@ class Interpreter:
         return self.fetch_attr(str(target))(*args, **kwargs)
 
     def output(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
-        """What the graph returns."""
+        """Return what the graph returns."""
         return args[0]
 
     def fetch_attr(self, target: str) -> Any:
@@ -129,7 +129,7 @@ class Interpreter:
         return self.map_nodes_to_values(n.args, n), self.map_nodes_to_values(n.kwargs, n)
 
     def map_nodes_to_values(self, args: Argument, n: Node) -> Any:
-        """`args` with results in place of nodes."""
+        """Return `args` with results in place of nodes."""
 
         def value(node: Node) -> Any:
             if node not in self.env:

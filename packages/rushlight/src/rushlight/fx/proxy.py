@@ -98,7 +98,7 @@ class TracerBase:
         return proxy_factory_fn(node) if proxy_factory_fn else self.proxy(node)
 
     def create_arg(self, a: Any) -> Argument:
-        """`a` as an argument of a node. NotImplementedError for an object that no graph can hold."""
+        """Return `a` as an argument of a node. NotImplementedError for an object that no graph can hold."""
         return map_aggregate(a, self._argument)
 
     def _argument(self, a: Any) -> Argument:
@@ -111,14 +111,14 @@ class TracerBase:
         raise NotImplementedError(f"fx: a graph cannot hold an argument of type {type(a).__name__}: {a!r}")
 
     def to_bool(self, obj: Proxy) -> bool:
-        """What `bool(obj)` gives: raises TraceError."""
+        """Raise TraceError: `bool(obj)` needs a value."""
         raise TraceError(
             f"fx: '{obj.node}' decides where Python goes on (if, while, and, or, assert), and has no value in a trace\n"
             "hint: make the module a leaf (Tracer.is_leaf_module), the function one by fx.wrap, or give concrete_args"
         )
 
     def iter(self, obj: Proxy) -> Iterator[Any]:
-        """What `iter(obj)` gives: raises TraceError."""
+        """Raise TraceError: `iter(obj)` needs a length."""
         raise TraceError(
             f"fx: '{obj.node}' is iterated over, and has no length in a trace\n"
             "hint: fx.wrap the function that loops, or give concrete_args"

@@ -79,7 +79,7 @@ def _require_custom(argument: str, target: Any) -> None:
 
 
 def _of_shapes(formula: Callable[..., int]) -> Callable[..., int]:
-    """A formula of tensors that calls one of shapes."""
+    """Return a formula of tensors that calls one of shapes."""
 
     def shape_of(x: Any) -> Any:
         return x.shape if isinstance(x, Tensor) else x
@@ -138,7 +138,7 @@ class FlopCounterMode:
         return {path: dict(counts) for path, counts in self._counts.items()}
 
     def get_total_flops(self) -> int:
-        """All of them together."""
+        """Return all of them together."""
         return sum(self._counts["Global"].values())
 
     def get_table(self, depth: int | None = None) -> str:
@@ -243,7 +243,7 @@ def _is_in_call(event: Any) -> bool:
 
 
 def _modules_around(event: Any, recorded: dict[int, Any]) -> list[str]:
-    """The modules that an operator ran in; of a backward pass those that its operator ran in."""
+    """Return the modules that an operator ran in; of a backward pass those that its operator ran in."""
     found = []
     while event is not None:
         if event.kind == "annotation" and event.name.startswith(_MARK):

@@ -174,7 +174,7 @@ class _Maker:
             yield from self.outputs(bound)
 
     def single(self, bound: dict[str, Any], name: str, value: Any) -> Iterator[Case]:
-        """One argument replaced."""
+        """Yield one argument replaced."""
         kind = self.types[name].type.name
         plain = kind.removesuffix("?")
         if isinstance(value, self.library.Tensor):
@@ -278,7 +278,7 @@ class _Maker:
         return x.to(getattr(self.library, dtype), copy=True)  # some are written
 
     def fillings(self, x: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
-        """The same shape with values that are no numbers, no indices, or at the ends of what there is."""
+        """Yield the same shape with values that are no numbers, no indices, or at the ends of what there is."""
         if x.is_floating_point() or x.is_complex():
             values: tuple[Any, ...] = (math.nan, math.inf, -math.inf, -0.0, 0.0, 1e38, -1e38, 1e-45)
         elif x.dtype == self.library.bool:
@@ -307,7 +307,7 @@ class _Maker:
         return copy
 
     def layouts(self, x: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
-        """The same shape in memory of every shape: broadcast, transposed, with gaps, with an offset, overlapping."""
+        """Yield the same shape in memory of every shape: broadcast, transposed, with gaps, with an offset, overlapping."""
         shape, n = tuple(x.shape), x.dim()
         if x.numel() == 0:
             return
@@ -542,7 +542,7 @@ class _Maker:
 
 
 def dense(x: Any) -> Any:
-    """The same values in memory of their own without gaps."""
+    """Return the same values in memory of their own without gaps."""
     return x.clone().contiguous() if x.is_contiguous() else x.contiguous()
 
 

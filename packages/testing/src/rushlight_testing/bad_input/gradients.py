@@ -90,7 +90,7 @@ def _require_grad(op: Any, library: Any, given: Call) -> list[Any]:
 
 
 def _traces(leaves: list[Any], histories: list[tuple[Any, Any]]) -> str | None:
-    """What a call that raised has left behind."""
+    """Return what a call that raised has left behind."""
     for t in leaves:
         if not t.is_leaf or t.grad_fn is not None or not t.requires_grad:
             return f"failed, but {_text(t)} is no leaf any more: grad_fn is {t.grad_fn}"

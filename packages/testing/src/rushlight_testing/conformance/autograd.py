@@ -28,7 +28,7 @@ def ones(t: Tensor) -> Tensor:
 
 
 def gradient(t: Tensor) -> Tensor:
-    """Its grad, which must be there."""
+    """Return its grad, which must be there."""
     assert t.grad is not None
     return t.grad
 

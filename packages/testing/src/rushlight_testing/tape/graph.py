@@ -280,7 +280,7 @@ def history_of(t: Tensor) -> State | None:
 
 
 def edge_of(t: Any) -> Edge | None:
-    """Where the gradient of an argument goes; None where it needs none."""
+    """Return where the gradient of an argument goes; None where it needs none."""
     if not isinstance(t, Tensor) or not t.requires_grad:
         return None
     history = history_of(t)

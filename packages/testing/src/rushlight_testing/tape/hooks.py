@@ -70,7 +70,7 @@ def _keep(tensor: weakref.ref[Tensor], grad: Tensor) -> None:
 
 
 def _hooks_of(t: Tensor) -> Hooks:
-    """A leaf's are its own; those of a computed tensor belong to the node, for it may be gone when the gradient comes."""
+    """Return the hooks of a leaf, or those of the node of a computed tensor, which may be gone when its gradient comes."""
     history = history_of(t)
     if history is None or history.node is None:
         return state_of(t).hooks

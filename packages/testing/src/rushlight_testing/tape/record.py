@@ -28,7 +28,7 @@ from rushlight_testing.tape.graph import (
 
 
 def tensors_of(values: Sequence[Any]) -> Iterator[Tensor]:
-    """The tensors among arguments, those in lists too."""
+    """Yield the tensors among arguments, those in lists too."""
     for value in values:
         if isinstance(value, Tensor):
             yield value
@@ -87,7 +87,7 @@ class FormulaNode(Node):
             self.shapes.setdefault("fit " + name, Shape.of(bound[name]))
 
     def uses(self) -> set[Use]:
-        """What the formulas of the needed gradients read."""
+        """Return what the formulas of the needed gradients read."""
         return {
             use
             for names, formula in self.derivative.grads.items()
@@ -172,7 +172,7 @@ class FormulaNode(Node):
 
 
 def _argument(use: Use) -> str:
-    """The argument that a name of a formula may stand for; `grad` is the gradient, whatever arguments are called."""
+    """Return the argument that a name of a formula may stand for; `grad` is the gradient, whatever arguments are called."""
     return {"grad": "", "grads": "", "arg_grad": "grad"}.get(use.name, use.name)
 
 
@@ -270,7 +270,7 @@ class Recorder:
 
     @staticmethod
     def _as_strided(name: str, args: tuple[Any, ...], rest: int) -> Any:
-        """The one view whose gradient depends on the base's strides."""
+        """Return the one view whose gradient depends on the base's strides."""
         result = go_on(rest, name, *args)
         if args[0].requires_grad:
             set_history(result, ViewOfRoot(args[0], result))

@@ -65,7 +65,7 @@ def _scattered(
     reduction: str,
     into: Val | None = None,
 ) -> Val:
-    """The input, or `into`, with elements of the source at the index."""
+    """Return the input, or `into`, with elements of the source at the index."""
     x, index = _with_dimension(b, call, "input", "index")
     if into is not None:
         x = into if call.rank("input") else b.unsqueeze(into, [0])
@@ -140,7 +140,7 @@ def scatter_reduce(b: Builder, call: Call) -> Val:
 
 
 def _along(b: Builder, call: Call, sizes: tuple[int | Size, ...]) -> Val:
-    """The index of index_add_ and the like for each element of a tensor of these sizes."""
+    """Return the index of index_add_ and the like for each element of a tensor of these sizes."""
     dim, rank = call.dim("dim"), len(sizes)
     index = b.cast(call.tensor("index"), "int64")
     if not call.rank("index"):

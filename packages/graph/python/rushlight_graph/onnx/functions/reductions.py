@@ -19,7 +19,7 @@ _REDUCTIONS = {
 
 
 def _dims(call: Call) -> list[int] | None:
-    """The dimensions of a reduction; None for all."""
+    """Return the dimensions of a reduction; None for all."""
     given = call["dim"] if "dim" in call.rule.arguments else None
     if given is None or (given == [] and call.name not in ("logsumexp", "any", "all")):
         return None
@@ -84,7 +84,7 @@ def nansum(b: Builder, call: Call) -> Val:
 
 
 def _smallest(b: Builder, x: Val, dim: int, count: int | Size) -> list[Val]:
-    """The smallest elements along a dimension, in rising order, and their places."""
+    """Return the smallest elements along a dimension, in rising order, and their places."""
     return b.ops("TopK", x, b.ints([count]), dtypes=[x.dtype, "int64"], axis=dim, largest=0, sorted=1)
 
 

@@ -88,7 +88,7 @@ class Transform:
         raise NotImplementedError(f"{type(self).__name__} does not define sign: it is not monotonic")
 
     def with_cache(self, cache_size: int = 1) -> Transform:
-        """The same with a cache of that size."""
+        """Return the same with a cache of that size."""
         if self._cache_size == cache_size:
             return self
         if type(self).__init__ is Transform.__init__:
@@ -101,7 +101,7 @@ class Transform:
     __hash__: Any = object.__hash__
 
     def __call__(self, x: Tensor) -> Tensor:
-        """The function of `x`."""
+        """Return the function of `x`."""
         if self._cache_size == 0:
             return self._call(x)
         if x is not self._cached[0]:
@@ -109,7 +109,7 @@ class Transform:
         return self._cached[1]
 
     def _inv_call(self, y: Tensor) -> Tensor:
-        """The inverse of `y`."""
+        """Return the inverse of `y`."""
         if self._cache_size == 0:
             return self._inverse(y)
         if y is not self._cached[1]:
@@ -123,7 +123,7 @@ class Transform:
         raise NotImplementedError(f"{type(self).__name__} does not define _inverse")
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """The logarithm of |dy/dx| of each event, given its argument and its result."""
+        """Return the logarithm of |dy/dx| of each event, given its argument and its result."""
         raise NotImplementedError(f"{type(self).__name__} does not define log_abs_det_jacobian")
 
     def forward_shape(self, shape: Sequence[int]) -> Any:
@@ -305,7 +305,7 @@ class ComposeTransform(Transform):
 
 
 def _widened(constraint: Any, dims: int) -> Any:
-    """The set over events of that many dimensions."""
+    """Return the set over events of that many dimensions."""
     more = dims - constraint.event_dim
     return constraints.independent(constraint, more) if more > 0 else constraint
 

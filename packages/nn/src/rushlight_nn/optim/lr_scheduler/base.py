@@ -17,7 +17,7 @@ def set_rate(group: dict[str, Any], rate: Any) -> None:
 
 
 def per_group(scheduler: str, name: str, value: Any, count: int) -> list[Any]:
-    """`value` for every group: a list or tuple has one for each, anything else counts for all."""
+    """Return `value` for every group: a list or tuple has one for each, anything else counts for all."""
     if not isinstance(value, (list, tuple)):
         return [value] * count
     if len(value) != count:
@@ -88,7 +88,7 @@ class LRScheduler:
             self._is_initial = False
 
     def get_lr(self) -> list[float]:
-        """The rate of each group at `last_epoch`."""
+        """Return the rate of each group at `last_epoch`."""
         raise NotImplementedError(f"{type(self).__name__} does not define get_lr")
 
     def get_last_lr(self) -> list[float]:

@@ -114,7 +114,7 @@ class CyclicLR(LRScheduler):
         return self.gamma**x if self.mode == "exp_range" else 1.0
 
     def get_lr(self) -> list[float]:
-        """The rate of each group at `last_epoch`; sets the momentum too."""
+        """Return the rate of each group at `last_epoch`; sets the momentum too."""
         cycles = self.last_epoch / self.total_size
         cycle = math.floor(1 + cycles)
         x = 1 + cycles - cycle

@@ -172,7 +172,7 @@ class MultiStepLR(LRScheduler):
 
 
 class ConstantLR(LRScheduler):
-    """A schedule that multiplies the rate by `factor` until epoch `total_iters`, and then leaves it.
+    """A schedule that multiplies the rate by `factor` until epoch `total_iters`, and then keeps the original rate.
 
     Args:
         optimizer: the optimizer whose rates are set.

@@ -127,7 +127,7 @@ def or_masks(*mask_mods: MaskMod) -> MaskMod:
 
 
 def _for_all(function: Callable[..., Tensor], scores: int, *sizes: int, device: Any) -> Callable[..., Tensor]:
-    """The function of one place, run for all: with `scores` leading arguments of shape `sizes`."""
+    """Return the function of one place, run for all: with `scores` leading arguments of shape `sizes`."""
     places = [core.arange(size, device=device) for size in sizes]
     first = (0,) * scores
     for at in reversed(range(len(sizes))):

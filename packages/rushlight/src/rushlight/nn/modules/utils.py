@@ -9,7 +9,7 @@ __all__ = ["consume_prefix_in_state_dict_if_present"]
 
 
 def _ntuple(n: int) -> Callable[[Any], tuple[Any, ...]]:
-    """A function that repeats a number `n` times, and makes a tuple of several as they are."""
+    """Return a function that repeats a number `n` times, and makes a tuple of several as they are."""
 
     def parse(x: Any) -> tuple[Any, ...]:
         return tuple(x) if isinstance(x, Iterable) else (x,) * n

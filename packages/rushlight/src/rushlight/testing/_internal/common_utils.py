@@ -152,7 +152,7 @@ def _are_numbers(a: Any, b: Any) -> bool:
 
 
 def _size(value: Any) -> int:
-    """How many elements a number, a tensor or an array has."""
+    """Return how many elements a number, a tensor or an array has."""
     return value.numel() if isinstance(value, core.Tensor) else np.size(value)
 
 
@@ -244,7 +244,7 @@ class parametrize:
         return function
 
     def tests(self) -> Iterator[tuple[str, dict[str, Any], list[Callable[..., Any]]]]:
-        """The name, the arguments and the decorators of each test."""
+        """Yield the name, the arguments and the decorators of each test."""
         for value in self.values:
             case = value if isinstance(value, subtest) else subtest(value)
             values = [case.arg_values] if len(self.names) == 1 else list(case.arg_values)

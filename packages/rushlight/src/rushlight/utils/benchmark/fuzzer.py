@@ -375,7 +375,7 @@ def _flat(items: Iterable[Any], kind: type) -> list[Any]:
 
 
 def _without_aliases(drawn: dict[str, Any]) -> dict[str, Any]:
-    """The values, where aliases are replaced by what they stand for."""
+    """Return the values, where aliases are replaced by what they stand for."""
     found = {}
     for name, value in drawn.items():
         seen = [name]

@@ -82,7 +82,7 @@ class Timer:
             rushlight.set_num_threads(before)
 
     def timeit(self, number: int = 1_000_000) -> Measurement:
-        """One measurement of `number` runs, after a hundredth as many to warm up."""
+        """Return one measurement of `number` runs, after a hundredth as many to warm up."""
         with self._threads():
             self._timer.timeit(max(number // 100, 2))
             return Measurement(number, [self._timer.timeit(number)], self._task_spec)
@@ -92,7 +92,7 @@ class Timer:
         raise NotImplementedError("Timer.repeat(): use blocked_autorange()")
 
     def _block_size(self, min_run_time: float) -> int:
-        """How many runs take at least a hundredth of `min_run_time`, so that reading the clock does not count."""
+        """Return how many runs take at least a hundredth of `min_run_time`, so that reading the clock does not count."""
         number = 1
         while self._timer.timeit(number) < min_run_time / 100 and number < _MOST_RUNS:
             number *= 10

@@ -71,7 +71,7 @@ def _label_lines(metadata: Sequence[Any], header: Sequence[str] | None) -> list[
 
 
 def _sprite(pictures: np.ndarray) -> bytes:
-    """The pictures (N, C, H, W) as one square grid, row by row."""
+    """Return the pictures (N, C, H, W) as one square grid, row by row."""
     columns = math.ceil(math.sqrt(len(pictures)))
     square = np.zeros((columns * columns, *pictures.shape[1:]), pictures.dtype)
     square[: len(pictures)] = pictures

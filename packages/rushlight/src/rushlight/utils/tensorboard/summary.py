@@ -45,7 +45,7 @@ _SMALLEST_COUNT = 1e-7  # no division by zero where nothing is predicted
 
 
 def _value(tag: str, plugin: str | None = None, content: bytes = b"", **fields: Any) -> Any:
-    """A summary of one value, for the dashboard of the plugin."""
+    """Return a summary of one value, for the dashboard of the plugin."""
     made = pb.summary.Summary.Value(tag=tag, **fields)
     if plugin is not None:
         made.metadata.plugin_data.plugin_name = plugin
@@ -496,7 +496,7 @@ def hparams(
 
 
 def _plain(name: str, value: Any) -> float | str | bool:
-    """A hyperparameter as a value of Python."""
+    """Return a hyperparameter as a value of Python."""
     if isinstance(value, (rushlight.Tensor, np.generic)):
         value = _arrays.to_array(value).reshape(-1)[0].item()
     if not isinstance(value, (bool, int, float, str)):

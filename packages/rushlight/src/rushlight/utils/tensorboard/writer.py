@@ -127,7 +127,7 @@ class SummaryWriter:
         self._get_file_writer()
 
     def _get_file_writer(self) -> FileWriter:
-        """The writer of the folder; after `close`, a new one."""
+        """Return the writer of the folder; after `close`, a new one."""
         if self.file_writer is None:
             self.file_writer = self._open(self.log_dir)
             self.all_writers = {self.file_writer.get_logdir(): self.file_writer}
