@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))  # this folder is no package
+sys.path.insert(0, str(Path(__file__).parent))  # this folder is not a package
 
 from pages import ROOT, pages, script
 

@@ -111,7 +111,7 @@ def test_values_shapes_and_dtypes() -> None:
 
 def test_who_raises() -> None:
     assert ("raises", "int64") in compared(raising(ValueError), twice)
-    # More than PyTorch can do is no difference, but for the dtype of the sample itself.
+    # More than PyTorch can do is not a difference, but for the dtype of the sample itself.
     assert compared(twice, raising(ValueError)) == {("raises", "float32")}
     errors = Op(samples=[], errors=[SimpleNamespace(text="t(2)")])
     assert compared(raising(IndexError), raising(ValueError), errors) == {("error", "float32")}

@@ -286,7 +286,7 @@ def test_where_the_value_is_nan_there_is_no_derivative() -> None:
 
 
 def test_rounding_is_judged_by_going_on_from_what_was_computed() -> None:
-    """A comparison of a rounded number is no difference; one of the same number is."""
+    """A comparison of a rounded number is not a difference; one of the same number is."""
     compared = Call("equal", "torch.equal_to_one", "v1", (Ref("v0"),))
     program = Program(
         (Input("x0", "float32", (1,), (1.0,)),), (Call("neg", "torch.neg", "v0", (Ref("x0"),)), compared)
@@ -479,7 +479,7 @@ def test_what_is_undefined_is_not_generated(op: str, mode: str, values: Any, und
 
 
 def test_matrices_that_are_not_square_are_judged() -> None:
-    """What an operator refuses is no mistake of the fuzzer."""
+    """What an operator refuses is not a mistake of the fuzzer."""
     for shape in ((3, 2), (1, 2), (0, 3), (2,), ()):
         tensor = RIGHT.make(Input("x0", "float64", shape, tuple(range(int(np.prod(shape))))))
         for op in sorted({*FULL_RANK, *APART, "linalg_tensorinv"}):

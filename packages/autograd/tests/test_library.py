@@ -89,7 +89,7 @@ def test_writing_an_argument() -> None:
         fill(core.ones(2), leaf(2))
     with pytest.raises(RuntimeError, match="that writes its arguments has no derivative"):
         fill.register_autograd(lambda ctx, g: g)
-    with pytest.raises(ValueError, match="names 'y', which is no argument"):
+    with pytest.raises(ValueError, match="names 'y', which is not an argument"):
         custom_op("tests::bad", lambda x: x, mutates_args=("y",))
 
 

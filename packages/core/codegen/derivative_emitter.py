@@ -43,7 +43,7 @@ class DerivativeEmitter:
             return "aux"
         if self.d.masked and name in ("activation", "low", "high"):
             return "given"
-        raise FormulaError(f"{name!r} is no argument, result or auxiliary result of {self.op.name}")
+        raise FormulaError(f"{name!r} is not an argument, result or auxiliary result of {self.op.name}")
 
     def saved_uses(self) -> dict[Use, list[int]]:
         """Return what the node keeps, and for the sake of which formulas."""

@@ -116,7 +116,7 @@ def load_derivatives(folder: Path, ops: list[Op]) -> list[Derivative]:
                 names = tuple(part.strip() for part in key.split(","))
                 for n in names:
                     if n not in tensors:
-                        raise fail(f"grad of {n!r}, which is no tensor argument")
+                        raise fail(f"grad of {n!r}, which is not a tensor argument")
                 grads[names] = Formula.parse(text)
             refused = _names(entry, "not_differentiable")
             by_hand = _names(entry, "by_hand")
@@ -183,7 +183,7 @@ def _check_complete(op: Op, given: list[str], refused: tuple[str, ...], constant
     said = [*given, *refused, *constant]
     for n in said:
         if n not in [a.name for a in op.tensors]:
-            raise FormulaError(f"{n!r} is no tensor argument")
+            raise FormulaError(f"{n!r} is not a tensor argument")
         if said.count(n) > 1:
             raise FormulaError(f"{n!r} is named twice among grad, constant and not_differentiable")
     for a in op.tensors:

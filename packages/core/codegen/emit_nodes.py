@@ -6,7 +6,7 @@ from .derivative_emitter import DerivativeEmitter
 from .formulas import CppWriter, Formula, Use, saved_name
 from .schema import cpp_name
 
-STORED = {  # of arguments that are no tensors: field type, and how it is passed on
+STORED = {  # of arguments that are not tensors: field type, and how it is passed on
     "int[]": ("std::vector<int64_t>", "{}.assign({}.begin(), {}.end())"),
     "int[]?": ("std::optional<std::vector<int64_t>>", "f::store({}, {})"),
     "str": ("std::string", "{} = {}"),

@@ -65,7 +65,7 @@ class _Writer:
             elif match := re.fullmatch(r"(\d+) numbers?", text):
                 lines.append(f'expects.length("{name}", {cpp_name(name)}, {match[1]});')
             else:
-                raise ExpectsError(f"expects of {name}: {text!r} is no length, such as '3 numbers'")
+                raise ExpectsError(f"expects of {name}: {text!r} is not a length, such as '3 numbers'")
         names = [f'"{name}"' for name in self.sizes] or ["nullptr"]
         head = [f"static const char* const names[] = {{{', '.join(names)}}};"]
         return [*head, f'Expects expects("{self.op.base.lstrip("_")}", names, {len(self.sizes)});', *lines]
@@ -100,7 +100,7 @@ class _Writer:
 
     def _tensor_named(self, name: str) -> str:
         if name not in self.arguments or not self.arguments[name].type.is_tensor:
-            raise ExpectsError(f"expects names {name!r}, which is no tensor argument")
+            raise ExpectsError(f"expects names {name!r}, which is not a tensor argument")
         return cpp_name(name)
 
     def _dim(self, item: str) -> str:
@@ -122,7 +122,7 @@ class _Writer:
     def _range(self, argument: Argument, text: str) -> str:
         match = re.fullmatch(r"\[(.+), (.+)\]", text)
         if not match:
-            raise ExpectsError(f"expects of {argument.name}: {text!r} is no range, such as '[0, 2]'")
+            raise ExpectsError(f"expects of {argument.name}: {text!r} is not a range, such as '[0, 2]'")
         ends = {"...": ("INT64_MIN", "INT64_MAX")}
         least, most = (ends[t][i] if t in ends else self._expression(t) for i, t in enumerate(match.groups()))
         return f'expects.between("{argument.name}", {cpp_name(argument.name)}, {least}, {most});'
@@ -131,7 +131,7 @@ class _Writer:
         try:
             return self._cpp(ast.parse(text, mode="eval").body)
         except SyntaxError:
-            raise ExpectsError(f"expects: {text!r} is no expression") from None
+            raise ExpectsError(f"expects: {text!r} is not an expression") from None
 
     def _cpp(self, node: ast.expr) -> str:
         if isinstance(node, ast.Constant) and isinstance(node.value, int):
@@ -150,7 +150,7 @@ class _Writer:
             return f"({self._cpp(node.test)} ? {self._cpp(node.body)} : {self._cpp(node.orelse)})"
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("min", "max"):
             return f"std::{node.func.id}({', '.join(self._cpp(one) for one in node.args)})"
-        raise ExpectsError(f"expects: {ast.unparse(node)!r} is no expression of sizes")
+        raise ExpectsError(f"expects: {ast.unparse(node)!r} is not an expression of sizes")
 
 
 def _items(text: str) -> list[str]:

@@ -186,7 +186,7 @@ class CppWriter:
         return given
 
 
-# Functions of formulas that are no operators: rushlight/autograd/formula.h, and the tape of the conformance kit.
+# Functions of formulas that are not operators: rushlight/autograd/formula.h, and the tape of the conformance kit.
 HELPERS = {
     "fit": "sum over what was broadcast and cast: fit(grad, x.shape, x.dtype)",
     "restore": "give a reduced result its dimensions back: restore(grad, input.shape, dim, keepdim)",

@@ -177,7 +177,7 @@ def _op(path: Path, entry: dict[str, object]) -> Op:
     for key in ("bool_inputs", "castable", "none_is_default", "writes", "rule_only", "host"):
         for argument in values[key]:
             if argument not in [a.name for a in schema.arguments]:
-                raise fail(f"{key} names {argument!r}, which is no argument")
+                raise fail(f"{key} names {argument!r}, which is not an argument")
     for argument in schema.arguments:
         if argument.required and argument.name in values["none_is_default"]:
             raise fail(f"none_is_default names {argument.name!r}, which has no default")
@@ -190,14 +190,14 @@ def _op(path: Path, entry: dict[str, object]) -> Op:
     for key in ("expects", "arguments"):
         for argument in values.get(key, {}):
             if argument not in [a.name for a in schema.arguments]:
-                raise fail(f"{key} names {argument!r}, which is no argument")
+                raise fail(f"{key} names {argument!r}, which is not an argument")
     for name_of_error in values.get("raises", {}):
         if name_of_error not in ERRORS:
             raise fail(f"raises names {name_of_error!r}, which is none of {', '.join(ERRORS)}")
     for key in ("arguments", "raises"):
         for what, text in values.get(key, {}).items():
             if not str(text).endswith("."):
-                raise fail(f"{key}: the text of {what!r} is no sentence, as it does not end with a full stop")
+                raise fail(f"{key}: the text of {what!r} is not a sentence, as it does not end with a full stop")
     values["shapes"] = {argument: str(text) for argument, text in values.get("shapes", {}).items()}
     values["expects"] = tuple((argument, str(text)) for argument, text in expects.items())
     op = Op(name=name, schema=schema, family=path.stem, source=path, line=line, **values)

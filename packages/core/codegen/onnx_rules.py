@@ -37,16 +37,16 @@ def check_onnx(op: Op) -> None:
     try:
         tree = ast.parse(op.onnx, mode="eval")
     except SyntaxError:
-        raise OnnxRuleError(f"onnx {op.onnx!r} is no expression") from None
+        raise OnnxRuleError(f"onnx {op.onnx!r} is not an expression") from None
     functions = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     known = {a.name for a in op.schema.arguments} | {"inf"}
     for node in ast.walk(tree):
         if not isinstance(node, _NODES) or (isinstance(node, ast.keyword) and node.arg is None):
-            raise OnnxRuleError(f"onnx {op.onnx!r}: {ast.unparse(node)!r} is no part of an expression")
+            raise OnnxRuleError(f"onnx {op.onnx!r}: {ast.unparse(node)!r} is not a part of an expression")
         if not isinstance(node, ast.Name):
             continue
         if id(node) in functions:
             if not node.id[0].isupper():
-                raise OnnxRuleError(f"onnx {op.onnx!r}: {node.id!r} is no operator of ONNX")
+                raise OnnxRuleError(f"onnx {op.onnx!r}: {node.id!r} is not an operator of ONNX")
         elif node.id not in known:
-            raise OnnxRuleError(f"onnx {op.onnx!r}: {node.id!r} is no argument")
+            raise OnnxRuleError(f"onnx {op.onnx!r}: {node.id!r} is not an argument")

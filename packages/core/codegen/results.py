@@ -60,15 +60,15 @@ def check_result(op: Op) -> None:
     try:
         tree = ast.parse(op.result, mode="eval")
     except SyntaxError:
-        raise ResultError(f"result {op.result!r} is no expression") from None
+        raise ResultError(f"result {op.result!r} is not an expression") from None
     known = {a.name for a in op.schema.arguments} | {*FUNCTIONS, *DTYPES, "default"}
     for node in ast.walk(tree):
         if not isinstance(node, _NODES):
-            raise ResultError(f"result {op.result!r}: {ast.unparse(node)!r} is no part of a rule")
+            raise ResultError(f"result {op.result!r}: {ast.unparse(node)!r} is not a part of a rule")
         if isinstance(node, ast.Attribute) and node.attr not in ("dtype", "shape"):
             raise ResultError(f"result {op.result!r}: of an argument there are only `.dtype` and `.shape`")
         if isinstance(node, ast.Name) and node.id not in known:
-            raise ResultError(f"result {op.result!r}: {node.id!r} is no argument, function or dtype")
+            raise ResultError(f"result {op.result!r}: {node.id!r} is not an argument, function or dtype")
 
 
 def rule_of(op: Op) -> str:

@@ -61,7 +61,7 @@ def check_shapes(op: Op) -> None:
             raise ShapesError(f"shapes of {name}: {text!r} cannot be read")
         for other in named:
             if other not in arguments:
-                raise ShapesError(f"shapes of {name}: {other!r} is no argument")
+                raise ShapesError(f"shapes of {name}: {other!r} is not an argument")
     if op.returns and any(name in op.shapes for name in result_names(op)):
         raise ShapesError("the key 'returns' says the shapes of results already")
 

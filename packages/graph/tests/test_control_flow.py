@@ -252,7 +252,7 @@ HOSTILE: dict[str, tuple[Any, str]] = {
     "another kind": (set_to("cond", "control"), "argument 0 must be a tensor"),
     "a scan": (set_to("scan", "control"), "has 2 blocks, needs 1"),
     "too many arguments": (set_to([{"values": []}, {"values": []}], "arguments"), "has 2 arguments, needs 1"),
-    "an argument that is no list": (set_to([3], "arguments"), "argument 0 must be a list of tensors"),
+    "an argument that is not a list": (set_to([3], "arguments"), "argument 0 must be a list of tensors"),
     "a missing tensor": (set_to([{"values": [None, None]}], "arguments"), "argument 0 lacks a tensor"),
     "nothing is carried": (set_to([{"values": []}], "arguments"), "has other results than it carries"),
     "no results": (set_to([], "results"), "has other results than it carries"),

@@ -43,7 +43,7 @@ def test_a_slice_needs_each_field(field):
         (OUTER | {"ts": "1"}, "ts is '1'"),
         (OUTER | {"tid": 1.5}, "tid is 1.5"),
         (OUTER | {"ph": "B"}, "phase 'B' is unknown"),
-        (OUTER | {"args": []}, "args is no object"),
+        (OUTER | {"args": []}, "args is not an object"),
         (COUNTER | {"args": {"bytes": "5"}}, "shows numbers"),
         (NAME | {"args": {}}, "args.name must be str"),
         (NAME | {"name": "colour"}, "no such metadata"),

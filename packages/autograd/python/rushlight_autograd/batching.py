@@ -54,7 +54,7 @@ def vmap(
 
     Raises:
         ValueError, IndexError: in_dims or out_dims do not fit, examples differ in number, there is nothing to batch,
-            or the function returns something that is no tensor.
+            or the function returns something that is not a tensor.
         RuntimeError: inside, for what has no meaning for many examples at once, with what to do instead.
 
     Example:

@@ -82,7 +82,7 @@ class Function(FunctionCtx):
         Args:
             ctx: that of forward; `ctx.saved_tensors` is what `save_for_forward` was given.
             grad_inputs: for each argument its tangent; zeros for a tensor without one (None after
-                `set_materialize_grads(False)`), None for what is no tensor.
+                `set_materialize_grads(False)`), None for what is not a tensor.
 
         Returns:
             a tensor, or a tuple of them, of the shapes of the outputs; None for an output that has no tangent.

@@ -199,7 +199,7 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
 
 
 def allow_mutation_on_saved_tensors() -> AbstractContextManager[SavedBook]:
-    """Return a context manager within which writing a tensor that was saved for the backward pass is no error.
+    """Return a context manager within which writing a tensor that was saved for the backward pass is not an error.
 
     What the graph needs is copied right before the first write, and only then. The backward pass may run inside or
     afterwards; a write after the block is an error again. The object that is yielded counts the `copies`.

@@ -290,7 +290,7 @@ def jvp(
         - Tangents: the shapes of the primals. Tangent of the output: the shape of the output.
 
     Raises:
-        RuntimeError: the arguments are no tuples or not alike, or `strict` is not satisfied.
+        RuntimeError: the arguments are not tuples or not alike, or `strict` is not satisfied.
 
     Example:
         >>> torch.func.jvp(torch.sin, (torch.tensor([0.0, 1.0]),), (torch.ones(2),))

@@ -43,7 +43,7 @@ def cond(
         operands: tensors, or tuples, lists and dicts of tensors.
 
     Returns:
-        What the function returned, in memory that is no operand's.
+        What the function returned, in memory that is not an operand's.
 
     Raises:
         RuntimeError: `pred` is neither a number nor a tensor of one element, a function cannot be called, an operand is no
@@ -112,7 +112,7 @@ def while_loop(
         The last carried values as a tuple, in memory that is not that of `carried_inputs`.
 
     Raises:
-        RuntimeError: a function cannot be called, `carried_inputs` is no tuple or list of tensors and ints, or a function
+        RuntimeError: a function cannot be called, `carried_inputs` is not a tuple or list of tensors and ints, or a function
             returns something else than it must.
         NotImplementedError: a program is captured, and an int is carried.
     """

@@ -141,7 +141,7 @@ def set_warn_always(b: bool, /) -> None:
         b: the setting.
 
     Raises:
-        TypeError: the argument is no bool.
+        TypeError: the argument is not a bool.
 
     Example:
         >>> torch.set_warn_always(False)
@@ -251,7 +251,7 @@ def set_default_tensor_type(t: Any, /) -> None:
         t: a name such as "torch.DoubleTensor".
 
     Raises:
-        TypeError: it is no type of floating-point numbers on the CPU.
+        TypeError: it is not a type of floating-point numbers on the CPU.
 
     Example:
         >>> torch.set_default_tensor_type("torch.DoubleTensor")

@@ -100,7 +100,7 @@ def sym_ite(b: bool, t: Any, f: Any) -> Any:
     """Return `t` if `b` is true, else `f`.
 
     Raises:
-        TypeError: `b` is no bool, or the others are of different types.
+        TypeError: `b` is not a bool, or the others are of different types.
 
     Example:
         >>> torch.sym_ite(True, 1, 2)

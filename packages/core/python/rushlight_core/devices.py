@@ -49,7 +49,7 @@ def load_backend(path: str | os.PathLike[str]) -> str:
         path: the path of the library.
 
     Raises:
-        RuntimeError: the library cannot be opened, is no backend, was built for another version of the contract, or
+        RuntimeError: the library cannot be opened, is not a backend, was built for another version of the contract, or
             finds no device.
 
     Example::

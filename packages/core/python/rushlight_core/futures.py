@@ -20,7 +20,7 @@ class Future(Generic[T]):
 
     Raises:
         RuntimeError: a result or an exception is set twice.
-        TypeError: `set_exception` gets an object that is no Exception.
+        TypeError: `set_exception` gets an object that is not an Exception.
 
     Example:
         >>> future = torch.futures.Future()

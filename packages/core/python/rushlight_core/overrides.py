@@ -114,7 +114,7 @@ def _call(func: Any, overloaded: list[Any], args: tuple[Any, ...], kwargs: dict[
 
 
 def _ask(func: Any, o: Any, types: tuple[type, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return the result of an object that is no Tensor; NotImplemented if it only calls `func` again.
+    """Return the result of an object that is not a Tensor; NotImplemented if it only calls `func` again.
 
     The tensors of another library do, whose default is to run the function that they are given.
     """

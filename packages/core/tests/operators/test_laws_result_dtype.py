@@ -147,11 +147,11 @@ def test_promotion() -> None:
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
-        ("inptu", "'inptu' is no argument"),
-        ("input +", "is no expression"),
+        ("inptu", "'inptu' is not an argument"),
+        ("input +", "is not an expression"),
         ("input.device", "there are only"),
         ("[input]", "no part of a rule"),
-        ("open('x')", "'open' is no argument"),
+        ("open('x')", "'open' is not an argument"),
     ],
 )
 def test_a_rule_that_cannot_be_read_is_refused(tmp_path: Path, rule: str, message: str) -> None:

@@ -158,10 +158,10 @@ def test_a_wrong_shape_is_noticed() -> None:
     ("shapes", "message"),
     [
         ("{inptu: (n)}", "'inptu', which is neither"),
-        ("{result: like inptu}", "'inptu' is no argument"),
-        ("{result: 'broadcast(input, othre)'}", "'othre' is no argument"),
+        ("{result: like inptu}", "'inptu' is not an argument"),
+        ("{result: 'broadcast(input, othre)'}", "'othre' is not an argument"),
         ("{result: like the input}", "cannot be read"),
-        ("{result: reduced inptu}", "'inptu' is no argument"),
+        ("{result: reduced inptu}", "'inptu' is not an argument"),
         ("{result: like input}\n  returns: A tensor.", "'returns' says"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Special functions: how near they come to SciPy's, and what their definitions say where SciPy is no judge."""
+"""Special functions: how near they come to SciPy's, and what their definitions say where SciPy is not a judge."""
 
 from __future__ import annotations
 

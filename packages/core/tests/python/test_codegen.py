@@ -91,9 +91,9 @@ _EXPECTING = """
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("other: floating", "names 'other', which is no argument"),
+        ("other: floating", "names 'other', which is not an argument"),
         ("input: wild (N)", "unknown dtypes 'wild'"),
-        ("input: like count", "'count', which is no tensor"),
+        ("input: like count", "'count', which is not a tensor"),
         ("input: (N, 2 * M)", "nothing before it gives 'M' a size"),
         ("count: from 1", "no range"),
         ("wanted: three", "no length"),
@@ -108,12 +108,12 @@ def test_expectations_that_cannot_be_read(tmp_path: Path, line: str, said: str) 
 @pytest.mark.parametrize(
     ("rule", "said"),
     [
-        ("Relu(x)", "'x' is no argument"),
-        ("relu(input)", "'relu' is no operator of ONNX"),
-        ("Relu(input", "is no expression"),
-        ("Relu(input) + 1", "is no part of an expression"),
-        ("Relu(**input)", "is no part of an expression"),
-        ("onnx.Relu(input)", "is no part of an expression"),
+        ("Relu(x)", "'x' is not an argument"),
+        ("relu(input)", "'relu' is not an operator of ONNX"),
+        ("Relu(input", "is not an expression"),
+        ("Relu(input) + 1", "is not a part of an expression"),
+        ("Relu(**input)", "is not a part of an expression"),
+        ("onnx.Relu(input)", "is not a part of an expression"),
     ],
 )
 def test_exports_that_cannot_be_read(tmp_path: Path, rule: str, said: str) -> None:
@@ -180,10 +180,10 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, text: str, said: str) -> Non
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        ("  arguments:\n    other: The other.", "arguments names 'other', which is no argument"),
-        ("  arguments:\n    input: The input", "arguments: the text of 'input' is no sentence"),
+        ("  arguments:\n    other: The other.", "arguments names 'other', which is not an argument"),
+        ("  arguments:\n    input: The input", "arguments: the text of 'input' is not a sentence"),
         ("  raises:\n    KeyError: Never.", "raises names 'KeyError', which is none of IndexError"),
-        ("  raises:\n    ValueError: never", "raises: the text of 'ValueError' is no sentence"),
+        ("  raises:\n    ValueError: never", "raises: the text of 'ValueError' is not a sentence"),
         ("  raised:\n    ValueError: Never.", "unknown key 'raised'"),
         ("  c: typed", "key 'c' must be true or false, got 'typed'"),
     ],
@@ -319,12 +319,12 @@ def test_the_command_line(tmp_path: Path) -> None:
     [
         ("- op: add\n  grad:\n    input: grad\n  colour: red\n", r"wrong\.yaml:1: add: unknown key 'colour'"),
         ("- op: nothing\n  grad:\n    input: grad\n", r"wrong\.yaml:1: nothing: core has no such operator"),
-        ("- op: add\n  grad:\n    alpha: grad\n", r"wrong\.yaml:1: add: grad of 'alpha', which is no tensor"),
+        ("- op: add\n  grad:\n    alpha: grad\n", r"wrong\.yaml:1: add: grad of 'alpha', which is not a tensor"),
         ("- op: add\n  grad:\n    input: grad +\n", r"wrong\.yaml:1: add: 'grad \+'"),
         ("- op: exp\n  grad:\n    input: grad * result\n  jvp: {}\n", r"jvp lacks 'input': its tangent would be lost"),
         ("- op: exp\n  grad: {input: grad}\n- op: exp\n  grad: {input: grad}\n", "stands in .* already"),
         ("- op: add\n  grad: {input: grad}\n", r"wrong\.yaml:1: add: the tensor argument 'other' has no gradient"),
-        ("- op: add\n  grad: {input: grad}\n  constant: [alpha, other]\n", "'alpha' is no tensor argument"),
+        ("- op: add\n  grad: {input: grad}\n  constant: [alpha, other]\n", "'alpha' is not a tensor argument"),
         ("- op: add\n  grad: {input: grad}\n  constant: other\n", "constant must be a list of arguments"),
         ("- op: exp\n  grad: {input: grad}\n  not_differentiable: [input]\n", "'input' is named twice"),
     ],

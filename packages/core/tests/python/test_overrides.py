@@ -240,7 +240,7 @@ def test_as_subclass_and_make_subclass() -> None:
         t.as_subclass(3)  # type: ignore[arg-type]
 
 
-# --- members that are no operators ---
+# --- members that are not operators ---
 
 PRIVATE = {  # what a class does not see: its own workings, and what is asked of every object
     "__dict__", "__array_priority__", "__module__", "__doc__", "__new__", "__hash__", "__getattribute__", "__setattr__",

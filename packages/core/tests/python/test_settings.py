@@ -1,4 +1,4 @@
-"""Settings that programs state: they are kept, and what is no setting raises."""
+"""Settings that programs state: they are kept, and what is not a setting raises."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def thread_safe_generator() -> Any:
     batch only, and equal those that a worker process draws from the default generator.
 
     Example:
-        >>> thread_safe_generator() is None  # the calling thread is no worker
+        >>> thread_safe_generator() is None  # the calling thread is not a worker
         True
     """
     return getattr(_own, "generator", None)

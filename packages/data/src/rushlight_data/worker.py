@@ -61,7 +61,7 @@ def get_worker_info() -> WorkerInfo | None:
     """Return the `WorkerInfo` of the calling worker, or None in the training process.
 
     Example:
-        >>> get_worker_info() is None  # this is no worker
+        >>> get_worker_info() is None  # this is not a worker
         True
     """
     return getattr(_Infos.thread, "info", None) or _Infos.process

@@ -39,7 +39,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
         param: the negative slope of "leaky_relu", 0.01 by default.
 
     Raises:
-        ValueError: the nonlinearity is unknown, or `param` is no number.
+        ValueError: the nonlinearity is unknown, or `param` is not a number.
 
     Example:
         >>> nn.init.calculate_gain("leaky_relu", 0.2)  # sqrt(2 / (1 + 0.2²))

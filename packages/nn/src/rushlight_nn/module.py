@@ -260,7 +260,7 @@ class Module(Traversal, Hooks, State):
             raise TypeError(f"register_{kind}(name): got {type(name).__name__}, needs a str")
         if "." in name or not name:
             raise KeyError(
-                f"register_{kind}(name): {name!r} is no name: it must not be empty or contain a dot"
+                f"register_{kind}(name): {name!r} is not a name: it must not be empty or contain a dot"
             )
         if name not in getattr(self, table) and hasattr(self, name):
             raise KeyError(f"register_{kind}(name): {type(self).__name__} already has an attribute {name!r}")
@@ -270,7 +270,7 @@ class Module(Traversal, Hooks, State):
 
         Raises:
             KeyError: the name is empty, has a dot, or is taken.
-            TypeError: `param` is no Parameter.
+            TypeError: `param` is not a Parameter.
             ValueError: `param` was computed from other tensors.
         """
         self._check_name("parameter", name, "_parameters")

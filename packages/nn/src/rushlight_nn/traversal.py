@@ -110,7 +110,7 @@ class Traversal:
         """Return the module at the dotted path `target`; the empty path is the module itself.
 
         Raises:
-            AttributeError: there is nothing at `target`, or it is no module.
+            AttributeError: there is nothing at `target`, or it is not a module.
         """
         module: Any = self
         for name in target.split(".") if target else ():
@@ -138,7 +138,7 @@ class Traversal:
         """Return the parameter at the dotted path `target`.
 
         Raises:
-            AttributeError: there is nothing at `target`, or it is no parameter.
+            AttributeError: there is nothing at `target`, or it is not a parameter.
         """
         return self._get_member("_parameters", "parameter", target)
 
@@ -146,7 +146,7 @@ class Traversal:
         """Return the buffer at the dotted path `target`.
 
         Raises:
-            AttributeError: there is nothing at `target`, or it is no buffer.
+            AttributeError: there is nothing at `target`, or it is not a buffer.
         """
         return self._get_member("_buffers", "buffer", target)
 

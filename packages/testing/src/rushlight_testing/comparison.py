@@ -131,7 +131,7 @@ def assert_allclose(
 ) -> None:
     """Raise AssertionError unless two values agree within tolerances. Deprecated: use `assert_close`.
 
-    Dtypes are not compared, and what is no tensor is converted to one.
+    Dtypes are not compared, and what is not a tensor is converted to one.
 
     Args:
         actual: a tensor, or numbers.

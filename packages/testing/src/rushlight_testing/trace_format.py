@@ -44,13 +44,13 @@ def trace_problems(text: str) -> list[str]:
 
 
 def _refuse(constant: str) -> float:
-    raise ValueError(f"{constant} is no number in JSON")
+    raise ValueError(f"{constant} is not a number in JSON")
 
 
 def _report(entry: Any, number: int, problems: list[str]) -> bool:
     """Add what is wrong with one entry by itself; whether there was anything."""
     if not isinstance(entry, dict):
-        problems.append(f"entry {number} is no object: {entry!r}")
+        problems.append(f"entry {number} is not an object: {entry!r}")
         return True
     found = list(_entry(entry))
     problems += [f"entry {number} ({entry.get('ph')} {entry.get('name')!r}): {what}" for what in found]
@@ -64,7 +64,7 @@ def _entry(entry: Entry) -> Iterable[str]:
     if not isinstance(entry.get("name"), str):
         yield "no name"
     if not isinstance(entry.get("args", {}), dict):
-        yield "args is no object"
+        yield "args is not an object"
     phase = entry.get("ph")
     if phase not in _PHASES:
         yield f"phase {phase!r} is unknown"

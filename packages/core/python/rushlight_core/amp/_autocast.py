@@ -131,7 +131,7 @@ class autocast:  # noqa: N801
         cache_enabled: whether a weight is converted once for all its uses in the outermost block.
 
     Raises:
-        ValueError: `device_type` is no str.
+        ValueError: `device_type` is not a str.
         RuntimeError: there is no autocast for such a device.
     """
 

@@ -106,7 +106,7 @@ def result_type(*arrays_and_dtypes: Tensor | dtype | Scalar) -> dtype:
     """Return the dtype to which tensors, dtypes and Python scalars promote.
 
     Args:
-        arrays_and_dtypes: tensors, dtypes and Python scalars; at least one is no scalar. A scalar changes the dtype
+        arrays_and_dtypes: tensors, dtypes and Python scalars; at least one is not a scalar. A scalar changes the dtype
             only where it is of a higher kind.
 
     Raises:

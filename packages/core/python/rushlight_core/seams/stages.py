@@ -172,7 +172,7 @@ def set_state(tensor: _C.Tensor, state: Any) -> None:
 def set_computed(tensor: _C.Tensor, state: Any) -> None:
     """Attach an object to a tensor that was computed from one that requires grad.
 
-    From now on the tensor is no leaf and requires grad.
+    From now on the tensor is not a leaf and requires grad.
 
     Args:
         tensor: a tensor of any shape.

@@ -59,7 +59,7 @@ class Call:
         self.results: list[Value] = [values[number] for number in node.defines()]
 
     def __getitem__(self, name: str) -> Any:
-        """Return an argument that is no tensor."""
+        """Return an argument that is not a tensor."""
         self._asked.add(name)
         return self._arguments[name]
 

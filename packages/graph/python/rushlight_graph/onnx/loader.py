@@ -74,7 +74,7 @@ def load(f: str | os.PathLike[str] | IO[bytes]) -> ExportedProgram:
     try:
         model = protobuf.decode("ModelProto", memoryview(data))
     except ProtobufError as error:
-        raise OnnxLoadError(f"onnx.load: the file is no model: {error}") from None
+        raise OnnxLoadError(f"onnx.load: the file is not a model: {error}") from None
     _check(model)
     texts = {entry.get("key", ""): entry.get("value", "") for entry in model["metadata_props"]}
     graph = model["graph"]
@@ -196,7 +196,7 @@ def _examples(inputs: list[Message], texts: Mapping[str, str]) -> tuple[tuple[Te
         tensor = value.get("type", {}).get("tensor_type")
         dtype = _DTYPES.get(tensor.get("elem_type", 0)) if tensor else None
         if dtype is None or "shape" not in tensor:
-            raise OnnxLoadError(f"onnx.load: input '{name}' is no tensor of a dtype and rank that are known")
+            raise OnnxLoadError(f"onnx.load: input '{name}' is not a tensor of a dtype and rank that are known")
         sizes, marks = [], {}
         for number, dim in enumerate(tensor["shape"]["dim"]):
             if "dim_value" in dim:

@@ -233,7 +233,7 @@ def _values(
         try:
             return [str(value, "utf-8")]
         except UnicodeDecodeError:
-            raise ProtobufError(f"{message}.{name}: text that is no UTF-8") from None
+            raise ProtobufError(f"{message}.{name}: text that is not UTF-8") from None
     if kind == "bytes":
         return [value]
     return [decode(kind, value, depth + 1)]

@@ -15,6 +15,8 @@ from .collectives import __all__ as _collectives
 from .group import ProcessGroup, ReduceOp, Work
 from .messages import *  # noqa: F403
 from .messages import __all__ as _messages
+from .object_collectives import *  # noqa: F403
+from .object_collectives import __all__ as _object_collectives
 from .stores import DistStoreError, FileStore, HashStore, PrefixStore, Store, TCPStore
 from .world import (
     Backend,
@@ -46,6 +48,7 @@ def is_available() -> bool:
 __all__ = [
     *_collectives,
     *_messages,
+    *_object_collectives,
     "Backend",
     "DistStoreError",
     "FileStore",

@@ -1,4 +1,4 @@
-"""Collectives by PyTorch's names."""
+"""Collectives of tensors by PyTorch's names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ __all__ = [
     "all_gather",
     "all_gather_coalesced",
     "all_gather_into_tensor",
-    "all_gather_object",
     "all_gather_single",
     "all_reduce",
     "all_reduce_coalesced",
@@ -25,16 +24,13 @@ __all__ = [
     "all_to_all_single",
     "barrier",
     "broadcast",
-    "broadcast_object_list",
     "gather",
-    "gather_object",
     "monitored_barrier",
     "reduce",
     "reduce_scatter",
     "reduce_scatter_single",
     "reduce_scatter_tensor",
     "scatter",
-    "scatter_object_list",
 ]
 
 Group = Any  # ProcessGroup, GroupMember.NON_GROUP_MEMBER or None
@@ -58,7 +54,7 @@ def _op(op: Any, function: str) -> str:
     return op.value
 
 
-def _root(group: Group, member: ProcessGroup, given: int | None, in_group: int | None, name: str) -> int:
+def root_of(group: Group, member: ProcessGroup, given: int | None, in_group: int | None, name: str) -> int:
     """Return the root's rank in the group, from the argument `name` or from its form `group_<name>`."""
     if given is not None and in_group is not None:
         raise ValueError(f"{name} and group_{name} are two names of one rank: pass one of them")
@@ -209,7 +205,7 @@ def reduce(
     """
     if (member := find_member(group, "reduce")) is None:
         return None
-    root = _root(group, member, dst, group_dst, "dst")
+    root = root_of(group, member, dst, group_dst, "dst")
     return _run(
         member,
         "reduce",
@@ -249,7 +245,7 @@ def broadcast(
     """
     if (member := find_member(group, "broadcast")) is None:
         return None
-    root = _root(group, member, src, group_src, "src")
+    root = root_of(group, member, src, group_src, "src")
     return _run(member, "broadcast", async_op, [check_tensor(tensor, "broadcast", "tensor")], root=root)
 
 
@@ -442,13 +438,13 @@ def gather(
     """
     if (member := find_member(group, "gather")) is None:
         return None
-    root = _root(group, member, dst, group_dst, "dst")
-    _only_at_root(member, root, gather_list, "gather", "gather_list", "destination")
+    root = root_of(group, member, dst, group_dst, "dst")
+    check_only_at_root(member, root, gather_list, "gather", "gather_list", "destination")
     outputs = check_tensors(gather_list or [], "gather", "gather_list")
     return _run(member, "gather", async_op, [check_tensor(tensor, "gather", "tensor")], outputs, root=root)
 
 
-def _only_at_root(
+def check_only_at_root(
     member: ProcessGroup, root: int, values: Any, function: str, argument: str, what: str
 ) -> None:
     if (member.rank() == root) == bool(values):
@@ -491,8 +487,8 @@ def scatter(
     """
     if (member := find_member(group, "scatter")) is None:
         return None
-    root = _root(group, member, src, group_src, "src")
-    _only_at_root(member, root, scatter_list, "scatter", "scatter_list", "source")
+    root = root_of(group, member, src, group_src, "src")
+    check_only_at_root(member, root, scatter_list, "scatter", "scatter_list", "source")
     inputs = check_tensors(scatter_list or [], "scatter", "scatter_list")
     return _run(member, "scatter", async_op, inputs, [check_tensor(tensor, "scatter", "tensor")], root=root)
 
@@ -738,149 +734,3 @@ def monitored_barrier(
         return
     work = member.run("barrier", label="monitored", async_op=True)
     work.wait(timeout)
-
-
-def broadcast_object_list(
-    object_list: list[Any],
-    src: int | None = None,
-    group: Group = None,
-    device: Any = None,
-    group_src: int | None = None,
-) -> None:
-    """Replace the objects of a list by those of one rank, which are pickled.
-
-    Arguments:
-        object_list: the objects; written in place.
-        src: number of the rank in the group of all processes; `group_src`: the same in `group`; one of them is given.
-        device: must be None or the CPU.
-        group: a group; None selects the group of all processes.
-
-    Raises RuntimeError if an object cannot be pickled, on every rank.
-
-    Example:
-        >>> import rushlight.distributed as dist
-        >>> dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
-        >>> objects = [{"epoch": 3}]
-        >>> dist.broadcast_object_list(objects, src=0)
-        >>> dist.destroy_process_group()
-    """
-    on_cpu(device, "broadcast_object_list")
-    if (member := find_member(group, "broadcast_object_list")) is None:
-        return
-    root = _root(group, member, src, group_src, "src")
-    received = member.broadcast_object(list(object_list), root, f"broadcast_object_list[{len(object_list)}]")
-    if member.rank() != root:
-        object_list[:] = received
-
-
-def on_cpu(device: Any, function: str) -> None:
-    """Raise ValueError for a device that is not the CPU."""
-    if device is not None and str(device) != "cpu":
-        raise ValueError(f"{function}(device): must be None or the CPU for the backend shm, got {device}")
-
-
-def all_gather_object(object_list: list[Any], obj: Any, group: Group = None) -> None:
-    """Write the objects of all ranks, which are pickled, to a list.
-
-    Arguments:
-        object_list: a list with one place for each rank; written in place.
-        obj: the object of this rank.
-        group: a group; None selects the group of all processes.
-
-    Raises ValueError if the list has another length.
-
-    Example:
-        >>> import rushlight.distributed as dist
-        >>> dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
-        >>> objects = [None] * dist.get_world_size()
-        >>> dist.all_gather_object(objects, {"loss": 0.5})
-        >>> objects
-        [{'loss': 0.5}]
-        >>> dist.destroy_process_group()
-    """
-    if (member := find_member(group, "all_gather_object")) is None:
-        return
-    if len(object_list) != member.size():
-        raise ValueError(
-            f"all_gather_object(object_list): needs {member.size()} places, got {len(object_list)}"
-        )
-    object_list[:] = member.gather_objects(obj)
-
-
-def gather_object(
-    obj: Any,
-    object_gather_list: list[Any] | None = None,
-    dst: int | None = None,
-    group: Group = None,
-    group_dst: int | None = None,
-) -> None:
-    """Write the objects of all ranks, which are pickled, to a list on one rank, which alone passes the list.
-
-    Arguments:
-        obj: the object of this rank.
-        object_gather_list: a list with one place for each rank, on rank `dst`; written in place.
-        dst: number of the rank in the group of all processes; `group_dst`: the same in `group`; one of them is given.
-        group: a group; None selects the group of all processes.
-
-    Raises ValueError if the list has another length.
-
-    Example:
-        >>> import rushlight.distributed as dist
-        >>> dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
-        >>> objects = [None] * dist.get_world_size()
-        >>> dist.gather_object({"loss": 0.5}, objects, dst=0)
-        >>> objects
-        [{'loss': 0.5}]
-        >>> dist.destroy_process_group()
-    """
-    if (member := find_member(group, "gather_object")) is None:
-        return
-    root = _root(group, member, dst, group_dst, "dst")
-    _only_at_root(member, root, object_gather_list, "gather_object", "object_gather_list", "destination")
-    if object_gather_list and len(object_gather_list) != member.size():
-        raise ValueError(
-            f"gather_object(object_gather_list): needs {member.size()} places, got {len(object_gather_list)}"
-        )
-    objects = member.gather_objects(obj)
-    if object_gather_list:
-        object_gather_list[:] = objects
-
-
-def scatter_object_list(
-    scatter_object_output_list: list[Any],
-    scatter_object_input_list: Sequence[Any] | None = None,
-    src: int | None = None,
-    group: Group = None,
-    group_src: int | None = None,
-) -> None:
-    """Write to the first place of a list the object that another rank has for this rank; objects are pickled.
-
-    Arguments:
-        scatter_object_output_list: a list; written in place.
-        scatter_object_input_list: an object for each rank, on rank `src`.
-        src: number of the rank in the group of all processes; `group_src`: the same in `group`; one of them is given.
-        group: a group; None selects the group of all processes.
-
-    Raises ValueError if a list has another length.
-
-    Example:
-        >>> import rushlight.distributed as dist
-        >>> dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
-        >>> mine = [None]
-        >>> dist.scatter_object_list(mine, ["first"], src=0)
-        >>> mine
-        ['first']
-        >>> dist.destroy_process_group()
-    """
-    if (member := find_member(group, "scatter_object_list")) is None:
-        return
-    root = _root(group, member, src, group_src, "src")
-    if not scatter_object_output_list:
-        raise ValueError("scatter_object_list(scatter_object_output_list): must have a place for the object")
-    given = list(scatter_object_input_list or ())
-    if member.rank() == root and len(given) != member.size():
-        raise ValueError(
-            f"scatter_object_list(scatter_object_input_list): needs {member.size()} objects, got {len(given)}"
-        )
-    received = member.broadcast_object(given, root, "scatter_object_list")
-    scatter_object_output_list[0] = received[member.rank()]

@@ -9,8 +9,9 @@ from typing import Any
 import rushlight_core as core
 from rushlight_core import Tensor
 
-from .collectives import check_tensor, find_member, on_cpu
+from .collectives import check_tensor, find_member
 from .group import ProcessGroup, Work
+from .object_collectives import on_cpu
 from .world import get_global_rank, get_group_rank, resolve
 
 __all__ = [

@@ -205,7 +205,7 @@ class MixtureSameFamilyConstraint(Constraint):
         - `check(value)` of a value (*, *event): (*), bool.
 
     Raises:
-        TypeError: `base_constraint` is no constraint.
+        TypeError: `base_constraint` is not a constraint.
         ValueError: a value has fewer dimensions than an event (when it is checked).
 
     Example:

@@ -128,7 +128,7 @@ def one_matrix(
     """Return the name of the one matrix that is given, and it.
 
     Raises:
-        ValueError: none or several are, or it is no matrix.
+        ValueError: none or several are, or it is not a matrix.
     """
     given = {"covariance_matrix": covariance, "precision_matrix": precision, "scale_tril": factor}
     found = [(name, matrix) for name, matrix in given.items() if matrix is not None]

@@ -35,7 +35,7 @@ class TransformedDistribution(Distribution):
         - Samples: (*sample_shape, *batch_shape, *event_shape).
 
     Raises:
-        ValueError: an argument is no transform, or transforms need events of more dimensions than there are.
+        ValueError: an argument is not a transform, or transforms need events of more dimensions than there are.
 
     Example:
         >>> from rushlight.distributions import ExpTransform, Normal, TransformedDistribution

@@ -113,7 +113,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             `output` (N) or (), and `loss`, minus its mean.
 
         Raises:
-            RuntimeError: the shapes do not fit, or a target is no class.
+            RuntimeError: the shapes do not fit, or a target is not a class.
         """
         single = target.dim() == 0
         if target.dim() > 1 or input.dim() != target.dim() + 1:

@@ -38,7 +38,7 @@ class Muon(EachParameter):
         - Parameters: (rows, columns).
 
     Raises:
-        ValueError: a setting is out of range, or a parameter is no matrix.
+        ValueError: a setting is out of range, or a parameter is not a matrix.
 
     Example:
         >>> layer = nn.Linear(8, 4, bias=False)

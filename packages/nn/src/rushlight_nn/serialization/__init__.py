@@ -128,7 +128,7 @@ def load(
         pickle_load_args: `encoding`, which PyTorch takes for files of Python 2, is accepted.
 
     Raises:
-        CheckpointError: the file is no checkpoint, is truncated, was altered, or contains more than data.
+        CheckpointError: the file is not a checkpoint, is truncated, was altered, or contains more than data.
         TypeError: an argument is not known.
         ValueError: an open file is to be mapped.
         OSError: it cannot be opened or read.

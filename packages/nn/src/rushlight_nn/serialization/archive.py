@@ -103,7 +103,7 @@ def _read_entry(directory: bytes, position: int) -> tuple[Entry, int]:
     try:
         name = raw.decode("utf-8")
     except UnicodeDecodeError:
-        raise FormatError(f"an entry has the name {raw!r:.80}, which is no UTF-8") from None
+        raise FormatError(f"an entry has the name {raw!r:.80}, which is not UTF-8") from None
     extra = directory[position + 46 + name_size : position + 46 + name_size + extra_size]
     size, packed, header = _wide(extra, size, packed, header)
     if flags & 0x2041:

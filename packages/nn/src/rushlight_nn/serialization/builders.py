@@ -228,7 +228,7 @@ def size(values: Any = ()) -> Any:
 def _set_attributes(value: Any, state: Any) -> None:
     """Give `value` attributes of data, none of which hides what its class has."""
     if not isinstance(state, dict):
-        raise FormatError(f"a {type(value).__name__} has a state that is no dictionary")
+        raise FormatError(f"a {type(value).__name__} has a state that is not a dictionary")
     for name in state:
         if type(name) is not str or name.startswith("__") or hasattr(type(value), name):
             raise FormatError(f"a {type(value).__name__} has the attribute {name!r:.80}, which is not data")
@@ -642,7 +642,7 @@ class Names:
         # Estimated before it is made: a short program could copy a large list again and again.
         self.budget.charge(300 + sum(map(_cost, arguments)))
         if not isinstance(function, (type, FunctionType)) and not trust.is_allowed(function):
-            raise FormatError(f"a pickle calls a {type(function).__name__}, which is no class or function")
+            raise FormatError(f"a pickle calls a {type(function).__name__}, which is not a class or function")
         if trust.is_allowed(function):
             try:
                 return function.__new__(function, *arguments) if new else function(*arguments)
@@ -668,7 +668,7 @@ class Names:
             _set_attributes(value, state)
         elif kind is Namespace:
             if not isinstance(state, dict) or any(type(k) is not str or k.startswith("__") for k in state):
-                raise FormatError("a Namespace has a state that is no dictionary of names")
+                raise FormatError("a Namespace has a state that is not a dictionary of names")
             vars(value).update(state)
         elif (numpy := sys.modules.get("numpy")) and isinstance(value, (numpy.ndarray, numpy.dtype)):
             if isinstance(state, tuple) and state and isinstance(state[-1], bytes):

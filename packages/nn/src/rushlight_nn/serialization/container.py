@@ -156,7 +156,7 @@ def read_header(source: Source, budget: Budget) -> tuple[dict[str, str], list[En
     header = parse_json(source.read(8, count), budget)
     metadata = header.pop("__metadata__", None) or {}
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
-        raise FormatError("its metadata are no strings")
+        raise FormatError("its metadata are not strings")
     entries = [_read_entry(name, description, 8 + count) for name, description in header.items()]
     entries.sort(key=lambda entry: (entry.begin, entry.size))
     position = 8 + count
@@ -209,7 +209,7 @@ def parse_json(text: bytes, budget: Budget) -> Any:
     except (ValueError, RecursionError) as error:
         raise FormatError(f"the header cannot be read ({error})") from None
     if not isinstance(found, dict):
-        raise FormatError("the header is no JSON object")
+        raise FormatError("the header is not JSON object")
     return found
 
 

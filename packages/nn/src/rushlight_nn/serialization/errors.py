@@ -10,7 +10,7 @@ class FormatError(Exception):
 
 
 class CheckpointError(RuntimeError, UnpicklingError):
-    """The error of a file that is no checkpoint, is truncated, was altered, or contains more than data.
+    """The error of a file that is not a checkpoint, is truncated, was altered, or contains more than data.
 
     Its attribute `path` names the file.
 

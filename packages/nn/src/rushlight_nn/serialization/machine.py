@@ -187,7 +187,7 @@ def _text(data: bytes) -> str:
     try:
         return data.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
-        raise FormatError("a string in a pickle is no UTF-8: it was altered") from None
+        raise FormatError("a string in a pickle is not UTF-8: it was altered") from None
 
 
 def _string(form: str, size: int) -> Callable[[Machine], None]:
@@ -284,7 +284,7 @@ def _name(m: Machine) -> None:
 def _stacked_name(m: Machine) -> None:
     name, module = m.pop(), m.pop()
     if type(name) is not str or type(module) is not str:
-        raise FormatError("a pickle has a name that is no string: it was altered")
+        raise FormatError("a pickle has a name that is not a string: it was altered")
     m.push(m.table.find(f"{module}.{name}"))
 
 

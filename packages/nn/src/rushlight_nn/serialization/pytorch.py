@@ -72,7 +72,7 @@ class _Storages:
                 "it holds a whole module\nhint: save its state_dict(), where the module was made"
             )
         if not is_named or key[0] != "storage" or len(key) not in (5, 6):
-            raise FormatError("a pickle refers to something that is no storage")
+            raise FormatError("a pickle refers to something that is not a storage")
         kind, name, device, count = key[1:5]
         fits = (
             isinstance(kind, StorageType) and type(name) is str and type(device) is str and type(count) is int

@@ -190,7 +190,7 @@ def decode(node: Any, tensor: Callable[[int], Tensor]) -> Any:
             raise StructureError("a number is stored as an array of several")
         return array if tag == "ndarray" else array[()]
     if not isinstance(tag, str):
-        raise StructureError("a value has a class that is no name")
+        raise StructureError("a value has a class that is not a name")
     if tag in _SEQUENCES:
         items = decode(node.get("items"), tensor)
         if tag in ("set", "frozenset") and isinstance(items, list):

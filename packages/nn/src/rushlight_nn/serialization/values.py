@@ -144,7 +144,7 @@ def _named_tuple(kind: str, fields: list[str], items: list[Any]) -> Any:
     if found is None:
         found = _tuple_class(kind.rpartition(".")[2], tuple(fields))
     elif not (isinstance(found, type) and issubclass(found, tuple)):
-        raise TypeError(f"{kind} is no named tuple")
+        raise TypeError(f"{kind} is not a named tuple")
     return found(*items)
 
 
@@ -153,7 +153,7 @@ def _enum(kind: str, value: Any) -> Any:
     if found is None:
         return value
     if not (isinstance(found, type) and issubclass(found, enum.Enum)):
-        raise TypeError(f"{kind} is no enumeration")
+        raise TypeError(f"{kind} is not an enumeration")
     return found(value)
 
 

@@ -46,7 +46,7 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
         - Parameters: (*), any shapes.
 
     Raises:
-        TypeError: `vec` is no tensor.
+        TypeError: `vec` is not a tensor.
         RuntimeError: `vec` has another number of elements; nothing has been copied.
 
     Example:

@@ -30,7 +30,7 @@ def functional_call(
         parameter_and_buffer_dicts: tensors by the names of `named_parameters` and `named_buffers`; those that are not
             named stay. A name that the module does not have is an attribute during the call. Several dictionaries
             count as one. What the module writes in place, such as running statistics, is written to these tensors.
-        args: a tuple of arguments, or one that is no tuple.
+        args: a tuple of arguments, or one that is not a tuple.
         kwargs: keyword arguments.
         tie_weights: whether a parameter that the module has under several names is replaced under all of them.
         strict: whether every parameter and buffer must be named, and nothing else.
@@ -39,7 +39,7 @@ def functional_call(
         ValueError: a name stands in two dictionaries, or one parameter would get two values.
         RuntimeError: with `strict`, names are missing or unknown.
         AttributeError: a name contains a submodule that does not exist.
-        TypeError: a name is that of an attribute that is no tensor, or the value of an unknown name is none.
+        TypeError: a name is that of an attribute that is not a tensor, or the value of an unknown name is none.
 
     Example:
         >>> layer = nn.Linear(2, 1)

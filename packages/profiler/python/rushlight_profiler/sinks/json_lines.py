@@ -76,7 +76,7 @@ def load(path: str) -> Recording:
         try:
             header = json.loads(next(file, "null"))
             if not isinstance(header, dict) or header.pop("format", None) != FORMAT:
-                raise ValueError("it is no recording of rushlight_profiler")
+                raise ValueError("it is not a recording of rushlight_profiler")
             if (version := header.pop("version", None)) != VERSION:
                 raise ValueError(f"it has version {version}, this package reads version {VERSION}")
             header["threads"] = {int(number): name for number, name in header["threads"].items()}

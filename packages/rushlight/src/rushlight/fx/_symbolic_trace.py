@@ -148,7 +148,7 @@ class Tracer(TracerBase):
             return self._paths[mod]
         except KeyError:
             raise NameError(
-                f"fx: a module of type {type(mod).__name__} is called that is no submodule of the root"
+                f"fx: a module of type {type(mod).__name__} is called that is not a submodule of the root"
             ) from None
 
     def call_module(

@@ -48,7 +48,7 @@ def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[_For
         get_raw: whether the formula takes the tensors themselves, and the result as `out_val`.
 
     Raises:
-        ValueError: a target is no custom operator.
+        ValueError: a target is not a custom operator.
         RuntimeError: a target has a formula already.
 
     Example::
@@ -106,7 +106,7 @@ class FlopCounterMode:
             registered ones. A formula with a true attribute `_get_raw` takes the tensors themselves.
 
     Raises:
-        ValueError: a key of `custom_mapping` is no custom operator.
+        ValueError: a key of `custom_mapping` is not a custom operator.
 
     Example::
 

@@ -278,7 +278,7 @@ class _Maker:
         return x.to(getattr(self.library, dtype), copy=True)  # some are written
 
     def fillings(self, x: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
-        """Yield the same shape with values that are no numbers, no indices, or at the ends of what there is."""
+        """Yield the same shape with values that are not numbers, not indices, or at the ends of the range."""
         if x.is_floating_point() or x.is_complex():
             values: tuple[Any, ...] = (math.nan, math.inf, -math.inf, -0.0, 0.0, 1e38, -1e38, 1e-45)
         elif x.dtype == self.library.bool:

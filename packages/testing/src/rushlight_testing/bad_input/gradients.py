@@ -45,7 +45,7 @@ def judge_gradients(op: Any, library: Any, gradient: Gradient, case: Case) -> st
     except TYPED:
         return _traces(leaves, histories)
     except Exception as error:
-        return f"raised {type(error).__name__}, which is no typed error: {error}"
+        return f"raised {type(error).__name__}, which is not a typed error: {error}"
     outputs = [t for t in [*flat(result, library), *written] if t.requires_grad and t.grad_fn is not None]
     outputs = list({id(t): t for t in outputs}.values())
     if not outputs or not leaves or len({t.device for t in [*outputs, *leaves]}) > 1:
@@ -93,7 +93,7 @@ def _traces(leaves: list[Any], histories: list[tuple[Any, Any]]) -> str | None:
     """Return what a call that raised has left behind."""
     for t in leaves:
         if not t.is_leaf or t.grad_fn is not None or not t.requires_grad:
-            return f"failed, but {_text(t)} is no leaf any more: grad_fn is {t.grad_fn}"
+            return f"failed, but {_text(t)} is not a leaf any more: grad_fn is {t.grad_fn}"
     for t, before in histories:
         if str(t.grad_fn) != before:
             return f"failed, but the history of {_text(t)} is {t.grad_fn}, not {before}"

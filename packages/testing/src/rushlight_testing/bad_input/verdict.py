@@ -44,7 +44,7 @@ def judge(op: Any, library: Any, case: Case) -> str | None:
             return f"failed, but changed {changed}: {type(error).__name__}: {error}"
         return _unnamed(op, error)
     except Exception as error:
-        return f"raised {type(error).__name__}, which is no typed error: {error}"
+        return f"raised {type(error).__name__}, which is not a typed error: {error}"
     written = {id(t) for t in flat(given.out, library)}
     for name in written_names(op, given):
         written |= {id(t) for t in flat(given.arguments.get(name), library)}

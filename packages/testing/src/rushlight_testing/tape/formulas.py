@@ -171,7 +171,7 @@ class Evaluator(ast.NodeVisitor):
         return _HELPERS[name](*args)
 
 
-# --- helpers: functions of formulas that are no operators ---
+# --- helpers: functions of formulas that are not operators ---
 
 
 def fit(grad: Tensor | None, shape: Sequence[int], dtype: Any, device: Any = None) -> Tensor | None:

@@ -46,12 +46,12 @@ def register_hook(self: Tensor, hook: Callable[[Tensor], Any]) -> RemovableHandl
 def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], Any]) -> RemovableHandle:
     """Call `hook` with this leaf after a pass has added to its `grad`."""
     if not self.requires_grad or not self.is_leaf:
-        raise RuntimeError("register_post_accumulate_grad_hook(): the tensor is no leaf that requires grad")
+        raise RuntimeError("register_post_accumulate_grad_hook(): the tensor is not a leaf that requires grad")
     return _add(state_of(self).post_accumulate, hook)
 
 
 def retain_grad(self: Tensor) -> None:
-    """Keep the gradient of a tensor that is no leaf in its `grad`."""
+    """Keep the gradient of a tensor that is not a leaf in its `grad`."""
     if not self.requires_grad:
         raise RuntimeError("retain_grad(): the tensor does not require grad, so no gradient will come")
     history = history_of(self)

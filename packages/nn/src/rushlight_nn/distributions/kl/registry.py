@@ -25,7 +25,7 @@ def register_kl(type_p: type, type_q: type) -> Callable[[F], F]:
         type_q: class of the second distribution.
 
     Raises:
-        TypeError: an argument is no class.
+        TypeError: an argument is not a class.
 
     Example:
         >>> from rushlight.distributions import kl_divergence, Normal

@@ -453,7 +453,7 @@ def hparams(
         hparam_domain_discrete: for hyperparameters the values that they may have.
 
     Raises:
-        TypeError: an argument is no dictionary, or a domain has values of another type than the hyperparameter.
+        TypeError: an argument is not a dictionary, or a domain has values of another type than the hyperparameter.
         ValueError: a value is of another type.
 
     Example::

@@ -163,7 +163,7 @@ class SummaryWriter:
             global_step: the step.
 
         Raises:
-            TypeError: an argument is no dictionary, or a domain has values of another type.
+            TypeError: an argument is not a dictionary, or a domain has values of another type.
             ValueError: a value is of another type.
         """
         parts = summary.hparams(hparam_dict, metric_dict, hparam_domain_discrete)
@@ -444,7 +444,7 @@ class SummaryWriter:
             metadata_header: names of the columns, where labels are rows.
 
         Raises:
-            ValueError: `mat` is no matrix, or there are not as many labels or pictures as vectors.
+            ValueError: `mat` is not a matrix, or there are not as many labels or pictures as vectors.
         """
         folder = Path(self._get_file_writer().get_logdir())
         write_embedding(folder, mat, metadata, label_img, global_step, tag, metadata_header)
