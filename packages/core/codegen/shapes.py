@@ -5,7 +5,7 @@
       mat2: (*, m, k)
       result: (*, n, k)                 a size may be an expression over names and integer arguments
       values: like input                the shape of an argument
-      indices: like input, k along dim  the same but for the size of one dimension
+      indices: like input, k along dim  the same except for the size of one dimension
       result: broadcast(input, other)   the shape to which arguments broadcast
       result: reduced input             the shape of an argument without the dimensions `dim`, which `keepdim` keeps
       hx: () or (n)                     one of several

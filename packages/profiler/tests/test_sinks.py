@@ -216,8 +216,8 @@ def test_json_lines_that_are_damaged(recording, tmp_path):
     recording.export_json_lines(str(path))
     lines = path.read_text().splitlines(keepends=True)
     for text, why in (
-        ("", "no recording"),
-        ("[1]\n", "no recording"),
+        ("", "not a recording"),
+        ("[1]\n", "not a recording"),
         ("nonsense", "Expecting value"),
         ('{"format": "rushlight-profile", "version": 99}\n', "version 99"),
         ('{"format": "rushlight-profile", "version": 1}\n', "threads"),

@@ -48,7 +48,7 @@ def test_a_slice_needs_each_field(field):
         (NAME | {"args": {}}, "args.name must be str"),
         (NAME | {"name": "colour"}, "no such metadata"),
         ({"ph": "i", "s": "x", "name": "now", "ts": 3, **PLACE}, "scope 'x'"),
-        (7, "no object"),
+        (7, "not an object"),
     ],
 )
 def test_entries_by_themselves(entry, said):

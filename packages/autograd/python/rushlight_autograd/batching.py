@@ -49,7 +49,7 @@ def vmap(
             None for what is the same for all, which need not be a tensor.
         randomness: what random operators do. "error": they raise; "different": each example draws for itself; "same":
             all get the same numbers.
-        chunk_size: how many examples are computed at a time; None: all. Less memory, same results (but for random
+        chunk_size: how many examples are computed at a time; None: all. Less memory, same results (except for random
             ones).
 
     Raises:

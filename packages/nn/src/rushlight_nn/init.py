@@ -295,7 +295,7 @@ def eye_(tensor: Tensor) -> Tensor:
         - Tensor: (rows, columns).
 
     Raises:
-        ValueError: the tensor has not two dimensions.
+        ValueError: the tensor does not have two dimensions.
 
     Example:
         >>> nn.init.eye_(torch.empty(2, 3))
@@ -319,7 +319,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
         - Tensor: (out, in, *kernel) with one, two or three dimensions of the kernel.
 
     Raises:
-        ValueError: the tensor has not 3, 4 or 5 dimensions, or the outputs cannot be split into groups.
+        ValueError: the tensor does not have 3, 4 or 5 dimensions, or the outputs cannot be split into groups.
 
     Example:
         >>> w = nn.init.dirac_(torch.empty(2, 2, 3))
@@ -531,7 +531,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
         - Tensor: (rows, columns).
 
     Raises:
-        ValueError: the tensor has not two dimensions.
+        ValueError: the tensor does not have two dimensions.
 
     Example:
         >>> w = nn.init.sparse_(torch.empty(10, 4), sparsity=0.3)

@@ -39,7 +39,7 @@ FLOAT32 = frozenset((
     "polar", "prod", "quantile", "smooth_l1_loss", "soft_margin_loss", "stft", "trace",
     "triplet_margin_loss", "view_as_complex",
 ))  # fmt: skip
-_FAMILIES = ("fft_", "linalg_")  # all of these too, but for
+_FAMILIES = ("fft_", "linalg_")  # all of these too, except for
 _OTHERS = frozenset((
     "linalg_vecdot", "linalg_vector_norm", "linalg_cross", "linalg_diagonal", "linalg_matrix_power",
     "linalg_multi_dot", "linalg_vander",

@@ -396,7 +396,7 @@ def multi_margin_loss(
         - Output: (), or the target's shape with `reduction` "none".
 
     Raises:
-        ValueError: `p` is neither 1 nor 2, `weight` has not one dimension, or `reduction` is unknown.
+        ValueError: `p` is neither 1 nor 2, `weight` does not have one dimension, or `reduction` is unknown.
 
     Example:
         >>> F.multi_margin_loss(torch.tensor([[0.1, 0.2, 0.4, 0.8]]), torch.tensor([3]))  # (0.3 + 0.4 + 0.6) / 4

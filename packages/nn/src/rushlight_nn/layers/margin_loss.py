@@ -321,7 +321,7 @@ class MultiMarginLoss(_WeightedLoss):
         - Output: (), or the target's shape with `reduction` "none".
 
     Raises:
-        ValueError: `p` is neither 1 nor 2, or `weight` has not one dimension.
+        ValueError: `p` is neither 1 nor 2, or `weight` does not have one dimension.
 
     Example:
         >>> nn.MultiMarginLoss()(torch.tensor([[0.1, 0.2, 0.4, 0.8]]), torch.tensor([3]))  # (0.3 + 0.4 + 0.6) / 4

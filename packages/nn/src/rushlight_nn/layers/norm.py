@@ -190,7 +190,7 @@ class BatchNorm2d(_BatchNorm):
         - `weight`, `bias`, `running_mean` and `running_var`: (C).
 
     Raises:
-        ValueError: the input has not 4 dimensions, or only one value per channel while training.
+        ValueError: the input does not have 4 dimensions, or only one value per channel while training.
 
     Example:
         >>> output = nn.BatchNorm2d(3)(torch.randn(20, 3, 8, 8) * 5 + 2)
@@ -211,7 +211,7 @@ class BatchNorm3d(_BatchNorm):
         - `weight`, `bias`, `running_mean` and `running_var`: (C).
 
     Raises:
-        ValueError: the input has not 5 dimensions, or only one value per channel while training.
+        ValueError: the input does not have 5 dimensions, or only one value per channel while training.
 
     Example:
         >>> nn.BatchNorm3d(3)(torch.randn(20, 3, 4, 5, 6)).shape

@@ -59,7 +59,7 @@ class ConstantPad1d(_ConstantPad):
           W_out = W + left + right.
 
     Raises:
-        ValueError: `padding` has not 2 numbers.
+        ValueError: `padding` does not have 2 numbers.
 
     Example:
         >>> nn.ConstantPad1d((2, 1), 3.5)(torch.arange(1.0, 5.0).reshape(1, 4))
@@ -83,7 +83,7 @@ class ConstantPad2d(_ConstantPad):
           W_out = W + left + right and H_out = H + top + bottom.
 
     Raises:
-        ValueError: `padding` has not 4 numbers.
+        ValueError: `padding` does not have 4 numbers.
 
     Example:
         >>> nn.ConstantPad2d((1, 1, 2, 0), 3.5)(torch.arange(1.0, 10.0).reshape(1, 3, 3))
@@ -111,7 +111,7 @@ class ConstantPad3d(_ConstantPad):
           W_out = W + left + right, H_out = H + top + bottom and D_out = D + front + back.
 
     Raises:
-        ValueError: `padding` has not 6 numbers.
+        ValueError: `padding` does not have 6 numbers.
 
     Example:
         >>> nn.ConstantPad3d((1, 2, 3, 3, 4, 0), 3.5)(torch.randn(1, 2, 6, 5, 4)).shape
@@ -134,7 +134,7 @@ class ZeroPad1d(ConstantPad1d):
           W_out = W + left + right.
 
     Raises:
-        ValueError: `padding` has not 2 numbers.
+        ValueError: `padding` does not have 2 numbers.
 
     Example:
         >>> nn.ZeroPad1d((2, 1))(torch.arange(1.0, 5.0).reshape(1, 4))
@@ -161,7 +161,7 @@ class ZeroPad2d(ConstantPad2d):
           W_out = W + left + right and H_out = H + top + bottom.
 
     Raises:
-        ValueError: `padding` has not 4 numbers.
+        ValueError: `padding` does not have 4 numbers.
 
     Example:
         >>> nn.ZeroPad2d((1, 1, 2, 0))(torch.arange(1.0, 10.0).reshape(1, 3, 3))
@@ -192,7 +192,7 @@ class ZeroPad3d(ConstantPad3d):
           W_out = W + left + right, H_out = H + top + bottom and D_out = D + front + back.
 
     Raises:
-        ValueError: `padding` has not 6 numbers.
+        ValueError: `padding` does not have 6 numbers.
 
     Example:
         >>> nn.ZeroPad3d((1, 2, 3, 3, 4, 0))(torch.randn(1, 2, 6, 5, 4)).shape
@@ -219,7 +219,7 @@ class ReflectionPad1d(_Padding):
           W_out = W + left + right.
 
     Raises:
-        ValueError: `padding` has not 2 numbers.
+        ValueError: `padding` does not have 2 numbers.
 
     Example:
         >>> nn.ReflectionPad1d((2, 1))(torch.arange(1.0, 5.0).reshape(1, 4))
@@ -243,7 +243,7 @@ class ReflectionPad2d(_Padding):
           W_out = W + left + right and H_out = H + top + bottom.
 
     Raises:
-        ValueError: `padding` has not 4 numbers.
+        ValueError: `padding` does not have 4 numbers.
 
     Example:
         >>> nn.ReflectionPad2d((1, 1, 2, 0))(torch.arange(1.0, 10.0).reshape(1, 3, 3))
@@ -271,7 +271,7 @@ class ReflectionPad3d(_Padding):
           W_out = W + left + right, H_out = H + top + bottom and D_out = D + front + back.
 
     Raises:
-        ValueError: `padding` has not 6 numbers.
+        ValueError: `padding` does not have 6 numbers.
 
     Example:
         >>> nn.ReflectionPad3d((1, 2, 3, 3, 4, 0))(torch.randn(1, 2, 6, 5, 4)).shape
@@ -294,7 +294,7 @@ class ReplicationPad1d(_Padding):
           W_out = W + left + right.
 
     Raises:
-        ValueError: `padding` has not 2 numbers.
+        ValueError: `padding` does not have 2 numbers.
 
     Example:
         >>> nn.ReplicationPad1d((2, 1))(torch.arange(1.0, 5.0).reshape(1, 4))
@@ -317,7 +317,7 @@ class ReplicationPad2d(_Padding):
           W_out = W + left + right and H_out = H + top + bottom.
 
     Raises:
-        ValueError: `padding` has not 4 numbers.
+        ValueError: `padding` does not have 4 numbers.
 
     Example:
         >>> nn.ReplicationPad2d((1, 1, 2, 0))(torch.arange(1.0, 10.0).reshape(1, 3, 3))
@@ -344,7 +344,7 @@ class ReplicationPad3d(_Padding):
           W_out = W + left + right, H_out = H + top + bottom and D_out = D + front + back.
 
     Raises:
-        ValueError: `padding` has not 6 numbers.
+        ValueError: `padding` does not have 6 numbers.
 
     Example:
         >>> nn.ReplicationPad3d((1, 2, 3, 3, 4, 0))(torch.randn(1, 2, 6, 5, 4)).shape
@@ -368,7 +368,7 @@ class CircularPad1d(_Padding):
           W_out = W + left + right.
 
     Raises:
-        ValueError: `padding` has not 2 numbers.
+        ValueError: `padding` does not have 2 numbers.
 
     Example:
         >>> nn.CircularPad1d((2, 1))(torch.arange(1.0, 5.0).reshape(1, 4))
@@ -392,7 +392,7 @@ class CircularPad2d(_Padding):
           W_out = W + left + right and H_out = H + top + bottom.
 
     Raises:
-        ValueError: `padding` has not 4 numbers.
+        ValueError: `padding` does not have 4 numbers.
 
     Example:
         >>> nn.CircularPad2d((1, 1, 2, 0))(torch.arange(1.0, 10.0).reshape(1, 3, 3))
@@ -420,7 +420,7 @@ class CircularPad3d(_Padding):
           W_out = W + left + right, H_out = H + top + bottom and D_out = D + front + back.
 
     Raises:
-        ValueError: `padding` has not 6 numbers.
+        ValueError: `padding` does not have 6 numbers.
 
     Example:
         >>> nn.CircularPad3d((1, 2, 3, 3, 4, 0))(torch.randn(1, 2, 6, 5, 4)).shape

@@ -180,7 +180,7 @@ class Adam(Optimizer):
     def state_dict(self) -> dict[str, Any]:
         """Return the state and the groups' settings, with parameters replaced by their numbers.
 
-        Tensors are the optimizer's own, not copies, but for shared counters: every parameter has one of its own here,
+        Tensors are the optimizer's own, not copies, except for shared counters: every parameter has one of its own here,
         since PyTorch, which may read the state, adds to each.
         """
         result = super().state_dict()

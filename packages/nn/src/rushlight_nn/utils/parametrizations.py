@@ -184,7 +184,7 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
         dim: the dimension along which there is a norm for each index; None has one norm of the whole tensor.
 
     Shape:
-        - Tensor: (*); g has the same number of dimensions, of size 1 but for `dim`.
+        - Tensor: (*); g has the same number of dimensions, of size 1 except for `dim`.
 
     Example:
         >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(20, 40))

@@ -61,7 +61,7 @@ def judge(op: Any, library: Any, case: Case) -> str | None:
 
 
 def written_names(op: Any, given: Call) -> set[str]:
-    """Arguments that a call writes, but for out=."""
+    """Arguments that a call writes, except out=."""
     names = {a.name for a in op.schema.arguments if a.write} | set(op.writes)
     if given.inplace or op.is_inplace:
         names.add(op.schema.arguments[0].name)

@@ -1,4 +1,4 @@
-"""Divergences that are infinite, because p has values that q has not."""
+"""Divergences that are infinite, because p has values that q does not have."""
 
 from __future__ import annotations
 
