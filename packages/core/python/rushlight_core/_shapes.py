@@ -43,7 +43,7 @@ def meshgrid(*tensors: Tensor | Sequence[Tensor], indexing: str | None = None) -
 
     Args:
         tensors: vectors, one by one or in a list.
-        indexing: "ij", dimension i belongs to vector i, or "xy", the first two are changed for each other. PyTorch
+        indexing: "ij", dimension i belongs to vector i, or "xy", the first two are swapped. PyTorch
             means to change its default from the former to the latter: without it there is a warning.
 
     Raises:

@@ -157,7 +157,7 @@ class _Public:
             self.parameters.append((declaration.split()[-1], keyword_only, _literal(default)))
 
     def arguments(self, values: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """As a user would have written them: without what equals its default."""
+        """Return the arguments without those that equal their defaults."""
         args: list[Any] = []
         kwargs: dict[str, Any] = {}
         required = 0

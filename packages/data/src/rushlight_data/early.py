@@ -49,7 +49,7 @@ class EarlyBatches:
 
 
 def predict(loader: DataLoader[Any], count: int) -> EarlyBatches | None:
-    """Return the first `count` batches of the next epoch if nothing changes, or None if they are not known."""
+    """Return the first `count` batches of the next epoch if nothing changes, or None if they are unknown."""
     generators = _Copies()
     # The seed is drawn before the sampler's, as when an epoch begins.
     if loader.seed is None:

@@ -53,7 +53,7 @@ class Dim:
         self.min: int = 2 if min is None else min
         self.max: int = _MOST if max is None else max
         if not 0 <= self.min <= self.max <= _MOST:
-            raise ValueError(f"Dim({name!r}): min {self.min} and max {self.max} are no range of sizes")
+            raise ValueError(f"Dim({name!r}): min {self.min} and max {self.max} are not a range of sizes")
 
     def __mul__(self, scale: int) -> Derived:
         return Derived(self) * scale

@@ -302,7 +302,7 @@ class profile:  # noqa: N801  PyTorch's name
         self._metadata[key] = value
 
     def add_metadata_json(self, key: str, value: str) -> None:
-        """The same with a value in JSON. Raises ValueError if it is not."""
+        """Add metadata with a value in JSON. Raises ValueError if the value is not valid JSON."""
         import json
 
         self._metadata[key] = json.loads(value)

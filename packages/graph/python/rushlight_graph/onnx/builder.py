@@ -333,6 +333,6 @@ def fixed_sizes(value: Value) -> list[int]:
     """Return the sizes of a value, none of which may change."""
     if not value.fixed:
         raise UnsupportedError(
-            "the shape of a tensor changes, which the exported form of this call must know"
+            "the shape of a tensor changes, and the exported form of this call requires a fixed one"
         )
     return [int(size) for size in value.sizes]

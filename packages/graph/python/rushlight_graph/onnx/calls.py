@@ -65,7 +65,7 @@ class Call:
 
     @property
     def result(self) -> Value:
-        """What is known of the first result."""
+        """The properties of the first result."""
         return self.results[0]
 
     def has(self, name: str) -> bool:

@@ -25,7 +25,7 @@ class Bernoulli(ProbsOrLogits, ExponentialFamily):
 
     Args:
         probs: the probability of 1;
-        logits: or its log-odds.
+        logits: its log-odds, in place of the probability.
         validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
 
     Shape:

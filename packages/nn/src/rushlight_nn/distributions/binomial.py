@@ -25,7 +25,7 @@ class Binomial(ProbsOrLogits):
     Args:
         total_count: the number of trials.
         probs: the probability of success;
-        logits: or its log-odds.
+        logits: its log-odds, in place of the probability.
         validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
 
     Shape:

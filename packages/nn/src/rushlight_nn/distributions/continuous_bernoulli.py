@@ -26,7 +26,7 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
 
     Args:
         probs: the parameter, from 0 to 1, which is not the mean;
-        logits: or its log-odds.
+        logits: its log-odds, in place of the probability.
         lims: between these parameters, where the distribution is nearly uniform, series are used.
         validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
 

@@ -24,7 +24,7 @@ class Geometric(ProbsOrLogits):
 
     Args:
         probs: the probability of success;
-        logits: or its log-odds.
+        logits: its log-odds, in place of the probability.
         validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
 
     Shape:

@@ -25,8 +25,8 @@ class MultivariateNormal(Distribution):
     Args:
         loc: the mean.
         covariance_matrix: the covariance matrix;
-        precision_matrix: or its inverse;
-        scale_tril: or its lower triangular Cholesky factor, which is quickest.
+        precision_matrix: its inverse, in place of the covariance;
+        scale_tril: its lower triangular Cholesky factor, in place of the covariance, which is quickest.
         validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
 
     Shape:

@@ -26,7 +26,7 @@ class NegativeBinomial(ProbsOrLogits):
     Args:
         total_count: the number of failures, which need not be whole.
         probs: the probability of success;
-        logits: or its log-odds.
+        logits: its log-odds, in place of the probability.
         validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
 
     Shape:

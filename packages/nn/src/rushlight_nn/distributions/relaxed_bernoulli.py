@@ -28,7 +28,7 @@ class LogitRelaxedBernoulli(ProbsOrLogits):
     Args:
         temperature: the temperature: the smaller, the nearer the samples are to those of zeros and ones.
         probs: the probability, from 0 to 1;
-        logits: or its log-odds.
+        logits: its log-odds, in place of the probability.
         validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
 
     Shape:
@@ -87,7 +87,7 @@ class RelaxedBernoulli(Relaxed):
     Args:
         temperature: the temperature: the smaller, the nearer the samples are to zeros and ones.
         probs: the probability, from 0 to 1;
-        logits: or its log-odds.
+        logits: its log-odds, in place of the probability.
         validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
 
     Shape:

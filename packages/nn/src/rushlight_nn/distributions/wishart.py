@@ -28,8 +28,8 @@ class Wishart(ExponentialFamily):
     Args:
         df: the degrees of freedom, above n - 1, which need not be whole.
         covariance_matrix: the covariance matrix of the vectors;
-        precision_matrix: or its inverse;
-        scale_tril: or its lower triangular Cholesky factor.
+        precision_matrix: its inverse, in place of the covariance;
+        scale_tril: its lower triangular Cholesky factor, in place of the covariance.
         validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
 
     Shape:

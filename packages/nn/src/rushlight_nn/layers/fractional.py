@@ -61,7 +61,7 @@ class FractionalMaxPool2d(_FractionalMaxPool):
     Args:
         kernel_size: size of the windows, an int or a pair for height and width.
         output_size: size of the output, an int or a pair;
-        output_ratio: or its quotient by the input's size, between 0 and 1.
+        output_ratio: its quotient by the input's size, between 0 and 1, in place of `output_size`.
         return_indices: also return the positions of the maxima in their H·W plane, int64.
         _random_samples: (N, C, 2), numbers between 0 and 1 that replace the random ones.
 
@@ -92,7 +92,7 @@ class FractionalMaxPool3d(_FractionalMaxPool):
     Args:
         kernel_size: size of the windows, an int or a triple for depth, height and width.
         output_size: size of the output, an int or a triple;
-        output_ratio: or its quotient by the input's size, between 0 and 1.
+        output_ratio: its quotient by the input's size, between 0 and 1, in place of `output_size`.
         return_indices: also return the positions of the maxima in their D·H·W volume, int64.
         _random_samples: (N, C, 3), numbers between 0 and 1 that replace the random ones.
 

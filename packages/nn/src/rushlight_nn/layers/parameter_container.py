@@ -161,7 +161,7 @@ class ParameterDict(Module):
         return self
 
     def copy(self) -> ParameterDict:
-        """Another dictionary of the same values."""
+        """Return a new dictionary with the same parameters."""
         return type(self)(dict(self.items()))
 
     def keys(self) -> Any:
@@ -205,7 +205,7 @@ class ParameterDict(Module):
             del self[key]
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
-        """Another dictionary with these keys and `default` as the value of each."""
+        """Return a new dictionary with these keys and `default` as the value of each."""
         return type(self)(dict.fromkeys(keys, default))
 
     def update(self, parameters: Any) -> None:

@@ -156,7 +156,7 @@ def index_of(path: str) -> str:
 
 
 def is_index(start: bytes) -> bool:
-    """Return whether a file that begins so is an index: JSON, of which no header could have the length."""
+    """Return whether a file with these first bytes is an index in JSON, which no safetensors header begins with."""
     return start[:1] == b"{" and int.from_bytes(start[:8], "little") > container.MAX_HEADER_BYTES
 
 

@@ -48,7 +48,7 @@ class _Products:
 
     @property
     def fp32_precision(self) -> str:
-        """The same as a word: "tf32" or "ieee"."""
+        """The setting as a word: "tf32" or "ieee"."""
         return "tf32" if self.allow_tf32 else "ieee"
 
     @fp32_precision.setter

@@ -67,7 +67,7 @@ class LoadedModule(ScriptModule):
     graph = code
 
     def save(self, f: File, _extra_files: dict[str, str | bytes] | None = None) -> None:
-        """As `jit.save`."""
+        """Save as a program: see `jit.save`."""
         from rushlight.jit._traced import save
 
         save(self, f, _extra_files)

@@ -144,7 +144,7 @@ class TopLevelTracedModule(ScriptModule):
     graph = code
 
     def save(self, f: File, _extra_files: dict[str, str | bytes] | None = None) -> None:
-        """As `jit.save`."""
+        """Save as a program: see `jit.save`."""
         save(self, f, _extra_files)
 
 
@@ -172,7 +172,7 @@ class ScriptFunction:
     graph = code
 
     def save(self, f: File, _extra_files: dict[str, str | bytes] | None = None) -> None:
-        """As `jit.save`."""
+        """Save as a program: see `jit.save`."""
         save(self, f, _extra_files)
 
 

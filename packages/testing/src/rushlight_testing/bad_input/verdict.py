@@ -147,7 +147,7 @@ def _touch(result: Any, library: Any, read: bool) -> str | None:
 
 
 def _compared(op: Any, library: Any, given: Call, result: Any) -> str | None:
-    """The same as without aliasing?"""
+    """Compare with the outcome for dense copies of the arguments."""
     if op.random or any(a.type.name == "Generator?" for a in op.schema.arguments):
         return None
     if "empty" in op.base or "resize" in op.base:
