@@ -9,5 +9,8 @@ wider.py, slopes.py), by other code (beside.py) or with the same roundings (foll
 kind of difference (campaign.py). Groups that are known stand in known.yaml with reasons; any other ends the session with an
 error and leaves a script that shows the difference.
 
+With `--each` every operator is called alone instead, at zeros, ties, tiny and large numbers, infinities and NaN, and in
+shapes of no elements and of other ranks (each.py): places to which long programs come by chance.
+
 A program follows from its number alone: seed S and number N always give the same one, whatever ran before.
 """

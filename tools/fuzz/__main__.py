@@ -12,7 +12,7 @@ from pathlib import Path
 
 import known_differences
 
-from fuzz import operators
+from fuzz import each, operators
 from fuzz.campaign import Campaign
 from fuzz.compare import KINDS
 from fuzz.processes import Process, importable
@@ -39,6 +39,11 @@ def main(arguments: list[str] | None = None) -> int:
         help="also infinities, NaN, -0.0, large and tiny numbers, and integers at the ends of their range",
     )
     parser.add_argument(
+        "--each",
+        action="store_true",
+        help="programs of one call: every operator at zeros, ties, tiny and large numbers, and in other shapes",
+    )
+    parser.add_argument(
         "--out", type=Path, default=Path("fuzz-out"), help="folder of the scripts that show groups (fuzz-out)"
     )
     options = parser.parse_args(arguments)
@@ -63,10 +68,13 @@ def main(arguments: list[str] | None = None) -> int:
         campaign = Campaign(
             ours, theirs, options.seed, table, lambda text: print(text, flush=True), options.out
         )
+        seconds = options.minutes * 60
         with contextlib.suppress(KeyboardInterrupt):  # ends with the report
-            campaign.run(
-                seconds=options.minutes * 60, programs=options.programs or float("inf"), first=options.first
-            )
+            if options.each:
+                campaign.run_each(each.programs(found, options.seed), seconds=seconds)
+            else:
+                count = options.programs or float("inf")
+                campaign.run(seconds=seconds, programs=count, first=options.first)
     finally:
         ours.close()
         theirs.close()

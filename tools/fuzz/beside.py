@@ -17,7 +17,7 @@ import numpy as np
 from fuzz.compare import NOT_FINITE, NOT_THERE, Difference, as_computed, difference
 from fuzz.execute import Observation, Record, complete
 from fuzz.processes import Ended
-from fuzz.program import COMPLEX, FLOATS, Call, Input, Program, mapped
+from fuzz.program import COMPLEX, FLOATS, INTEGERS, Call, Input, Program, mapped
 from fuzz.wider import is_near, widened
 
 WAYS = {
@@ -82,8 +82,8 @@ def _has_form(program: Program, ours: Run, otherwise: Otherwise) -> bool:
 
 
 def has_wide_values(program: Program, ours: Run, otherwise: Otherwise) -> bool:
-    """Whether results of integers are, but for rounding to their dtype, those that PyTorch has in float64."""
-    if any(one.dtype in (*FLOATS, *COMPLEX) for one in program.inputs):
+    """Whether results are, but for rounding to their dtype, those that PyTorch has with integers turned to float64."""
+    if not any(one.dtype in ("bool", *INTEGERS) for one in program.inputs):
         return False
     mine, seen = complete(ours(program)), complete(otherwise("wide default", program))
     if mine is None or seen is None or not mine.final or mine.final.keys() != seen.final.keys():

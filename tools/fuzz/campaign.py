@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -92,6 +92,25 @@ class Campaign:
                     self.theirs.send("make", (self.seed, number + 1))
             number += 1
         self.theirs.receive()
+
+    def run_each(self, programs: Iterable[Program], *, seconds: float = float("inf")) -> None:
+        """Run programs that were made elsewhere, but for undefined ones, until the time is over."""
+        end = time.monotonic() + seconds
+        for number, program in enumerate(programs):
+            if time.monotonic() > end:
+                break
+            if self.theirs.ask("is_defined", program) is not True:
+                continue
+            self.ours.send("run", program)
+            seen, mine = self.theirs.run(program), self.ours.receive()
+            if isinstance(seen, Ended):
+                self.lost += 1
+                continue
+            self.programs += 1
+            self.calls += len(program.calls)
+            found = self._judge(program, mine, seen)
+            if found is not None:
+                self._note(program, found, seen, number)
 
     @staticmethod
     def _judge(program: Program, mine: Observation | Ended, theirs: Observation) -> Difference | None:

@@ -55,9 +55,9 @@ def _sentences(
 ) -> Iterator[tuple[Callable[[], bool], str]]:
     """What may be the case where there is such a difference, and how it is put."""
     kind, both = found.kind, (program, ours, run)
-    if kind == "raises" and program.mode == "vmap":
-        yield lambda: _raises(run, _one_example(program)), ONE_EXAMPLE
     if program.mode == "vmap":
+        if kind in ("raises", "values", "dtype", "shape"):
+            yield lambda: _raises(run, _one_example(program)), ONE_EXAMPLE
         yield lambda: as_each_example(*both), EACH_EXAMPLE
     elif kind == "raises":
         yield lambda: needs_elements(program, run), NEEDS_ELEMENTS

@@ -544,3 +544,23 @@ def test_products_of_zeros_have_their_higher_derivatives(dim: int | None, values
         lambda x: (x.reshape(-1).cumprod(0) if dim is None else x.cumprod(dim)).select(dim or 0, -1)
     )
     assert all(core.allclose(a, b) for a, b in zip(running, derivatives(one_by_one), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "slope"),
+    [
+        ("log_sigmoid", -math.exp(-40)),
+        ("softplus", math.exp(-40)),
+        ("silu", -38 * math.exp(-40)),
+        ("logaddexp", math.exp(-40)),
+        ("logaddexp2", math.log(2) * 2.0**-40),
+    ],
+)
+def test_small_second_derivatives_keep_their_digits(name: str, slope: float) -> None:
+    """Where the slope is 1 to the last digit, its own is an exponential, which a difference from 1 loses."""
+    x = core.tensor([40.0, -40.0], dtype=core.float64, requires_grad=True)
+    other = (core.zeros_like(x),) if name.startswith("logaddexp") else ()
+    more = {"threshold": 100.0} if name == "softplus" else {}
+    (first,) = grad(getattr(core, name)(x, *other, **more).sum(), x, create_graph=True)
+    (second,) = grad(first.sum(), x)
+    assert second.tolist() == pytest.approx([slope, slope], rel=1e-10)

@@ -99,3 +99,12 @@ def test_integers_of_one_width_are_told_apart(dtype: str) -> None:
         ):
             got = getattr(core, name)(tensor).item()
             assert (int(got) - int(wanted)) % 2**64 == 0, f"{name} of {size} {dtype}: {got}, not {wanted}"
+
+
+@pytest.mark.parametrize("p", [1, 2, 3.5, math.inf, -math.inf])
+def test_the_norm_of_one_number_is_its_absolute_value(p: float) -> None:
+    parts = [0.0, 1.5, -2.0, math.inf, -math.inf, math.nan]
+    for dtype in (core.complex64, core.complex128):
+        numbers = core.tensor([complex(a, b) for a in parts for b in parts], dtype=dtype)
+        got = core.linalg.vector_norm(numbers.unsqueeze(1), p, 1)
+        assert core.allclose(got, numbers.abs(), equal_nan=True)

@@ -75,6 +75,12 @@ struct Prod {
 
 RL_HD_CALL inline double squared(double x) { return x * x; }
 RL_HD_CALL inline double squared(Complex<double> z) { return z.re * z.re + z.im * z.im; }
+// The square of the absolute value, which is infinite where a part is, also beside NaN.
+RL_HD_CALL inline double squared_size(double x) { return x * x; }
+RL_HD_CALL inline double squared_size(Complex<double> z) {
+    const double sum = squared(z);
+    return sum != sum && (std::isinf(z.re) || std::isinf(z.im)) ? static_cast<double>(INFINITY) : sum;
+}
 
 /// The square root of the sum of squares.
 template <class T>
@@ -84,7 +90,7 @@ struct Norm2 {
     static constexpr bool kIdentity = true;
     explicit Norm2(const Scalar*) {}
     RL_HD_CALL Acc start() const { return 0; }
-    RL_HD_CALL Acc step(Acc a, T x) const { return a + squared(Wider<T>(x)); }
+    RL_HD_CALL Acc step(Acc a, T x) const { return a + squared_size(Wider<T>(x)); }
     RL_HD_CALL Acc join(Acc a, Acc b) const { return a + b; }
     RL_HD_CALL Wide finish(Acc a, int64_t) const { return std::sqrt(a); }
 };

@@ -1,0 +1,119 @@
+"""Programs of one call for every operator, with values and shapes at which formulas and kernels differ."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator
+from typing import Any
+
+from fuzz.operators import Array, Operator
+from fuzz.program import COMPLEX, FLOATS, MODES, Call, Input, Program, Ref, mapped
+from fuzz.values import DTYPES, Values
+
+INFINITE = (float("inf"), float("-inf"), float("nan"))
+# The numbers that arguments of floats get, as far as their dtype goes.
+POOLS: dict[str, tuple[float, ...]] = {
+    "ordinary": (),
+    "zeros": (0.0,),
+    "ties": (1.5,),
+    "whole": (0.0, 1.0, -1.0, 2.0, -2.0, 3.0),
+    "tiny": (1e-7, -1e-7, 6e-5, -3e-4, 1e-3, 0.0),
+    "smallest": (1e-30, -1e-30, 1e-20, -1e-10, 0.0),
+    "large": (30.0, -30.0, 100.0, -100.0, 250.0),
+    "huge": (1e4, -1e4, 5e4, 1e3),
+    "largest": (1e30, -1e30, 1e20, 1e10),
+    "ends": (0.0, -0.0, 1.0, *INFINITE),
+    "far apart": (1e-6, 1e4, -1e4, 1.0, 0.0),
+}
+SHAPES = ("as it is", "empty", "one less", "one more", "of ones", "0-d")
+ENDS = {"float16": (1e-7, 6e4)}  # the smallest and the largest number of a dtype that does not hold all of them
+
+
+def programs(operators: list[Operator], seed: int) -> Iterator[Program]:
+    """For each operator, form and mode one program for each kind of values and of shapes, in a random order."""
+    rng = random.Random(f"each {seed}")
+    kinds = [*((pool, SHAPES[0]) for pool in POOLS), *(("ordinary", shape) for shape in SHAPES[1:])]
+    places = [(op, form, mode, *kind) for op in operators for form in _forms(op) for mode in MODES for kind in kinds]
+    rng.shuffle(places)
+    for place in places:
+        made = _program(*place, rng)
+        if made is not None:
+            yield made
+
+
+def _forms(op: Operator) -> list[str]:
+    return [form for form in ("function", "method", "inplace") if getattr(op, form)][:2]
+
+
+def _program(op: Operator, form: str, mode: str, pool: str, shape: str, rng: random.Random) -> Program | None:
+    args, kwargs = rng.choice(op.templates)
+    values = Values(rng, False)
+    dtype = rng.choice([*FLOATS, *FLOATS, *COMPLEX, rng.choice(list(DTYPES))])
+    inputs: list[Input] = []
+    where = rng.randrange(8)
+
+    def change(value: Any) -> Any:
+        if not isinstance(value, Array):
+            return value
+        if value.dtype in FLOATS:
+            array = values.recast(value, dtype if rng.random() < 0.9 else rng.choice(FLOATS))
+            if POOLS[pool] and array.dtype in (*FLOATS, *COMPLEX) and (where != 7 or not inputs):
+                array = Array(array.dtype, array.shape, tuple(_drawn(pool, array.dtype, rng) for _ in array.values))
+        else:
+            array = value
+        if shape != SHAPES[0] and (where < 5 or where - 5 == len(inputs)):
+            array = _reshaped(array, shape, where, values)
+        grows = array.dtype in (*FLOATS, *COMPLEX) and mode in ("backward", "backward2", "jvp")
+        one = Input(f"x{len(inputs)}", array.dtype, array.shape, array.values, grows and rng.random() < 0.85)
+        if mode == "vmap" and (not inputs or rng.random() < 0.75):
+            both = one.values + one.values[1:] + one.values[:1]
+            one = Input(one.name, one.dtype, (2, *one.shape), both, batched=True)
+        inputs.append(one)
+        return Ref(one.name)
+
+    args = tuple(mapped(args, change))
+    kwargs = {name: mapped(value, change) for name, value in kwargs.items()}
+    if not inputs or (form != "function" and not (args and isinstance(args[0], Ref))):
+        return None
+    base = op.name.partition(".")[0]
+    if form == "function":
+        call = Call(base, op.function, "v0", args, kwargs)
+    else:
+        name = getattr(op, form)
+        call = Call(name, "." + name, "v0", args, kwargs)
+    # An in-place form does not write a leaf.
+    calls = [call]
+    if form == "inplace" and mode.startswith("backward") and inputs[0].requires_grad:
+        copy = Call("clone", ".clone", "v0", args[:1])
+        calls = [copy, Call(call.op, call.path, "v1", (Ref("v0"), *args[1:]), kwargs)]
+    return Program(tuple(inputs), tuple(calls), mode)
+
+
+def _drawn(pool: str, dtype: str, rng: random.Random) -> Any:
+    low, high = ENDS.get(dtype, (0.0, math.inf))
+
+    def number() -> float:
+        value = rng.choice(POOLS[pool])
+        if value == 0 or not math.isfinite(value):
+            return value
+        return math.copysign(min(max(abs(value), low), high), value)
+
+    return complex(number(), number()) if dtype in COMPLEX else number()
+
+
+def _reshaped(array: Array, kind: str, where: int, values: Values) -> Array:
+    shape = list(array.shape)
+    if kind == "0-d":
+        shape = []
+    elif kind == "one more":
+        shape.insert(0, 2)
+    elif not shape:
+        return array
+    elif kind == "one less":
+        del shape[0]
+    elif kind == "empty":
+        shape[where % len(shape)] = 0
+    else:
+        shape = [1] * len(shape)
+    return values.reshaped(array, tuple(shape))
