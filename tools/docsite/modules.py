@@ -68,7 +68,10 @@ CHAPTERS: dict[str, list[Module]] = {
         Module("rushlight.distributed", "Groups of processes"),
         Module("rushlight.distributed.algorithms.join", "Ranks with different numbers of inputs"),
         Module("rushlight.distributed.algorithms.ddp_comm_hooks.default_hooks", "Communication hooks"),
-        Module("rushlight.distributed.algorithms.ddp_comm_hooks.debugging_hooks", "A communication hook for timing"),
+        Module(
+            "rushlight.distributed.algorithms.ddp_comm_hooks.debugging_hooks",
+            "A communication hook for timing",
+        ),
         Module("rushlight.distributed.algorithms.ddp_comm_hooks.powerSGD_hook", "Gradients of low rank"),
         Module("rushlight.nn.parallel", "Modules over processes"),
         Module("rushlight.multiprocessing", "Processes that share tensors"),

@@ -15,7 +15,7 @@ import rushlight_core as core
 import rushlight_multiprocessing as mp
 
 fork = mp.get_context("fork")
-SECONDS = 20  # until what would be waited for for ever is an error
+SECONDS = 40  # until a wait without end is an error
 
 QUEUES = {
     "Queue": lambda: fork.Queue(),
@@ -283,3 +283,24 @@ def test_a_pool_ends_although_its_pipe_is_full():
     pool.terminate()
     pool.join()
     assert time.monotonic() - started < SECONDS
+
+
+def receive_and_die():
+    receive = mp.Connection.try_recv_tagged
+
+    def die(connection):
+        message = receive(connection)
+        if message is not None and b"fatal" in bytes(message[1]):
+            os.kill(os.getpid(), signal.SIGKILL)  # before it says which task it has received
+        return message
+
+    mp.Connection.try_recv_tagged = die
+
+
+def test_a_process_of_a_pool_that_is_killed_before_it_says_what_it_received():
+    with fork.Pool(2, initializer=receive_and_die) as pool:
+        results = [pool.apply_async(len, (text,)) for text in ["a", "fatal", "ab", "fatal", "abc"]]
+        for i in (1, 3):
+            with pytest.raises(mp.ProcessExitedException, match="SIGKILL"):
+                results[i].get(SECONDS)
+        assert [results[i].get(SECONDS) for i in (0, 2, 4)] == [1, 2, 3]

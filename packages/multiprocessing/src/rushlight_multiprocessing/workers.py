@@ -1,6 +1,6 @@
 """A pool of processes that reports the tasks of processes which end before they return a result.
 
-The standard pool replaces such a process and waits for its task for ever. Here tasks are numbered, and each
+The standard pool replaces such a process and waits for its task without end. Here tasks are numbered, and each
 process writes the number of the task that it has received to a word that it shares with the pool. The process
 that manages the pool compares the words with the tasks that have no result yet when a process ends.
 """
