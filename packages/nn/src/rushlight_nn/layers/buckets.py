@@ -22,6 +22,12 @@ class GradBucket:
         buffer: the gradients in one dimension.
         parameters: the parameters.
 
+    Raises:
+        ValueError: a buffer has another number of elements than the parameters.
+
+    Shape:
+        - `buffer`: (N), where N is the number of elements of the parameters.
+
     Example:
         >>> weight = torch.ones(2, 2)
         >>> bucket = torch.distributed.GradBucket(0, 1, torch.arange(4.0), [weight])
