@@ -31,11 +31,6 @@ SKIPPED = (
     "tools/check_language.py",
     "tools/tests/test_check_language.py",
     "packages/core/third_party/",
-    # Not yet edited.
-    "benchmarks/table1/",
-    "packages/core/src/cpu/kernels/winograd",
-    "packages/core/src/cuda/",
-    "packages/cuda/",
 )
 
 

@@ -12,7 +12,7 @@ def page(rows: dict[str, list[Row]], version: str, absent: dict[str, Absence] | 
         "# Names", "",
         f"What PyTorch {version} documents beside what rushlight has, written by `nox -s names`. *Present*: every",
         "documented call binds, argument by argument, with the same defaults; *different*: the name is there, and not every",
-        "such call binds. Why something is missing stands in [Differences from PyTorch](differences.md).",
+        "such call binds. Reasons for missing names are in [Differences from PyTorch](differences.md).",
         "", "| module | documented | present | different | missing |", "|---|--:|--:|--:|--:|",
     ]  # fmt: skip
     verdicts = ("present", "different", "missing")

@@ -37,7 +37,7 @@ cudaDataType_t type_of(DType dtype) {
     }
 }
 
-/// A handle for each device, kept for good.
+/// A handle for each device, which is never freed.
 cublasLtHandle_t handle_of(int32_t device) {
     static std::mutex mutex;
     static auto* handles = new std::map<int32_t, cublasLtHandle_t>;

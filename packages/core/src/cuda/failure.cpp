@@ -28,7 +28,7 @@ namespace {
 
 // Note [Late errors]
 // CUDA reports that work has failed, but not which: the next call reports a fault in a kernel. So the last calls
-// are kept, newest first, and an error that may be a late one names them. A fault of that kind is for good: the process can
+// are kept, newest first, and an error that may be a late one names them. A fault of that kind is permanent: the process can
 // use the device no more, and every later call reports it.
 constexpr uint32_t kKept = 4096, kNamed = 4;
 struct Recent {

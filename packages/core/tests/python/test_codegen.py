@@ -95,8 +95,8 @@ _EXPECTING = """
         ("input: wild (N)", "unknown dtypes 'wild'"),
         ("input: like count", "'count', which is not a tensor"),
         ("input: (N, 2 * M)", "nothing before it gives 'M' a size"),
-        ("count: from 1", "no range"),
-        ("wanted: three", "no length"),
+        ("count: from 1", "not a range"),
+        ("wanted: three", "not a length"),
     ],
 )
 def test_expectations_that_cannot_be_read(tmp_path: Path, line: str, said: str) -> None:

@@ -61,7 +61,7 @@ struct Machine {
     std::map<void*, std::pair<int, size_t>> live;
     std::map<void*, size_t> pinned;
     size_t allocations = 0, launches = 0;
-    cudaError_t failed = cudaSuccess;  // for good
+    cudaError_t failed = cudaSuccess;  // permanent
     cudaError_t next = cudaSuccess;  // of the next piece of work
     bool null_launches = false;
     std::string fault;

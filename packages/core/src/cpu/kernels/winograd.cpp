@@ -379,7 +379,7 @@ void transform_filter_gradients(int64_t count, const float* sums, int64_t distan
 // --- the three directions ----------------------------------------------------------------------------------
 
 // Bytes of transformed filters that are multiplied before the next ones are transformed, and how many times at most the same
-// ones are transformed anew: reading them from memory takes longer.
+// ones are transformed again: reading them from memory takes longer.
 constexpr int64_t kFilterBytes = 2 << 20;
 constexpr int64_t kMostTransforms = 2;
 
