@@ -17,5 +17,7 @@ def test_similar_words_are_allowed() -> None:
 
 def test_what_is_skipped() -> None:
     assert check_language.is_checked(check_language.ROOT / "docs" / "style.md")
-    assert not check_language.is_checked(check_language.ROOT / "packages" / "core" / "third_party" / "README.md")
+    assert not check_language.is_checked(
+        check_language.ROOT / "packages" / "core" / "third_party" / "README.md"
+    )
     assert not check_language.is_checked(check_language.ROOT / "docs" / "figure.svg")

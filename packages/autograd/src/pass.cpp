@@ -231,7 +231,7 @@ void apply_watched(Node* node, std::span<Tensor> grads, std::span<Tensor> out) {
     }
 }
 
-// Whoever registers or removes hooks meanwhile, also one of them, changes another list.
+// Hooks that are registered or removed meanwhile, also by one of them, change another list.
 template <class List>
 List copy_of(const List& list) {
     std::lock_guard lock(hooks_mutex());

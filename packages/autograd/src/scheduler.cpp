@@ -19,10 +19,10 @@
 // Sums do not depend on the order of arrival: every gradient that arrives at a result has a place in the order in which a
 // pass on one thread would have brought it, waits for those before it, and is added then. So the bits are the same.
 //
-// Whoever works for the caller carries its dispatch state, saved-tensor hook, stream and pass. When a node raises no new one
-// is begun; the exception of the node that comes first in order is the caller's. A caller that is a device's thread itself
-// (a pass inside of a node) runs that device's nodes too, and while it waits serves the others' requests: else two such
-// threads could wait for each other.
+// A thread that works for the caller carries its dispatch state, saved-tensor hook, stream and pass. When a node raises no
+// new one is begun; the exception of the node that comes first in order is the caller's. A caller that is a device's thread
+// itself (a pass inside of a node) runs that device's nodes too, and while it waits serves the others' requests: else two
+// such threads could wait for each other.
 
 // Note [Parallel branches]
 // With several threads for the host's nodes: the caller and helpers, which run as long as the pass. The threads of the

@@ -197,7 +197,9 @@ def _op(path: Path, entry: dict[str, object]) -> Op:
     for key in ("arguments", "raises"):
         for what, text in values.get(key, {}).items():
             if not str(text).endswith("."):
-                raise fail(f"{key}: the text of {what!r} is not a sentence, as it does not end with a full stop")
+                raise fail(
+                    f"{key}: the text of {what!r} is not a sentence, as it does not end with a full stop"
+                )
     values["shapes"] = {argument: str(text) for argument, text in values.get("shapes", {}).items()}
     values["expects"] = tuple((argument, str(text)) for argument, text in expects.items())
     op = Op(name=name, schema=schema, family=path.stem, source=path, line=line, **values)

@@ -55,7 +55,9 @@ class CustomOpDef:
         self._mutates = tuple(mutates_args)
         for argument in self._mutates:
             if argument not in self._signature.parameters:
-                raise ValueError(f"custom_op({name}): mutates_args names {argument!r}, which is not an argument")
+                raise ValueError(
+                    f"custom_op({name}): mutates_args names {argument!r}, which is not an argument"
+                )
         kinds: Sequence[str | None] = device_types or [None]
         self._kernels: dict[str | None, Callable[..., Any]] = dict.fromkeys(kinds, fn)
         self._fake: Callable[..., Any] | None = None

@@ -360,7 +360,9 @@ def median(
     # Integers have no NaN: the elements that are left out are sorted to the end, behind those that are kept.
     count = _count("median", input, dim, True, mask)
     if (count == 0).any():
-        raise ValueError(f"median(mask): excludes all elements of a result, and {input.dtype} has no NaN for it")
+        raise ValueError(
+            f"median(mask): excludes all elements of a result, and {input.dtype} has no NaN for it"
+        )
     ordered = _C.sort(_fill("median", input, mask, _highest("median", input)), dim).values
     middle = (count - 1) // 2
     result = ordered if ordered.dim() == 0 else _C.gather(ordered, dim, middle)

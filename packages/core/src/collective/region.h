@@ -10,7 +10,7 @@ namespace rushlight {
 // Note [Collectives]
 // Every rank has two buffers in the file, and a count of the steps that it has finished writing. In step s a rank writes its
 // part to buffer s % 2, publishes s + 1, waits until every rank has published as much, and reads what it needs from the
-// buffers of the others. All collectives are made of such steps, a chunk of the tensors in each. Nobody writes to a buffer
+// buffers of the others. All collectives are made of such steps, a chunk of the tensors in each. No rank writes to a buffer
 // that is still read: a rank writes in step s after all ranks have published s, which they did after they had read what
 // step s - 2 left in the same buffer. So one wait for each chunk is enough.
 //

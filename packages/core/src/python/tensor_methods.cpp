@@ -331,7 +331,7 @@ RL_GETTER(get_grad) {
     RL_PY_TRY
     TensorImpl* grad = unwrap(self).impl()->grad();
     if (!grad) Py_RETURN_NONE;
-    // Whoever holds the grad may hang something on it that refers back to this tensor.
+    // A holder of the grad may attach an object to it that refers back to this tensor.
     if (!PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);
     return wrap(Tensor::share(grad));
     RL_PY_CATCH

@@ -393,7 +393,7 @@ void CachingAllocator::settle(bool wait, uint64_t now) {
 
 void CachingAllocator::tick(uint64_t now) noexcept {
     if (now < next_look_.load(std::memory_order_relaxed)) return;
-    // Whoever holds the lock looks by itself.
+    // The holder of the lock checks by itself.
     if (std::unique_lock lock(mutex_, std::try_to_lock); lock) give_back_due(now);
 }
 

@@ -18,7 +18,7 @@ namespace rushlight::detail {
 // streams and nothing else: there is no other stream to wait for then, and no pool of a graph.
 //
 // A thread gives its blocks back when it ends, when it empties the cache, when memory is out and once there are several
-// streams. Nobody else takes them: an idle thread keeps up to `kBytes` for each device.
+// streams. No other thread takes them: an idle thread keeps up to `kBytes` for each device.
 
 /// The list of one thread for one allocator. Only that thread calls `take`, `put` and `drain`.
 class QuickBlocks {

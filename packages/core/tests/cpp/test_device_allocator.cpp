@@ -216,7 +216,7 @@ TEST(memory_that_runs_out_takes_back_what_the_thread_keeps) {
     empty_cache(kDevice);
 }
 
-// Three threads take and release blocks, small ones mostly, and pass some on to be released elsewhere. Whoever holds a block
+// Three threads take and release blocks, small ones mostly, and pass some on to be released elsewhere. The holder of a block
 // has stamped it all over.
 TEST(blocks_of_threads_never_overlap) {
     struct Owned {

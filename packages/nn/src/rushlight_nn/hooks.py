@@ -393,7 +393,7 @@ class Hooks:
         return self._register_call_hook("_backward_hooks", hook, prepend, {})
 
     def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Register a backward hook: the older name of :meth:`register_full_backward_hook`, refused after it with RuntimeError."""
+        """Register a backward hook, by an older name of :meth:`register_full_backward_hook`; RuntimeError after that one."""
         self._is_full_backward_hook = _one_kind(
             self._is_full_backward_hook, False, f"this {type(self).__name__}"
         )

@@ -46,7 +46,9 @@ def register_hook(self: Tensor, hook: Callable[[Tensor], Any]) -> RemovableHandl
 def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], Any]) -> RemovableHandle:
     """Call `hook` with this leaf after a pass has added to its `grad`."""
     if not self.requires_grad or not self.is_leaf:
-        raise RuntimeError("register_post_accumulate_grad_hook(): the tensor is not a leaf that requires grad")
+        raise RuntimeError(
+            "register_post_accumulate_grad_hook(): the tensor is not a leaf that requires grad"
+        )
     return _add(state_of(self).post_accumulate, hook)
 
 
