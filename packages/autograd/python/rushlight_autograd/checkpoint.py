@@ -84,7 +84,7 @@ def checkpoint(
         - Tensors may have any shape.
 
     Raises:
-        ValueError: an argument is not valid, or does not go with `use_reentrant`.
+        ValueError: an argument is not valid, or cannot be combined with `use_reentrant`.
         CheckpointError: the function does not compute the same again (in the backward pass).
 
     Example:

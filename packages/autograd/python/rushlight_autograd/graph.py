@@ -286,7 +286,7 @@ class _Removable(Protocol):
 
 
 class _Handles:
-    """Takes off several hooks at once."""
+    """Handle that removes several hooks at once."""
 
     def __init__(self, handles: Iterable[_Removable]) -> None:
         self._handles = tuple(handles)

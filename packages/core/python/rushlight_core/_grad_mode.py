@@ -206,8 +206,8 @@ class strict(_Mode):  # noqa: N801
     * tensors of different numbers of dimensions, 0-d ones aside: a bias of shape (4,) added to the wrong end of (3,
     4, 4); * a tensor whose dtype the result's does not hold exactly: int64 with float32, float64 with a 0-d float32.
 
-    Python numbers go with everything, and sizes of 1 broadcast. What an operator is made of, and gradients, are not
-    looked at.
+    Python numbers are accepted with all dtypes, and sizes of 1 broadcast. Operators inside operators, and gradients, are not
+    checked.
 
     Args:
         mode: False lets everything pass again, inside of a block.

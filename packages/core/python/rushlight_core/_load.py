@@ -14,8 +14,9 @@ _LIBRARY = "librushlight.so"
 
 
 def load_native(package: str, folders: Sequence[str]) -> ModuleType:
-    """Import `package._C`, after the library of this very package: the linker would take another copy
-    that is loaded already, or that LD_LIBRARY_PATH names, for the same library.
+    """Import `package._C`, after loading this package's own library.
+
+    Otherwise the linker might use another copy, which is loaded already or found through LD_LIBRARY_PATH.
 
     Raises ImportError that names the reason: not built, built for another Python, a second copy, another processor, ...
     """

@@ -55,7 +55,7 @@ def get_float32_matmul_precision() -> str:
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Set whether only operators may run that give the same result for the same input again.
+    """Set whether only deterministic operators may run, whose results for the same input are always the same.
 
     On the CPU all operators do, for a given number of threads, so that this changes nothing.
 

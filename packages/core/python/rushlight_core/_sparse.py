@@ -453,7 +453,7 @@ def to_sparse(
         dense_dim: None or 0: matrices in compressed layouts have no dense dimensions.
 
     Raises:
-        RuntimeError: an argument does not go with the layout, or blocks do not divide the matrix.
+        RuntimeError: an argument does not fit the layout, or blocks do not divide the matrix.
     """
     if layout is not None and str(layout) == "torch.strided":
         for name, value in (("sparse_dim", sparse_dim), ("blocksize", blocksize), ("dense_dim", dense_dim)):

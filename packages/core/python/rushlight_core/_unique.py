@@ -24,7 +24,7 @@ def unique(
 
     Args:
         sorted: the result is sorted in any case.
-        return_inverse: also which of them each element (of the shape of `input`), or slice, is.
+        return_inverse: also return the position among them of each element (of the shape of `input`) or slice.
         return_counts: also how often each occurs.
 
     Raises:

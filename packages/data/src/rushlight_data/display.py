@@ -19,7 +19,7 @@ class Display:
         done: number of batches that were returned before, which is not 0 after a resume.
         total: number of batches of the epoch; None if it is not known.
         bar: whether to show a bar. Without a terminal, only its last state is written.
-        report: whether to write the verdict on the epoch when it ends.
+        report: whether to write a line with what limited the speed at the end of an epoch.
         stats: the loader's statistics, which continue to change."""
 
     def __init__(

@@ -122,7 +122,7 @@ class Size:
     places: list[tuple[int, int, int, int]] = field(default_factory=list)
 
     def values(self, number: int) -> list[int]:
-        """Return the example, and the sizes of the other captures; no two Sizes change in step."""
+        """Return the example, and the sizes of the other captures, which are in another order for each Size."""
         low, high = self.dim.min, self.dim.max
         # Far apart, to tell divisors; less where each costs as much as the example again, and where the range is narrow.
         fitting = [

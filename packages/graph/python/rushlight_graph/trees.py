@@ -63,6 +63,6 @@ def unflatten(structure: Any, tensors: list[Tensor]) -> Any:
         parts = [unflatten(part, tensors) for part in content]
         return tuple(parts) if kind == "tuple" else parts
     if kind not in ("dict", "ordered"):
-        raise ValueError(f"program: {kind!r} is not a container that this version knows")
+        raise ValueError(f"program: {kind!r} is not a container that this version supports")
     pairs = [(key, unflatten(part, tensors)) for key, part in content]
     return dict(pairs) if kind == "dict" else OrderedDict(pairs)

@@ -1,6 +1,6 @@
 """Names for annotations, without the time that importing `typing` takes.
 
-They are there at run time, too, so that `typing.get_type_hints` can read the annotations of layers and of classes derived
+They are defined at run time, too, so that `typing.get_type_hints` can read the annotations of layers and of classes derived
 from them; `Any` is then `object`.
 """
 

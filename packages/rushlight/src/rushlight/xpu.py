@@ -52,7 +52,7 @@ def synchronize(device: Any = None) -> NoReturn:
             ...
         RuntimeError: ...
     """
-    raise RuntimeError("xpu.synchronize(): there is no such GPU\nhint: ask xpu.is_available() before")
+    raise RuntimeError("xpu.synchronize(): there is no such GPU\nhint: check xpu.is_available() first")
 
 
 manual_seed_all = manual_seed

@@ -25,7 +25,7 @@ def default_tolerances(*dtypes: Any) -> tuple[float, float]:
     """Return the relative and the absolute tolerance that suit the least precise of some dtypes.
 
     Args:
-        dtypes: dtypes; integers and bool have the tolerances 0.
+        dtypes: dtypes; the tolerances of integers and bool are 0.
 
     Returns:
         (rtol, atol).

@@ -323,7 +323,7 @@ class Lowering:
             raise UnsupportedError(f"writes {what}\nhint: call eval() on the model before it is exported")
         for value, val in zip(written, made, strict=False):
             if outside_name := self._from_outside.get(self._memory(value)):
-                raise UnsupportedError(f"writes {outside_name}, which a model in ONNX cannot")
+                raise UnsupportedError(f"writes {outside_name}, which is not possible in ONNX")
             self._write(self._representative(value), self.builder.cast(val, self.graph.values[value].dtype))
         for value, target in zip(results, written, strict=False):
             self._same[value] = self._representative(target)

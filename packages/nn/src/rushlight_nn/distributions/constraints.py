@@ -100,13 +100,13 @@ class _Dependent(Constraint):
     @property
     def is_discrete(self) -> bool:
         if self._is_discrete is NotImplemented:
-            raise NotImplementedError(f"{self!r}: nobody said whether the set is discrete")
+            raise NotImplementedError(f"{self!r}: `is_discrete` of this constraint is not defined")
         return self._is_discrete
 
     @property
     def event_dim(self) -> int:
         if self._event_dim is NotImplemented:
-            raise NotImplementedError(f"{self!r}: nobody said how many dimensions an event has")
+            raise NotImplementedError(f"{self!r}: `event_dim` of this constraint is not defined")
         return self._event_dim
 
     def __call__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> _Dependent:

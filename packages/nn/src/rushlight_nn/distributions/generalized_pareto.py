@@ -63,7 +63,7 @@ class GeneralizedPareto(Distribution):
         return constraints.interval(self.loc, end)
 
     def _split(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Return where the concentration is not as good as 0, there one that can be divided by, and what it is elsewhere."""
+        """Return where the concentration is not negligible, its values there (1 elsewhere), and its values elsewhere."""
         curved = self.concentration.abs() > core.finfo(self.concentration.dtype).eps
         return (
             curved,

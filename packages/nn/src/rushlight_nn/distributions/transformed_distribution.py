@@ -128,11 +128,11 @@ class TransformedDistribution(Distribution):
         return base if total is None else base - total
 
     def _rises(self) -> Any:
-        """1 where the transforms rise together, -1 where they fall."""
+        """Return 1 if the transforms together are increasing, and -1 if they are decreasing."""
         return ComposeTransform(self.transforms).sign
 
-    def _turned(self, probability: Tensor) -> Tensor:
-        """Of a falling transform, the probability of at least as much."""
+    def _reflected(self, probability: Tensor) -> Tensor:
+        """Return `probability`, or its complement where the transform is decreasing."""
         sign = self._rises()
         if isinstance(sign, int):
             return probability if sign == 1 else 1 - probability
@@ -143,7 +143,7 @@ class TransformedDistribution(Distribution):
             value = transform.inv(value)
         if self._validate_args:
             self.base_dist._validate_sample(value)
-        return self._turned(self.base_dist.cdf(value))
+        return self._reflected(self.base_dist.cdf(value))
 
     def icdf(self, value: Tensor) -> Tensor:
-        return self._push_forward(self.base_dist.icdf(self._turned(value)))
+        return self._push_forward(self.base_dist.icdf(self._reflected(value)))

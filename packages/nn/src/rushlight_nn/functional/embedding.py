@@ -101,7 +101,9 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         raise RuntimeError(f"one_hot(tensor): got {tensor.dtype}, needs int64 class numbers")
     if tensor.numel() == 0:
         if num_classes <= 0:
-            raise RuntimeError("one_hot(num_classes): an empty tensor does not tell the number of classes")
+            raise RuntimeError(
+                "one_hot(num_classes): an empty tensor does not determine the number of classes"
+            )
         return core.zeros((*tensor.shape, num_classes), dtype=core.int64, device=tensor.device)
     least, largest = (int(x) for x in core.aminmax(tensor))
     if least < 0:

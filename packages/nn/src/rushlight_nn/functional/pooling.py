@@ -156,7 +156,7 @@ def avg_pool1d(
         stride: distance between windows; `kernel_size` by default.
         padding: number of zeros added at both ends, at most half of `kernel_size`.
         ceil_mode: round the number of windows up, so that the last one may reach beyond the end.
-        count_include_pad: whether padding counts in the number that is divided by.
+        count_include_pad: whether padding is included in the number of elements of the mean.
 
     Shape:
         - Input: (N, C, L) or (C, L).
@@ -188,7 +188,7 @@ def avg_pool2d(
         stride: distance between windows; `kernel_size` by default.
         padding: number of zeros added at both ends, at most half of `kernel_size`.
         ceil_mode: round the number of windows up, so that the last one may reach beyond the end.
-        count_include_pad: whether padding counts in the number that is divided by.
+        count_include_pad: whether padding is included in the number of elements of the mean.
         divisor_override: divide by this number instead of the window's size.
 
     Shape:
@@ -223,7 +223,7 @@ def avg_pool3d(
         stride: distance between windows; `kernel_size` by default.
         padding: number of zeros added at both ends, at most half of `kernel_size`.
         ceil_mode: round the number of windows up, so that the last one may reach beyond the end.
-        count_include_pad: whether padding counts in the number that is divided by.
+        count_include_pad: whether padding is included in the number of elements of the mean.
         divisor_override: divide by this number instead of the window's size.
 
     Shape:

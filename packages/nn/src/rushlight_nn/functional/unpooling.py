@@ -69,7 +69,7 @@ def max_unpool1d(
 
     Raises:
         ValueError: `output_size` is not a possible size.
-        RuntimeError: the indices do not go with the input, or are out of range.
+        RuntimeError: the indices do not fit the input, or are out of range.
 
     Example:
         >>> maxima, indices = F.max_pool1d(torch.tensor([[1.0, 5.0, 2.0, 3.0]]), 2, return_indices=True)
@@ -103,7 +103,7 @@ def max_unpool2d(
 
     Raises:
         ValueError: `output_size` is not a possible size.
-        RuntimeError: the indices do not go with the input, or are out of range.
+        RuntimeError: the indices do not fit the input, or are out of range.
 
     Example:
         >>> maxima, indices = F.max_pool2d(torch.arange(16.0).reshape(1, 4, 4), 2, return_indices=True)
@@ -140,7 +140,7 @@ def max_unpool3d(
 
     Raises:
         ValueError: `output_size` is not a possible size.
-        RuntimeError: the indices do not go with the input, or are out of range.
+        RuntimeError: the indices do not fit the input, or are out of range.
 
     Example:
         >>> maxima, indices = F.max_pool3d(torch.arange(64.0).reshape(1, 4, 4, 4), 4, return_indices=True)

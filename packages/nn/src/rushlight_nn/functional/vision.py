@@ -59,7 +59,7 @@ def interpolate(
 
     Raises:
         ValueError: the arguments contradict each other.
-        NotImplementedError: the mode does not go with the number of dimensions.
+        NotImplementedError: the mode does not support this number of dimensions.
 
     Example:
         >>> image = torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])

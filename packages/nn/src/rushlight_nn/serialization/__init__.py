@@ -55,7 +55,7 @@ def save(
 
     Raises:
         TypeError: something in `obj` is of another type; the message names the place, and what to do.
-        ValueError: `format` is another, or does not go with other arguments.
+        ValueError: `format` is unknown, or cannot be combined with other arguments.
         OSError: the file cannot be written.
 
     Example:

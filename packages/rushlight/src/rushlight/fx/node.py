@@ -151,7 +151,7 @@ class Node:
     def prepend(self, x: Node) -> None:
         """Move `x`, of the same graph, before this node."""
         if x.graph is not self.graph:
-            raise AssertionError("fx.Node.prepend(x): is of another graph")
+            raise AssertionError("fx.Node.prepend(x): belongs to another graph")
         if x is self:
             return
         x._unlink()
@@ -232,7 +232,7 @@ class Node:
         *,
         propagate_meta: bool = False,
     ) -> list[Node]:
-        """Let the users of this node use another, where `delete_user_cb` agrees. Returns those that do."""
+        """Let the users of this node for which `delete_user_cb` is true use another node, and return these users."""
         if propagate_meta:
             if replace_with.meta:
                 raise AssertionError(

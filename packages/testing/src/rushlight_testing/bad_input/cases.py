@@ -247,7 +247,7 @@ class _Maker:
         return Call(arguments, safe=safe)
 
     def shapes(self, x: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
-        """Empty, of too few and too many dimensions, of sizes that do not go with the rest, of absurd ones."""
+        """Empty, of too few and too many dimensions, of sizes that do not fit the rest, of absurd ones."""
         shape, n = tuple(x.shape), x.dim()
         yield "empty(0)", lambda: x.new_empty((0,))
         yield "scalar", lambda: x.new_ones(())

@@ -1,5 +1,5 @@
 # ruff: noqa: N801, PT009
-"""The base class of PyTorch's own tests, and what goes with it, for libraries that test with them."""
+"""The base class of PyTorch's own tests, and its helpers, for libraries that test with them."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ class Timer:
     def blocked_autorange(
         self, callback: Callable[[int, float], None] | None = None, min_run_time: float = 0.2
     ) -> Measurement:
-        """Measurements of blocks of runs, until they took `min_run_time` seconds together.
+        """Measure blocks of runs until they have taken `min_run_time` seconds together.
 
         Args:
             callback: called with the runs and the seconds of each block.
