@@ -35,7 +35,7 @@ def _outputs(name: str, outputs: Any) -> tuple[Tensor, ...]:
 
 
 def _vectors(name: str, v: Any, like: tuple[Tensor, ...], what: str) -> tuple[Tensor, ...]:
-    """Return `v` checked against what it multiplies; a one where it may be left out."""
+    """Check the shapes of `v` and return it, or a one in its place if it may be omitted."""
     if v is None:
         if len(like) != 1 or like[0].numel() != 1:
             raise RuntimeError(f"{name}(v): may be left out only where {what} has one element")

@@ -31,7 +31,7 @@ PyObject* set_num_threads_py(PyObject*, PyObject* n) {
     RL_PY_CATCH
 }
 
-// What no_grad and its like are made of: an object that saves this thread's modes and restores them. Their Python
+// The base of no_grad and similar modes: an object that saves this thread's modes and restores them. Their Python
 // classes (rushlight_core._grad_mode) take the methods that they need as __enter__ and __exit__.
 struct ModeScope {
     PyObject_HEAD bool grad_mode, inference, strict;

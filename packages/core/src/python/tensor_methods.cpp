@@ -102,7 +102,7 @@ int tensor_bool(PyObject* self) {
     return item(t).to<bool>();
     RL_PY_CATCH_INT
 }
-// float(t) and its like raise ValueError where item() raises RuntimeError.
+// float(t) and similar conversions raise ValueError where item() raises RuntimeError.
 static void require_one_element(const char* what, const Tensor& t) {
     RL_CHECK(t.numel() == 1, throw_value,
              "%s(): a tensor of shape %s has %lld elements, only one can become a Python number\n"

@@ -216,7 +216,9 @@ def _values(
         if kind != "int":
             item = struct.Struct("<f" if kind == "float" else "<d")
             if len(value) % item.size:
-                raise ProtobufError(f"{message}.{name}: {len(value)} bytes of numbers")
+                raise ProtobufError(
+                    f"{message}.{name}: {len(value)} bytes do not hold whole numbers of this type"
+                )
             return [number for (number,) in item.iter_unpack(value)]
         found, at = [], 0
         while at < len(value):

@@ -40,13 +40,13 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         >>> F.pad(torch.tensor([[1.0, 2.0, 3.0]]), (2, 1), mode="reflect")
         tensor([[3., 2., 1., 2., 3., 2.]])
     """
-    amounts = [int(amount) for amount in pad]
-    if len(amounts) % 2 or len(amounts) > 2 * input.dim():
+    padding = [int(count) for count in pad]
+    if len(padding) % 2 or len(padding) > 2 * input.dim():
         raise RuntimeError(
-            f"pad(pad): got {len(amounts)} amounts for {input.dim()} dimensions, needs pairs, one a dimension"
+            f"pad(pad): got {len(padding)} numbers for {input.dim()} dimensions, needs pairs, one for each padded dimension"
         )
     if mode == "constant":
-        return _constant_pad(input, amounts, 0.0 if value is None else value)
+        return _constant_pad(input, padding, 0.0 if value is None else value)
     if mode not in ("reflect", "replicate", "circular"):
         raise NotImplementedError(
             f"pad(mode): got {mode!r}, needs 'constant', 'reflect', 'replicate' or 'circular'"
@@ -54,25 +54,25 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     if value:
         raise ValueError(f"pad(value): mode {mode!r} takes no value, got {value}")
     if mode != "circular":
-        _check_sizes(input, amounts, mode)
-    if all(amount >= 0 for amount in amounts):
-        return _pad(input, amounts, mode)
-    cut, added = [min(amount, 0) for amount in amounts], [max(amount, 0) for amount in amounts]
+        _check_sizes(input, padding, mode)
+    if all(count >= 0 for count in padding):
+        return _pad(input, padding, mode)
+    cut, added = [min(count, 0) for count in padding], [max(count, 0) for count in padding]
     if mode == "circular":
         return _pad(_constant_pad(input, cut, 0.0), added, mode)
     return _constant_pad(_pad(input, added, mode), cut, 0.0)
 
 
-def _check_sizes(input: Tensor, amounts: Sequence[int], mode: str) -> None:
+def _check_sizes(input: Tensor, padding: Sequence[int], mode: str) -> None:
     """Raise RuntimeError where "reflect" or "replicate" has no element to begin from, or leaves none."""
-    padded = len(amounts) // 2
+    padded = len(padding) // 2
     if 0 in input.shape[max(0, input.dim() - padded - 1) :]:
         raise RuntimeError(
             f"pad(input): mode {mode!r} needs elements in the padded dimensions and the one before them, got a tensor of"
             f" shape {tuple(input.shape)}"
         )
     for k in range(padded):
-        size = input.shape[-1 - k] + amounts[2 * k] + amounts[2 * k + 1]
+        size = input.shape[-1 - k] + padding[2 * k] + padding[2 * k + 1]
         if size < 1:
             raise RuntimeError(
                 f"pad(pad): mode {mode!r} leaves dimension {input.dim() - 1 - k} of size {input.shape[-1 - k]} with size"

@@ -11,7 +11,7 @@ from ..module import Module
 
 
 class _Padding(Module):
-    """The amounts before and after, the last dimension first; one int stands for all."""
+    """The padding before and after, the last dimension first; one int stands for all."""
 
     _dims: int
     _mode = "constant"
@@ -23,7 +23,7 @@ class _Padding(Module):
         self.padding = tuple_of(2 * self._dims, padding)
         if len(self.padding) != 2 * self._dims:
             raise ValueError(
-                f"{type(self).__name__}(padding): got {len(self.padding)} amounts, needs {2 * self._dims}"
+                f"{type(self).__name__}(padding): got {len(self.padding)} numbers, needs {2 * self._dims}"
             )
 
     def forward(self, input: Tensor) -> Tensor:

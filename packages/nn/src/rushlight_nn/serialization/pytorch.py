@@ -331,7 +331,7 @@ def _read_legacy(source: Source, data: bytes, map_location: Any, budget: Budget)
     machine.load()
     version = machine.load()
     if type(version) is not int or version != LEGACY_VERSION:
-        raise FormatError(f"it is of another version than {LEGACY_VERSION} of the legacy layout")
+        raise FormatError(f"its legacy layout does not have version {LEGACY_VERSION}")
     numbers = machine.load()
     if not isinstance(numbers, dict) or numbers.get("little_endian") is not True:
         raise FormatError("it was written on a machine of another byte order")

@@ -163,7 +163,7 @@ def is_index(start: bytes) -> bool:
 def _parse(source: Source, budget: Budget) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the metadata and the map from tensors to files."""
     if source.size > container.MAX_HEADER_BYTES:
-        raise FormatError("an index of this size is none")
+        raise FormatError("the file is too large for an index")
     index = container.parse_json(source.read(0, source.size), budget)
     names, metadata = index.get("weight_map"), index.get("metadata", {})
     if not isinstance(names, dict) or not isinstance(metadata, dict):

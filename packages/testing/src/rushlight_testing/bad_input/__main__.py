@@ -1,4 +1,4 @@
-"""The process in which bad input is tried: it may die. `watch.py` starts it and reads what it prints."""
+"""The process in which bad input is tried, which may crash. `watch.py` starts it and reads what it prints."""
 
 from __future__ import annotations
 

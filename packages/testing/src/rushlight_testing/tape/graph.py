@@ -174,7 +174,7 @@ class Saved:
 
 
 class Window:
-    """A view's place in its root, on memory of its own.
+    """The positions of a view in its root, over new memory.
 
     Where one of the two is complex and the other real, that memory holds real numbers.
     """
