@@ -63,7 +63,7 @@ def check_shapes(op: Op) -> None:
             if other not in arguments:
                 raise ShapesError(f"shapes of {name}: {other!r} is not an argument")
     if op.returns and any(name in op.shapes for name in result_names(op)):
-        raise ShapesError("the key 'returns' says the shapes of results already")
+        raise ShapesError("the shapes of results are defined by the key 'returns' already")
 
 
 def reduced_in_words(op: Op, argument: str = "input") -> str:

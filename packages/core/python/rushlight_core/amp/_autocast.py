@@ -125,7 +125,7 @@ class autocast:  # noqa: N801
         loss.backward()
 
     Args:
-        device_type: whose tensors are meant, "cpu" or "cuda".
+        device_type: the device of the tensors that are converted, "cpu" or "cuda".
         dtype: bfloat16 or float16; by default bfloat16 on the CPU, float16 on GPUs.
         enabled: False turns it off, also within another block.
         cache_enabled: whether a weight is converted once for all its uses in the outermost block.

@@ -194,7 +194,7 @@ def triplet_margin_with_distance_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:
-    """Return :func:`triplet_margin_loss` with a distance function of the caller's.
+    """Return :func:`triplet_margin_loss` with a given distance function.
 
     Args:
         anchor, positive, negative: the samples.

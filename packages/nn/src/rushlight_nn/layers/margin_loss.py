@@ -162,7 +162,7 @@ class TripletMarginLoss(_Loss):
 
 
 class TripletMarginWithDistanceLoss(_Loss):
-    """A :class:`TripletMarginLoss` with a distance function of the user's.
+    """A :class:`TripletMarginLoss` with a user-defined distance function.
 
     Args:
         distance_function: a function of two tensors that returns their distances. Default: the norm of order 2.

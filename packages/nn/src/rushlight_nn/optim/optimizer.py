@@ -377,7 +377,7 @@ def _step_with_hooks(optimizer: Optimizer, *given: Any, **kwargs: Any) -> Any:
 
 
 def check_settings(optimizer: str, **settings: Any) -> None:
-    """Raise ValueError for a setting below zero, or a tensor of several numbers. (Zero switches a part off.)"""
+    """Raise ValueError for a setting below zero, or a tensor of several numbers. (Zero disables a part.)"""
     for name, value in settings.items():
         if isinstance(value, Tensor) and value.numel() != 1:
             raise ValueError(

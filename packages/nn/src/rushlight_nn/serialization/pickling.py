@@ -118,7 +118,7 @@ class Pickler:
     Args:
         storages: those of the tensors.
         legacy: whether persistent ids have a sixth part.
-        noting: whether to fill `storages`; what is written then has no meaning.
+        noting: whether to fill `storages` only, in which case the output is discarded.
     """
 
     out: bytearray

@@ -232,7 +232,7 @@ def _read_shard(
                 checked = verify if verify is not None else mapping is None
                 found = pytorch.read_archive(source, map_location, checked, budget)
                 if not isinstance(found, dict):
-                    raise FormatError("it holds no dictionary of tensors")
+                    raise FormatError("it does not contain a dictionary of tensors")
             elif document is None and pytorch.is_legacy(start) and mapping is None and not verify:
                 found = pytorch.read_legacy(source, map_location, budget)
             else:

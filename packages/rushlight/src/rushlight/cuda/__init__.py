@@ -611,7 +611,7 @@ def memory_snapshot(device: Any = None) -> list[dict[str, Any]]:
 
 
 def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
-    """Return what is known of a GPU's memory as a table; "" where there is no GPU.
+    """Return statistics of a GPU's memory as a table; "" if there is no GPU.
 
     Args:
         abbreviated: without the counts of calls.

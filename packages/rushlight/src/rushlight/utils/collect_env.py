@@ -54,7 +54,7 @@ _TITLES = {
 
 
 def get_env_info() -> SystemEnv:
-    """Return what is known of this process and its machine; no program is run to find out."""
+    """Return information about this process and its machine, without running other programs."""
     cuda = rushlight.cuda.is_available()
     names = [rushlight.cuda.get_device_name(i) for i in range(rushlight.cuda.device_count())] if cuda else []
     return SystemEnv(
@@ -110,7 +110,7 @@ def pretty_str(envinfo: SystemEnv) -> str:
 
 
 def get_pretty_env_info() -> str:
-    """Return what is known of this process and its machine, as lines to put in a report."""
+    """Return information about this process and its machine, as lines for a bug report."""
     return pretty_str(get_env_info())
 
 

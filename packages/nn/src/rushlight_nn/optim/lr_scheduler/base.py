@@ -96,7 +96,7 @@ class LRScheduler:
         return self._last_lr
 
     def step(self, epoch: int | None = None) -> None:
-        """Move on by one epoch and set the rates. (`epoch` jumps to an epoch; deprecated.)"""
+        """Advance by one epoch and set the rates. (`epoch` jumps to an epoch; deprecated.)"""
         if self._step_count == 1 and self.optimizer._step_count == 0:
             warnings.warn(
                 f"{type(self).__name__}.step() was called before the optimizer's first step: "
