@@ -17,7 +17,7 @@ import numpy as np
 from fuzz.compare import NOT_FINITE, NOT_THERE, Difference, as_computed, difference
 from fuzz.execute import Observation, Record, complete
 from fuzz.processes import Ended
-from fuzz.program import COMPLEX, FLOATS, INTEGERS, Call, Input, Program, mapped
+from fuzz.program import FLOATS, INTEGERS, Call, Input, Program, mapped
 from fuzz.wider import is_near, widened
 
 WAYS = {

@@ -27,14 +27,18 @@ POOLS: dict[str, tuple[float, ...]] = {
     "far apart": (1e-6, 1e4, -1e4, 1.0, 0.0),
 }
 SHAPES = ("as it is", "empty", "one less", "one more", "of ones", "0-d")
-ENDS = {"float16": (1e-7, 6e4)}  # the smallest and the largest number of a dtype that does not hold all of them
+ENDS = {
+    "float16": (1e-7, 6e4)
+}  # the smallest and the largest number of a dtype that does not hold all of them
 
 
 def programs(operators: list[Operator], seed: int) -> Iterator[Program]:
     """For each operator, form and mode one program for each kind of values and of shapes, in a random order."""
     rng = random.Random(f"each {seed}")
     kinds = [*((pool, SHAPES[0]) for pool in POOLS), *(("ordinary", shape) for shape in SHAPES[1:])]
-    places = [(op, form, mode, *kind) for op in operators for form in _forms(op) for mode in MODES for kind in kinds]
+    places = [
+        (op, form, mode, *kind) for op in operators for form in _forms(op) for mode in MODES for kind in kinds
+    ]
     rng.shuffle(places)
     for place in places:
         made = _program(*place, rng)
@@ -59,7 +63,9 @@ def _program(op: Operator, form: str, mode: str, pool: str, shape: str, rng: ran
         if value.dtype in FLOATS:
             array = values.recast(value, dtype if rng.random() < 0.9 else rng.choice(FLOATS))
             if POOLS[pool] and array.dtype in (*FLOATS, *COMPLEX) and (where != 7 or not inputs):
-                array = Array(array.dtype, array.shape, tuple(_drawn(pool, array.dtype, rng) for _ in array.values))
+                array = Array(
+                    array.dtype, array.shape, tuple(_drawn(pool, array.dtype, rng) for _ in array.values)
+                )
         else:
             array = value
         if shape != SHAPES[0] and (where < 5 or where - 5 == len(inputs)):
