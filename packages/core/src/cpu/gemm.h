@@ -82,6 +82,14 @@ struct GemmKernels {
     int64_t (*scratch_f64)(const Gemm<double>&);
     void (*serial_f32)(const Gemm<float>&, float* scratch);
     void (*serial_f64)(const Gemm<double>&, double* scratch);
+    // The same with b that was packed before, for products that have b in common and any a: `pack_*` copies b into
+    // packed_size_*(g) elements, and `serial_packed_*` reads those and never b. Both need g.n and g.k to be the same.
+    int64_t (*packed_size_f32)(const Gemm<float>&);
+    int64_t (*packed_size_f64)(const Gemm<double>&);
+    void (*pack_f32)(const Gemm<float>&, float* packed);
+    void (*pack_f64)(const Gemm<double>&, double* packed);
+    void (*serial_packed_f32)(const Gemm<float>&, const float* packed, float* scratch);
+    void (*serial_packed_f64)(const Gemm<double>&, const double* packed, double* scratch);
     // `count` products whose operands lie at the given distances.
     void (*batched_f32)(KernelContext&, const Gemm<float>&, int64_t count, int64_t a, int64_t b, int64_t c,
                         int64_t init);

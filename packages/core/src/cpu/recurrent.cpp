@@ -51,6 +51,47 @@ void lstm_gates_backward(KernelContext& ctx, const View& grad_gates, const View&
     dc.finish();
 }
 
+namespace {
+
+template <class T> const LstmLayerLoops<T>& layer_loops();
+template <> const LstmLayerLoops<float>& layer_loops() { return lstm_layer_kernels().f32; }
+template <> const LstmLayerLoops<double>& layer_loops() { return lstm_layer_kernels().f64; }
+
+}  // namespace
+
+void lstm_layer(KernelContext& ctx, const View& output, const View& cells, const View& sums,
+                const View& gates, const View& hidden, const View& cell, const View& weight, bool backwards) {
+    if (output.numel == 0) return;
+    const View x = dense(ctx, gates), h = dense(ctx, hidden), c = dense(ctx, cell), w = dense(ctx, weight);
+    with_type("lstm", x.dtype, [&]<class T>(T) {
+        const LstmLayer<T> layer{output.size(0), output.size(1), output.size(2), backwards,     h.as<T>(),
+                                 c.as<T>(),      w.as<T>(),      output.as<T>(), cells.as<T>(), sums.as<T>()};
+        layer_loops<T>().forward(ctx, layer, x.as<T>());
+    });
+}
+
+void lstm_layer_backward(KernelContext& ctx, const View& grad_gates, const View& grad_hidden,
+                         const View& grad_cell, const View& grad_weight, const View& grad_output,
+                         const View& grad_cells, const View& grad_sums, const View& hidden, const View& cell,
+                         const View& weight, const View& output, const View& cells, const View& sums,
+                         bool backwards) {
+    if (output.numel == 0) {
+        for (const View* grad : {&grad_gates, &grad_hidden, &grad_cell, &grad_weight}) clear(*grad);
+        return;
+    }
+    const View dh = dense(ctx, grad_output), dc = dense(ctx, grad_cells), ds = dense(ctx, grad_sums),
+               h = dense(ctx, hidden), c = dense(ctx, cell), w = dense(ctx, weight), y = dense(ctx, output),
+               states = dense(ctx, cells), s = dense(ctx, sums);
+    with_type("lstm", s.dtype, [&]<class T>(T) {
+        const LstmLayer<T> layer{y.size(0), y.size(1), y.size(2), backwards,      h.as<T>(),
+                                 c.as<T>(), w.as<T>(), y.as<T>(), states.as<T>(), s.as<T>()};
+        const LstmLayerGradients<T> grad{dh.as<T>(),         dc.as<T>(),          ds.as<T>(),
+                                         grad_gates.as<T>(), grad_hidden.as<T>(), grad_cell.as<T>(),
+                                         grad_weight.as<T>()};
+        layer_loops<T>().backward(ctx, layer, grad);
+    });
+}
+
 void gru_gates(KernelContext& ctx, const View& out, const View& from_input, const View& from_hidden,
                const View& hidden) {
     if (hidden.numel == 0) return;

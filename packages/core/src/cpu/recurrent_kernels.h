@@ -17,6 +17,34 @@ struct RecurrentLoops {
                          const T* grad, const T* from_input, const T* from_hidden, const T* state);
 };
 
+/// A layer of an LSTM in one direction: sequences of (steps, batch, ...), states (batch, hidden), the weight (4 hidden, hidden).
+template <class T>
+struct LstmLayer {
+    int64_t steps, batch, hidden;
+    bool backwards;  // whether the last element comes first
+    const T *first_hidden, *first_cell, *weight;
+    T *output, *cells, *sums;  // of the gradient they are only read
+};
+
+template <class T>
+struct LstmLayerGradients {
+    const T *output, *cells, *sums;
+    T *gates, *first_hidden, *first_cell, *weight;
+};
+
+template <class T>
+struct LstmLayerLoops {
+    void (*forward)(KernelContext&, const LstmLayer<T>&, const T* gates);
+    void (*backward)(KernelContext&, const LstmLayer<T>&, const LstmLayerGradients<T>&);
+};
+
+struct LstmLayerKernels {
+    LstmLayerLoops<float> f32;
+    LstmLayerLoops<double> f64;
+};
+
+RUSHLIGHT_KERNEL_TABLE(LstmLayerKernels, lstm_layer_kernels)
+
 struct RecurrentKernels {
     RecurrentLoops<float> f32;
     RecurrentLoops<double> f64;

@@ -207,17 +207,19 @@ struct Block {
         }
     }
 
-    // `packed_b` has all panels of b, or gets them: `pack` selects this, and `keep` whether each has its own memory.
-    void multiply(T* packed_b, bool pack, bool keep) const {
+    // `packed_b` has all panels of b, or gets them through `target`, the same memory; null if they are there. `keep` selects
+    // whether each has its own memory.
+    void multiply(const T* packed_b, T* target, bool keep) const {
         for (int64_t first = 0; first < columns.count; first += kGroup) {
             const int64_t last = min(columns.count, first + kGroup);
             const int64_t j_begin = begin(first), j_end = begin(last);
-            T* buffer = packed_b + (keep ? j_begin * g.k : 0);
-            if (pack) pack_group(first, last, buffer);
+            const int64_t offset = keep ? j_begin * g.k : 0;
+            const T* const buffer = packed_b + offset;
+            if (target != nullptr) pack_group(first, last, target + offset);
             // Meanwhile the next group is fetched, line after line: few rows of a do not hide the time that
             // takes.
             constexpr int64_t kLine = 64 / sizeof(T);
-            int64_t next = pack && g.b_col == 1 ? j_end : g.n;
+            int64_t next = target != nullptr && g.b_col == 1 ? j_end : g.n;
             const int64_t next_end = begin(min(columns.count, last + kGroup));
             // One panel of b stays in the first-level cache while all of a passes by.
             for (int64_t q = first; q < last; ++q) {
@@ -330,8 +332,56 @@ void packed(const Gemm<T>& g, T* scratch) {
                 const Block<T> block(columns, i, min(cut.height, g.m - i), k, min(cut.depth, g.k - k),
                                      scratch);
                 block.pack();
-                block.multiply(scratch + cut.block_size(), i == 0, !cut.single);
+                T* const panels = scratch + cut.block_size();
+                block.multiply(panels, i == 0 ? panels : nullptr, !cut.single);
             }
+        }
+    }
+}
+
+template <class T>
+void set_to_init(const Gemm<T>& g) {
+    constexpr int kL = kLanes<T>;
+    for (int64_t i = 0; i < g.m; ++i) {
+        const Epilogue<T> e = epilogue_at(g, i, 0);
+        for (int64_t j = 0; j < g.n; j += kL) {
+            const Lanes<T> lanes(min(kL, g.n - j));
+            store(g.c + i * g.c_row + j, finish(e, Vec<T>{}, 0, j, lanes), lanes);
+        }
+    }
+}
+
+// --- packed before ------------------------------------------------------------------------------------------
+
+template <class T>
+int64_t packed_size(const Gemm<T>& g) {
+    return Cut<T>::round_up(g.n, kLanes<T>) * g.k;
+}
+
+// All columns of one range of steps after the other.
+template <class T>
+void pack_columns(const Gemm<T>& g, T* packed) {
+    const Cut<T> cut(g);
+    for (int64_t k = 0; k < g.k; k += cut.depth) {
+        const Block<T> block(g, 0, 1, k, min(cut.depth, g.k - k), nullptr);
+        T* const range = packed + Cut<T>::round_up(g.n, kLanes<T>) * k;
+        for (int64_t first = 0; first < block.columns.count; first += kGroup) {
+            block.pack_group(first, min(block.columns.count, first + kGroup),
+                             range + block.begin(first) * block.g.k);
+        }
+    }
+}
+
+template <class T>
+void serial_packed(const Gemm<T>& g, const T* packed, T* scratch) {
+    if (g.m == 0 || g.n == 0) return;
+    if (g.k == 0) return set_to_init(g);
+    const Cut<T> cut(g);
+    for (int64_t k = 0; k < g.k; k += cut.depth) {
+        for (int64_t i = 0; i < g.m; i += cut.height) {
+            const Block<T> block(g, i, min(cut.height, g.m - i), k, min(cut.depth, g.k - k), scratch);
+            block.pack();
+            block.multiply(packed + Cut<T>::round_up(g.n, kLanes<T>) * k, nullptr, true);
         }
     }
 }
@@ -357,18 +407,6 @@ Way choose(const Gemm<T>& g) {
         if (g.m <= 4 || (g.m <= 32 && g.k >= 64) || (g.n <= 16 && g.k >= 64)) return Way::Dot;
     }
     return Way::Packed;
-}
-
-template <class T>
-void set_to_init(const Gemm<T>& g) {
-    constexpr int kL = kLanes<T>;
-    for (int64_t i = 0; i < g.m; ++i) {
-        const Epilogue<T> e = epilogue_at(g, i, 0);
-        for (int64_t j = 0; j < g.n; j += kL) {
-            const Lanes<T> lanes(min(kL, g.n - j));
-            store(g.c + i * g.c_row + j, finish(e, Vec<T>{}, 0, j, lanes), lanes);
-        }
-    }
 }
 
 template <class T>
@@ -547,6 +585,12 @@ const GemmKernels gemm_kernels_table = {gemm_one<float>,
                                         scratch_size<double>,
                                         serial<float>,
                                         serial<double>,
+                                        packed_size<float>,
+                                        packed_size<double>,
+                                        pack_columns<float>,
+                                        pack_columns<double>,
+                                        serial_packed<float>,
+                                        serial_packed<double>,
                                         batched<float>,
                                         batched<double>,
                                         dot<float>,

@@ -8,12 +8,16 @@
 #include "rushlight/ops/_gru_gates_backward.h"
 #include "rushlight/ops/_lstm_gates.h"
 #include "rushlight/ops/_lstm_gates_backward.h"
+#include "rushlight/ops/_lstm_layer.h"
+#include "rushlight/ops/_lstm_layer_backward.h"
 #include "rushlight/ops/add.h"
 #include "rushlight/ops/addmm.h"
 #include "rushlight/ops/cat.h"
 #include "rushlight/ops/chunk.h"
 #include "rushlight/ops/dropout.h"
 #include "rushlight/ops/linear.h"
+#include "rushlight/ops/lstm_gates_backward.h"
+#include "rushlight/ops/matmul.h"
 #include "rushlight/ops/mul.h"
 #include "rushlight/ops/narrow.h"
 #include "rushlight/ops/relu.h"
@@ -113,6 +117,18 @@ State one_cell(const char* op, Cell cell, const Tensor& input, const State& s, c
     return step(cell, from_input(cell, input, w), s, w);
 }
 
+// A step of few products costs less than to pack the weight for the kernel that computes all steps.
+constexpr int64_t kLeastRows = 32;
+
+// Whether one kernel computes all steps of sequences (time, batch, gates) that are equally long.
+bool is_one_kernel(Cell cell, const Tensor& x, int64_t time, const State& s, const Weights& w) {
+    const auto plain = [&](const Tensor& t) { return t.dtype() == x.dtype() && t.device() == x.device(); };
+    return cell == Cell::Lstm && !w.w_hr.defined() && time > 1 && x.size(0) >= kLeastRows &&
+           (x.dtype() == DType::Float32 || x.dtype() == DType::Float64) &&
+           x.device().type == DeviceType::CPU && plain(s.h) && plain(s.c) && plain(w.w_hh) &&
+           !differentiated_forward(x, s.h, s.c, w.w_hh);
+}
+
 // Sequences, time by time: step t holds the elements of the first sizes[t] sequences, the longest first.
 struct Steps {
     std::vector<int64_t> sizes, starts;
@@ -122,6 +138,7 @@ struct Steps {
         sizes.push_back(size);
     }
     int64_t total() const { return starts.back() + sizes.back(); }
+    bool are_equal() const { return sizes.front() == sizes.back(); }
 };
 
 struct Ran {
@@ -133,8 +150,16 @@ struct Ran {
 Ran run(Cell cell, const Tensor& data, const Steps& steps, const State& first, const Weights& w,
         bool backwards) {
     const int64_t count = static_cast<int64_t>(steps.sizes.size());
+    const Tensor all = from_input(cell, data, w);
+    if (steps.are_equal() && is_one_kernel(cell, all, count, first, w)) {
+        const int64_t batch = steps.sizes[0], last = backwards ? 0 : count - 1;
+        const int64_t apart[] = {count, batch, all.size(1)}, flat[] = {count * batch, first.h.size(1)};
+        auto [output, cells, sums] =
+            ops::_lstm_layer(ops::reshape(all, apart), first.h, first.c, w.w_hh, backwards);
+        return {ops::reshape(output, flat), {ops::select(output, 0, last), ops::select(cells, 0, last)}};
+    }
     // Taken apart at once: the gradients of the steps are joined once.
-    const std::vector<Tensor> x = ops::split_with_sizes(from_input(cell, data, w), steps.sizes, 0);
+    const std::vector<Tensor> x = ops::split_with_sizes(all, steps.sizes, 0);
     std::vector<Tensor> outputs(static_cast<size_t>(count));
     State s = backwards ? first.rows(0, steps.sizes.back()) : first;
     std::optional<State> done;  // the last states of sequences that are over, in the order of the batch
@@ -327,6 +352,37 @@ std::tuple<Tensor, Tensor> lstm_gates_backward(const Tensor& grad_hidden, const 
                                          ops::mul(ops::mul(grad_hidden, c), sigmoid_derivative(o))},
                      1),
             ops::mul(grad, f)};
+}
+
+std::tuple<Tensor, Tensor, Tensor, Tensor> lstm_layer_backward(const Tensor& grad_output,
+                                                               const Tensor& grad_cells,
+                                                               const Tensor& grad_sums, const Tensor& hidden,
+                                                               const Tensor& cell, const Tensor& weight,
+                                                               const Tensor& output, const Tensor& cells,
+                                                               const Tensor& sums, bool backwards) {
+    if (!differentiated(grad_output, grad_cells, grad_sums, hidden, cell, weight, output, cells, sums))
+        return ops::_lstm_layer_backward(grad_output, grad_cells, grad_sums, hidden, cell, weight, output,
+                                         cells, sums, backwards);
+    const int64_t count = output.size(0), step = backwards ? -1 : 1, first = backwards ? count - 1 : 0;
+    if (count == 0) return {sums, ops::mul(hidden, 0), ops::mul(cell, 0), ops::mul(weight, 0)};
+    std::vector<Tensor> grad_gates(static_cast<size_t>(count));
+    Tensor grad_h, grad_c, grad_weight;
+    for (int64_t k = count - 1; k >= 0; --k) {
+        const int64_t t = first + k * step;
+        Tensor dh = ops::select(grad_output, 0, t), dc = ops::select(grad_cells, 0, t);
+        if (grad_h.defined()) dh = ops::add(dh, grad_h), dc = ops::add(dc, grad_c);
+        const Tensor before = k == 0 ? hidden : ops::select(output, 0, t - step);
+        auto [from_states, to_cell] = ops::lstm_gates_backward(
+            dh, dc, ops::select(sums, 0, t), k == 0 ? cell : ops::select(cells, 0, t - step),
+            ops::select(cells, 0, t));
+        Tensor gates = ops::add(from_states, ops::select(grad_sums, 0, t));
+        grad_h = ops::matmul(gates, weight);
+        grad_c = to_cell;
+        Tensor product = ops::matmul(ops::t(gates), before);
+        grad_weight = grad_weight.defined() ? ops::add(grad_weight, product) : product;
+        grad_gates[static_cast<size_t>(t)] = std::move(gates);
+    }
+    return {ops::stack(grad_gates), grad_h, grad_c, grad_weight};
 }
 
 std::tuple<Tensor, Tensor, Tensor> gru_gates_backward(const Tensor& grad, const Tensor& from_input,

@@ -33,6 +33,26 @@ Outputs lstm_gates_backward(const Tensor&, const Tensor&, const Tensor& gates, c
     return outs;
 }
 
+Outputs lstm_layer(const Tensor& gates, const Tensor& hidden, const Tensor&, const Tensor&, bool) {
+    const int64_t states[] = {gates.size(0), gates.size(1), hidden.size(1)};
+    Outputs outs;
+    outs.add(states, gates.dtype(), gates.device());
+    outs.add(states, gates.dtype(), gates.device());
+    outs.like(gates);
+    return outs;
+}
+
+Outputs lstm_layer_backward(const Tensor&, const Tensor&, const Tensor&, const Tensor& hidden,
+                            const Tensor& cell, const Tensor& weight, const Tensor&, const Tensor&,
+                            const Tensor& sums, bool) {
+    Outputs outs;
+    outs.like(sums);
+    outs.like(hidden);
+    outs.like(cell);
+    outs.like(weight);
+    return outs;
+}
+
 Outputs gru_gates(const Tensor& from_input, const Tensor& from_hidden, const Tensor& hidden) {
     check_gates("gru_cell", "from_input", from_input, 3, hidden);
     check_gates("gru_cell", "from_hidden", from_hidden, 3, hidden);
