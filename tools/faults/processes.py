@@ -85,7 +85,7 @@ def _changed(lib: Any) -> bool:
 def _many(lib: Any, count: int, limit: int) -> bool:
     queue = lib.mp.get_context("fork").Queue()
     sender = _start(
-        lib, lambda: ([queue.put(lib.torch.full((2,), float(i))) for i in range(count)], queue.get())
+        lib, lambda: ([queue.put(lib.torch.full((2,), float(i))) for i in range(count)], time.sleep(60))
     )
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
     held = [queue.get(timeout=5) for _ in range(count)]

@@ -9,6 +9,7 @@ changed under a lock of the same kind: nobody waits for a process that was kille
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import mmap
 import os
@@ -55,13 +56,16 @@ class Ledger:
         self._start_here()
         _ledgers.add(self)
 
-    def _start_here(self) -> None:
+    def _start_here(self, inherited: bool = False) -> None:
         self._threads = threading.Lock()
         self._place: int | None = None
+        self._inherited = inherited
 
     def __enter__(self) -> None:
         self._threads.acquire()
         try:
+            if self._inherited:
+                self._open_again()
             fcntl.fcntl(self._fd, fcntl.F_OFD_SETLKW, _LOCKED)
         except BaseException:
             self._threads.release()
@@ -143,10 +147,15 @@ class Ledger:
         return bool(_FLOCK.unpack(found)[0] != fcntl.F_UNLCK)
 
     def _after_fork(self) -> None:
+        self._start_here(inherited=True)
+        with contextlib.suppress(OSError):  # too many open files: again at the first use, which raises then
+            self._open_again()
+
+    def _open_again(self) -> None:
         """Open a description of this process: locks of the inherited one are the parent's."""
         inherited, self._fd = self._fd, reopen(self._fd)
         os.close(inherited)
-        self._start_here()
+        self._inherited = False
 
     def __del__(self) -> None:
         if hasattr(self, "_fd"):

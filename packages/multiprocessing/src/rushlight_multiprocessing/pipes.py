@@ -289,7 +289,8 @@ def Pipe(duplex: bool = True, *, gives: bool = False, counted: bool = False) -> 
     a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     if counted:
         for end in (a, b):
-            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _COUNTED_BUFFER)
+            if end.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) > 2 * _COUNTED_BUFFER:
+                end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _COUNTED_BUFFER)
     return (
         Connection(a.detach(), writable=duplex, gives=gives, counted=counted),
         Connection(b.detach(), readable=duplex, gives=gives, counted=counted),
