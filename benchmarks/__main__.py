@@ -20,6 +20,7 @@ SUITES = {
     "build": ("build", "seconds per package of a clean build"),
     "memory": ("memory", "peak memory of training three networks"),
     "checkpoints": ("checkpoints", "CPU time and memory of loading, the first step, saving in shards"),
+    "processes": ("processes", "queues, loaders and training in several processes"),
     "branches": ("branches", "a backward pass through independent branches on two threads"),
     "profiler": ("profiler", "cost of the profiler while it is off"),
     "against": ("against", "calls on tiny tensors against another build of the library"),

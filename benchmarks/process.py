@@ -19,15 +19,16 @@ class CrashedError(RuntimeError):
     """The measuring process ended before it was done."""
 
 
-def stream(function: Callable[..., None], *arguments: Any) -> Iterator[Any]:
+def stream(function: Callable[..., None], *arguments: Any, has_children: bool = False) -> Iterator[Any]:
     """Runs function(send, *arguments) in a fresh interpreter and yields what it sends.
 
-    function must be importable by name. An exception in it is raised here as RuntimeError with its
-    traceback in the text; a death by signal or exit as `CrashedError`.
+    function must be importable by name. has_children: whether it starts processes, which it then has to end
+    itself. An exception in it is raised here as RuntimeError with its traceback in the text; a death by signal
+    or exit as `CrashedError`.
     """
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
-    child = context.Process(target=_main, args=(function, sender, arguments), daemon=True)
+    child = context.Process(target=_main, args=(function, sender, arguments), daemon=not has_children)
     child.start()
     sender.close()
     try:
@@ -50,9 +51,9 @@ def stream(function: Callable[..., None], *arguments: Any) -> Iterator[Any]:
             child.join()
 
 
-def fresh(function: Callable[..., None], *arguments: Any) -> Any:
+def fresh(function: Callable[..., None], *arguments: Any, has_children: bool = False) -> Any:
     """The one value that function(send, *arguments) sends from a fresh interpreter."""
-    (value,) = stream(function, *arguments)
+    (value,) = stream(function, *arguments, has_children=has_children)
     return value
 
 

@@ -15,8 +15,9 @@ import pytest
 from benchmarks import environment, process, report
 from benchmarks.__main__ import main, parse
 from benchmarks.options import Options
+from benchmarks.processes import queues
 from benchmarks.rows import Row, ops, overhead, shapes
-from benchmarks.suites import against, build, checkpoints, imports, micro, profiler, size
+from benchmarks.suites import against, build, checkpoints, imports, micro, processes, profiler, size
 from benchmarks.suites import ops as ops_suite
 from benchmarks.worker import Remote, Worker
 
@@ -413,6 +414,27 @@ def test_checkpoints_are_judged_by_value_or_by_ratio() -> None:
     assert "ratio 1 " in text
     assert "1.3 ms" in text
     assert len(report.problems([result])) == 2
+
+
+def test_figures_of_processes_are_judged_by_ratio_rate_or_value() -> None:
+    def judged(target: float, **options: Any) -> dict[str, Any]:
+        figure = processes.Figure("row", queues.plain_round_trips, "ms", target, **options)
+        return processes.summarize(figure, {"subject": [2.0, 2.2, 1.9], "peer": [4.0, 4.4, 3.8]})
+
+    assert judged(0.5)["verdict"] == "met"
+    assert judged(0.4)["verdict"] == "not met"
+    rate = judged(2.0, judged="rate", at_least=True)
+    assert (rate["ratio"]["value"], rate["verdict"]) == (2.0, "met")
+    assert judged(2.1, judged="rate", at_least=True)["verdict"] == "not met"
+    assert judged(1.9, judged="value", at_least=True)["verdict"] == "met"
+    assert judged(1.9, judged="value")["verdict"] == "not met"
+    alone = processes.Figure("held", queues.growth_of_held, "", 1.2, "value", peer=False)
+    rows = [rate, judged(1.9, judged="value"), processes.summarize(alone, {"subject": [1.1]})]
+    result = {"suite": "processes", "subject": "ours", "peer": "theirs", "rows": rows}
+    text = processes.render(result)
+    assert "rate >= 2 " in text
+    assert "value <= 1.2" in text
+    assert len(report.problems([result])) == 1
 
 
 def test_peaks_are_counted_anew() -> None:

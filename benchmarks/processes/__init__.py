@@ -1,0 +1,1 @@
+"""What the suite `processes` measures: programs of several processes, which run with either library."""

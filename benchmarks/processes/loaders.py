@@ -1,0 +1,136 @@
+"""Loaders: samples per second by kind of sample and number of workers, the second epoch's first batch, shared memory."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import os
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+class Decoded:
+    """Samples of 600 KB that take about 2 ms of NumPy."""
+
+    batch = 8
+
+    def __init__(self, torch: Any, length: int) -> None:
+        self.torch, self.length = torch, length
+        self.seed = np.arange(200_000, dtype=np.float32)
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, i: int) -> Any:
+        data = self.seed * np.float32(1.0 / (i + 1))
+        end = time.perf_counter() + 2e-3
+        while time.perf_counter() < end:
+            np.sqrt(data[:50_000], out=data[:50_000])
+        return self.torch.from_numpy(data[:150_000]), i
+
+
+class Tiny:
+    """Samples of 8 numbers."""
+
+    batch = 32
+
+    def __init__(self, torch: Any, length: int) -> None:
+        self.table = torch.arange(8.0 * 64).view(64, 8)
+        self.length = length
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, i: int) -> Any:
+        return self.table[i % 64], i
+
+
+class Images:
+    """JPEG files in memory, decoded and resized by Pillow."""
+
+    batch = 8
+
+    def __init__(self, torch: Any, length: int) -> None:
+        image = importlib.import_module("PIL.Image")
+        self.torch, self.length, self.open = torch, length, image.open
+        noise = np.random.default_rng(0).integers(0, 255, (48, 64, 3), dtype=np.uint8)
+        file = io.BytesIO()
+        image.fromarray(noise).resize((500, 375)).save(file, "JPEG", quality=90)
+        self.file = file.getvalue()
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, i: int) -> Any:
+        pixels = np.array(self.open(io.BytesIO(self.file)).convert("RGB").resize((224, 224)))
+        return self.torch.from_numpy(pixels).permute(2, 0, 1).float() / 255, i
+
+
+KINDS = {"decode-like samples": (Decoded, 400), "tiny samples": (Tiny, 60_000), "images": (Images, 400)}
+
+
+def _loader(module: str, kind: str, workers: int, quick: bool) -> Any:
+    torch = importlib.import_module(module)
+    torch.set_num_threads(1)
+    made, length = KINDS[kind]
+    dataset = made(torch, length // 20 if quick else length)
+    data = importlib.import_module(f"{module}.utils.data")
+    options = {"persistent_workers": True, "multiprocessing_context": "fork"} if workers else {}
+    return data.DataLoader(dataset, made.batch, num_workers=workers, **options)
+
+
+def epoch_time(send: Any, module: str, quick: bool, kind: str, workers: int) -> None:
+    """Milliseconds of the quickest of three epochs after the first one."""
+    loader = _loader(module, kind, workers, quick)
+    times = []
+    for _ in range(2 if quick else 4):
+        begun = time.perf_counter()
+        count = sum(len(indices) for _, indices in loader)
+        times.append(time.perf_counter() - begun)
+        assert count == len(loader.dataset)
+    send(1e3 * min(times[1:]))
+
+
+def second_first_batch(send: Any, module: str, quick: bool, workers: int) -> None:
+    """Milliseconds until the second epoch's first batch, a second after the first epoch."""
+    loader = _loader(module, "decode-like samples", workers, quick)
+    for _ in loader:
+        pass
+    time.sleep(0.2 if quick else 1.0)
+    begun = time.perf_counter()
+    next(iter(loader))
+    send(1e3 * (time.perf_counter() - begun))
+
+
+def _shared_bytes() -> int:
+    """The bytes of shared memory that this process and its children have, each counted once."""
+    total = 0
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    for pid in (os.getpid(), *children):
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss_Shmem:"):
+                total += int(line.split()[1]) << 10
+    return total
+
+
+def shared_memory(send: Any, module: str, quick: bool) -> None:
+    """The most megabytes of shared memory while 2 workers read batches of 4.8 MB, after the first 20."""
+    loader = _loader(module, "decode-like samples", 2, quick)
+    before, most = _shared_bytes(), 0
+    for _ in range(2 if quick else 3):
+        for number, _ in enumerate(loader):
+            if quick or number % 4 == 3:
+                most = max(most, _shared_bytes())
+    send((most - before) / 1e6)
+
+
+def throughput(kind: str, workers: int) -> Any:
+    return partial(epoch_time, kind=kind, workers=workers)
+
+
+def first_batch(workers: int) -> Any:
+    return partial(second_first_batch, workers=workers)

@@ -1,0 +1,118 @@
+"""processes: queues, loaders and training in several processes, each figure beside the peer's in the same run.
+
+Every figure is measured in fresh processes, in turn with the peer's. Two processors are used, or those of `--cpus`. Times
+and rates belong to a quiet machine; bytes and descriptors hold on a busy one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from .. import process, stats
+from ..environment import confined
+from ..options import Options
+from ..processes import loaders, queues, training
+from ..report import number, table
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One line of the table.
+
+    measure: what runs in a fresh process. unit: of what it sends. target: the promise. judged: "ratio", which is the value
+    by the peer's, "rate", which is the peer's by the value, or "value". at_least: whether the target is the least that is
+    promised, and not the most. peer: whether the peer is measured.
+    """
+
+    name: str
+    measure: Callable[..., None]
+    unit: str
+    target: float
+    judged: str = "ratio"
+    at_least: bool = False
+    peer: bool = True
+
+
+def _rate(name: str, kind: str, workers: int, target: float) -> Figure:
+    return Figure(name, loaders.throughput(kind, workers), "ms", target, "rate", at_least=True)
+
+
+FIGURES = (
+    Figure("round trip of 256 MB, shared", queues.shared_round_trip, "ms", 0.15),
+    Figure("round trip of 256 MB, fresh", queues.fresh_round_trip, "ms", 1.0),
+    Figure("10,000 small tensors", queues.small_tensors, "ms", 0.3),
+    Figure("time per tensor, 100,000 held by 10,000", queues.growth_of_held, "", 1.2, "value", peer=False),
+    Figure("descriptors of 100,000 held", queues.descriptors_of_held, "", 200, "value", peer=False),
+    Figure("1,000 plain objects", queues.plain_round_trips, "ms", 1.05),
+    _rate("loader, decode-like samples, 0 workers", "decode-like samples", 0, 1.0),
+    _rate("loader, decode-like samples, 1 worker", "decode-like samples", 1, 1.0),
+    _rate("loader, decode-like samples, 2 workers", "decode-like samples", 2, 1.3),
+    _rate("loader, tiny samples, 0 workers", "tiny samples", 0, 3.0),
+    _rate("loader, tiny samples, 1 worker", "tiny samples", 1, 3.0),
+    _rate("loader, tiny samples, 2 workers", "tiny samples", 2, 3.0),
+    _rate("loader, images, 0 workers", "images", 0, 1.0),
+    _rate("loader, images, 2 workers", "images", 2, 1.3),
+    Figure("first batch of the second epoch, 1 worker", loaders.first_batch(1), "ms", 5, "value"),
+    Figure("first batch of the second epoch, 2 workers", loaders.first_batch(2), "ms", 5, "value"),
+    Figure("shared memory of the loader, 2 workers", loaders.shared_memory, "MB", 1.0),
+    Figure("Hogwild, 2 processes by 1", training.hogwild, "", 1.7, "value", at_least=True),
+    Figure("data-parallel, 2 processes by 1", training.data_parallel, "", 1.7, "value", at_least=True),
+)
+
+
+def run(options: Options) -> dict[str, Any]:
+    """Each figure in fresh processes, in turn with the peer's."""
+    chosen = [figure for figure in FIGURES if options.match in figure.name]
+    if not chosen:
+        raise ValueError(f"no figure's name contains {options.match!r}")
+    repeats = 1 if options.quick else 3
+    modules = {"subject": options.module, "peer": options.peer}
+    rows = []
+    with confined(2, options.cpu_list()):
+        for figure in chosen:
+            found: dict[str, list[float]] = {key: [] for key in modules if figure.peer or key == "subject"}
+            for _ in range(repeats):
+                for key, values in found.items():
+                    values.append(
+                        process.fresh(figure.measure, modules[key], options.quick, has_children=True)
+                    )
+            rows.append(summarize(figure, found))
+    return {"suite": "processes", **modules, "rows": rows}
+
+
+def summarize(figure: Figure, found: dict[str, list[float]]) -> dict[str, Any]:
+    """The medians, what is judged, and whether the promise is kept."""
+    row: dict[str, Any] = {"name": figure.name, "unit": figure.unit, "target": figure.target}
+    row |= {key: stats.summarize(values).as_dict() for key, values in found.items()}
+    value = row["subject"]["median"]
+    if "peer" in found:
+        inverse = figure.judged == "rate"
+        above, below = ("peer", "subject") if inverse else ("subject", "peer")
+        row["ratio"] = stats.median_ratio(stats.ratios(found[above], found[below])).as_dict()
+    if figure.judged != "value":
+        value = row["ratio"]["value"]
+    kept = value >= figure.target if figure.at_least else value <= figure.target
+    row["verdict"] = "met" if kept else "not met"
+    row["judged"] = f"{figure.judged} {'>=' if figure.at_least else '<='}"
+    return row
+
+
+def render(result: dict[str, Any]) -> str:
+    """One row per figure."""
+    body = []
+    for row in result["rows"]:
+        peer = f"{row['peer']['median']:.3g} {row['unit']}".strip() if "peer" in row else ""
+        body.append(
+            [
+                row["name"],
+                f"{row['subject']['median']:.3g} {row['unit']}".strip(),
+                peer,
+                number(row["ratio"]["value"]) if "ratio" in row else "",
+                f"{row['judged']} {row['target']:g}",
+                row["verdict"],
+            ]
+        )
+    header = ["figure", result["subject"], result["peer"], "ratio", "target", "verdict"]
+    return f"processes: a rate is the peer's time by the subject's\n\n{table(header, body)}"
