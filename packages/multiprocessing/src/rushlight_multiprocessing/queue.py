@@ -284,6 +284,8 @@ class JoinableQueue(Queue):
         True
     """
 
+    _leave: Any
+
     def __init__(self, maxsize: int = 0, *, ctx: Any) -> None:
         super().__init__(maxsize, ctx=ctx)
         self._done = ctx.Semaphore(0)  # wakes a process that waits in `join`
@@ -351,7 +353,7 @@ class JoinableQueue(Queue):
 
     def _start_here(self) -> None:
         super()._start_here()
-        self._leave: Any = None
+        self._leave = None
 
 
 def _deadline(block: bool, timeout: float | None) -> float:

@@ -14,6 +14,7 @@ import time
 from collections import deque
 from multiprocessing import pool as standard
 from multiprocessing import reduction
+from multiprocessing.pool import ExceptionWithTraceback, MaybeEncodingError  # type: ignore[attr-defined]
 from typing import Any
 
 from .errors import exited
@@ -38,6 +39,8 @@ class Pool(standard.Pool):
     A process that ends before it returns a result is replaced, and ProcessExitedException is raised for its task.
     If three processes in a row end before they ask for a task, it is raised for all tasks.
     """
+
+    _ctx: Any
 
     def _setup_queues(self) -> None:
         self._outqueue = self._ctx.SimpleQueue()
@@ -260,9 +263,9 @@ class _Side:
     def _fail(self, error: Exception) -> None:
         """Send the error of a task that cannot be unpickled."""
         try:
-            self._send((False, standard.ExceptionWithTraceback(error, error.__traceback__)))
+            self._send((False, ExceptionWithTraceback(error, error.__traceback__)))
         except Exception as reason:
-            self._send((False, standard.MaybeEncodingError(reason, error)))
+            self._send((False, MaybeEncodingError(reason, error)))
 
     def _send(self, result: tuple[bool, Any]) -> None:
         values, word = self._words.values, self._word
