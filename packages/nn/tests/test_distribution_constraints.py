@@ -105,7 +105,7 @@ def test_those_that_depend_on_parameters():
     assert D.Uniform.support.event_dim == 0
     with pytest.raises(ValueError, match="depends"):
         c.dependent.check(core.ones(1))
-    with pytest.raises(NotImplementedError, match="dimensions"):
+    with pytest.raises(NotImplementedError, match="event_dim"):
         _ = c.dependent.event_dim
     assert c.dependent(event_dim=1).event_dim == 1
     assert D.Independent(D.Normal(core.zeros(3), 1.0), 1).support.event_dim == 1
