@@ -79,7 +79,7 @@ class Pretender:
     ("does", "what"),
     [
         (lambda input, index: (_ for _ in ()).throw(ValueError("no")), "who raised it"),
-        (lambda input, index: (_ for _ in ()).throw(KeyError("take")), "no typed error"),
+        (lambda input, index: (_ for _ in ()).throw(KeyError("take")), "not a typed error"),
         (lambda input, index: input.zero_() and None, "changed"),
         (lambda input, index: [input.add_(1), core.take(core.ones(1), index)], "changed"),
         (lambda input, index: input.new_zeros(2), "other values"),
