@@ -6,10 +6,13 @@
 // Matrix products, over the shapes and layouts that send them different ways.
 #include "cpu/matmul.h"
 
+#include <array>
 #include <cmath>
+#include <vector>
 
 #include "arrays.h"
 #include "check.h"
+#include "cpu/gemm.h"
 
 using namespace rushlight;
 using namespace check;
@@ -46,6 +49,34 @@ Param number(int64_t value) { return {Param::Kind::Int, 0, {value}}; }
 const double kNoAddend = 0;
 auto nothing = [](int64_t, int64_t) { return kNoAddend; };
 
+// b is packed once for several products.
+void check_packed_before() {
+    for (const auto& [m, n, k] :
+         {std::array<int64_t, 3>{1, 1, 1}, {9, 70, 33}, {32, 96, 700}, {300, 25, 400}, {4, 50, 0}}) {
+        for (int layout = 0; layout < 2; ++layout) {
+            const Array<float> b = matrix<float>(k, n, layout);
+            const View view = b.view();
+            cpu::Gemm<float> g{
+                m, n, k, nullptr, k, 1, view.as<float>(), view.stride(0), view.stride(1), nullptr,
+                n, 1, 0, nullptr, 0, 0};
+            const cpu::GemmKernels& kernels = cpu::gemm_kernels();
+            std::vector<float> packed(static_cast<size_t>(kernels.packed_size_f32(g)));
+            std::vector<float> memory(static_cast<size_t>(kernels.scratch_f32(g)));
+            kernels.pack_f32(g, packed.data());
+            g.b = nullptr;
+            for (int64_t rows : {m, (m + 1) / 2}) {
+                const Array<float> a = matrix<float>(rows, k, 0);
+                Array<float> out = random<float>({rows, n});
+                g.m = rows;
+                g.a = a.view().as<float>();
+                g.c = out.view().as<float>();
+                kernels.serial_packed_f32(g, packed.data(), memory.data());
+                CHECK(is_product(out, a, b, nothing, 1));
+            }
+        }
+    }
+}
+
 template <class T>
 void check_shapes() {
     const int64_t sizes[][3] = {{1, 1, 1},     {2, 3, 0},     {8, 8, 8},      {5, 17, 33},  {1, 40, 700},
@@ -66,6 +97,7 @@ void check_shapes() {
 
 TEST(float_products) { check_shapes<float>(); }
 TEST(double_products) { check_shapes<double>(); }
+TEST(columns_may_be_packed_before) { check_packed_before(); }
 
 TEST(addends_broadcast_and_may_be_the_output) {
     for (int64_t n : {3, 40}) {

@@ -240,7 +240,11 @@ struct Block {
                                   epilogue(row, j),
                                   g.b,
                                   0};
-                    if (next < next_end) {
+                    if (target == nullptr && p * g.k * kLine < vectors * kLanes<T> * g.k) {
+                        // Packed panels lie one after the other.
+                        t.next = t.b + (vectors * kLanes<T> + p * kLine) * g.k;
+                        t.next_row = kLine;
+                    } else if (next < next_end) {
                         t.next = g.b + g.b_step(step) + g.b_column(next);
                         t.next_row = g.b_row;
                         next += kLine;
@@ -361,6 +365,7 @@ int64_t packed_size(const Gemm<T>& g) {
 // All columns of one range of steps after the other.
 template <class T>
 void pack_columns(const Gemm<T>& g, T* packed) {
+    if (g.n == 0 || g.k == 0) return;
     const Cut<T> cut(g);
     for (int64_t k = 0; k < g.k; k += cut.depth) {
         const Block<T> block(g, 0, 1, k, min(cut.depth, g.k - k), nullptr);
@@ -404,7 +409,7 @@ Way choose(const Gemm<T>& g) {
             return Way::InPlace;
         if (g.m <= 2 || (!cached && g.m <= kStreamRows)) return Way::Stream;
     } else if (g.b_row == 1 && g.a_col == 1) {
-        if (g.m <= 4 || (g.m <= 32 && g.k >= 64) || (g.n <= 16 && g.k >= 64)) return Way::Dot;
+        if (g.m <= 4 || (min(g.m, g.n) <= 16 && g.k >= 64)) return Way::Dot;
     }
     return Way::Packed;
 }
