@@ -8,9 +8,20 @@ using namespace rushlight::c;
 
 namespace {
 
+template <class M>
 void release(void* managed, void*, size_t) {
-    auto* array = static_cast<dlpack::ManagedVersioned*>(managed);
+    auto* array = static_cast<M*>(managed);
     if (array->deleter) array->deleter(array);
+}
+
+// A tensor whose memory another library may have.
+Tensor shareable(const rl_tensor* tensor, const char* function) {
+    Tensor t = tensor_of(tensor, function, "tensor");
+    RL_CHECK(!t.requires_grad(), throw_buffer,
+             "%s(tensor): the tensor requires grad, and writes from outside cannot be recorded\n"
+             "hint: call the operator 'detach' first",
+             function);
+    return t;
 }
 
 }  // namespace
@@ -26,12 +37,12 @@ RL_API rl_status rl_tensor_from_dlpack(struct DLManagedTensorVersioned* array, r
         // Of another major version only the version and the deleter are where they are expected.
         if (managed->version.major != dlpack::kVersion.major) {
             const dlpack::Version version = managed->version;
-            release(managed, nullptr, 0);
+            release<dlpack::ManagedVersioned>(managed, nullptr, 0);
             throw_buffer("%s: the array comes in DLPack %u.%u, this library reads %u.x", kName, version.major,
                          version.minor, dlpack::kVersion.major);
         }
-        Tensor made =
-            dlpack::tensor_over(managed->array, release, managed, managed->flags & dlpack::kReadOnly, kName);
+        Tensor made = dlpack::tensor_over(managed->array, release<dlpack::ManagedVersioned>, managed,
+                                          managed->flags & dlpack::kReadOnly, kName);
         require_one_copy();
         require(result, "rl_tensor_from_dlpack", "result");
         *result = handle_of(std::move(made));
@@ -42,13 +53,37 @@ RL_API rl_status rl_tensor_to_dlpack(rl_tensor* tensor, struct DLManagedTensorVe
     return guarded([&] {
         require(result, "rl_tensor_to_dlpack", "result");
         *result = nullptr;
-        const Tensor t = tensor_of(tensor, "rl_tensor_to_dlpack", "tensor");
-        RL_CHECK(
-            !t.requires_grad(), throw_buffer,
-            "rl_tensor_to_dlpack(tensor): the tensor requires grad, and writes from outside cannot be recorded\n"
-            "hint: call the operator 'detach' first");
+        const Tensor t = shareable(tensor, "rl_tensor_to_dlpack");
         *result = reinterpret_cast<DLManagedTensorVersioned*>(
             dlpack::share_versioned(t, "rl_tensor_to_dlpack(tensor)"));
+    });
+}
+
+RL_API rl_status rl_tensor_from_dlpack_unversioned(struct DLManagedTensor* array, rl_tensor** result) {
+    if (result) *result = nullptr;
+    return caught([&] {
+        require(array, "rl_tensor_from_dlpack_unversioned", "array");
+        auto* managed = reinterpret_cast<dlpack::Managed*>(array);
+        Tensor made = dlpack::tensor_over(managed->array, release<dlpack::Managed>, managed, false,
+                                          "rl_tensor_from_dlpack_unversioned(array)");
+        require_one_copy();
+        require(result, "rl_tensor_from_dlpack_unversioned", "result");
+        *result = handle_of(std::move(made));
+    });
+}
+
+RL_API rl_status rl_tensor_to_dlpack_unversioned(rl_tensor* tensor, struct DLManagedTensor** result) {
+    return guarded([&] {
+        constexpr const char* kName = "rl_tensor_to_dlpack_unversioned";
+        require(result, kName, "result");
+        *result = nullptr;
+        const Tensor t = shareable(tensor, kName);
+        RL_CHECK(!t.impl()->storage()->read_only(), throw_buffer,
+                 "%s(tensor): the memory is read-only, for which arrays without a version have no flag\n"
+                 "hint: rl_tensor_to_dlpack, or a clone",
+                 kName);
+        *result =
+            reinterpret_cast<DLManagedTensor*>(dlpack::share(t, "rl_tensor_to_dlpack_unversioned(tensor)"));
     });
 }
 

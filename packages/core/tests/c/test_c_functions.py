@@ -197,6 +197,59 @@ def test_bad_arrays_of_dlpack(changes: dict[str, Any], message: str) -> None:
     assert not out.value
 
 
+class Unversioned(Structure):
+    """DLManagedTensor."""
+
+    _fields_ = [*Managed._fields_[5:], ("context", c_void_p), ("deleter", c_void_p)]
+
+
+def unversioned(**changes: Any) -> tuple[Unversioned, list[int]]:
+    given, freed = managed()
+    fields = {name: getattr(given, name) for name, _ in Unversioned._fields_} | changes
+    made = Unversioned(**fields)
+    made.keep = given  # type: ignore[attr-defined]
+    return made, freed
+
+
+def test_dlpack_without_versions_in_both_directions() -> None:
+    x, freed = X.clone(), []
+    release = Releaser(freed.append)
+    made, shared, again = handle(x, release=release, context=1), c_void_p(), c_void_p()
+    check(C.rl_tensor_to_dlpack_unversioned(made, byref(shared)))
+    seen = cast(shared, POINTER(Unversioned))[0]
+    assert (seen.ndim, seen.data, seen.shape[:2], seen.strides[:2]) == (2, x.data_ptr(), [2, 3], [3, 1])
+    C.rl_tensor_free(made)
+    check(C.rl_tensor_from_dlpack_unversioned(shared, byref(again)))
+    assert core.equal(copied(again), x)
+    assert freed == []
+    C.rl_tensor_free(again)
+    assert freed == [1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [({"device": 99}, "memory on device (99, 0) is not supported"), ({"ndim": 65}, "at most 64 dimensions")],
+)
+def test_bad_arrays_of_dlpack_without_versions(changes: dict[str, Any], message: str) -> None:
+    given, freed = unversioned(**changes)
+    out = c_void_p()
+    assert C.rl_tensor_from_dlpack_unversioned(byref(given), byref(out)) == BUFFER
+    assert message in text()
+    assert freed == [1]
+    assert not out.value
+
+
+def test_memory_that_is_read_only_needs_a_version() -> None:
+    made, out = handle(X, flags=1), c_void_p()
+    assert C.rl_tensor_to_dlpack_unversioned(made, byref(out)) == BUFFER
+    assert "read-only" in text()
+    check(C.rl_tensor_to_dlpack(made, byref(out)))
+    again = c_void_p()
+    check(C.rl_tensor_from_dlpack(out, byref(again)))
+    C.rl_tensor_free(again)
+    C.rl_tensor_free(made)
+
+
 # --- operators ---
 
 
@@ -256,6 +309,14 @@ FAILURES: dict[str, tuple[Call, int, str]] = {
     "rl_tensor_from_dlpack result": (lambda t, out: C.rl_tensor_from_dlpack(byref(managed()[0]), None), VALUE, "(result)"),
     "rl_tensor_to_dlpack": (lambda t, out: C.rl_tensor_to_dlpack(None, out), VALUE, "(tensor): must not be null"),
     "rl_tensor_to_dlpack result": (lambda t, out: C.rl_tensor_to_dlpack(t, None), VALUE, "(result): must not be null"),
+    "rl_tensor_from_dlpack_unversioned": (
+        lambda t, out: C.rl_tensor_from_dlpack_unversioned(None, out), VALUE, "(array): must not be null"),
+    "rl_tensor_from_dlpack_unversioned result": (
+        lambda t, out: C.rl_tensor_from_dlpack_unversioned(byref(unversioned()[0]), None), VALUE, "(result)"),
+    "rl_tensor_to_dlpack_unversioned": (
+        lambda t, out: C.rl_tensor_to_dlpack_unversioned(None, out), VALUE, "(tensor): must not be null"),
+    "rl_tensor_to_dlpack_unversioned result": (
+        lambda t, out: C.rl_tensor_to_dlpack_unversioned(t, None), VALUE, "(result): must not be null"),
     "rl_tensor_share": (lambda t, out: C.rl_tensor_share(None, out), VALUE, "rl_tensor_share(tensor): must not be null"),
     "rl_tensor_share result": (lambda t, out: C.rl_tensor_share(t, None), VALUE, "rl_tensor_share(result)"),
     "rl_tensor_describe": (lambda t, out: C.rl_tensor_describe(None, byref(Info(sizeof(Info)))), VALUE, "(tensor)"),
