@@ -38,6 +38,19 @@ class Pool(standard.Pool):
 
     A process that ends before it returns a result is replaced, and ProcessExitedException is raised for its task.
     If three processes in a row end before they ask for a task, it is raised for all tasks.
+
+    Example::
+
+        import rushlight.multiprocessing as mp
+
+        if __name__ == "__main__":
+            with mp.Pool(2) as pool:
+                results = [pool.apply_async(work, (item,)) for item in items]
+                for result in results:
+                    try:
+                        print(result.get())
+                    except mp.ProcessExitedException as error:
+                        print(error)  # another process has taken the place of the one that was killed
     """
 
     _ctx: Any

@@ -17,6 +17,9 @@ def noop_hook(_: Any, bucket: GradBucket) -> Future[Tensor]:
     Arguments:
         bucket: the gradients.
 
+    Shape:
+        - Result: (N), the shape of `bucket.buffer()`.
+
     Example::
 
         model.register_comm_hook(None, noop_hook)  # ranks no longer train equal models

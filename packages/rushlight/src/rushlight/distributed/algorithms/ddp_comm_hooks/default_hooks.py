@@ -54,6 +54,9 @@ def allreduce_hook(process_group: dist.ProcessGroup | None, bucket: GradBucket) 
         process_group: the hook's state: a group, or None for the group of all processes.
         bucket: the gradients.
 
+    Shape:
+        - Result: (N), the shape of `bucket.buffer()`.
+
     Example::
 
         model.register_comm_hook(None, allreduce_hook)
@@ -68,6 +71,9 @@ def fp16_compress_hook(process_group: dist.ProcessGroup | None, bucket: GradBuck
         process_group: the hook's state: a group, or None for the group of all processes.
         bucket: the gradients.
 
+    Shape:
+        - Result: (N), the shape of `bucket.buffer()`.
+
     Example::
 
         model.register_comm_hook(None, fp16_compress_hook)
@@ -81,6 +87,9 @@ def bf16_compress_hook(process_group: dist.ProcessGroup | None, bucket: GradBuck
     Arguments:
         process_group: the hook's state: a group, or None for the group of all processes.
         bucket: the gradients.
+
+    Shape:
+        - Result: (N), the shape of `bucket.buffer()`.
 
     Example::
 

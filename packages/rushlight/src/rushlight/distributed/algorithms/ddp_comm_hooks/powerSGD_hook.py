@@ -113,6 +113,9 @@ def powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future[Tensor]:
         state: the settings, and what is kept between passes.
         bucket: the gradients.
 
+    Shape:
+        - Result: (N), the shape of `bucket.buffer()`.
+
     Example::
 
         state = PowerSGDState(None, matrix_approximation_rank=1, start_powerSGD_iter=10)
@@ -129,6 +132,9 @@ def batched_powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future[Te
     Arguments:
         state: the settings, and what is kept between passes.
         bucket: the gradients.
+
+    Shape:
+        - Result: (N), the shape of `bucket.buffer()`.
 
     Example::
 
