@@ -22,7 +22,7 @@ class JoinHook:
     """What a process does for a `Joinable` after its own inputs have ended. Methods do nothing unless overridden.
 
     Example:
-        >>> from torch.distributed.algorithms.join import JoinHook
+        >>> from rushlight.distributed.algorithms.join import JoinHook
         >>> class Count(JoinHook):
         ...     steps = 0
         ...     def main_hook(self):
@@ -46,7 +46,7 @@ class Joinable(ABC):
     `__init__` must be called, and `Join.notify_join_context(self)` before the collectives of each step.
 
     Example:
-        >>> from torch.distributed.algorithms.join import Joinable
+        >>> from rushlight.distributed.algorithms.join import Joinable
         >>> issubclass(torch.nn.parallel.DistributedDataParallel, Joinable)
         True
     """

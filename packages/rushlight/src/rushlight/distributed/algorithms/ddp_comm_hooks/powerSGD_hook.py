@@ -38,7 +38,7 @@ class PowerSGDState:
     Raises ValueError if `start_powerSGD_iter` is less than 2 although the last pass is used.
 
     Example:
-        >>> from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
+        >>> from rushlight.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
         >>> state = powerSGD_hook.PowerSGDState(None, matrix_approximation_rank=2, start_powerSGD_iter=10)
         >>> state.iter
         0
