@@ -27,9 +27,8 @@ POOLS: dict[str, tuple[float, ...]] = {
     "far apart": (1e-6, 1e4, -1e4, 1.0, 0.0),
 }
 SHAPES = ("as it is", "empty", "one less", "one more", "of ones", "0-d")
-ENDS = {
-    "float16": (1e-7, 6e4)
-}  # the smallest and the largest number of a dtype that does not hold all of them
+# The smallest and the largest number of a dtype that does not hold all of them.
+ENDS = {"float16": (1e-7, 6e4)}
 
 
 def programs(operators: list[Operator], seed: int) -> Iterator[Program]:
@@ -47,7 +46,8 @@ def programs(operators: list[Operator], seed: int) -> Iterator[Program]:
 
 
 def _forms(op: Operator) -> list[str]:
-    return [form for form in ("function", "method", "inplace") if getattr(op, form)][:2]
+    """How it is called: as a function, else as a method, and in place."""
+    return [form for form in (("function" if op.function else "method"), "inplace") if getattr(op, form)]
 
 
 def _program(op: Operator, form: str, mode: str, pool: str, shape: str, rng: random.Random) -> Program | None:

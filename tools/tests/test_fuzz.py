@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +13,7 @@ import numpy as np
 import numpy_library
 import numpy_library_wrong
 import pytest
+from fuzz import each
 from fuzz.__main__ import TABLE
 from fuzz.campaign import KEPT, MODIFIED, Campaign, names_of
 from fuzz.compare import KINDS, NOT_FINITE, OTHER_DTYPE, Difference, apart, difference
@@ -115,6 +118,31 @@ def test_planted_mistakes_are_found_and_shown(processes: tuple[Process, Process]
     text = path.read_text().replace("import rushlight as torch", "import numpy_library_wrong as torch")
     compile(text, str(path), "exec")
     exec(text, {})
+
+
+def test_every_operator_is_called_alone_at_each_kind_of_place() -> None:
+    programs = list(each.programs(OPERATORS, seed=4))
+    paths = {program.calls[-1].path for program in programs}
+    assert paths == {"torch.add", "torch.neg", ".neg_", "torch.total", "torch.t"}
+    assert [script(p) for p in each.programs(OPERATORS, seed=4)] == [script(p) for p in programs]
+    assert {(p.calls[-1].path, p.mode) for p in programs} == {
+        (path, mode) for path in paths for mode in MODES
+    }
+    inputs = [one for program in programs if program.mode != "vmap" for one in program.inputs]
+    assert {len(one.shape) for one in inputs} == {0, 1, 2, 3}
+    assert any(0 in one.shape for one in inputs)
+    numbers = [v for one in inputs if one.dtype == "float64" for v in one.values]
+    finite = [v for v in numbers if math.isfinite(v)]
+    assert len(finite) < len(numbers)
+    assert min(abs(v) for v in finite if v) < 1e-9
+    assert max(map(abs, finite)) > 1e9
+
+
+def test_planted_mistakes_are_found_in_calls_alone(processes: tuple[Process, Process]) -> None:
+    campaign = Campaign(*processes, seed=1, say=lambda text: None)
+    campaign.run_each(itertools.islice(each.programs(OPERATORS, seed=1), 150))
+    assert ("total", "values") in campaign.groups
+    assert campaign.programs + campaign.lost > 100
 
 
 def test_the_same_library_twice_does_not_differ() -> None:

@@ -59,11 +59,12 @@ def test_arguments_that_are_refused_where_there_are_elements(
     assert found.text.removeprefix("only here").removeprefix("; ") == sentence
 
 
+@pytest.mark.parametrize("kind", ["raises", "dtype"])
 @pytest.mark.parametrize(("op", "sentence"), [("matrix", explain.ONE_EXAMPLE), ("add", "")])
-def test_arguments_that_are_refused_for_one_example(op: str, sentence: str) -> None:
+def test_arguments_that_are_refused_for_one_example(op: str, sentence: str, kind: str) -> None:
     one = Input("x0", "float32", (2, 1), (1.0, 1.0), batched=True)
     program = Program((one,), (Call(op, f".{op}", "v0", (Ref("x0"),)),), "vmap")
-    found = explain.explained(program, Difference("raises", op, "only here"), peer, peer)
+    found = explain.explained(program, Difference(kind, op, "only here"), peer, peer)
     assert found.text.removeprefix("only here").removeprefix("; ") == sentence
 
 
