@@ -393,6 +393,9 @@ void serial_packed(const Gemm<T>& g, const T* packed, T* scratch) {
 
 // --- the choice --------------------------------------------------------------------------------------------
 
+// Rows up to which inner products are faster than to pack their operands.
+constexpr int64_t kMostDotRows = kRegisters == 32 ? 32 : 16;
+
 enum class Way { InPlace, Stream, Dot, Packed };
 
 template <class T>
@@ -409,7 +412,7 @@ Way choose(const Gemm<T>& g) {
             return Way::InPlace;
         if (g.m <= 2 || (!cached && g.m <= kStreamRows)) return Way::Stream;
     } else if (g.b_row == 1 && g.a_col == 1) {
-        if (g.m <= 4 || (min(g.m, g.n) <= 16 && g.k >= 64)) return Way::Dot;
+        if (g.m <= 4 || ((g.m <= kMostDotRows || g.n <= 16) && g.k >= 64)) return Way::Dot;
     }
     return Way::Packed;
 }

@@ -171,7 +171,9 @@ def _hook(state: PowerSGDState, bucket: GradBucket, gradients: Any) -> Future[Te
 
 def _approximate(state: PowerSGDState, index: int, tensors: list[Tensor]) -> None:
     """Replace tensors in place by their means over the ranks: exact ones, or of low rank if that saves enough."""
-    whole, matrices, right = [], [], []
+    whole: list[Tensor] = []
+    matrices: list[Tensor] = []
+    right: list[Tensor] = []
     for tensor in tensors:
         matrix = tensor.view(tensor.shape[0], -1) if tensor.dim() > 1 else None
         if matrix is not None and (rank := _rank(state, matrix)):
