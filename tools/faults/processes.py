@@ -84,9 +84,13 @@ def _changed(lib: Any) -> bool:
 
 def _many(lib: Any, count: int, limit: int) -> bool:
     queue = lib.mp.get_context("fork").Queue()
-    sender = _start(
-        lib, lambda: ([queue.put(lib.torch.full((2,), float(i))) for i in range(count)], time.sleep(60))
-    )
+
+    def send() -> None:
+        for i in range(count):
+            queue.put(lib.torch.full((2,), float(i)))
+        time.sleep(60)
+
+    sender = _start(lib, send)
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
     held = [queue.get(timeout=5) for _ in range(count)]
     good = [float(t[0]) for t in held] == [float(i) for i in range(count)]

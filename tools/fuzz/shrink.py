@@ -45,16 +45,16 @@ def alone(program: Program, found: Difference, seen: Observation) -> Program | N
     """The call where a difference is seen, of what PyTorch computed so far; None where that is not told in full."""
     if not 0 < found.call <= len(seen.steps):
         return None
-    small: Program | None = replace(program, calls=program.calls[: found.call + 1])
+    small = replace(program, calls=program.calls[: found.call + 1])
     for results in seen.steps[: found.call]:
-        assert small is not None
         needed = {name for call in small.calls[1:] for name in refs_in((call.args, call.kwargs))}
         if small.calls[0].result in needed:
-            small = _with_results(small, 0, results)
+            whole = _with_results(small, 0, results)
+            if whole is None:
+                return None
+            small = whole
         else:
             small = replace(small, calls=small.calls[1:])
-        if small is None:
-            return None
     return _tidy(small)
 
 
