@@ -14,6 +14,10 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.skipif(
+    "libasan" in os.environ.get("LD_PRELOAD", ""), reason="a sanitizer's blocks are malloc's and not counted"
+)
+
 MIB = 1 << 20
 LIMIT = 500 * MIB
 # Folder in which groups are made, and the file of the limit: version 1 and 2.
