@@ -47,6 +47,9 @@ class Array:
     def detach(self) -> Array:
         return self
 
+    def double(self) -> Array:
+        return Array(self.data, "float64")
+
     def numpy(self, force: bool = False) -> Any:
         return self.data
 
@@ -107,6 +110,15 @@ def test_values_shapes_and_dtypes() -> None:
     assert ("dtype", "int64") in compared(lambda x: Array(x.data * 2, "float64"), twice)
     assert ("values", "float64") not in compared(lambda x: Array(x.data * 2 * (1 + 1e-12), x.dtype), twice)
     assert compared(lambda x: Array(x.data * 3, x.dtype), twice, Op(doc="Uninitialised.")) == set()
+
+
+def test_half_precision_may_be_nearer_to_float64() -> None:
+    def rounded(x: Array) -> Array:
+        return Array(x.data * (3 if x.dtype == "float16" else 2), x.dtype)
+
+    assert compared(twice, rounded) == set()
+    assert compared(rounded, twice) == {("values", "float16")}
+    assert compared(twice, rounded, Op(is_inplace=True)) == {("values", "float16")}  # its arguments are overwritten
 
 
 def test_who_raises() -> None:
