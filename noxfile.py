@@ -409,17 +409,20 @@ def coverage(session: nox.Session) -> None:
 
 @nox.session
 def swap(session: nox.Session) -> None:
-    """Run the second implementation of every seam through the tests of the first; `-- --whole` all on the toy device."""
+    """Run the second implementation of every seam through the tests of the first, sampled; all of them with `-- --whole`."""
     posargs = [argument for argument in session.posargs if argument != "--whole"]
     swapped = [package for package in everything() if _marked(package, "swap")]
     core = GRAPH["core"]
     install(
         session, builder(), [core, GRAPH["autograd"], GRAPH["nn"], GRAPH["rushlight"], *swapped], extra="test"
     )
-    # The compute library is chosen by the environment: plain kernels in oneDNN's place.
-    operators = str(core.folder / "tests" / "operators")
-    plain = {"RUSHLIGHT_COMPUTE": "plain"}
-    session.run(*PYTEST, f"--rootdir={core.folder}", operators, *posargs, env=plain)
+    # The compute library is chosen by the environment: plain kernels in place of oneDNN, which these operators call.
+    operators, plain = str(core.folder / "tests" / "operators"), {"RUSHLIGHT_COMPUTE": "plain"}
+    callers = "conv or mm or mv or matmul or linear or attention or lstm or gru or rnn"
+    every = "1" if "--whole" in session.posargs else "5"
+    others = ["-k", f"not ({callers})", "-p", "rushlight_testing.sampling", "--every-case", every]
+    for chosen in (["-k", callers], others):
+        session.run(*PYTEST, f"--rootdir={core.folder}", *chosen, operators, *posargs, env=plain)
     # Packages' conftests do not mix, and a process has one provider of gradients: a process for each folder.
     for package in swapped:
         folder = str(package.folder / "tests")
@@ -519,11 +522,25 @@ def zig(session: nox.Session) -> None:
     )
 
 
+@nox.session(name="core-alone", reuse_venv=False)
+def core_alone(session: nox.Session) -> None:
+    """Install core's wheel and nothing else, where it has to be useful; then autograd's beside it."""
+    try:
+        core, autograd = builder().wheels(GRAPH.closure([GRAPH["autograd"]]))
+    except BuildError as error:
+        session.error(str(error))
+    pip = ["python", "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+    session.run(*pip, str(core.path))
+    session.run("python", "-P", "tools/check_core_alone.py")
+    session.run(*pip, str(autograd.path))
+    session.run("python", "-P", "-c", "import rushlight_autograd")
+
+
 @nox.session(reuse_venv=False)
 def isolated(session: nox.Session) -> None:
     """Build core and autograd as a user's pip does, each in its own environment, and install them.
 
-    Between the two core is alone, and has to be useful so. Nothing is optimised, so that it compiles sooner.
+    Nothing is optimised, so that it compiles sooner.
     """
     folder = Path(session.create_tmp()).resolve()
     settings = ["cmake.build-type=Debug", "cmake.define.CMAKE_CXX_FLAGS_DEBUG=-O0"]
@@ -535,8 +552,6 @@ def isolated(session: nox.Session) -> None:
         session.run(*command, env={"RUSHLIGHT_ARCH": "native"})
         (wheel,) = folder.glob(package.module + "-*.whl")
         session.run("python", "-m", "pip", "install", "-q", str(wheel))
-        if package.short == "core":
-            session.run("python", "-P", "tools/check_core_alone.py")
     session.run("python", "-P", "-c", "import rushlight_autograd")
 
 

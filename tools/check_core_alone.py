@@ -1,6 +1,6 @@
 """What somebody has who installs rushlight-core and nothing else: tensors, exchange with NumPy, no gradients.
 
-Run by `nox -s isolated` with the Python of an environment in which that is so.
+Run by `nox -s core-alone` with the Python of an environment in which that is so.
 """
 
 from __future__ import annotations

@@ -78,8 +78,9 @@ def _link(package: Package, home: Path, environment: dict[str, str]) -> None:
 def _install_tools(graph: Graph, home: Path, environment: dict[str, str]) -> None:
     ours = graph.packages.values()
     # Under isolation hatchling asks for `editables` by itself.
-    wanted = {*requirements_of_build(graph), "editables"}
+    wanted = {"editables"}
     for package in ours:
+        wanted.update(requirements_of_build(graph, package))
         wanted.update(
             text for text in [*package.dependencies, *package.extra("test")] if not graph.ours([text])
         )

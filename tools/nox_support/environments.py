@@ -127,8 +127,8 @@ def install_alone(session: nox.Session, home: Path, requirements: list[str]) -> 
 
 
 def build_tool(builder: Builder, name: str) -> str:
-    """The path of a program in the build environment, such as cmake."""
-    return str(Path(build_python(builder.graph)).parent / name)
+    """The path of a program in core's build environment, such as cmake."""
+    return str(Path(build_python(builder.graph, builder.graph["core"])).parent / name)
 
 
 def _installed(session: nox.Session) -> list[str]:

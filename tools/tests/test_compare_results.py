@@ -118,7 +118,8 @@ def test_half_precision_may_be_nearer_to_float64() -> None:
 
     assert compared(twice, rounded) == set()
     assert compared(rounded, twice) == {("values", "float16")}
-    assert compared(twice, rounded, Op(is_inplace=True)) == {("values", "float16")}  # its arguments are overwritten
+    # The arguments of an operator in place are overwritten.
+    assert compared(twice, rounded, Op(is_inplace=True)) == {("values", "float16")}
 
 
 def test_who_raises() -> None:
