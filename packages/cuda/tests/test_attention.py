@@ -96,3 +96,19 @@ def test_a_transformer_block_trains():
     expected = losses("cpu")
     assert expected[-1] < expected[0]
     assert losses("cuda") == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_dropout_draws_the_same_weights_as_the_cpu(dtype):
+    kind = getattr(torch, dtype)
+    q, k, v = values(kind, 2, 4, 5, 8), values(kind, 2, 4, 7, 8), values(kind, 2, 4, 7, 6)
+    results = []
+    for device in ("cpu", "cuda"):
+        torch.manual_seed(3)
+        leaves = [t.to(device).clone().requires_grad_() for t in (q, k, v)]
+        y = functional.scaled_dot_product_attention(*leaves, dropout_p=0.4)
+        y.backward(values(kind, *y.shape).to(device))
+        results.append([y.detach(), *(leaf.grad for leaf in leaves)])
+    for here, there in zip(*results, strict=True):
+        scale = max(1.0, float(here.double().abs().max()))
+        torch.testing.assert_close(there.cpu(), here, rtol=0, atol=TOLERANCE[dtype] * scale)

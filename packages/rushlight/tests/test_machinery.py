@@ -124,8 +124,10 @@ def test_the_choice_of_attention_is_told_and_kept() -> None:
         assert kernels_of_attention() == composed
     with torch.nn.attention.sdpa_kernel(backend.EFFICIENT_ATTENTION):
         assert kernels_of_attention() == fused
+        assert kernels_of_attention(dropout_p=0.5) == fused
+        several = torch.randn(2, 1, 2, 4, 8)
         with pytest.raises(RuntimeError, match="no kernel that is enabled"):
-            kernels_of_attention(dropout_p=0.5)
+            torch.nn.functional.scaled_dot_product_attention(several, several, several)
     with (
         torch.nn.attention.sdpa_kernel(backend.CUDNN_ATTENTION),
         pytest.raises(RuntimeError, match="no kernel"),

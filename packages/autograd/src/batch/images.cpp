@@ -55,7 +55,7 @@ void samples(Call& c) {
     c.wrap();
 }
 
-// (query, key, value, attn_mask, ...) of (N, heads, length, size). The mask broadcasts.
+// (query, key, value, attn_mask, kept, ...) of (N, heads, length, size). attn_mask broadcasts.
 void attention(Call& c) {
     const int64_t n = c.size();
     const int64_t mask_at = c.op.name == std::string_view("_attention_backward") ? 4 : 3;
@@ -65,7 +65,7 @@ void attention(Call& c) {
     c.together();
     for (size_t i = 0; i < c.stack.size(); ++i) {
         auto* t = c.stack[i].as<Tensor>();
-        if (!t || static_cast<int64_t>(i) == mask_at) continue;
+        if (!t || !t->defined() || static_cast<int64_t>(i) == mask_at) continue;
         c.stack[i] = fold(*t);
     }
     if (mask.defined()) {

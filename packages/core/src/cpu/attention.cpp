@@ -39,8 +39,8 @@ AttentionMask mask_of(const View& v) {
 }
 
 template <class T>
-Attention<T> problem(const View& q, const View& k, const View& v, const View& mask, bool causal,
-                     double scale) {
+Attention<T> problem(const View& q, const View& k, const View& v, const View& mask, const View& kept,
+                     bool causal, double scale, double dropout_p) {
     return {q.size(0),
             q.size(1),
             k.size(1),
@@ -52,9 +52,13 @@ Attention<T> problem(const View& q, const View& k, const View& v, const View& ma
             operand<T>(k),
             operand<T>(v),
             mask_of(mask),
+            kept.defined() ? kept.as<uint8_t>() : nullptr,
+            static_cast<T>(1 / (1 - dropout_p)),
             causal,
             static_cast<T>(scale)};
 }
+
+View row_major(KernelContext& ctx, const View& v) { return v.defined() ? contiguous_in(ctx, v) : v; }
 
 // An added mask has the dtype of the computation.
 View suitable_mask(KernelContext& ctx, const View& mask, DType dtype) {
@@ -66,14 +70,16 @@ View suitable_mask(KernelContext& ctx, const View& mask, DType dtype) {
 }  // namespace
 
 void scaled_dot_product_attention(KernelContext& ctx, const View& out, const View& log_sum, const View& query,
-                                  const View& key, const View& value, const View& attn_mask, bool is_causal,
-                                  double scale) {
+                                  const View& key, const View& value, const View& attn_mask, const View& kept,
+                                  bool is_causal, double scale, double dropout_p) {
     if (out.numel == 0) return;
     const WidenedOut wide(ctx, out), wide_sums(ctx, log_sum);
     const View q = with_adjacent_columns(ctx, query), k = with_adjacent_columns(ctx, key);
     const View v = with_adjacent_columns(ctx, value), mask = suitable_mask(ctx, attn_mask, q.dtype);
+    const View weights = row_major(ctx, kept);
     with_type("scaled_dot_product_attention", q.dtype, [&]<class T>(T) {
-        loops<T>().forward(ctx, problem<T>(q, k, v, mask, is_causal, scale), wide.view().template as<T>(),
+        loops<T>().forward(ctx, problem<T>(q, k, v, mask, weights, is_causal, scale, dropout_p),
+                           wide.view().template as<T>(),
                            log_sum.defined() ? wide_sums.view().template as<T>() : nullptr);
     });
     wide.finish();
@@ -83,8 +89,8 @@ void scaled_dot_product_attention(KernelContext& ctx, const View& out, const Vie
 void scaled_dot_product_attention_backward(KernelContext& ctx, const View& grad_query, const View& grad_key,
                                            const View& grad_value, const View& grad_output, const View& query,
                                            const View& key, const View& value, const View& attn_mask,
-                                           const View& output, const View& log_sum, bool is_causal,
-                                           double scale) {
+                                           const View& kept, const View& output, const View& log_sum,
+                                           bool is_causal, double scale, double dropout_p) {
     const WidenedOut dq(ctx, grad_query), dk(ctx, grad_key), dv(ctx, grad_value);
     if (output.numel == 0) {
         for (const View* g : {&grad_query, &grad_key, &grad_value}) clear(*g);
@@ -93,11 +99,11 @@ void scaled_dot_product_attention_backward(KernelContext& ctx, const View& grad_
     const View q = with_adjacent_columns(ctx, query), k = with_adjacent_columns(ctx, key);
     const View v = with_adjacent_columns(ctx, value), mask = suitable_mask(ctx, attn_mask, q.dtype);
     const View o = with_adjacent_columns(ctx, output), dy = with_adjacent_columns(ctx, grad_output);
-    const View sums = contiguous_in(ctx, widened(ctx, log_sum));
+    const View sums = contiguous_in(ctx, widened(ctx, log_sum)), weights = row_major(ctx, kept);
     with_type("scaled_dot_product_attention_backward", q.dtype, [&]<class T>(T) {
-        loops<T>().backward(ctx, problem<T>(q, k, v, mask, is_causal, scale), dq.view().template as<T>(),
-                            dk.view().template as<T>(), dv.view().template as<T>(), operand<T>(dy),
-                            operand<T>(o), sums.as<T>());
+        loops<T>().backward(ctx, problem<T>(q, k, v, mask, weights, is_causal, scale, dropout_p),
+                            dq.view().template as<T>(), dk.view().template as<T>(),
+                            dv.view().template as<T>(), operand<T>(dy), operand<T>(o), sums.as<T>());
     });
     dq.finish();
     dk.finish();

@@ -27,6 +27,8 @@ struct Attention {
     int64_t batch, heads, key_heads, targets, sources, depth, width;
     AttentionOperand<const T> query, key, value;
     AttentionMask mask;
+    const uint8_t* kept;  // (batch, heads, targets, sources), row-major, or null
+    T kept_scale;         // 1 / (1 - the probability to be dropped)
     bool causal;
     T scale;
 };

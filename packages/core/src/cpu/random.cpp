@@ -239,6 +239,12 @@ void dropout_of(PhiloxKey key, const View& out, const View& mask, const View& in
 
 }  // namespace
 
+void dropout_mask(KernelContext& ctx, const View& out, const View&, int64_t, double p) {
+    auto* mask = out.as<uint8_t>();
+    if (Generator* twister = twister_of(ctx)) return twister::dropout_mask(ctx, *twister, mask, out, p);
+    fill_mask(ctx.random, mask_threshold(1 - p), mask, out.numel);
+}
+
 void dropout(KernelContext& ctx, const View& out, const View& mask, const View& input, double p) {
     const WidenedOut wide(ctx, out);
     const View x = contiguous_in(ctx, input, wide.view().dtype);

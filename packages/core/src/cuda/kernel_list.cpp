@@ -27,6 +27,7 @@ constexpr NamedKernel kOthers[] = {
     {"bernoulli", bernoulli_of},
     {"multinomial", multinomial},
     {"_dropout", dropout},
+    {"_dropout_mask", dropout_mask},
     {"exponential_", exponential},
     {"geometric_", geometric},
     {"cauchy_", cauchy},

@@ -20,6 +20,7 @@ BackendStatus normal(const KernelArgs* args);
 BackendStatus bernoulli(const KernelArgs* args);
 BackendStatus integers(const KernelArgs* args);
 BackendStatus dropout(const KernelArgs* args);
+BackendStatus dropout_mask(const KernelArgs* args);
 BackendStatus exponential(const KernelArgs* args);
 BackendStatus geometric(const KernelArgs* args);
 BackendStatus cauchy(const KernelArgs* args);

@@ -143,8 +143,8 @@ TEST(attention_does_not_depend_on_threads_or_blocks) {
     auto attend = [&] {
         Array<float> out({2, 3, 200, 16});
         Context ctx;
-        cpu::scaled_dot_product_attention(ctx, out.view(), none(), q.view(), k.view(), v.view(), none(), true,
-                                          0.2);
+        cpu::scaled_dot_product_attention(ctx, out.view(), none(), q.view(), k.view(), v.view(), none(),
+                                          none(), true, 0.2, 0);
         return out;
     };
     CHECK(same_for_all_threads(attend));
@@ -169,10 +169,10 @@ TEST(a_target_that_sees_nothing_gives_zeros) {
     Array<float> out({1, 1, 3, 4}), sums({1, 1, 3}), dq({1, 1, 3, 4}), dk({1, 1, 5, 4}), dv({1, 1, 5, 4});
     Context ctx;
     cpu::scaled_dot_product_attention(ctx, out.view(), sums.view(), q.view(), k.view(), v.view(), mask.view(),
-                                      false, 1);
+                                      none(), false, 1, 0);
     cpu::scaled_dot_product_attention_backward(ctx, dq.view(), dk.view(), dv.view(), q.view(), q.view(),
-                                               k.view(), v.view(), mask.view(), out.view(), sums.view(),
-                                               false, 1);
+                                               k.view(), v.view(), mask.view(), none(), out.view(),
+                                               sums.view(), false, 1, 0);
     for (int64_t d = 0; d < 4; ++d) {
         CHECK_EQUAL(out(0, 0, 1, d), 0.f);
         CHECK_EQUAL(dq(0, 0, 1, d), 0.f);

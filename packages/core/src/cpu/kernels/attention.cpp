@@ -24,7 +24,7 @@ T lowest() {
 }
 
 // Sizes that keep a block of scores and its operands in the second-level cache.
-constexpr int64_t kTargets = 96, kSources = 384;
+constexpr int64_t kTargets = 64, kSources = 384;
 
 // A block of scores: targets from i, sources from j, of one head.
 template <class T>
@@ -74,6 +74,14 @@ struct Block {
                 }
             }
         }
+    }
+
+    // What the first n weights of a row are multiplied by: 0 where one is dropped.
+    void factors(int64_t row, int64_t n, T* to) const {
+        const uint8_t* kept = a.kept + ((b * a.heads + h) * a.targets + i + row) * a.sources + j;
+        const T share = a.kept_scale;
+#pragma omp simd
+        for (int64_t c = 0; c < n; ++c) to[c] = kept[c] ? share : T(0);
     }
 
     void hide(int64_t row) const {
@@ -132,6 +140,12 @@ void carry_softmax(const Block<T>& block, T* top, T* total, T* out, int64_t widt
             v[0] = keep(exp<T>(load(entries + c, lanes) - higher), lanes);
             store(entries + c, v[0], lanes);
         });
+        if (block.a.kept != nullptr) {
+            T kept[kSources];
+            block.factors(r, n, kept);
+            map_row(entries, n,
+                    [&](int64_t c, auto lanes) { return load(entries + c, lanes) * load(kept + c, lanes); });
+        }
         const T factor = math::exp(top[r] - higher);
         top[r] = higher;
         total[r] = total[r] * factor + sum;
@@ -195,9 +209,9 @@ void forward(KernelContext& ctx, const Attention<T>& a, T* out, T* log_sum) {
 
 // --- backward ----------------------------------------------------------------------------------------------
 
-// With P the weights and D the row sums of grad_out * out: grad_value = P^T grad_out, dS = scale P (grad_out
-// value^T - D), grad_query = dS key, grad_key = dS^T query. One task is one key head, whose gradients its
-// heads share.
+// With P the weights, M the factors of dropout and D the row sums of grad_out * out: grad_value = (P M)^T
+// grad_out, dS = scale P (M grad_out value^T - D), grad_query = dS key, grad_key = dS^T query. One task is one
+// key head, whose gradients its heads share.
 template <class T>
 void backward(KernelContext& ctx, const Attention<T>& a, T* grad_query, T* grad_key, T* grad_value,
               AttentionOperand<const T> grad_out, AttentionOperand<const T> out, const T* log_sum) {
@@ -234,9 +248,10 @@ void backward(KernelContext& ctx, const Attention<T>& a, T* grad_query, T* grad_
                 }
                 for (int64_t j = 0; j < a.sources; j += step) {
                     for (int64_t i = a.causal ? j / height * height : 0; i < a.targets; i += height) {
-                        const Block<T> block{
-                            a,       b,     h, i, j, min(height, a.targets - i), min(step, a.sources - j),
-                            weights, memory};
+                        const int64_t rows = min(height, a.targets - i);
+                        const int64_t end = a.causal ? min(a.sources, i + rows) : a.sources;
+                        if (end <= j) continue;
+                        const Block<T> block{a, b, h, i, j, rows, min(step, end - j), weights, memory};
                         const int64_t n = block.columns;
                         const T* dyi = dy + i * grad_out.row;
                         block.compute_scores();
@@ -249,11 +264,22 @@ void backward(KernelContext& ctx, const Attention<T>& a, T* grad_query, T* grad_
                             T* s = slopes + r * n;
                             const T log_total = sum[i + r], d = outer[i + r];
                             const int64_t seen = log_total == lowest<T>() ? 0 : block.visible(r);
-                            for_each_vector<T>(seen, [&](int64_t c, auto lanes, int) {
-                                const Vec<T> w = exp<T>(load(p + c, lanes) - log_total);
-                                store(p + c, w, lanes);
-                                store(s + c, w * (load(s + c, lanes) - d) * a.scale, lanes);
-                            });
+                            if (a.kept == nullptr) {
+                                for_each_vector<T>(seen, [&](int64_t c, auto lanes, int) {
+                                    const Vec<T> w = exp<T>(load(p + c, lanes) - log_total);
+                                    store(p + c, w, lanes);
+                                    store(s + c, w * (load(s + c, lanes) - d) * a.scale, lanes);
+                                });
+                            } else {
+                                T kept[kSources];
+                                block.factors(r, seen, kept);
+                                for_each_vector<T>(seen, [&](int64_t c, auto lanes, int) {
+                                    const Vec<T> w = exp<T>(load(p + c, lanes) - log_total);
+                                    const Vec<T> m = load(kept + c, lanes);
+                                    store(p + c, w * m, lanes);
+                                    store(s + c, w * (load(s + c, lanes) * m - d) * a.scale, lanes);
+                                });
+                            }
                             __builtin_memset(p + seen, 0, sizeof(T) * static_cast<size_t>(n - seen));
                             __builtin_memset(s + seen, 0, sizeof(T) * static_cast<size_t>(n - seen));
                         }

@@ -57,10 +57,21 @@ struct Scores {
     }
 };
 
-/// The softmax of each row, and the logarithm of its sum. A row whose scores are all masked gives zeros.
+/// What dropout multiplies the weights of some heads by; `kept` is null without dropout.
+template <class T>
+struct Dropout {
+    const uint8_t* kept;
+    T scale;
+
+    __device__ T operator()(int64_t i) const { return !kept ? T(1) : kept[i] ? scale : T(0); }
+};
+
+/// The softmax of each row times the factors of dropout, and the logarithm of its sum. A row whose scores are all masked
+/// gives zeros.
 template <class Stored, class T>
 __global__ void __launch_bounds__(kThreads)
-    softmax_of_scores(const Scores s, const Rows layout, Stored* out, T* log_sums, const T* scores) {
+    softmax_of_scores(const Scores s, const Rows layout, Stored* out, T* log_sums, const T* scores,
+                      const Dropout<T> factor) {
     __shared__ Values<T> room;
     const uint32_t lane = threadIdx.x % layout.lanes, at_once = kThreads / layout.lanes;
     for (int64_t group = blockIdx.x; group * at_once < layout.count; group += gridDim.x) {
@@ -75,7 +86,7 @@ __global__ void __launch_bounds__(kThreads)
         for (int64_t i = lane; i < n; i += layout.lanes) total += idle ? T(0) : std::exp(score(i) - top);
         total = over_lanes(room.x, lane, layout.lanes, total, Plus());
         for (int64_t i = lane; i < n; i += layout.lanes)
-            out[at + i] = Stored(idle ? T(0) : std::exp(score(i) - top) / total);
+            out[at + i] = Stored(idle ? T(0) : std::exp(score(i) - top) / total * factor(at + i));
         if (log_sums && lane == 0 && row < layout.count) log_sums[row] = idle ? none : top + std::log(total);
     }
 }
@@ -109,14 +120,23 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
-/// The gradient of scores before they were scaled: p (grad - the row's dot) scale.
+/// Weights times the factors of dropout.
 template <class Stored, class T>
 __global__ void __launch_bounds__(kThreads)
-    score_gradients(Stored* out, const Stored* p, const T* grad, const T* dots, T scale, int64_t sources,
-                    int64_t n) {
+    drop(Stored* out, const Stored* p, const Dropout<T> factor, int64_t n) {
     const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
     for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < n; i += step)
-        out[i] = Stored(static_cast<T>(p[i]) * (grad[i] - dots[i / sources]) * scale);
+        out[i] = Stored(static_cast<T>(p[i]) * factor(i));
+}
+
+/// The gradient of scores before they were scaled: p (factor grad - the row's dot) scale.
+template <class Stored, class T>
+__global__ void __launch_bounds__(kThreads)
+    score_gradients(Stored* out, const Stored* p, const T* grad, const T* dots, const Dropout<T> factor,
+                    T scale, int64_t sources, int64_t n) {
+    const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+    for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < n; i += step)
+        out[i] = Stored(static_cast<T>(p[i]) * (factor(i) * grad[i] - dots[i / sources]) * scale);
 }
 
 Grid grid_of(int64_t elements) { return {blocks_for(elements), kThreads}; }
@@ -134,13 +154,15 @@ class Attention {
     using T = Computed<Stored>;
 
     Attention(const KernelArgs& args, const View& query, const View& key, const View& value, const View& mask,
-              bool causal, double scale)
+              const View& kept, bool causal, double scale, double dropout_p)
         : args_(args),
           stream_(queue_of(args)),
           pairs_(key.size(0) * key.size(1)),
           depth_(query.size(3)),
           width_(value.size(3)),
           scale_(scale),
+          dropout_{kept.defined() ? dense<uint8_t>(args.context, as_bytes(kept)) : nullptr,
+                   static_cast<T>(1 / (1 - dropout_p))},
           scores_{0,           0,          key.size(1), query.size(1) / key.size(1), query.size(2),
                   key.size(2), Mask(mask), causal},
           query_(dense<Stored>(args.context, query)),
@@ -161,7 +183,8 @@ class Attention {
         for_pairs([&](const Scores& s) {
             compute_scores(s);
             launch(&softmax_of_scores<Stored, T>, s.layout().grid(), stream_, s, s.layout(), shares_,
-                   sums.data() ? sums.data() + s.first * s.rows() : nullptr, static_cast<const T*>(raw_));
+                   sums.data() ? sums.data() + s.first * s.rows() : nullptr, static_cast<const T*>(raw_),
+                   dropout_of(s));
             multiply(s.count, s.rows(), width_, s.sources, 1, row_major(shares_, s.rows(), s.sources),
                      row_major(value_ + s.first * s.sources * width_, s.sources, width_),
                      row_major(to.data() + s.first * s.rows() * width_, s.rows(), width_));
@@ -187,13 +210,20 @@ class Attention {
             compute_scores(s);
             launch(&softmax_again<Stored, T>, grid_of(s.elements()), stream_, s, shares_,
                    static_cast<const T*>(raw_), sums + at_rows, s.elements());
-            multiply(s.count, n, width_, m, 1, transposed(shares_, m, n), row_major(g, m, width_),
+            const Stored* weights = shares_;
+            if (dropout_.kept) {
+                launch(&drop<Stored, T>, grid_of(s.elements()), stream_, ds,
+                       static_cast<const Stored*>(shares_), dropout_of(s), s.elements());
+                weights = ds;
+            }
+            multiply(s.count, n, width_, m, 1, transposed(weights, m, n), row_major(g, m, width_),
                      row_major(dv.data() + at_sources * width_, n, width_));
             multiply(s.count, m, n, width_, 1, row_major(g, m, width_), transposed(v, n, width_),
                      row_major(raw_, m, n), DTypeOf<T>::value);
             launch(&score_gradients<Stored, T>, grid_of(s.elements()), stream_, ds,
                    static_cast<const Stored*>(shares_), static_cast<const T*>(raw_),
-                   static_cast<const T*>(dots + at_rows), static_cast<T>(scale_), n, s.elements());
+                   static_cast<const T*>(dots + at_rows), dropout_of(s), static_cast<T>(scale_), n,
+                   s.elements());
             multiply(s.count, m, depth_, n, 1, row_major(ds, m, n), row_major(k, n, depth_),
                      row_major(dq.data() + at_rows * depth_, m, depth_));
             multiply(s.count, n, depth_, m, 1, transposed(ds, m, n), row_major(q, m, depth_),
@@ -213,6 +243,14 @@ class Attention {
             s.count = std::min(at_once_, pairs_ - first);
             f(s);
         }
+    }
+    /// Weights lie in the order of (batch, heads, targets, sources), as the mask does.
+    Dropout<T> dropout_of(const Scores& s) const {
+        return {dropout_.kept ? dropout_.kept + s.first * s.rows() * s.sources : nullptr, dropout_.scale};
+    }
+    static View as_bytes(View v) {
+        v.dtype = DType::UInt8;
+        return v;
     }
     /// A batch of row-major matrices, and of their transposes.
     template <class E>
@@ -245,6 +283,7 @@ class Attention {
     cudaStream_t stream_;
     int64_t pairs_, depth_, width_, at_once_;
     double scale_;
+    Dropout<T> dropout_;
     Scores scores_;
     const Stored *query_, *key_, *value_;
     T* raw_;  // scores, and the gradients of what the softmax gives
@@ -258,22 +297,22 @@ struct Forward {
     static void run(const KernelArgs& args) {
         const View& out = args.out(0);
         if (out.numel == 0) return;
-        Attention<Stored>(args, args.in(0), args.in(1), args.in(2), args.in(3), args.params[0].as_bool(),
-                          args.params[1].as_float())
+        Attention<Stored>(args, args.in(0), args.in(1), args.in(2), args.in(3), args.in(4),
+                          args.params[0].as_bool(), args.params[1].as_float(), args.params[2].as_float())
             .forward(out, args.out(1));
     }
 };
 struct Backward {
     template <class Stored>
     static void run(const KernelArgs& args) {
-        const View &grad = args.in(0), &output = args.in(5);
+        const View &grad = args.in(0), &output = args.in(6);
         if (output.numel == 0) {
             for (int i = 0; i < 3; ++i) queue_zeros(args.out(i), args.context);
             return;
         }
-        Attention<Stored>(args, args.in(1), args.in(2), args.in(3), args.in(4), args.params[0].as_bool(),
-                          args.params[1].as_float())
-            .backward(args.out(0), args.out(1), args.out(2), grad, output, args.in(6));
+        Attention<Stored>(args, args.in(1), args.in(2), args.in(3), args.in(4), args.in(5),
+                          args.params[0].as_bool(), args.params[1].as_float(), args.params[2].as_float())
+            .backward(args.out(0), args.out(1), args.out(2), grad, output, args.in(7));
     }
 };
 

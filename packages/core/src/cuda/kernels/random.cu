@@ -135,22 +135,42 @@ void queue_mapped(const KernelArgs& args, const View& out, double a, double b) {
 /// The tensor that an operator writes: core gives it as the first input, or as the output.
 const View& written(const KernelArgs& args) { return args.tensors[0]; }
 
-template <int kPer, class T>
+/// Elements whose masks are drawn from one block, a byte for each: Note [Random masks].
+constexpr int kMaskPer = 16;
+
+/// Whether dropout keeps element i, which `block` belongs to.
+__device__ bool is_kept(PhiloxKey key, const PhiloxBlock& block, int64_t i, uint64_t threshold) {
+    const int k = static_cast<int>(i % kMaskPer);
+    const uint32_t high = block.word[k / 4] >> 8 * (k % 4) & 0xFF;
+    return high == threshold >> 24 ? keeps_at_tie(key, static_cast<uint64_t>(i), threshold)
+                                   : high < threshold >> 24;
+}
+
+template <class T>
 __global__ void __launch_bounds__(kThreads) drop(const KeyPosition position, uint64_t threshold, T scale,
                                                  const T* in, T* out, uint8_t* mask, int64_t n) {
     const PhiloxKey key = position.key();
     const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
-    for (int64_t b = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; b * kPer < n; b += step) {
+    for (int64_t b = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; b * kMaskPer < n; b += step) {
         const PhiloxBlock block = philox(key, static_cast<uint64_t>(b));
-        for (int k = 0; k < kPer; ++k) {
-            const int64_t i = b * kPer + k;
+        for (int k = 0; k < kMaskPer; ++k) {
+            const int64_t i = b * kMaskPer + k;
             if (i >= n) return;
-            const uint32_t high = block.word[k / 4] >> 8 * (k % 4) & 0xFF;
-            const bool kept = high == threshold >> 24 ? keeps_at_tie(key, static_cast<uint64_t>(i), threshold)
-                                                      : high < threshold >> 24;
+            const bool kept = is_kept(key, block, i, threshold);
             out[i] = kept ? in[i] * scale : T(0);
             if (mask) mask[i] = kept;
         }
+    }
+}
+
+__global__ void __launch_bounds__(kThreads)
+    draw_mask(const KeyPosition position, uint64_t threshold, uint8_t* mask, int64_t n) {
+    const PhiloxKey key = position.key();
+    const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+    for (int64_t b = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; b * kMaskPer < n; b += step) {
+        const PhiloxBlock block = philox(key, static_cast<uint64_t>(b));
+        for (int k = 0; k < kMaskPer && b * kMaskPer + k < n; ++k)
+            mask[b * kMaskPer + k] = is_kept(key, block, b * kMaskPer + k, threshold);
     }
 }
 
@@ -170,8 +190,7 @@ void queue_dropout(const KernelArgs& args) {
         from = copied;
     }
     T* to = out.dtype == DTypeOf<T>::value ? out.as<T>() : scratch<T>(args.context, out.numel);
-    constexpr int kPer = 16;
-    launch(&drop<kPer, T>, Grid{blocks_for((out.numel + kPer - 1) / kPer), kThreads}, stream,
+    launch(&drop<T>, Grid{blocks_for((out.numel + kMaskPer - 1) / kMaskPer), kThreads}, stream,
            KeyPosition(args.context), mask_threshold(1 - p), static_cast<T>(1 / (1 - p)), from, to,
            mask.defined() ? mask.as<uint8_t>() : nullptr, out.numel);
     if (to != out.data) queue_copy(out, as_t(to), args.context);
@@ -256,6 +275,16 @@ BackendStatus integers(const KernelArgs* args) {
         queue_draw<2, int64_t>(*args, written(*args),
                                Integers{static_cast<uint64_t>(args->params[0].as_int()),
                                         static_cast<uint64_t>(args->params[1].as_int())});
+    });
+}
+
+BackendStatus dropout_mask(const KernelArgs* args) {
+    return guarded([args] {
+        const View& out = args->out(0);
+        if (out.numel == 0) return;
+        const double p = args->params[1].as_float();
+        launch(&draw_mask, Grid{blocks_for((out.numel + kMaskPer - 1) / kMaskPer), kThreads}, queue_of(*args),
+               KeyPosition(args->context), mask_threshold(1 - p), out.as<uint8_t>(), out.numel);
     });
 }
 

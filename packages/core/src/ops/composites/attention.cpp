@@ -1,4 +1,4 @@
-// Attention: one kernel for what is common, operators for dropout, uncommon shapes and what is differentiated further. See
+// Attention: one kernel for what is common, operators for uncommon shapes and what is differentiated further. See
 // Note [Differentiable composites].
 #include <atomic>
 #include <cmath>
@@ -9,6 +9,7 @@
 #include "ops/differentiated.h"
 #include "rushlight/ops/_attention.h"
 #include "rushlight/ops/_attention_backward.h"
+#include "rushlight/ops/_dropout_mask.h"
 #include "rushlight/ops/_to_copy.h"
 #include "rushlight/ops/add.h"
 #include "rushlight/ops/amax.h"
@@ -139,7 +140,7 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
             throw_runtime,
             "scaled_dot_product_attention(enable_gqa): %lld heads of key cannot be shared by %lld of query",
             (long long)key.size(-3), (long long)query.size(-3));
-    if (dropout_p == 0 && !differentiated(attn_mask) && !differentiated_forward(query, key, value) &&
+    if (!differentiated(attn_mask) && !differentiated_forward(query, key, value) &&
         is_plain(query, key, value) && (!shared || enable_gqa) &&
         may_be_fused.load(std::memory_order_relaxed)) {
         // (N, L, E) as (N, 1, L, E), (L, E) as (1, 1, L, E).
@@ -149,9 +150,11 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
             return missing > 1 ? ops::unsqueeze(with_heads, 0) : with_heads;
         };
         const bool lacks_heads = missing == 1 && attn_mask.defined() && attn_mask.dim() == 3;
+        const Tensor q = full(query), k = full(key);
+        const Tensor kept = dropout_p > 0 ? ops::_dropout_mask(q, k.size(2), dropout_p) : Tensor();
         Tensor result =
-            ops::_attention(full(query), full(key), full(value),
-                            lacks_heads ? ops::unsqueeze(attn_mask, -3) : attn_mask, is_causal, factor);
+            ops::_attention(q, k, full(value), lacks_heads ? ops::unsqueeze(attn_mask, -3) : attn_mask, kept,
+                            is_causal, factor, dropout_p);
         if (missing == 0) return result;
         return missing == 1 ? ops::squeeze(result, kInts<1>) : ops::squeeze(result, kInts<0, 1>);
     }
@@ -179,22 +182,26 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
 
 std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor& grad, const Tensor& query,
                                                       const Tensor& key, const Tensor& value,
-                                                      const Tensor& attn_mask, const Tensor& output,
-                                                      const Tensor& log_sum, bool is_causal, double scale) {
+                                                      const Tensor& attn_mask, const Tensor& kept,
+                                                      const Tensor& output, const Tensor& log_sum,
+                                                      bool is_causal, double scale, double dropout_p) {
     if (!differentiated(grad, query, key, value))
-        return ops::_attention_backward(grad, query, key, value, attn_mask, output, log_sum, is_causal,
-                                        scale);
+        return ops::_attention_backward(grad, query, key, value, attn_mask, kept, output, log_sum, is_causal,
+                                        scale, dropout_p);
     RL_CHECK(key.size(1) > 0 && query.size(1) % key.size(1) == 0, throw_runtime,
              "attention_backward(query, key): %lld heads cannot share %lld", (long long)query.size(1),
              (long long)key.size(1));
     Tensor k = share_heads(key, query.size(-3)), v = share_heads(value, query.size(-3));
     Tensor weights = weights_of(query, k, attn_mask, is_causal, scale);
-    Tensor pull = ops::matmul(grad, transposed(v));
+    auto dropped = [&](const Tensor& t) {
+        return kept.defined() ? ops::where(kept, ops::mul(t, 1 / (1 - dropout_p)), 0) : t;
+    };
+    Tensor pull = dropped(ops::matmul(grad, transposed(v)));
     Tensor scores =
         ops::mul(weights, ops::sub(pull, ops::sum(ops::mul(pull, weights), kInts<-1>, true, std::nullopt)));
     scores = ops::mul(scores, scale);
     return {ops::matmul(scores, k), sum_shared(ops::matmul(transposed(scores), query), key),
-            sum_shared(ops::matmul(transposed(weights), grad), value)};
+            sum_shared(ops::matmul(transposed(dropped(weights)), grad), value)};
 }
 
 }  // namespace rushlight::composites

@@ -4,7 +4,8 @@
 namespace rushlight::rules {
 namespace {
 
-void check(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& attn_mask) {
+void check(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& attn_mask,
+           const Tensor& kept, double dropout_p) {
     const char* op = "scaled_dot_product_attention";
     floating_only(op, query);
     same_dtype(op, "query", query, "key", key);
@@ -18,8 +19,15 @@ void check(const Tensor& query, const Tensor& key, const Tensor& value, const Te
                       q[3] == k[3] && k[2] == v[2];
     RL_CHECK(fits, throw_runtime, "%s(query, key, value): shapes %s, %s and %s do not fit", op,
              to_string(q).c_str(), to_string(k).c_str(), to_string(v).c_str());
-    if (!attn_mask.defined()) return;
     const int64_t whole[] = {q[0], q[1], q[2], k[2]};
+    RL_CHECK(dropout_p >= 0 && dropout_p < 1, throw_value,
+             "%s(dropout_p): must be at least 0 and below 1, got %g", op, dropout_p);
+    RL_CHECK(!kept.defined() || (kept.dtype() == DType::Bool &&
+                                 std::equal(kept.sizes().begin(), kept.sizes().end(), whole, whole + 4)),
+             throw_runtime, "%s(kept): needs dtype bool and shape %s, got %s and %s", op,
+             to_string(whole).c_str(), kept.defined() ? name(kept.dtype()) : "",
+             kept.defined() ? to_string(kept.sizes()).c_str() : "");
+    if (!attn_mask.defined()) return;
     bool broadcasts = attn_mask.dim() <= 4;
     for (int64_t d = 0; broadcasts && d < attn_mask.dim(); ++d) {
         const int64_t size = attn_mask.sizes()[d];
@@ -34,9 +42,9 @@ void check(const Tensor& query, const Tensor& key, const Tensor& value, const Te
 
 }  // namespace
 
-Outputs attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& attn_mask, bool,
-                  double) {
-    check(query, key, value, attn_mask);
+Outputs attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& attn_mask,
+                  const Tensor& kept, bool, double, double dropout_p) {
+    check(query, key, value, attn_mask, kept, dropout_p);
     const IntList q = query.sizes();
     const int64_t out[] = {q[0], q[1], q[2], value.size(3)};
     Outputs outs;
@@ -46,8 +54,9 @@ Outputs attention(const Tensor& query, const Tensor& key, const Tensor& value, c
 }
 
 Outputs attention_backward(const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value,
-                           const Tensor& attn_mask, const Tensor& output, const Tensor&, bool, double) {
-    check(query, key, value, attn_mask);
+                           const Tensor& attn_mask, const Tensor& kept, const Tensor& output, const Tensor&,
+                           bool, double, double dropout_p) {
+    check(query, key, value, attn_mask, kept, dropout_p);
     RL_CHECK(
         std::equal(grad.sizes().begin(), grad.sizes().end(), output.sizes().begin(), output.sizes().end()),
         throw_runtime, "attention_backward(grad): needs the result's shape %s, got %s",

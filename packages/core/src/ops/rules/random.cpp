@@ -87,4 +87,17 @@ Outputs _dropout(const Tensor& input, double) {
     return out;
 }
 
+Outputs _dropout_mask(const Tensor& input, int64_t columns, double) {
+    floating_only("dropout", input);
+    RL_CHECK(
+        input.dim() > 0 && columns >= 0, throw_runtime,
+        "dropout_mask(input, columns): needs at least one dimension and no negative number of columns, got shape %s and %lld",
+        to_string(input.sizes()).c_str(), (long long)columns);
+    std::vector<int64_t> sizes = input.shape();
+    sizes.back() = columns;
+    Outputs out;
+    out.add(sizes, DType::Bool, input.device());
+    return out;
+}
+
 }  // namespace rushlight::rules
