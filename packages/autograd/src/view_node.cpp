@@ -91,8 +91,8 @@ bool Window::seen_alike(const Tensor& t) const {
 Tensor Window::fresh(const Tensor& grad) const {
     const int64_t extent = std::max({int64_t{1}, reach(root_), reach(view_)});
     const DType dtype = root_complex_ || view_complex_ ? real_dtype(grad.dtype()) : grad.dtype();
-    // Of each example, where gradients are batched.
-    if (is_batched(grad)) return ops::new_zeros(grad, IntList(&extent, 1), dtype);
+    // Of each example, where gradients are batched; and by an operator, which a tracer sees.
+    if (is_batched(grad) || is_tracing()) return ops::new_zeros(grad, IntList(&extent, 1), dtype);
     Tensor flat = make_tensor(IntList(&extent, 1), dtype, grad.device());
     ops::zero_(flat);
     return flat;
@@ -101,8 +101,7 @@ Tensor Window::fresh(const Tensor& grad) const {
 // How many of the root's elements share each element of that memory, at least 1; undefined where none share any.
 Tensor Window::shares(const Tensor& flat) const {
     if (!overlaps_itself(root_)) return {};
-    const Tensor numbers = make_tensor(flat.sizes(), real_dtype(flat.dtype()), flat.device());
-    ops::zero_(numbers);
+    const Tensor numbers = ops::new_zeros(flat, flat.sizes(), real_dtype(flat.dtype()));
     const Tensor all = seen(numbers, root_, false);
     add_windows(all, ops::ones_like(all));
     return ops::clamp_min(numbers, Scalar(1));

@@ -83,11 +83,12 @@ def _operator(form: Form) -> list[str]:
         f"&{_slots(form.op)}" if form.op.kind in ("pointwise", "reduce", "custom", "dynamic") else "nullptr"
     )
     broadcasts = "true" if form.op.broadcasts else "false"
+    composite = ", {}, true" if form.op.kind == "composite" else ""
     return [
         f'Operator {form.symbol}{{"{form.name}", "{_escape(form.text)}",',
         f"    {form.hash:#x}ULL, Form::{form.table_form}, {broadcasts},",
         f"    reinterpret_cast<void*>(&{_base(form)}), &{boxing}::boxed,",
-        f"    reinterpret_cast<void*>(&{boxing}::box), {slots}}};",
+        f"    reinterpret_cast<void*>(&{boxing}::box), {slots}{composite}}};",
     ]
 
 

@@ -103,4 +103,48 @@ RL_API rl_status rl_program_run(const rl_program* program, const rl_array* input
     });
 }
 
+RL_API rl_status rl_program_call(const rl_program* program, rl_tensor* const* inputs, size_t num_inputs,
+                                 rl_tensor** outputs, size_t num_outputs) {
+    return guarded([&] {
+        require(program, "rl_program_call", "program");
+        if (num_inputs) require(inputs, "rl_program_call", "inputs");
+        if (num_outputs) require(outputs, "rl_program_call", "outputs");
+        for (size_t i = 0; i < num_outputs; ++i) outputs[i] = nullptr;
+        const size_t wanted = program->program.graph().outputs.size();
+        RL_CHECK(num_outputs == wanted, throw_value,
+                 "rl_program_call(num_outputs): is %zu, the program has %zu results", num_outputs, wanted);
+        std::vector<Tensor> given;
+        for (size_t i = 0; i < num_inputs; ++i) {
+            const std::string argument = "inputs[" + std::to_string(i) + "]";
+            given.push_back(c::tensor_of(inputs[i], "rl_program_call", argument.c_str()));
+        }
+        std::vector<Tensor> results = program->program.run(given);
+        for (size_t i = 0; i < num_outputs; ++i) outputs[i] = c::handle_of(std::move(results[i]));
+    });
+}
+
+RL_API rl_status rl_program_tensor(const rl_program* program, const char* name, rl_tensor** result) {
+    return guarded([&] {
+        require(result, "rl_program_tensor", "result");
+        *result = nullptr;
+        require(program, "rl_program_tensor", "program");
+        require(name, "rl_program_tensor", "name");
+        const std::vector<Constant>& constants = program->program.graph().constants;
+        for (size_t i = 0; i < constants.size(); ++i)
+            if (constants[i].name == name) {
+                *result = c::handle_of(program->program.constants()[i]);
+                return;
+            }
+        throw_value("rl_program_tensor(name): the program has no tensor '%s'", name);
+    });
+}
+
+RL_API rl_status rl_program_save(const rl_program* program, const char* path) {
+    return guarded([&] {
+        require(program, "rl_program_save", "program");
+        require(path, "rl_program_save", "path");
+        program->program.save(path);
+    });
+}
+
 }  // extern "C"

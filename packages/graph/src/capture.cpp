@@ -1,6 +1,7 @@
 #include "rushlight/graph/capture.h"
 
 #include <algorithm>
+#include <mutex>
 
 #include "births.h"
 #include "recorder.h"
@@ -40,10 +41,14 @@ const TracerFunctions functions = {
     .released = forget_birth,
 };
 
-void attach() {
-    RL_CHECK(!fallback_of(Stage::Tracer) || fallback_of(Stage::Tracer) == traced, throw_runtime,
-             "capture: the stage 'tracer' has another provider, and a process has one");
-    install_fallback(Stage::Tracer, traced);
+Stage stage_of(Level level) { return level == Level::Above ? Stage::Tracer : Stage::Recorder; }
+
+void attach(Level level) {
+    const Stage stage = stage_of(level);
+    RL_CHECK(!fallback_of(stage) || fallback_of(stage) == traced, throw_runtime,
+             "capture: the stage '%s' has another provider, and a process has one",
+             level == Level::Above ? "tracer" : "recorder");
+    install_fallback(stage, traced);
     set_tracer_functions(&functions);
 }
 
@@ -61,9 +66,11 @@ TensorType type_of(const Tensor& t) { return {t.dtype(), t.device(), t.shape()};
 
 }  // namespace
 
-Recorder::Recorder(std::vector<Named> inputs, std::vector<Named> state, std::set<std::string> expanded)
-    : num_inputs_(inputs.size()), expanded_(std::move(expanded)) {
+Recorder::Recorder(std::vector<Named> inputs, std::vector<Named> state, std::set<std::string> expanded,
+                   Level level)
+    : level(level), num_inputs_(inputs.size()), expanded_(std::move(expanded)) {
     graph_.writer = "rushlight " RUSHLIGHT_VERSION;
+    graph_.below_gradients = level == Level::Below;
     std::move(state.begin(), state.end(), std::back_inserter(inputs));
     for (Named& named : inputs) {
         RL_CHECK(named.tensor.defined(), throw_value, "capture: '%s' is no tensor", named.name.c_str());
@@ -82,7 +89,7 @@ Recorder::Recorder(std::vector<Named> inputs, std::vector<Named> state, std::set
         outside_.push_back({std::move(named),
                             {},
                             impl->version(),
-                            impl->grad(),
+                            Ref<TensorImpl>::share(impl->grad()),
                             Ref<Storage>::share(impl->storage()),
                             impl->geometry(),
                             std::nullopt});
@@ -122,15 +129,21 @@ void Recorder::values_read(const char* op, const Tensor& t) const {
 }
 
 void Recorder::check_stages(const Operator& op, const Stack& stack) const {
-    RL_CHECK(
-        !(dispatch_state.on & bit(Stage::Autocast)), throw_not_implemented,
-        "capture: %s%s is under autocast, which cannot be captured so far\nhint: convert the model, as in "
-        "model.bfloat16()",
-        op.name, here().c_str());
-    each_tensor(stack, [&](const Tensor& t, size_t) {
-        RL_CHECK(!(t.impl()->stages() & (bit(Stage::Batch) | bit(Stage::Dual))), throw_not_implemented,
-                 "capture: %s%s is inside a transform (vmap, jvp), which cannot be captured so far", op.name,
+    if (level == Level::Above) {
+        const bool autocast = dispatch_state.on & bit(Stage::Autocast);
+        needs_below = needs_below || autocast;
+        RL_CHECK(!autocast, throw_not_implemented,
+                 "capture: %s%s is under autocast, which only a capture below gradients follows", op.name,
                  here().c_str());
+    }
+    each_tensor(stack, [&](const Tensor& t, size_t) {
+        if (level == Level::Above) {
+            const bool inside = t.impl()->stages() & (bit(Stage::Batch) | bit(Stage::Dual));
+            needs_below = needs_below || inside;
+            RL_CHECK(!inside, throw_not_implemented,
+                     "capture: %s%s is inside a transform (vmap, jvp), which only a capture below gradients follows",
+                     op.name, here().c_str());
+        }
         RL_CHECK(!is_sparse(t), throw_not_implemented,
                  "capture: %s%s has a tensor of layout %s; only plain tensors can be captured", op.name,
                  here().c_str(), layout_name(t));
@@ -140,6 +153,22 @@ void Recorder::check_stages(const Operator& op, const Stack& stack) const {
     });
     for (std::string_view type : SchemaText(op).returns)
         if (!type.starts_with("Tensor")) fail_values_read(op.name);
+}
+
+// Whether a transform or autograd would see the operators that a composite calls. What is below all of them is one call.
+bool Recorder::is_expanded(const Operator& op, const Stack& stack) const {
+    if (expanded_.contains(op.name)) return true;
+    if (level == Level::Above || !op.composite) return false;
+    const StageMask on = ~dispatch_state.off;
+    if (dispatch_state.on & on & bit(Stage::Autocast)) return true;
+    StageMask seen = bit(Stage::Batch) | bit(Stage::Dual);
+    if (!op.stages[static_cast<int>(Stage::Autograd)].load(std::memory_order_acquire))
+        seen |= bit(Stage::Autograd);
+    bool expanded = false;
+    each_tensor(stack, [&](const Tensor& t, size_t) {
+        expanded = expanded || (t.impl()->stages() & on & seen);
+    });
+    return expanded;
 }
 
 // as_strided alone counts its offset from where the memory begins; that of inputs and constants may begin elsewhere in a run.
@@ -157,9 +186,17 @@ void Recorder::check_offset(const Node& node, const Operator& op) const {
 
 // An argument's memory is about to be written: what of the outside has to be restored later is copied now.
 void Recorder::keep_before_write(Storage* storage) {
-    auto at = outside_over_.find(storage);
-    if (at == outside_over_.end()) return;
     StagesOff untraced(kAllStages);
+    auto at = outside_over_.find(storage);
+    if (at == outside_over_.end()) {
+        if (birth_of(storage)) return;
+        // A constant, which `finish` refuses to have written.
+        const auto known = [&](const auto& pair) { return pair.first.impl()->storage() == storage; };
+        if (std::ranges::any_of(strangers_, known)) return;
+        for (const Tensor& t : constants_)
+            if (t.impl()->storage() == storage) strangers_.emplace_back(t, ops::clone(t));
+        return;
+    }
     for (size_t index : at->second) {
         Outside& outside = outside_[index];
         if (!outside.before.defined()) outside.before = ops::clone(outside.named.tensor);
@@ -168,8 +205,18 @@ void Recorder::keep_before_write(Storage* storage) {
 
 void Recorder::call(const Operator& op, StageMask rest, Stack& stack) {
     if (capturing.depth > 0) return op.boxed(op, rest, stack);
+    if (is_expanded(op, stack)) {
+        ++capturing.expanding;
+        try {
+            op.boxed(op, rest, stack);
+        } catch (...) {
+            --capturing.expanding;
+            throw;
+        }
+        --capturing.expanding;
+        return;
+    }
     check_stages(op, stack);
-    if (expanded_.contains(op.name)) return op.boxed(op, rest, stack);
     const SchemaText schema(op);
     each_tensor(stack, [&](const Tensor& t, size_t position) {
         if (!schema.arguments[position].written) return;
@@ -236,6 +283,7 @@ ValueId Recorder::add_value(const Tensor& t) {
         if (!open_.empty()) open_.back().replaced.emplace_back(t.impl(), at->second);
         at->second = {id, t, storage};
     }
+    if (level == Level::Below) places_[storage].emplace_back(t.impl()->geometry(), id);
     return id;
 }
 
@@ -268,6 +316,9 @@ ValueId Recorder::add_alias(const Tensor& t, ValueId memory, const Operator& op)
 }
 
 ValueId Recorder::value_of(const Tensor& t, const Operator& op) {
+    RL_CHECK(!is_batched(t) && !is_sparse(t), throw_not_implemented,
+             "capture: %s%s is given a tensor of vmap, or a sparse one; only plain tensors can be captured", op.name,
+             here().c_str());
     Storage* storage = t.impl()->storage();
     if (auto at = known_.find(t.impl()); at != known_.end()) {
         RL_CHECK(
@@ -282,6 +333,11 @@ ValueId Recorder::value_of(const Tensor& t, const Operator& op) {
             return id;
         }
     }
+    if (const auto id = same_place(t)) {
+        known_.try_emplace(t.impl(), Known{*id, t, storage});
+        check_scope(*id, op);
+        return *id;
+    }
     if (auto at = outside_of_.find(t.impl()); at != outside_of_.end()) {
         Outside& outside = outside_[at->second];
         outside.constant = static_cast<uint32_t>(graph_.constants.size());
@@ -289,6 +345,7 @@ ValueId Recorder::value_of(const Tensor& t, const Operator& op) {
     }
     if (auto over = outside_over_.find(storage); over != outside_over_.end() && !memory_.contains(storage))
         value_of(outside_[over->second.front()].named.tensor, op);  // `weight.data` before any use of weight
+    if (const auto id = same_place(t)) return *id;
     if (auto at = memory_.find(storage); at != memory_.end()) {
         check_scope(at->second, op);
         return add_alias(t, at->second, op);
@@ -300,11 +357,11 @@ ValueId Recorder::value_of(const Tensor& t, const Operator& op) {
         "captured so far\nhint: write the branch as where(), or the loop in Python",
         op.name, here().c_str());
     const auto birth = birth_of(storage);
-    RL_CHECK(
-        !birth || (birth->capture == number && !birth->inside), throw_not_implemented,
-        "capture: %s%s uses a tensor that an operator made for itself, as gradients do, or that another thread made\n"
-        "hint: programs with a backward pass cannot be captured so far",
-        op.name, here().c_str());
+    const bool strange = birth && (birth->capture != number || birth->inside);
+    needs_below = needs_below || (strange && level == Level::Above);
+    RL_CHECK(!strange, throw_not_implemented,
+             "capture: %s%s uses a tensor that an operator made for itself, or that another thread made", op.name,
+             here().c_str());
     const ValueId id = add_constant(t, "", ConstantKind::Constant);
     if (birth) fresh_.insert(id);
     return id;
@@ -356,6 +413,7 @@ void Recorder::make_own(const Tensor& t, const Operator& op) {
             constant = ops::clone(t);  // as it is before the write
         }
     memory_.erase(t.impl()->storage());
+    places_.erase(t.impl()->storage());
     node.results = {add_value(t)};
     nodes().push_back(std::move(node));
 }
@@ -429,12 +487,49 @@ void Recorder::check_random() const {
         here().c_str());
 }
 
-// Inputs, state and the default generator become what they were. Versions have moved on, as after any write.
+// A tensor that lies where a value of the program does, and is laid out alike, is that value: aliases that formulas make of what they
+// have saved. Above gradients it may have another history.
+std::optional<ValueId> Recorder::same_place(const Tensor& t) const {
+    if (level == Level::Above) return std::nullopt;
+    const auto at = places_.find(t.impl()->storage());
+    if (at == places_.end()) return std::nullopt;
+    const Geometry own = t.impl()->geometry();
+    for (auto place = at->second.rbegin(); place != at->second.rend(); ++place) {
+        const auto& [geometry, id] = *place;
+        if (geometry.sizes == own.sizes && geometry.strides == own.strides && geometry.offset == own.offset &&
+            graph_.values[id].type.dtype == t.dtype() && is_open(block_of_[id]))
+            return id;
+    }
+    return std::nullopt;
+}
+
+// What a run leaves in a gradient that the next one begins with.
+void Recorder::carry_gradients() {
+    if (level == Level::Above) return;
+    GradMode off(false);
+    for (size_t i = 0; i < outside_.size(); ++i) {
+        const Outside& outside = outside_[i];
+        const Tensor now = outside.named.tensor.grad();
+        if (!outside.grad || !now.defined() || now.impl() == outside.grad.get()) continue;
+        const Tensor before = Tensor::share(outside.grad.get());
+        if (known_.contains(before.impl())) ops::copy_(before, now);
+    }
+}
+
+// Inputs, state, gradients and the default generator become what they were. Versions have moved on, as after any write.
 void Recorder::undo() {
     StagesOff untraced(kAllStages);
     default_generator().set_state(random_before_);
-    for (Outside& outside : outside_) {
+    for (const auto& [t, before] : strangers_) ops::copy_(t, before);
+    for (size_t i = 0; i < outside_.size(); ++i) {
+        Outside& outside = outside_[i];
         TensorImpl* impl = outside.named.tensor.impl();
+        if (impl->grad() != outside.grad.get()) {
+            if (i >= num_inputs_)
+                changed_gradients_.push_back(
+                    {outside.named.name, static_cast<bool>(outside.grad), impl->grad() != nullptr});
+            impl->set_grad(outside.grad);
+        }
         const bool written = impl->version() != outside.version;
         if (has_moved(outside))
             impl->assign(outside.storage, outside.geometry.sizes, outside.geometry.strides,
@@ -452,11 +547,13 @@ Program Recorder::finish(TensorList outputs, std::map<std::string, std::string> 
         "capture: the default generator was seeded or drawn from by something that is no operator of the program");
     for (const Outside& outside : outside_) {
         const Named& named = outside.named;
-        RL_CHECK(named.tensor.impl()->grad() == outside.grad, throw_not_implemented,
-                 "capture: the gradient of '%s' was set, which cannot be captured so far",
-                 named.name.c_str());
         RL_CHECK(outside.before.defined() || named.tensor.version() == outside.version, throw_not_implemented,
                  "capture: '%s' was written by an operator whose schema does not say so", named.name.c_str());
+    }
+    if (level == Level::Above && !changed_gradients_.empty()) {
+        needs_below = true;
+        throw_not_implemented("capture: the gradient of '%s' was set, which only a capture below gradients follows",
+                              changed_gradients_[0].name.c_str());
     }
     for (const Tensor& output : outputs) graph_.outputs.push_back(value_of(output, where));
     for (const Node& node : graph_.nodes)
@@ -501,8 +598,9 @@ Program Recorder::finish(TensorList outputs, std::map<std::string, std::string> 
 
 // --- Capture ---
 
-Capture::Capture(std::vector<Named> inputs, std::vector<Named> state, std::set<std::string> expanded)
-    : recorder_(std::make_unique<Recorder>(std::move(inputs), std::move(state), std::move(expanded))) {}
+Capture::Capture(std::vector<Named> inputs, std::vector<Named> state, std::set<std::string> expanded,
+                 Level level)
+    : recorder_(std::make_unique<Recorder>(std::move(inputs), std::move(state), std::move(expanded), level)) {}
 
 Capture::~Capture() {
     if (!recorder_->started || recorder_->stopped) return;
@@ -515,17 +613,22 @@ Capture::~Capture() {
 }
 
 void Capture::start() {
-    static const bool attached = (attach(), true);
-    static_cast<void>(attached);
+    const Level level = recorder_->level;
+    static std::once_flag attached[2];
+    std::call_once(attached[static_cast<int>(level)], attach, level);
     RL_CHECK(!recorder, throw_runtime, "capture: another capture is under way on this thread");
     RL_CHECK(!recorder_->started, throw_runtime, "capture: it was started before");
+    RL_CHECK(!(dispatch_state.on & (bit(Stage::Autocast) | bit(Stage::Batch))), throw_not_implemented,
+             "capture: it begins under autocast or inside of vmap, which it cannot follow\n"
+             "hint: both can be inside of what is captured");
     recorder_->started = true;
     recorder_->begin();
     watch_births(true);
     recorder_->watches = true;
     recorder = recorder_.get();
-    capturing = {recorder->number, 0, 0};
-    dispatch_state.on |= bit(Stage::Tracer);
+    capturing = {};
+    capturing.number = recorder->number;
+    dispatch_state.on |= bit(stage_of(level));
 }
 
 void Capture::stop() {
@@ -533,10 +636,11 @@ void Capture::stop() {
     RL_CHECK(recorder == recorder_.get(), throw_runtime, "capture: it ends on the thread that started it");
     recorder = nullptr;
     capturing = {};
-    dispatch_state.on &= ~bit(Stage::Tracer);
+    dispatch_state.on &= ~bit(stage_of(recorder_->level));
     recorder_->stopped = true;
     recorder_->note_end();
     recorder_->undo();
+    changed_gradients_ = recorder_->changed_gradients();
 }
 
 void Capture::enter_module(std::string path) { recorder_->modules.push_back(std::move(path)); }
@@ -544,12 +648,24 @@ void Capture::leave_module() {
     if (!recorder_->modules.empty()) recorder_->modules.pop_back();
 }
 
+void Capture::carry_gradients() {
+    RL_CHECK(recorder == recorder_.get(), throw_runtime, "capture: gradients are carried on before it is stopped");
+    recorder->carry_gradients();
+}
+const std::vector<GradChange>& Capture::changed_gradients() const { return changed_gradients_; }
+bool Capture::needs_below() const { return recorder_->needs_below; }
+
 Program Capture::finish(TensorList outputs, std::map<std::string, std::string> metadata) {
     RL_CHECK(recorder_ && recorder_->stopped, throw_runtime, "capture: finish() comes once, after stop()");
     const auto done = std::move(recorder_);
-    recorder_ =
-        std::make_unique<Recorder>(std::vector<Named>(), std::vector<Named>(), std::set<std::string>());
-    return done->finish(outputs, std::move(metadata));
+    recorder_ = std::make_unique<Recorder>(std::vector<Named>(), std::vector<Named>(), std::set<std::string>(),
+                                           done->level);
+    try {
+        return done->finish(outputs, std::move(metadata));
+    } catch (...) {
+        recorder_->needs_below = done->needs_below;
+        throw;
+    }
 }
 
 }  // namespace rushlight::graph

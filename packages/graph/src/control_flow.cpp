@@ -28,7 +28,7 @@ bool is_true(const char* op, const Tensor& t) {
 std::vector<Tensor> Recorder::open_block(TensorList given) {
     std::vector<Tensor> inputs;
     {
-        StagesOff untraced(bit(Stage::Tracer));
+        StagesOff untraced(kTracingStages);
         for (const Tensor& t : given) inputs.push_back(ops::clone(t));
     }
     open_.push_back({++last_block_, {}, {}, {}});
@@ -86,7 +86,7 @@ std::vector<Tensor> Recorder::add_control_flow(ControlFlow control, std::vector<
     locate(node);
     std::vector<Tensor> made;
     for (const Tensor& t : results) {
-        StagesOff untraced(bit(Stage::Tracer));
+        StagesOff untraced(kTracingStages);
         if (t.requires_grad() && grad_mode()) {
             // The gradient of one run of the block is not that of the node: its computation uses a tensor that value_of
             // refuses.
@@ -191,7 +191,7 @@ std::vector<Tensor> capture_scan(const BlockFunction& combine_fn, TensorList ini
     for (const Tensor& x : xs) {
         RL_CHECK(x.dim() > 0 && x.sizes()[0] == xs[0].sizes()[0] && x.sizes()[0] > 0, throw_value,
                  "scan(xs): the tensors must have one length of at least 1, got %s", type_text(x).c_str());
-        StagesOff untraced(bit(Stage::Tracer));
+        StagesOff untraced(kTracingStages);
         given.push_back(ops::select(x, 0, 0));
     }
     std::vector<Argument> arguments{r.tensors_of(init), r.tensors_of(xs)};
@@ -203,7 +203,7 @@ std::vector<Tensor> capture_scan(const BlockFunction& combine_fn, TensorList ini
     std::vector<Tensor> results(body.outputs.begin(),
                                 body.outputs.begin() + static_cast<ptrdiff_t>(init.size()));
     for (size_t i = init.size(); i < body.outputs.size(); ++i) {
-        StagesOff untraced(bit(Stage::Tracer));
+        StagesOff untraced(kTracingStages);
         const std::vector<Tensor> rows(static_cast<size_t>(xs[0].sizes()[0]), body.outputs[i]);
         results.push_back(ops::stack(rows, 0));
     }

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "sizes.h"
+#include "text.h"
 
 namespace rushlight::graph {
 namespace {
@@ -134,7 +135,6 @@ Json encode_node(const Node& node) {
     return object;
 }
 
-constexpr const char* kKinds[] = {"parameter", "buffer", "constant"};
 
 std::string hash_text(uint64_t hash) {
     char text[17];
@@ -366,7 +366,7 @@ uint64_t decode_hash(const At& at) {
 
 ConstantKind decode_kind(const At& at) {
     for (int kind = 0; kind < 3; ++kind)
-        if (at.string() == kKinds[kind]) return static_cast<ConstantKind>(kind);
+        if (at.string() == kConstantKinds[kind]) return static_cast<ConstantKind>(kind);
     fail(at.path, "parameter, buffer or constant");
 }
 
@@ -390,7 +390,7 @@ Json encode(const Graph& graph) {
     for (const Constant& constant : graph.constants) {
         Json::Object object{{"name", constant.name},
                             {"value", constant.value},
-                            {"kind", kKinds[static_cast<int>(constant.kind)]}};
+                            {"kind", kConstantKinds[static_cast<int>(constant.kind)]}};
         if (constant.written) object.emplace_back("written", true);
         if (!constant.strides.empty()) object.emplace_back("strides", encode_ints(constant.strides));
         constants.push_back(std::move(object));
@@ -404,7 +404,7 @@ Json encode(const Graph& graph) {
         expressions.push_back(encode_expression(expression));
     const bool plain =
         std::ranges::all_of(graph.nodes, [](const Node& node) { return node.control == ControlFlow::None; });
-    return Json::Object{{"format", plain ? kOldestFormat : kFormat},
+    Json::Object object{{"format", plain ? kOldestFormat : kFormat},
                         {"writer", graph.writer},
                         {"symbols", std::move(symbols)},
                         {"expressions", std::move(expressions)},
@@ -416,6 +416,8 @@ Json encode(const Graph& graph) {
                         {"outputs", Json::List(graph.outputs.begin(), graph.outputs.end())},
                         {"texts", Json::List(graph.texts.begin(), graph.texts.end())},
                         {"metadata", std::move(metadata)}};
+    if (graph.below_gradients) object.emplace_back("below_gradients", true);
+    return object;
 }
 
 std::string to_json(const Graph& graph) { return encode(graph).text(); }
@@ -450,6 +452,7 @@ Graph decode(const Json& json) {
     });
     root["nodes"].each([&](const At& at) { graph.nodes.push_back(decode_node(at, examples)); });
     graph.outputs = root["outputs"].indices();
+    if (auto below = root.optional("below_gradients")) graph.below_gradients = below->truth();
     graph.texts.clear();
     root["texts"].each([&](const At& at) { graph.texts.push_back(at.string()); });
     if (graph.texts.empty() || !graph.texts[0].empty())

@@ -7,29 +7,10 @@
 #include "encoding.h"
 #include "rushlight/graph/program.h"
 #include "rushlight/value.h"
+#include "walk.h"
 
 namespace rushlight::graph {
 namespace {
-
-template <class F>
-void each_use(const Argument& argument, F&& take) {
-    if (auto* use = std::get_if<Use>(&argument)) take(use->value);
-    else if (auto* list = std::get_if<std::vector<std::optional<ValueId>>>(&argument))
-        for (const auto& id : *list)
-            if (id) take(*id);
-}
-template <class F>
-void each_use(const Node& node, F&& take) {
-    for (const Argument& argument : node.arguments) each_use(argument, take);
-}
-template <class F>
-void each_result(const Node& node, F&& take) {
-    for (const Result& result : node.results) {
-        if (auto* one = std::get_if<ValueId>(&result)) take(*one);
-        else if (auto* list = std::get_if<std::vector<ValueId>>(&result))
-            for (ValueId id : *list) take(id);
-    }
-}
 
 // The first values of all memory that some node writes.
 void add_written(const Graph& graph, const std::vector<Node>& nodes, std::set<ValueId>& written) {

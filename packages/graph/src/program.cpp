@@ -388,6 +388,8 @@ std::vector<Tensor> Program::run(TensorList inputs) const {
         values[input.value] = inputs[i];
     }
     for (size_t i = 0; i < state.constants.size(); ++i) values[graph.constants[i].value] = state.constants[i];
+    std::optional<GradMode> off;
+    if (graph.below_gradients) off.emplace(false);
     state.run_steps(state.steps, values, sizes);
     std::vector<Tensor> outputs;
     for (ValueId output : graph.outputs) outputs.push_back(values[output]);

@@ -15,7 +15,7 @@ struct Recorder {
     inline static std::atomic<uint64_t> last_number{0};
 
     ~Recorder();
-    Recorder(std::vector<Named> inputs, std::vector<Named> state, std::set<std::string> expanded);
+    Recorder(std::vector<Named> inputs, std::vector<Named> state, std::set<std::string> expanded, Level level);
 
     void call(const Operator& op, StageMask rest, Stack& stack);
     void values_read(const char* op, const Tensor& t) const;
@@ -23,6 +23,8 @@ struct Recorder {
     void check_random() const;
     void note_end() { seeded_ = default_generator().get_state() != random_; }
     void undo();
+    void carry_gradients();
+    const std::vector<GradChange>& changed_gradients() const { return changed_gradients_; }
 
     // --- control flow: control_flow.cpp ---
 
@@ -43,6 +45,8 @@ struct Recorder {
     const uint64_t number = ++last_number;
     bool started = false, stopped = false;
     bool watches = false;  // memory: also of results, so until the program is made
+    const Level level;
+    mutable bool needs_below = false;  // for what was refused
     std::vector<std::string> modules;
 
   private:
@@ -57,19 +61,21 @@ struct Recorder {
         Named named;
         Tensor before;  // a copy, once there is a reason for one
         uint32_t version;
-        TensorImpl* grad;
+        Ref<TensorImpl> grad;
         Ref<Storage> storage;
         Geometry geometry;
         std::optional<uint32_t> constant;  // in graph.constants
     };
 
     void check_stages(const Operator& op, const Stack& stack) const;
+    bool is_expanded(const Operator& op, const Stack& stack) const;
     static bool has_moved(const Outside& outside);
     void check_offset(const Node& node, const Operator& op) const;
     void keep_before_write(Storage* storage);
     void make_own(const Tensor& t, const Operator& op);
 
     ValueId value_of(const Tensor& t, const Operator& op);
+    std::optional<ValueId> same_place(const Tensor& t) const;
     void check_scope(ValueId id, const Operator& op) const;
     void check_write(const Tensor& t, const Operator& op);
     ValueId add_value(const Tensor& t);
@@ -106,6 +112,9 @@ struct Recorder {
     std::unordered_map<Storage*, std::vector<size_t>> outside_over_;
     std::unordered_map<TensorImpl*, Known> known_;
     std::unordered_map<Storage*, ValueId> memory_;
+    std::unordered_map<Storage*, std::vector<std::pair<Geometry, ValueId>>> places_;  // below gradients
+    std::vector<std::pair<Tensor, Tensor>> strangers_;  // written, of neither inputs nor state, and as they were
+    std::vector<GradChange> changed_gradients_;
     std::vector<Tensor> from_outside_;  // inputs and constants
     std::vector<Tensor> held_;  // that were recorded before: in-place results replace them
     std::unordered_set<ValueId>

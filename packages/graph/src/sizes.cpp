@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "text.h"
+
 namespace rushlight::graph {
 namespace {
 
@@ -24,7 +26,8 @@ const char* sign_of(Kind kind) {
 // Sums bind less than products.
 std::string text_of(const Graph& graph, const Expression& e, bool in_product) {
     if (e.kind == Kind::Constant) return std::to_string(e.number);
-    if (e.kind == Kind::Symbol) return graph.symbols[static_cast<size_t>(e.number)].name;
+    if (e.kind == Kind::Symbol)
+        return symbol_text(graph.symbols[static_cast<size_t>(e.number)].name);
     const bool sum = e.kind == Kind::Add || e.kind == Kind::Subtract;
     const bool right_bound = e.kind != Kind::Add;
     const std::string text = text_of(graph, graph.expressions[e.left], !sum) + sign_of(e.kind) +
@@ -96,7 +99,7 @@ std::vector<int64_t> evaluate(const Graph& graph, const std::vector<int64_t>& sy
 
 std::string to_text(const Graph& graph, const Expression& expression) {
     std::string text = text_of(graph, expression, false);
-    return text.starts_with('(') ? text.substr(1, text.size() - 2) : text;
+    return expression.kind == Kind::FloorDivide ? text.substr(1, text.size() - 2) : text;
 }
 
 }  // namespace rushlight::graph

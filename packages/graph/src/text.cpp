@@ -1,11 +1,56 @@
-// A graph as text for people.
+// A graph as text for people, which parse.cpp reads.
+#include "text.h"
+
+#include <algorithm>
 #include <cstdio>
 
 #include "rushlight/graph/graph.h"
 #include "rushlight/schema.h"
 
 namespace rushlight::graph {
+
+// --- what text.h declares ---
+
+std::string quoted(std::string_view text) {
+    std::string out = "'";
+    for (const char c : text) {
+        const auto byte = static_cast<unsigned char>(c);
+        if (c == '\'' || c == '\\') {
+            out += '\\';
+            out += c;
+        } else if (byte < 0x20 || byte == 0x7f) {
+            char escape[8];
+            std::snprintf(escape, sizeof escape, "\\x%02x", byte);
+            out += escape;
+        } else {
+            out += c;
+        }
+    }
+    return out + "'";
+}
+
+bool is_identifier(std::string_view text) {
+    const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+    const auto fits = [&](char c) { return is_letter(c) || (c >= '0' && c <= '9'); };
+    return !text.empty() && is_letter(text[0]) && std::ranges::all_of(text, fits);
+}
+
+std::string symbol_text(const std::string& name) {
+    static constexpr std::string_view kWords[] = {"None", "True", "False", "nan", "inf", "complex", "return"};
+    return is_identifier(name) && std::ranges::find(kWords, name) == std::end(kWords) ? name : quoted(name);
+}
+
+bool is_plain(std::string_view text) {
+    const auto is_printed = [](char c) { return static_cast<unsigned char>(c) >= 0x20 && c != 0x7f && c != '\''; };
+    const bool has_note = text.find(" in ") != text.npos || text.find(';') != text.npos;
+    return !text.empty() && std::ranges::all_of(text, is_printed) && !has_note && text[0] != ' ' &&
+           text.back() != ' ' && text != "in" && !text.starts_with("in ") && !text.starts_with("writes ") &&
+           !text.starts_with("random");
+}
+
 namespace {
+
+std::string name_text(const std::string& name) { return is_plain(name) ? name : quoted(name); }
 
 std::string sizes_text(const std::vector<int64_t>& sizes) {
     std::string text = "[";
@@ -21,16 +66,27 @@ std::string moving_text(const Graph& graph, const std::vector<Moving>& moving, u
     return std::to_string(integer);
 }
 
+}  // namespace
+
 std::string type_text(const Graph& graph, ValueId id) {
     const auto& [type, memory, moving] = graph.values[id];
-    if (moving.empty()) return to_text(type);
     std::string text = std::string(name(type.dtype)) + "[";
     for (uint32_t d = 0; d < type.sizes.size(); ++d)
         text += (d ? ", " : "") + moving_text(graph, moving, 0, d, type.sizes[d]);
-    return text + "]";
+    text += "]";
+    if (type.device.type != DeviceType::CPU) text += "@" + name(type.device);
+    return text;
 }
 
+namespace {
+
 std::string value_name(ValueId id) { return "%" + std::to_string(id); }
+
+// "%3: float32[2] at %1", where %1 is the first value with the same memory.
+std::string value_text(const Graph& graph, ValueId id) {
+    const ValueId memory = graph.values[id].memory;
+    return value_name(id) + ": " + type_text(graph, id) + (memory == id ? "" : " at " + value_name(memory));
+}
 
 struct ArgumentText {
     std::string operator()(std::monostate) const { return "None"; }
@@ -48,9 +104,9 @@ struct ArgumentText {
     std::string operator()(Complex<double> v) const {
         return "complex(" + (*this)(v.re) + ", " + (*this)(v.im) + ")";
     }
-    std::string operator()(const std::string& v) const { return "'" + v + "'"; }
+    std::string operator()(const std::string& v) const { return quoted(v); }
     std::string operator()(DType v) const { return name(v); }
-    std::string operator()(Device v) const { return "'" + name(v) + "'"; }
+    std::string operator()(Device v) const { return "device(" + quoted(name(v)) + ")"; }
     std::string operator()(Use v) const { return value_name(v.value); }
     std::string operator()(const std::vector<int64_t>& v) const { return sizes_text(v); }
     std::string operator()(const std::vector<std::optional<ValueId>>& v) const {
@@ -64,7 +120,7 @@ struct ArgumentText {
 };
 
 std::string result_text(const Graph& graph, const Result& result) {
-    if (auto* one = std::get_if<ValueId>(&result)) return value_name(*one) + ": " + type_text(graph, *one);
+    if (auto* one = std::get_if<ValueId>(&result)) return value_text(graph, *one);
     if (auto* list = std::get_if<std::vector<ValueId>>(&result)) {
         std::string text = "[";
         for (size_t i = 0; i < list->size(); ++i)
@@ -73,6 +129,8 @@ std::string result_text(const Graph& graph, const Result& result) {
     }
     return "_";
 }
+
+}  // namespace
 
 std::string argument_text(const Graph& graph, const Node& node, uint32_t position) {
     const Argument& argument = node.arguments[position];
@@ -86,14 +144,9 @@ std::string argument_text(const Graph& graph, const Node& node, uint32_t positio
     return text + "]";
 }
 
-const char* kind_name(ConstantKind kind) {
-    switch (kind) {
-        case ConstantKind::Parameter: return "parameter";
-        case ConstantKind::Buffer: return "buffer";
-        case ConstantKind::Constant: break;
-    }
-    return "constant";
-}
+namespace {
+
+}  // namespace
 
 std::string names_text(const std::vector<ValueId>& ids) {
     std::string text;
@@ -101,14 +154,34 @@ std::string names_text(const std::vector<ValueId>& ids) {
     return text;
 }
 
+namespace {
+
 std::string note_text(const Graph& graph, const Node& node, std::string note) {
     if (node.random) note += note.empty() ? " random" : ", random";
     const std::string& line = graph.texts[node.line];
     const std::string& module = graph.texts[node.module];
-    if (!line.empty()) note += (note.empty() ? " " : "; ") + line;
-    if (!module.empty()) note += " in " + module;
+    if (!line.empty()) note += (note.empty() ? " " : "; ") + name_text(line);
+    if (!module.empty()) note += (line.empty() && !note.empty() ? "; in " : " in ") + name_text(module);
     return note.empty() ? "" : "  #" + note;
 }
+
+}  // namespace
+
+// "batch: 2 to 512  # 5 in the capture; %0[0], %1[2] = 2*batch+1"
+std::string symbol_line(const Symbol& symbol) {
+    const std::string shown = symbol_text(symbol.name);
+    std::string text = shown + ": " + std::to_string(symbol.least) + " to " + std::to_string(symbol.most) + "  # " +
+                       std::to_string(symbol.example) + " in the capture;";
+    for (size_t i = 0; i < symbol.places.size(); ++i) {
+        const auto& [input, dim, scale, offset] = symbol.places[i];
+        text += (i ? ", input " : " input ") + std::to_string(input) + "[" + std::to_string(dim) + "]";
+        if (scale == 1 && offset == 0) continue;
+        text += " = " + std::to_string(scale) + "*" + shown + (offset < 0 ? "" : "+") + std::to_string(offset);
+    }
+    return text;
+}
+
+namespace {
 
 std::string node_text(const Graph& graph, const Node& node, const std::string& indent);
 
@@ -159,6 +232,11 @@ std::string node_text(const Graph& graph, const Node& node, const std::string& i
 
 }  // namespace
 
+std::string node_text(const Graph& graph, const Node& node) {
+    const std::string text = node_text(graph, node, "");
+    return text.substr(0, text.find('\n'));
+}
+
 std::string to_text(const TensorType& type) {
     std::string text = name(type.dtype) + sizes_text(type.sizes);
     if (type.device.type != DeviceType::CPU) text += "@" + name(type.device);
@@ -166,18 +244,22 @@ std::string to_text(const TensorType& type) {
 }
 
 std::string to_text(const Graph& graph) {
-    std::string text = "program(\n";
+    std::string text = "program(";
+    if (graph.below_gradients) text += std::string("  # ") + kBelowNote;
+    text += "\n";
     for (const Input& input : graph.inputs)
-        text += "  " + value_name(input.value) + ": " + type_text(graph, input.value) + ",  # " + input.name +
-                "\n";
+        text += "  " + value_text(graph, input.value) + ",  # " + name_text(input.name) + "\n";
     text += ")\n";
     for (const Symbol& symbol : graph.symbols)
-        text += "  " + symbol.name + ": " + std::to_string(symbol.least) + " to " +
-                std::to_string(symbol.most) + "\n";
-    for (const Constant& constant : graph.constants)
-        text += "  " + value_name(constant.value) + ": " + to_text(graph.values[constant.value].type) +
-                " = " + kind_name(constant.kind) + "('" + constant.name + "')" +
-                (constant.written ? "  # written" : "") + "\n";
+        text += "  " + symbol_line(symbol) + "\n";
+    for (const Constant& constant : graph.constants) {
+        text += "  " + value_text(graph, constant.value) + " = " +
+                kConstantKinds[static_cast<int>(constant.kind)] + "(" + quoted(constant.name) + ")";
+        std::string note = constant.written ? " written" : "";
+        if (!constant.strides.empty())
+            note += (note.empty() ? " strides " : ", strides ") + sizes_text(constant.strides);
+        text += (note.empty() ? "" : "  #" + note) + "\n";
+    }
     for (const Node& node : graph.nodes) text += node_text(graph, node, "  ") + "\n";
     const std::string outputs = names_text(graph.outputs);
     return text + "  return" + (outputs.empty() ? "" : " ") + outputs + "\n";

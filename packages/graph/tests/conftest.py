@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import rushlight_core as core
+from rushlight_graph import ExportedProgram, Graph
 
 sys.path.insert(0, str(Path(__file__).parent))  # for control_flow_cases and program_files
 
@@ -92,6 +93,18 @@ class Counting(Module):
     def forward(self, x: Any, scale: float = 1.0) -> Any:
         self.calls.add_(1)
         return {"y": self.second(self.first(x).relu_()) * scale, "calls": self.calls + 0}
+
+
+@pytest.fixture(autouse=True)
+def _texts_are_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of every program that a test exports or loads."""
+    make = ExportedProgram.__init__
+
+    def check(self: ExportedProgram, program: Any, example_inputs: Any = None) -> None:
+        make(self, program, example_inputs)
+        assert str(Graph.parse(program.text())) == program.text()
+
+    monkeypatch.setattr(ExportedProgram, "__init__", check)
 
 
 @pytest.fixture

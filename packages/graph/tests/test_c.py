@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import rushlight_core as core
-from rushlight_graph import _run, export, save
+from rushlight_graph import _run, export, load, save
 
 HERE = Path(__file__).parent
 INSTALLED = _run.program().parents[1]
@@ -44,7 +44,7 @@ def library() -> Any:
     found = ctypes.CDLL(str(INSTALLED / "lib" / "librushlight_graph.so"))
     found.rl_error_text.restype = c_char_p  # of librushlight.so, which it needs
     found.rl_c_version.restype = c_uint32
-    for function in ("rl_program_free", "rl_array_free"):
+    for function in ("rl_program_free", "rl_array_free", "rl_tensor_free"):
         getattr(found, function).restype = None
     return found
 
@@ -155,6 +155,50 @@ def test_strided_inputs(library: Any, program: c_void_p, counting: Any) -> None:
         library.rl_array_free(byref(one))
 
 
+def handle(library: Any, tensor: Any) -> c_void_p:
+    made = c_void_p()
+    assert library.rl_tensor_from_array(byref(array(tensor)), byref(made)) == 0
+    return made
+
+
+def numbers(library: Any, tensor: c_void_p, count: int) -> list[float]:
+    (seen,) = results(1)
+    assert library.rl_tensor_to_array(tensor, byref(seen)) == 0
+    values = ctypes.cast(seen.data, POINTER(ctypes.c_float))[:count]
+    library.rl_array_free(byref(seen))
+    return values
+
+
+def test_tensors_go_in_and_come_out(library: Any, program: c_void_p, counting: Any) -> None:
+    x = core.randn(2, 3)
+    given, out = (c_void_p * 1)(handle(library, x)), (c_void_p * 2)()
+    for _ in range(2):
+        assert library.rl_program_call(program, given, 1, out, 2) == 0
+        assert numbers(library, c_void_p(out[0]), 4) == counting(x)["y"].flatten().tolist()
+        for one in out:
+            library.rl_tensor_free(c_void_p(one))
+    library.rl_tensor_free(c_void_p(given[0]))
+
+
+def test_tensors_of_a_program_and_its_file(
+    library: Any, program: c_void_p, counting: Any, tmp_path: Path
+) -> None:
+    weight, calls = c_void_p(), c_void_p()
+    assert library.rl_program_tensor(program, b"first.weight", byref(weight)) == 0
+    assert numbers(library, weight, 12) == counting.first.weight.flatten().tolist()
+    library.rl_tensor_free(weight)
+    given, out = (c_void_p * 1)(handle(library, core.ones(2, 3))), (c_void_p * 2)()
+    assert library.rl_program_call(program, given, 1, out, 2) == 0
+    for one in (*out, given[0]):
+        library.rl_tensor_free(c_void_p(one))
+    path = tmp_path / "later.rl"
+    assert library.rl_program_save(program, str(path).encode()) == 0
+    assert load(path).state_dict["calls"].item() == 1
+    assert library.rl_program_tensor(program, b"calls", byref(calls)) == 0
+    library.rl_program_free(None)
+    library.rl_tensor_free(calls)
+
+
 Call = Callable[[Any, c_void_p, Path], int]
 X = core.ones(2, 3)
 FAILURES: dict[str, tuple[Call, int, str]] = {
@@ -166,6 +210,21 @@ FAILURES: dict[str, tuple[Call, int, str]] = {
     "name: no program": (lambda lib, p, m: lib.rl_program_input_name(None, 0, None), 2, "rl_program_input_name(program)"),
     "name: no place": (lambda lib, p, m: lib.rl_program_input_name(p, 0, None), 2, "rl_program_input_name(name)"),
     "name: which": (lambda lib, p, m: lib.rl_program_input_name(p, 1, byref(c_char_p())), 4, "1 of 1 inputs"),
+    "call: no program": (lambda lib, p, m: lib.rl_program_call(None, None, 0, None, 0), 2, "rl_program_call(program)"),
+    "call: no inputs": (lambda lib, p, m: lib.rl_program_call(p, None, 1, (c_void_p * 2)(), 2), 2, "(inputs)"),
+    "call: no input": (
+        lambda lib, p, m: lib.rl_program_call(p, (c_void_p * 1)(), 1, (c_void_p * 2)(), 2), 2, "(inputs[0]): must not"),
+    "call: no outputs": (lambda lib, p, m: lib.rl_program_call(p, (c_void_p * 1)(), 1, None, 2), 2, "(outputs)"),
+    "call: outputs": (
+        lambda lib, p, m: lib.rl_program_call(p, (c_void_p * 1)(), 1, (c_void_p * 1)(), 1), 2, "program has 2"),
+    "call: inputs": (lambda lib, p, m: lib.rl_program_call(p, None, 0, (c_void_p * 2)(), 2), 2, "0 inputs are given"),
+    "tensor: no program": (lambda lib, p, m: lib.rl_program_tensor(None, b"x", byref(c_void_p())), 2, "(program)"),
+    "tensor: no name": (lambda lib, p, m: lib.rl_program_tensor(p, None, byref(c_void_p())), 2, "(name): must not"),
+    "tensor: which": (lambda lib, p, m: lib.rl_program_tensor(p, b"x", byref(c_void_p())), 2, "has no tensor 'x'"),
+    "tensor: no place": (lambda lib, p, m: lib.rl_program_tensor(p, b"x", None), 2, "rl_program_tensor(result)"),
+    "save: no program": (lambda lib, p, m: lib.rl_program_save(None, b"x"), 2, "rl_program_save(program)"),
+    "save: no path": (lambda lib, p, m: lib.rl_program_save(p, None), 2, "rl_program_save(path)"),
+    "save: no folder": (lambda lib, p, m: lib.rl_program_save(p, b"/no/folder/x"), 1, "/no/folder/x"),
     "run: no program": (lambda lib, p, m: lib.rl_program_run(None, None, 0, None, 0), 2, "rl_program_run(program)"),
     "run: no inputs": (lambda lib, p, m: lib.rl_program_run(p, None, 1, results(), 2), 2, "rl_program_run(inputs)"),
     "run: no outputs": (lambda lib, p, m: lib.rl_program_run(p, byref(array(X)), 1, None, 2), 2, "rl_program_run(outputs)"),

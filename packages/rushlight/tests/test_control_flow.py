@@ -195,3 +195,64 @@ def test_associative_scan_names_what_does_not_fit() -> None:
         associative_scan(lambda a, b: (a + b).sum(), torch.ones(4, 2), 0)
     with pytest.raises(ValueError, match="combine_mode"):
         associative_scan(torch.add, torch.ones(4), 0, combine_mode="x")
+
+
+def decayed(left: Any, right: Any) -> Any:
+    return {"a": left["a"] * right["a"], "b": right["a"] * left["b"] + right["b"]}
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_associative_scan_of_a_length_that_changes(reverse: bool, tmp_path: Path) -> None:
+    class Scan(nn.Module):
+        def forward(self, gates: Any, inputs: Any) -> Any:
+            return associative_scan(decayed, {"a": gates, "b": inputs}, 1, reverse)["b"]
+
+    length, width = torch.export.Dim("length", min=1), torch.export.Dim("width")
+    shapes = ({1: length, 2: width}, {1: length, 2: width})
+    example = torch.rand(2, 5, 3), torch.randn(2, 5, 3)
+    program = torch.export.export(Scan(), example, dynamic_shapes=shapes)
+    assert str(program).count(" = while_loop(") == 2
+    torch.export.save(program, tmp_path / "scan.rl")
+    run = torch.export.load(tmp_path / "scan.rl").module()
+    for n in (1, 2, 3, 6, 7, 8, 9, 31):
+        given = torch.rand(2, n, 4), torch.randn(2, n, 4)
+        assert torch.equal(run(*given), Scan()(*given)), n
+    fixed = torch.export.export(Scan(), example)
+    assert "while_loop" not in str(fixed)
+    assert torch.equal(fixed.module()(*example), Scan()(*example))
+
+
+def test_a_tensor_given_twice() -> None:
+    x = torch.tensor([1.0, 2.0])
+
+    def branches(x: Any) -> Any:
+        return torch.cond(x.sum() > 0, lambda a, b: a + b, lambda a, b: a - b, (x, x))
+
+    def loop(x: Any) -> Any:
+        return while_loop(lambda a, b, c: c.sum() < 20, lambda a, b, c: (b, a + c, a + b), (x, x, x))
+
+    def rows(x: Any) -> Any:
+        return scan(lambda a, r: ([a[0] + r[0], a[1] * r[1]], a[1]), [x[0], x[0]], [x, x])
+
+    for function in (branches, loop, rows):
+
+        class Twice(nn.Module):
+            def forward(self, x: Any, function: Any = function) -> Any:
+                return function(x)
+
+        run = torch.export.export(Twice(), (x,)).module()
+        for given in (x, -x, x * 3):
+            got, wanted = (torch.utils._pytree.tree_flatten(f(given))[0] for f in (run, function))
+            assert all(map(torch.equal, got, wanted))
+
+
+def test_cond_of_vmap_in_a_program() -> None:
+    class Choosing(nn.Module):
+        def forward(self, xs: Any) -> Any:
+            return torch.vmap(lambda x: torch.cond(x.sum() > 0, lambda x: x.exp(), lambda x: x - 1, (x,)))(xs)
+
+    run = torch.export.export(Choosing(), (torch.randn(4, 3),)).module()
+    for _ in range(2):
+        xs = torch.randn(4, 3)
+        assert torch.equal(run(xs), Choosing()(xs))
+        assert torch.equal(run(xs), torch.stack([x.exp() if x.sum() > 0 else x - 1 for x in xs]))

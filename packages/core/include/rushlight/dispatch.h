@@ -84,6 +84,7 @@ struct Operator {
     void* box;  // R (*)(const Operator&, StageMask, A...): boxes, then runs the stage's fallback
     KernelSlots* kernels;
     std::array<std::atomic<void*>, kNumStages> stages{};  // R (*)(const Operator&, StageMask, A...)
+    bool composite = false;  // its base calls operators and computes nothing else
 };
 
 /// All operators, sorted by name.

@@ -24,8 +24,19 @@ inline constexpr int kInlineDims = 4;
 // One 64-bit word per tensor holds what dispatch needs: bits 0-15 are the stages that handle its operators,
 // 16-23 the dtype, 24-31 the device type, 32-39 the device index, 40-63 the flags below.
 using StageMask = uint32_t;
-enum class Stage : uint8_t { Autograd, Dual, Sparse, Batch, Autocast, Tracer, Profiler, Python, Strict };
-inline constexpr int kNumStages = 9;
+enum class Stage : uint8_t {
+    Recorder,  // below gradients: sees what formulas call, too
+    Autograd,
+    Dual,
+    Sparse,
+    Batch,
+    Autocast,
+    Tracer,
+    Profiler,
+    Python,
+    Strict
+};
+inline constexpr int kNumStages = 10;
 constexpr StageMask bit(Stage s) { return StageMask{1} << static_cast<int>(s); }
 
 enum class Flag : uint8_t {

@@ -1,4 +1,5 @@
-// What a tracer receives beside operators, which it gets as a stage of dispatch (Stage::Tracer).
+// What a tracer receives beside operators, which it gets as a stage of dispatch: Stage::Tracer, above gradients and
+// transforms, or Stage::Recorder, below them.
 #pragma once
 
 #include "rushlight/dispatch.h"
@@ -21,7 +22,8 @@ RL_API void set_tracer_functions(const TracerFunctions* functions);
 /// Whether memory is reported to the tracer.
 RL_API void set_tracer_watches_memory(bool on);
 
-inline bool is_tracing() { return dispatch_state.on & ~dispatch_state.off & bit(Stage::Tracer); }
+inline constexpr StageMask kTracingStages = bit(Stage::Tracer) | bit(Stage::Recorder);
+inline bool is_tracing() { return dispatch_state.on & ~dispatch_state.off & kTracingStages; }
 RL_API void report_values_read(const char* op, const Tensor& t);
 
 }  // namespace rushlight

@@ -63,7 +63,9 @@ def cond(
             f"but got {operands}."
         )
     recorder = active_recorder()
-    if recorder is None and not pred._is_batched():
+    if pred._is_batched():
+        recorder = None  # `where` chooses, also in a program
+    elif recorder is None:
         return _fresh(true_fn(*operands) if bool(pred) else false_fn(*operands), operands)
     structures: list[Structure] = []
 

@@ -217,7 +217,7 @@ Tensor value_tensor(const Tensor& target, PyObject* value) {
     Scalar s;
     if (to_scalar(value, s)) {
         Tensor t = make_tensor({}, target.dtype());
-        StagesOff untraced(bit(Stage::Tracer));  // a value that Python gives, as those of a list
+        StagesOff untraced(kTracingStages);  // a value that Python gives, as those of a list
         return ops::fill_(t, in_range(s, target.dtype()));
     }
     if (PyList_Check(value) || PyTuple_Check(value)) return from_sequence(value, target.dtype());

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import rushlight_core as _core  # noqa: F401  first: it loads librushlight, which this package's library needs
 import rushlight_graph.control_flow  # noqa: F401  makes cond, while_loop and scan nodes of programs
-from rushlight_graph._C import Program
+from rushlight_graph._C import Graph, Program
 from rushlight_graph.dynamic import Dim
 from rushlight_graph.exported import ExportedProgram, export, load, save
 
-__all__ = ["Dim", "ExportedProgram", "Program", "export", "load", "save"]
+__all__ = ["Dim", "ExportedProgram", "Graph", "Program", "export", "load", "save"]
 
 
 def __getattr__(name: str) -> object:

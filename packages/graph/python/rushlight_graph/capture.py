@@ -8,11 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from rushlight_core import Tensor
 from rushlight_graph import dynamic, trees
 from rushlight_graph._C import Capture, Program
-
-State = list[tuple[str, str, Tensor]]
+from rushlight_graph.training import Changes, State, capture_from_run_to_run, with_gradients
 
 
 def capture_sizes(
@@ -23,11 +21,12 @@ def capture_sizes(
     module: Any,
     dynamic_shapes: Any,
     expanded: Sequence[str] = (),
+    below: bool = False,
 ) -> Program:
     """Return one program of several calls of `function`, with other sizes where `dynamic_shapes` marks them."""
     sizes = dynamic.sizes_of(function, args, kwargs, dynamic_shapes)
     if not sizes:
-        return capture(function, args, kwargs, state, module, expanded)
+        return capture(function, args, kwargs, state, module, expanded, below)
     given = trees.Flattening("export")
     given.arguments(args, kwargs)
     tensors = [tensor for _, tensor in given.tensors]
@@ -36,7 +35,8 @@ def capture_sizes(
     for run in range(dynamic.CAPTURES):
         others = dynamic.resized(tensors, sizes, [numbers[run] for numbers in values])
         arguments, named = dynamic.replaced(args, others), dynamic.replaced(dict(kwargs), others)
-        programs.append(capture(function, arguments, named, state, module, expanded))
+        with dynamic.capturing_sizes():
+            programs.append(capture(function, arguments, named, state, module, expanded, below))
     symbols = [
         (size.dim.name, size.dim.min, size.dim.max, size.places, numbers)
         for size, numbers in zip(sizes, values, strict=True)
@@ -51,6 +51,7 @@ def capture(
     state: State,
     module: Any = None,
     expanded: Sequence[str] = (),
+    below: bool = False,
 ) -> Program:
     """Capture one call of `function` as a program.
 
@@ -61,28 +62,66 @@ def capture(
         state: name, "parameter" or "buffer", and tensor for each tensor that belongs to the program if it is used.
         module: a module whose submodules are recorded with each operator, for error messages and for readers of the program.
         expanded: names of composites that are recorded as the operators that they call.
+        below: record the operators below gradients, so that gradients are a part of the program. It is so in any case if
+            `function` computes gradients or uses transforms.
 
     Shape:
         - Inputs of the program have the shapes and dtypes of the tensors in `args` and `kwargs`.
 
     Raises:
         RuntimeError: `function` reads the value of a tensor, or writes to a tensor that is neither an input nor in `state`.
-        NotImplementedError: `function` does something that cannot be captured, such as computing gradients.
+        NotImplementedError: `function` does something that cannot be captured, such as calling a generator of its own.
 
     Example:
         >>> program = capture(lambda x: (x * 2).relu(), (torch.ones(3),), {}, [])
         >>> program.run([torch.tensor([-1.0, 0.0, 4.0])])
         [tensor([0., 0., 8.])]
     """
+    if not below:
+        region = _region(function, args, kwargs, state, expanded, False)
+        try:
+            return _record(region, function, args, kwargs, module)
+        except NotImplementedError:
+            if not region.needs_below():
+                raise
+
+    def record() -> tuple[Program, Changes]:
+        region = _region(function, args, kwargs, with_gradients(state), expanded, True)
+        program = _record(region, function, args, kwargs, module)
+        return program, region.changed_gradients()
+
+    return capture_from_run_to_run(record, state)
+
+
+def _region(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    state: State,
+    expanded: Sequence[str],
+    below: bool,
+) -> Capture:
     given = trees.Flattening("export")
-    structure = given.arguments(args, kwargs, _names(function))
-    region = Capture([(name, "constant", tensor) for name, tensor in given.tensors], state, expanded)
+    given.arguments(args, kwargs, _names(function))
+    inputs = [(name, "constant", tensor) for name, tensor in given.tensors]
+    return Capture(inputs, state, expanded, below)
+
+
+def _record(
+    region: Capture,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    module: Any,
+) -> Program:
+    structure = trees.Flattening("export").arguments(args, kwargs, _names(function))
     with ExitStack() as stack:
         if module is not None:
             stack.enter_context(_modules_told(region, module))
         region.start()
         stack.callback(region.stop)
         result = function(*args, **kwargs)
+        region.carry_gradients()
     returned = trees.Flattening("export")
     metadata = {
         "arguments": json.dumps(structure),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rushlight_core import Tensor
 from rushlight_core.seams.control_flow import Function, set_recorder
-from rushlight_graph import _C
+from rushlight_graph import _C, dynamic
 
 
 class Recorder:
@@ -15,6 +15,10 @@ class Recorder:
     def is_recording(self) -> bool:
         """Return whether a capture is under way on this thread."""
         return _C.is_capturing()
+
+    def follows_sizes(self) -> bool:
+        """Return whether the program is captured with several sizes."""
+        return dynamic.captures_sizes()
 
     def cond(self, pred: Tensor, true_fn: Function, false_fn: Function) -> list[Tensor]:
         """Record both branches."""

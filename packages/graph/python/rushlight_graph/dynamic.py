@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +16,7 @@ from rushlight_graph import trees
 
 #: How many captures one program with sizes that change is made of: Note [Fitting] in fitting.h requires five.
 CAPTURES = 6
+_thread = threading.local()
 _MOST = 2**31 - 1
 # For examples that are at least so large.
 _STEPS = ((32, (1, 3, 17, 37, 68)), (0, (1, 2, 5, 8, 13)), (0, (1, 2, 3, 4, 5)))
@@ -96,6 +99,21 @@ class Derived:
 
     def __sub__(self, offset: int) -> Derived:
         return self + -offset
+
+
+def captures_sizes() -> bool:
+    """Return whether the calling thread captures a program whose sizes change."""
+    return getattr(_thread, "captures_sizes", False)
+
+
+@contextmanager
+def capturing_sizes() -> Iterator[None]:
+    """While it lasts, the calling thread's captures are of a program whose sizes change."""
+    _thread.captures_sizes = True
+    try:
+        yield
+    finally:
+        _thread.captures_sizes = False
 
 
 class _Static:

@@ -10,8 +10,9 @@ from typing import IO, Any, NoReturn
 
 from rushlight_core import Tensor
 from rushlight_graph import trees
-from rushlight_graph._C import Program
+from rushlight_graph._C import Graph, Program
 from rushlight_graph.capture import capture, capture_sizes
+from rushlight_graph.training import Optimizers
 
 File = str | os.PathLike[str] | IO[bytes]
 _EXTRA = "extra:"
@@ -53,6 +54,28 @@ class ExportedProgram:
         is left out. Results are the same bit for bit on this kind of processor.
         """
         return ExportedProgram(self.program.simplified(), self.example_inputs)
+
+    @property
+    def graph(self) -> Graph:
+        """Its operators, without the tensors that belong to it.
+
+        `str(graph)` is a text that `Graph.parse` reads, `graph.svg()` a picture, and `graph.differences(other)` says in lines
+        what differs from another one.
+        """
+        return self.program.structure()
+
+    def with_graph(self, graph: Graph) -> ExportedProgram:
+        """A program with the operators of `graph`, and of the tensors of this one those that it names.
+
+        Raises:
+            ValueError: the graph names a tensor that this program has not, or gives it another type.
+        """
+        tensors = {name: tensor for name, _, tensor in self.program.constants()}
+        missing = [name for name in graph.constants() if name not in tensors]
+        if missing:
+            raise ValueError(f"with_graph(graph): the program has no tensor '{missing[0]}'")
+        program = Program.of(graph, [tensors[name] for name in graph.constants()])
+        return ExportedProgram(program.with_metadata(self.program.metadata()), self.example_inputs)
 
     @property
     def state_dict(self) -> dict[str, Tensor]:
@@ -200,11 +223,15 @@ def capture_module(
     named = dict(kwargs or {})
     state = [(name, "parameter", tensor) for name, tensor in mod.named_parameters()]
     state += [(name, "buffer", tensor) for name, tensor in mod.named_buffers()]
-    with _no_member_replaced(mod):
+    optimizers = Optimizers(mod)
+    state += optimizers.state()
+    with _no_member_replaced(mod), optimizers.unchanged():
         if dynamic_shapes is None:
-            program = capture(mod, args, named, state, mod, expanded)
+            program = capture(mod, args, named, state, mod, expanded, bool(optimizers))
         else:
-            program = capture_sizes(mod, args, named, state, mod, dynamic_shapes, expanded)
+            program = capture_sizes(
+                mod, args, named, state, mod, dynamic_shapes, expanded, bool(optimizers)
+            )
     return ExportedProgram(program, (args, named))
 
 

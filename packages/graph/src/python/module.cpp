@@ -7,12 +7,13 @@
 
 #include "rushlight/abi.h"
 #include "rushlight/graph/capture.h"
-#include "rushlight/python.h"
+#include "support.h"
 
 namespace rushlight::graph {
-namespace {
 
 const PythonApi* api = nullptr;
+
+namespace {
 
 // Built against this core, and loaded beside the same copy of it?
 bool core_fits() {
@@ -37,73 +38,12 @@ bool core_fits() {
     return true;
 }
 
-struct PythonError {};  // Python's error is set
-
-// Runs `body`; C++ errors become Python's.
-template <class F>
-PyObject* guarded(F&& body) {
-    try {
-        return body();
-    } catch (const PythonError&) {
-    } catch (...) { api->set_error(); }
-    return nullptr;
-}
-
-struct DecRef {
-    void operator()(PyObject* o) const { Py_XDECREF(o); }
-};
-using Object = std::unique_ptr<PyObject, DecRef>;
-Object checked(PyObject* o) {
-    if (!o) throw PythonError();
-    return Object(o);
-}
-
-std::string text_of(PyObject* o) {
-    Py_ssize_t size = 0;
-    const char* text = PyUnicode_AsUTF8AndSize(o, &size);
-    if (!text) throw PythonError();
-    return {text, static_cast<size_t>(size)};
-}
-Object text_object(const std::string& text) {
-    // Lines of files may have names that are no UTF-8.
-    return checked(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
-}
-
-Tensor tensor_of(PyObject* o) {
-    TensorImpl* impl = api->unwrap(o);
-    RL_CHECK(impl, throw_type, "needs a Tensor, got %s", Py_TYPE(o)->tp_name);
-    return Tensor::share(impl);
-}
-std::vector<Tensor> tensors_of(PyObject* sequence) {
-    const Object fast = checked(PySequence_Fast(sequence, "needs a sequence of tensors"));
-    std::vector<Tensor> tensors;
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(fast.get()); ++i)
-        tensors.push_back(tensor_of(PySequence_Fast_GET_ITEM(fast.get(), i)));
-    return tensors;
-}
-Object tensor_list(TensorList tensors) {
-    Object list = checked(PyList_New(static_cast<Py_ssize_t>(tensors.size())));
-    for (size_t i = 0; i < tensors.size(); ++i)
-        PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i),
-                        checked(static_cast<PyObject*>(api->wrap(tensors[i].impl()))).release());
-    return list;
-}
-
 std::set<std::string> names_of(PyObject* sequence) {
     const Object fast = checked(PySequence_Fast(sequence, "needs a sequence of names"));
     std::set<std::string> names;
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(fast.get()); ++i)
         names.insert(text_of(PySequence_Fast_GET_ITEM(fast.get(), i)));
     return names;
-}
-
-std::map<std::string, std::string> texts_of(PyObject* dict) {
-    RL_CHECK(PyDict_Check(dict), throw_type, "needs a dict, got %s", Py_TYPE(dict)->tp_name);
-    std::map<std::string, std::string> texts;
-    Py_ssize_t at = 0;
-    PyObject *key, *value;
-    while (PyDict_Next(dict, &at, &key, &value)) texts[text_of(key)] = text_of(value);
-    return texts;
 }
 
 // A sequence of (name, kind, tensor).
@@ -123,16 +63,6 @@ std::vector<Named> named_of(PyObject* sequence) {
         all.push_back({name, tensor_of(tensor), which});
     }
     return all;
-}
-
-// Without the GIL, which operators do not need.
-template <class F>
-auto without_gil(F&& body) {
-    struct Released {
-        PyThreadState* state = PyEval_SaveThread();
-        ~Released() { PyEval_RestoreThread(state); }
-    } released;
-    return body();
 }
 
 // --- Program ---
@@ -247,6 +177,17 @@ PyObject* program_text(PyObject* self, PyObject*) {
 PyObject* program_graph(PyObject* self, PyObject*) {
     return guarded([&] { return text_object(to_json(program_of(self).graph())).release(); });
 }
+PyObject* program_structure(PyObject* self, PyObject*) {
+    return guarded([&] { return wrap_graph(program_of(self).graph()); });
+}
+// of(graph, constants): a sequence of tensors, in the order of the graph's constants.
+PyObject* program_of_graph(PyObject*, PyObject* args) {
+    return guarded([&]() -> PyObject* {
+        PyObject *graph, *constants;
+        if (!PyArg_ParseTuple(args, "OO:of", &graph, &constants)) throw PythonError();
+        return wrap_program(Program(graph_of(graph), tensors_of(constants)));
+    });
+}
 PyObject* program_inputs(PyObject* self, PyObject*) {
     return guarded([&] {
         const Graph& graph = program_of(self).graph();
@@ -300,6 +241,9 @@ PyMethodDef program_methods[] = {
     {"run", program_run, METH_O, "run(tensors) -> list of tensors"},
     {"text", program_text, METH_NOARGS, "Its operators, a line for each."},
     {"graph", program_graph, METH_NOARGS, "The graph as JSON, in the form that files have."},
+    {"structure", program_structure, METH_NOARGS, "Its graph."},
+    {"of", program_of_graph, METH_VARARGS | METH_STATIC,
+     "of(graph, constants): the program of a graph with these tensors as its constants."},
     {"inputs", program_inputs, METH_NOARGS, "The names of its inputs."},
     {"constants", program_constants, METH_NOARGS, "Name, kind and tensor of each of its constants."},
     {"metadata", program_metadata, METH_NOARGS, "What was given to `finish`."},
@@ -320,13 +264,15 @@ struct PyCapture {
 Capture& capture_of(PyObject* self) { return *reinterpret_cast<PyCapture*>(self)->capture; }
 PyObject* capture_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     return guarded([&]() -> PyObject* {
-        static const char* names[] = {"inputs", "state", "expanded", nullptr};
+        static const char* names[] = {"inputs", "state", "expanded", "below_gradients", nullptr};
         PyObject *inputs, *state, *expanded = nullptr;
-        if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|O:Capture", const_cast<char**>(names), &inputs,
-                                         &state, &expanded))
+        int below = 0;
+        if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|Op:Capture", const_cast<char**>(names), &inputs,
+                                         &state, &expanded, &below))
             throw PythonError();
         auto capture = std::make_unique<Capture>(named_of(inputs), named_of(state),
-                                                 expanded ? names_of(expanded) : std::set<std::string>());
+                                                 expanded ? names_of(expanded) : std::set<std::string>(),
+                                                 below ? Level::Below : Level::Above);
         Object self = checked(type->tp_alloc(type, 0));
         reinterpret_cast<PyCapture*>(self.get())->capture = capture.release();
         return self.release();
@@ -358,11 +304,35 @@ PyObject* capture_finish(PyObject* self, PyObject* args) {
     });
 }
 
+PyObject* capture_carry_gradients(PyObject* self, PyObject*) {
+    return guarded([&] { return capture_of(self).carry_gradients(), Py_NewRef(Py_None); });
+}
+PyObject* capture_changed_gradients(PyObject* self, PyObject*) {
+    return guarded([&]() -> PyObject* {
+        Object list = checked(PyList_New(0));
+        for (const GradChange& change : capture_of(self).changed_gradients()) {
+            const Object entry = checked(Py_BuildValue("(NNN)", text_object(change.name).release(),
+                                                       PyBool_FromLong(change.before), PyBool_FromLong(change.after)));
+            if (PyList_Append(list.get(), entry.get()) < 0) throw PythonError();
+        }
+        return list.release();
+    });
+}
+PyObject* capture_needs_below(PyObject* self, PyObject*) {
+    return guarded([&] { return PyBool_FromLong(capture_of(self).needs_below()); });
+}
+
 PyMethodDef capture_methods[] = {
     {"start", capture_start, METH_NOARGS, "Record this thread's operators from here on."},
     {"stop", capture_stop, METH_NOARGS, "End the region, and undo what it wrote."},
     {"enter_module", capture_enter, METH_O, "enter_module(path): the module whose operators follow."},
     {"leave_module", capture_leave, METH_NOARGS, "The module ends."},
+    {"carry_gradients", capture_carry_gradients, METH_NOARGS,
+     "Before `stop`: what a run leaves in gradients that the next one reads is written to them."},
+    {"changed_gradients", capture_changed_gradients, METH_NOARGS,
+     "After `stop`: (name, was there, is there) of the state whose `.grad` the region has replaced."},
+    {"needs_below", capture_needs_below, METH_NOARGS,
+     "Whether what was refused can be captured below gradients."},
     {"finish", capture_finish, METH_VARARGS, "finish(outputs, metadata) -> Program"},
     {nullptr, nullptr, 0, nullptr}};
 PyType_Slot capture_slots[] = {
@@ -371,9 +341,10 @@ PyType_Slot capture_slots[] = {
     {Py_tp_methods, capture_methods},
     {Py_tp_doc,
      const_cast<char*>(
-         "Capture(inputs, state, expanded=()): a region whose operators become a program; inputs and state "
-         "are lists of (name, kind, tensor), and of composites named in `expanded` the operators that "
-         "they call are recorded.")},
+         "Capture(inputs, state, expanded=(), below_gradients=False): a region whose operators become a "
+         "program; inputs and state are lists of (name, kind, tensor), and of composites named in "
+         "`expanded` the operators that they call are recorded. Below gradients, what formulas call is "
+         "recorded as well.")},
     {0, nullptr}};
 PyType_Spec capture_spec = {"rushlight_graph._C.Capture", sizeof(PyCapture), 0, Py_TPFLAGS_DEFAULT,
                             capture_slots};
@@ -446,7 +417,7 @@ PyMODINIT_FUNC PyInit__C() {
     if (!module) return nullptr;
     program_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&program_spec));
     PyObject* capture = PyType_FromSpec(&capture_spec);
-    if (!program_type || !capture ||
+    if (!program_type || !capture || !add_graph_type(module) ||
         PyModule_AddObjectRef(module, "Program", reinterpret_cast<PyObject*>(program_type)) < 0 ||
         PyModule_AddObjectRef(module, "Capture", capture) < 0) {
         Py_XDECREF(capture);

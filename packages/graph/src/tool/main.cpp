@@ -1,4 +1,5 @@
 // rushlight-run: a program on arrays of NumPy's format, without Python.
+#include <charconv>
 #include <cstdio>
 #include <exception>
 #include <string_view>
@@ -10,16 +11,26 @@ namespace rushlight::graph {
 namespace {
 
 constexpr const char* kUsage =
-    "usage: rushlight-run MODEL.rl [--input FILE.npy]... [--output FILE.npy]...\n"
+    "usage: rushlight-run MODEL.rl [--input FILE.npy]... [--output FILE.npy]... [--times N] [--save FILE.rl]\n"
     "       rushlight-run MODEL.rl --print\n"
+    "       rushlight-run MODEL.rl --draw\n"
     "\n"
     "Runs a program that export.save wrote. Inputs are taken in its order; results are written to the outputs\n"
-    "that are given, the first to the first. --print shows its operators.\n";
+    "that are given, the first to the first. A program that trains can run several times; --save writes it with\n"
+    "its tensors as they are then. --print shows its operators, --draw a picture of them, SVG.\n";
+
+// A count from 1 on; 0 for another text.
+size_t count_of(std::string_view text) {
+    size_t count = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+    return error == std::errc() && end == text.data() + text.size() ? count : 0;
+}
 
 int run(int count, char** words) {
-    std::string model;
+    std::string model, saved;
+    size_t times = 1;
     std::vector<std::string> inputs, outputs;
-    bool print = false;
+    bool print = false, draw = false;
     for (int i = 1; i < count; ++i) {
         const std::string_view word = words[i];
         if (word == "--help" || word == "-h") {
@@ -28,6 +39,12 @@ int run(int count, char** words) {
         }
         if (word == "--print") {
             print = true;
+        } else if (word == "--draw") {
+            draw = true;
+        } else if (word == "--times" && i + 1 < count && count_of(words[i + 1])) {
+            times = count_of(words[++i]);
+        } else if (word == "--save" && i + 1 < count) {
+            saved = words[++i];
         } else if ((word == "--input" || word == "--output") && i + 1 < count) {
             (word == "--input" ? inputs : outputs).emplace_back(words[++i]);
         } else if (!word.starts_with('-') && model.empty()) {
@@ -42,16 +59,18 @@ int run(int count, char** words) {
         return 2;
     }
     const Program program = Program::load(model);
-    if (print) {
-        std::fputs(to_text(program.graph()).c_str(), stdout);
+    if (print || draw) {
+        std::fputs((draw ? to_svg(program.graph()) : to_text(program.graph())).c_str(), stdout);
         return 0;
     }
     std::vector<Tensor> given;
     for (const std::string& path : inputs) given.push_back(read_npy(path));
-    const std::vector<Tensor> results = program.run(given);
+    std::vector<Tensor> results;
+    for (size_t i = 0; i < times; ++i) results = program.run(given);
     RL_CHECK(outputs.size() <= results.size(), throw_value,
              "%zu outputs are named, the program has %zu results", outputs.size(), results.size());
     for (size_t i = 0; i < outputs.size(); ++i) write_npy(outputs[i], results[i]);
+    if (!saved.empty()) program.save(saved);
     return 0;
 }
 

@@ -63,7 +63,7 @@ MODULES: dict[str, dict[str, str]] = {
     },
     "distributions.studentT": {"rushlight_nn.distributions.student_t": "*"},
     "distributions.utils": {"rushlight_nn.distributions.utils": "* _standard_normal _sum_rightmost"},
-    "export": {"rushlight_graph": "Dim ExportedProgram export load save"},
+    "export": {"rushlight_graph": "Dim ExportedProgram Graph export load save"},
     "fft": {"rushlight_core.fft": "*"},
     "func": {
         "rushlight_autograd.batching": "debug_unwrap slow_path_taken vmap warn_of_slow_path",

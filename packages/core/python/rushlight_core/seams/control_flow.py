@@ -24,6 +24,9 @@ class Recorder(Protocol):
     def is_recording(self) -> bool:
         """Return whether the calling thread's program is being captured."""
 
+    def follows_sizes(self) -> bool:
+        """Return whether sizes of the program may change from run to run, so that no Python loop may depend on one."""
+
     def cond(self, pred: Tensor, true_fn: Function, false_fn: Function) -> list[Tensor]:
         """Record both branches, which take an empty list, and return tensors of the dtypes and shapes that they return.
 

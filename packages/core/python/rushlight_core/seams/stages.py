@@ -39,7 +39,7 @@ def provide_stage(stage: str, function: StageFunction) -> None:
     """Attach the provider of a stage, for the rest of the process.
 
     Args:
-        stage: "autograd", "dual", "batch", "autocast" or "tracer".
+        stage: "autograd", "dual", "batch", "autocast", "tracer", or "recorder", which comes below gradients.
         function: is called with an operator's name, its arguments and a number for `go_on`, and returns the
             operator's result.
 

@@ -23,6 +23,16 @@ rl_status rl_program_input_name(const rl_program* program, size_t input, const c
  * how long they are; each is freed by rl_array_free. */
 rl_status rl_program_run(const rl_program* program, const rl_array* inputs, size_t num_inputs,
                          rl_array* outputs, size_t num_outputs);
+/* The same on tensors. The inputs stay their owners'; `outputs` are filled with handles, each freed by rl_tensor_free. A result may share
+ * memory with an input. */
+rl_status rl_program_call(const rl_program* program, rl_tensor* const* inputs, size_t num_inputs,
+                          rl_tensor** outputs, size_t num_outputs);
+
+/* A parameter, buffer or other tensor of the program by name: a handle to its memory, which the program reads and, where it trains,
+ * writes. Tensors of a file that it only reads are read-only. */
+rl_status rl_program_tensor(const rl_program* program, const char* name, rl_tensor** result);
+/* Writes the program with its tensors as they are now, in place of `path` when the file is complete. */
+rl_status rl_program_save(const rl_program* program, const char* path);
 
 #ifdef __cplusplus
 }

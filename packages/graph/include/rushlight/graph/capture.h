@@ -20,16 +20,30 @@ struct Named {
 
 // Note [Capture]
 // A provider of the Tracer stage, which lies above autograd: it records the operators that a program calls, and runs them. A
-// composite is one call, unless the capture expands it; the operators inside are not recorded. Values are tensors by
-// identity. Effects are observed, since a schema marks what is returned and not every buffer that is updated: memory is
-// shared where storages are the same, an argument was written where its version has moved, and an operator is random where
-// the default generator has.
+// composite is one call, unless the capture expands it; the operators inside are not recorded.
+//
+// A capture of level Below is a provider of the stage Recorder instead, which comes after autograd, forward derivatives, vmap
+// and autocast: it records what formulas of gradients call and what the transforms make of an operator, so the program
+// contains none of them. A composite is expanded there if one of them would handle what it calls.
+//
+// Values are tensors by identity, and below gradients by place in memory. Effects are observed, since a schema marks what is
+// returned and not every buffer that is updated: memory is shared where storages are the same, an argument was written where
+// its version has moved, and an operator is random where the default generator has.
 //
 // What cannot be recorded is refused rather than taken for a constant: a tensor that an operator made for itself (and saved
-// for gradients), values that are read, transforms that run below (vmap, dual numbers, autocast), generators of the
-// program's own.
+// for gradients), values that are read, transforms that run below the tracer, generators of the program's own.
 
 struct Recorder;
+
+/// Where calls are recorded: above gradients and transforms, which a run of the program applies anew, or below, where they are a part
+/// of it.
+enum class Level : uint8_t { Above, Below };
+
+/// A tensor of the state or inputs whose `.grad` a region has set or removed.
+struct GradChange {
+    std::string name;
+    bool before, after;  // whether there was one
+};
 
 /// A region of one thread's calls. What it writes to inputs and state, and what it draws from the default generator, is undone when
 /// it ends.
@@ -37,7 +51,8 @@ class RL_API Capture {
   public:
     /// `inputs` become the program's arguments; `state`, parameters and buffers, its constants where they are used.
     /// Of the operators named in `expanded`, which must be composites, the operators that they call are recorded in their place.
-    Capture(std::vector<Named> inputs, std::vector<Named> state, std::set<std::string> expanded = {});
+    Capture(std::vector<Named> inputs, std::vector<Named> state, std::set<std::string> expanded = {},
+            Level level = Level::Above);
     ~Capture();
     Capture(const Capture&) = delete;
 
@@ -50,11 +65,19 @@ class RL_API Capture {
     void enter_module(std::string path);
     void leave_module();
 
+    /// Below gradients, before `stop`: a gradient that the program reads from the run before, and replaces, is written to for the next.
+    void carry_gradients();
+    /// After `stop`: of the state alone.
+    const std::vector<GradChange>& changed_gradients() const;
+    /// Whether what was refused can be captured below gradients.
+    bool needs_below() const;
+
     /// The program with these results, after `stop`; once.
     Program finish(TensorList outputs, std::map<std::string, std::string> metadata);
 
   private:
     std::unique_ptr<Recorder> recorder_;
+    std::vector<GradChange> changed_gradients_;
 };
 
 // --- control flow: Note [Control flow] ---

@@ -138,6 +138,7 @@ struct Graph {
     std::vector<Node> nodes;
     std::vector<ValueId> outputs;
     std::vector<std::string> texts{""};
+    bool below_gradients = false;  // gradients are a part of it: a run records none
     std::string writer;  // "rushlight 0.1.0": what captured it
     /// For users of programs, kept unchanged: how Python's arguments and results are built of tensors.
     std::map<std::string, std::string> metadata;
@@ -167,8 +168,25 @@ RL_API std::vector<int64_t> evaluate(const Graph& graph, const std::vector<int64
 RL_API Graph generalize(const std::vector<Graph>& graphs, std::vector<Symbol> symbols,
                         const std::vector<std::vector<int64_t>>& values);
 
-/// The graph for people: a line for each input, constant and call.
+/// What memory the results of a run need, in bytes, without inputs, constants and what operators use inside. Memory that an operator makes
+/// lives from the node that makes it to the last that uses it.
+struct MemoryPlan {
+    int64_t peak = 0;  // the most that lives at the same time
+    int64_t block = 0;  // the size of one block that has room for all
+    std::vector<int64_t> offsets;  // of each value in it; -1: inputs, constants, and what is in blocks of control flow
+};
+/// `symbols`: their values in the run; none: those of the capture.
+RL_API MemoryPlan plan_memory(const Graph& graph, const std::vector<int64_t>& symbols = {});
+
+/// The graph for people, and for `parse`: a line for each input, size that changes, constant and call.
 RL_API std::string to_text(const Graph& graph);
+/// The graph of a text that `to_text` has made, but for the metadata. ValueError that names the line where it is none.
+RL_API Graph parse(const std::string& text);
+/// The graph as a picture: a box for each input and call, with arrows to those that use what it gives.
+RL_API std::string to_svg(const Graph& graph);
+/// What differs between two graphs, but for metadata, lines and modules: a line each, with `-` for what the first has alone, `+` for the
+/// second and `~` for a node that calls one operator in two ways. Values are the same where the same calls made them, whatever their numbers.
+RL_API std::vector<std::string> differences(const Graph& a, const Graph& b);
 /// The graph as JSON, in the form that files have (docs/programs.md).
 RL_API std::string to_json(const Graph& graph);
 /// "float32[1, 3, 8, 8]", with the device where it is not the CPU.

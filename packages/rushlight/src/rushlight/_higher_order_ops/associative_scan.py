@@ -6,8 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import rushlight_core as core
+from rushlight._higher_order_ops.while_loop import while_loop
 from rushlight.utils._pytree import tree_flatten, tree_unflatten
 from rushlight_core import Tensor
+from rushlight_core.seams.control_flow import active_recorder
 
 __all__ = ["associative_scan"]
 
@@ -20,6 +22,8 @@ def associative_scan(
     combine_mode: str = "pointwise",
 ) -> Any:
     """Compute `x0, f(x0, x1), f(f(x0, x1), x2), …` along a dimension.
+
+    In a program whose sizes change (`export` with `dynamic_shapes`) it is two loops, and the length may be one of these sizes.
 
     Args:
         combine_fn: an associative function of two containers like `xs`, whose tensors may be longer in any dimension.
@@ -79,6 +83,40 @@ def associative_scan(
         order = core.where(places % 2 == 0, places // 2, (n + 1) // 2 + places // 2)
         return [core.cat([a, b], dim).index_select(dim, order) for a, b in zip(even, odd, strict=True)]
 
+    recorder = active_recorder()
+    run = scan if recorder is None or not recorder.follows_sizes() else _in_loops(combine, dim)
     if reverse:
-        return tree_unflatten([t.flip(dim) for t in scan([t.flip(dim) for t in leaves])], spec)
-    return tree_unflatten(scan(leaves), spec)
+        return tree_unflatten([t.flip(dim) for t in run([t.flip(dim) for t in leaves])], spec)
+    return tree_unflatten(run(leaves), spec)
+
+
+def _in_loops(combine: Callable[[list[Tensor], list[Tensor]], list[Tensor]], dim: int) -> Callable[[list[Tensor]], list[Tensor]]:
+    """The same combinations as the recursion makes, of all places at once: those that a step does not combine stay as they are."""
+
+    def run(tensors: list[Tensor]) -> list[Tensor]:
+        n = tensors[0].shape[dim]
+        places = core.arange(n, device=tensors[0].device)
+
+        def step(distance: Tensor, values: list[Tensor], combined: Tensor) -> list[Tensor]:
+            before = (places - distance).clamp(min=0)
+            made = combine([t.index_select(dim, before) for t in values], values)
+            return [
+                core.where(combined.reshape([-1] + [1] * (t.dim() - 1 - dim % t.dim())), new, t)
+                for new, t in zip(made, values, strict=True)
+            ]
+
+        def up(distance: Tensor, *values: Tensor) -> tuple[Tensor, ...]:
+            # Each place that ends a block of 2 * distance gets the result of its block.
+            made = step(distance, list(values), places % (2 * distance) == 2 * distance - 1)
+            return (distance * 2, *made)
+
+        def down(distance: Tensor, *values: Tensor) -> tuple[Tensor, ...]:
+            # Each place in the middle of a block gets the result of all that is before it.
+            combined = (places % (2 * distance) == distance - 1) & (places >= 2 * distance)
+            return (distance // 2, *step(distance, list(values), combined))
+
+        one = core.ones((), dtype=core.int64, device=tensors[0].device)
+        distance, *values = while_loop(lambda distance, *_: 2 * distance <= n, up, (one, *tensors))
+        return list(while_loop(lambda distance, *_: distance >= 1, down, (distance // 2, *values))[1:])
+
+    return run

@@ -1,0 +1,184 @@
+"""What programs with a backward pass and optimizer steps need of Python: gradients and optimizers as they were, and their state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from inspect import getattr_static
+from typing import Any
+
+import rushlight_core as core
+from rushlight_core import Tensor
+from rushlight_graph._C import Program
+
+State = list[tuple[str, str, Tensor]]
+#: What a capture leaves: name, whether `.grad` was there before, and whether it is after.
+Changes = list[tuple[str, bool, bool]]
+
+
+class Optimizers:
+    """The optimizers among the attributes of a module and its submodules, by path.
+
+    An optimizer is known by `param_groups` and `state`, as those of PyTorch have them.
+    """
+
+    def __init__(self, module: Any) -> None:
+        self._names = {id(tensor): name for name, tensor in module.named_parameters()}
+        self._found: dict[str, Any] = {}
+        self._seen: set[int] = set()
+        for path, part in module.named_modules():
+            for name, value in vars(part).items():
+                self._look(f"{path}.{name}" if path else name, value)
+
+    def _look(self, path: str, value: Any) -> None:
+        if id(value) in self._seen:
+            return
+        if type(value) in (list, tuple, dict):
+            self._seen.add(id(value))
+        if type(value) in (list, tuple):
+            for i, item in enumerate(value):
+                self._look(f"{path}.{i}", item)
+        elif type(value) is dict:
+            for key, item in value.items():
+                self._look(f"{path}.{key}", item)
+        elif isinstance(getattr_static(value, "param_groups", None), list) and isinstance(
+            getattr_static(value, "state", None), Mapping
+        ):
+            self._seen.add(id(value))
+            self._found.setdefault(path, value)
+
+    def __bool__(self) -> bool:
+        return bool(self._found)
+
+    def state(self) -> State:
+        """Their tensors: parameters that are not the module's, and what they keep for each parameter."""
+        state: State = []
+        for path, optimizer in self._found.items():
+            for group in optimizer.param_groups:
+                for param in group["params"]:
+                    if id(param) not in self._names:
+                        self._names[id(param)] = f"{path}.params.{len(state)}"
+                        state.append((self._names[id(param)], "parameter", param))
+        for path, optimizer in self._found.items():
+            for param, own in optimizer.state.items():
+                if isinstance(own, dict):
+                    state += [
+                        (f"{path}.{key}.{self._name(param)}", "buffer", value)
+                        for key, value in own.items()
+                        if isinstance(value, Tensor) and not value.is_sparse
+                    ]
+        return state
+
+    def _name(self, param: Any) -> str:
+        return self._names.get(id(param), "?")
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """Puts back what a capture has changed of them in Python, and raises NotImplementedError where a program cannot follow."""
+        before = {path: _snapshot(optimizer) for path, optimizer in self._found.items()}
+        try:
+            yield
+        except BaseException:
+            self._restore(before)
+            raise
+        problems = [
+            self._changed(path, *before[path][1:], optimizer) for path, optimizer in self._found.items()
+        ]
+        self._restore(before)
+        for problem in problems:
+            if problem:
+                raise NotImplementedError(problem)
+
+    def _restore(self, before: Mapping[str, tuple[dict[str, Any], Any, Any]]) -> None:
+        for path, optimizer in self._found.items():
+            attributes, state, groups = before[path]
+            optimizer.__dict__.clear()
+            optimizer.__dict__.update(attributes)
+            for param in [param for param in optimizer.state if param not in state]:
+                del optimizer.state[param]
+            for param, kept in state.items():
+                own = optimizer.state[param]
+                if isinstance(own, dict):
+                    own.clear()
+                    own.update(kept)
+            for group, settings in zip(optimizer.param_groups, groups, strict=True):
+                group.clear()
+                group.update(settings)
+
+    def _changed(self, path: str, state: Any, groups: Any, optimizer: Any) -> str | None:
+        if len(groups) != len(optimizer.param_groups):
+            return f"export: '{path}' gets or loses parameter groups, which a program cannot follow"
+        for group, settings in zip(optimizer.param_groups, groups, strict=True):
+            for key, value in group.items():
+                if key not in settings or not _same(settings[key], value):
+                    return (
+                        f"export: '{path}' changes its setting '{key}', which the program would keep as it is\n"
+                        "hint: change settings outside, and export a program for each"
+                    )
+        for param, own in optimizer.state.items():
+            name = self._name(param)
+            kept = state.get(param)
+            if not kept or not isinstance(own, dict):
+                return (
+                    f"export: '{path}' begins its state of '{name}' here, which each run of the program would do again\n"
+                    "hint: take a step before the export"
+                )
+            for key, value in own.items():
+                if key not in kept or not _same(kept[key], value):
+                    return (
+                        f"export: '{path}' replaces '{key}' of '{name}', which the program would keep as it is\n"
+                        "hint: an optimizer that writes into tensors of its state can be captured"
+                    )
+        return None
+
+
+def _snapshot(optimizer: Any) -> tuple[dict[str, Any], dict[Any, Any], list[dict[str, Any]]]:
+    state = {key: dict(own) if isinstance(own, dict) else own for key, own in optimizer.state.items()}
+    return dict(vars(optimizer)), state, [dict(group) for group in optimizer.param_groups]
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, Tensor) or isinstance(b, Tensor):
+        return a is b
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(_same, a, b))
+    return bool(a == b)
+
+
+def with_gradients(state: State) -> State:
+    """The state with the gradients that are there."""
+    return state + [
+        (f"{name}.grad", "buffer", tensor.grad)
+        for name, _, tensor in state
+        if tensor.is_leaf and tensor.grad is not None and not tensor.grad.is_sparse
+    ]
+
+
+def capture_from_run_to_run(record: Callable[[], tuple[Program, Changes]], state: State) -> Program:
+    """The program of a region that leaves gradients as it finds them: there or absent.
+
+    A first run may find no gradients and leave some. The program is that of the runs after it; what the first would have found
+    absent is zeros there, which make no difference to what is added to them.
+    """
+    leaves = {name: tensor for name, _, tensor in state}
+    before = {name: tensor.grad for name, tensor in leaves.items() if tensor.is_leaf}
+    try:
+        for _ in range(3):
+            program, changes = record()
+            moved = [(name, after) for name, was, after in changes if was != after]
+            if not moved:
+                return program
+            used = {name for name, _, _ in program.constants()}
+            for name, after in moved:
+                if not after and f"{name}.grad" in used:
+                    raise NotImplementedError(
+                        f"export: the first run would read the gradient that '{name}' has now, and later ones have none\n"
+                        "hint: remove it, as by zero_grad(), before the export"
+                    )
+                leaves[name].grad = core.zeros_like(leaves[name]).detach() if after else None
+        raise NotImplementedError(
+            f"export: whether '{moved[0][0]}' has a gradient changes from run to run, which a program cannot follow"
+        )
+    finally:
+        for name, gradient in before.items():
+            leaves[name].grad = gradient

@@ -1,0 +1,148 @@
+// What memory a run needs: how long each result lives, and where it would lie in one block.
+#include <algorithm>
+#include <functional>
+#include <map>
+
+#include "rushlight/graph/graph.h"
+#include "sizes.h"
+#include "walk.h"
+
+namespace rushlight::graph {
+namespace {
+
+constexpr int64_t kAlignment = 64;
+
+// Memory that nodes of one list make, from the first node that defines a value with it to the last that uses one.
+struct Life {
+    ValueId memory;
+    int64_t bytes;
+    size_t first, last;
+    int64_t offset = 0;
+};
+
+class Planner {
+  public:
+    Planner(const Graph& graph, const std::vector<int64_t>& sizes) : graph_(graph), sizes_(sizes) {}
+
+    MemoryPlan run() {
+        MemoryPlan plan;
+        std::vector<Life> lives = lives_of(graph_.nodes, graph_.outputs);
+        // Control flow needs what its largest block does while it runs.
+        for (size_t n = 0; n < graph_.nodes.size(); ++n)
+            for (const Block& block : graph_.nodes[n].blocks)
+                if (const int64_t inside = peak_of(block.nodes, block.outputs))
+                    lives.push_back({kNone, inside, n, n});
+        plan.peak = peak_of(lives, graph_.nodes.size());
+        plan.block = place(lives);
+        plan.offsets.assign(graph_.values.size(), -1);
+        std::map<ValueId, int64_t> offsets;
+        for (const Life& life : lives) offsets[life.memory] = life.offset;
+        for (ValueId id = 0; id < graph_.values.size(); ++id)
+            if (const auto at = offsets.find(graph_.values[id].memory); at != offsets.end())
+                plan.offsets[id] = at->second;
+        return plan;
+    }
+
+  private:
+    static constexpr ValueId kNone = ~ValueId{0};
+
+    int64_t bytes_of(ValueId id) const {
+        const auto& [type, memory, moving] = graph_.values[id];
+        std::vector<int64_t> sizes = type.sizes;
+        for (const Moving& m : moving) sizes[m.item] = sizes_[m.expression];
+        int64_t bytes = static_cast<int64_t>(itemsize(type.dtype));
+        for (int64_t size : sizes)
+            RL_CHECK(size >= 0 && !__builtin_mul_overflow(bytes, size, &bytes), throw_value,
+                     "program: value %u is larger than any memory", id);
+        return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    }
+
+    // What is used in the blocks of a node counts as used by the node.
+    template <class F>
+    static void each_use_within(const Node& node, const F& take) {
+        each_use(node, take);
+        for (const Block& block : node.blocks) {
+            for (const Node& inner : block.nodes) each_use_within(inner, take);
+            for (ValueId id : block.outputs) take(id);
+        }
+    }
+
+    std::vector<Life> lives_of(const std::vector<Node>& nodes, const std::vector<ValueId>& outputs) const {
+        std::vector<Life> lives;
+        std::map<ValueId, size_t> of;  // by memory
+        for (size_t n = 0; n < nodes.size(); ++n) {
+            const auto use = [&](ValueId id) {
+                if (const auto at = of.find(graph_.values[id].memory); at != of.end()) lives[at->second].last = n;
+            };
+            each_use_within(nodes[n], use);
+            each_result(nodes[n], [&](ValueId id) {
+                use(id);
+                const ValueId memory = graph_.values[id].memory;
+                if (memory != id) return;  // of an argument
+                of[memory] = lives.size();
+                lives.push_back({memory, bytes_of(id), n, n});
+            });
+        }
+        for (ValueId id : outputs)
+            if (const auto at = of.find(graph_.values[id].memory); at != of.end())
+                lives[at->second].last = std::max<size_t>(nodes.size(), 1) - 1;
+        return lives;
+    }
+
+    int64_t peak_of(const std::vector<Node>& nodes, const std::vector<ValueId>& outputs) const {
+        std::vector<Life> lives = lives_of(nodes, outputs);
+        for (size_t n = 0; n < nodes.size(); ++n)
+            for (const Block& block : nodes[n].blocks)
+                lives.push_back({kNone, peak_of(block.nodes, block.outputs), n, n});
+        return peak_of(lives, nodes.size());
+    }
+    // The most that lives at the same time.
+    static int64_t peak_of(const std::vector<Life>& lives, size_t count) {
+        std::vector<int64_t> change(count + 1, 0);
+        for (const Life& life : lives) {
+            change[life.first] += life.bytes;
+            change[life.last + 1] -= life.bytes;
+        }
+        int64_t now = 0, most = 0;
+        for (int64_t step : change) most = std::max(most, now += step);
+        return most;
+    }
+
+    // The largest first, each at the lowest place that is free while it lives. Returns the size of the block.
+    static int64_t place(std::vector<Life>& lives) {
+        std::vector<Life*> order;
+        for (Life& life : lives) order.push_back(&life);
+        std::ranges::stable_sort(order, std::greater(), [](const Life* life) { return life->bytes; });
+        std::vector<const Life*> placed;  // by offset
+        int64_t block = 0;
+        for (Life* life : order) {
+            int64_t offset = 0;
+            for (const Life* other : placed) {
+                if (other->last < life->first || life->last < other->first) continue;
+                if (offset + life->bytes <= other->offset) break;
+                offset = std::max(offset, other->offset + other->bytes);
+            }
+            life->offset = offset;
+            block = std::max(block, offset + life->bytes);
+            placed.insert(std::ranges::upper_bound(placed, offset, {}, [](const Life* p) { return p->offset; }), life);
+        }
+        return block;
+    }
+
+    const Graph& graph_;
+    const std::vector<int64_t>& sizes_;
+};
+
+}  // namespace
+
+MemoryPlan plan_memory(const Graph& graph, const std::vector<int64_t>& symbols) {
+    RL_CHECK(symbols.empty() || symbols.size() == graph.symbols.size(), throw_value,
+             "plan_memory: %zu sizes are given, the graph has %zu", symbols.size(), graph.symbols.size());
+    std::vector<int64_t> values = symbols;
+    if (values.empty())
+        for (const Symbol& symbol : graph.symbols) values.push_back(symbol.example);
+    const std::vector<int64_t> sizes = evaluate(graph, values);
+    return Planner(graph, sizes).run();
+}
+
+}  // namespace rushlight::graph

@@ -1,0 +1,93 @@
+// rushlight_graph._C.Graph: a graph without its constants, as text and as a picture.
+#include "support.h"
+
+namespace rushlight::graph {
+namespace {
+
+struct PyGraph {
+    PyObject_HEAD Graph* graph;
+};
+PyTypeObject* graph_type = nullptr;
+
+Object list_of(const std::vector<std::string>& texts) {
+    Object list = checked(PyList_New(0));
+    for (const std::string& text : texts)
+        if (PyList_Append(list.get(), text_object(text).get()) < 0) throw PythonError();
+    return list;
+}
+
+void graph_dealloc(PyObject* self) {
+    delete reinterpret_cast<PyGraph*>(self)->graph;
+    PyTypeObject* type = Py_TYPE(self);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+PyObject* graph_parse(PyObject*, PyObject* text) {
+    return guarded([&] { return wrap_graph(parse(text_of(text))); });
+}
+PyObject* graph_str(PyObject* self) {
+    return guarded([&] { return text_object(to_text(graph_of(self))).release(); });
+}
+PyObject* graph_json(PyObject* self, PyObject*) {
+    return guarded([&] { return text_object(to_json(graph_of(self))).release(); });
+}
+PyObject* graph_svg(PyObject* self, PyObject*) {
+    return guarded([&] { return text_object(to_svg(graph_of(self))).release(); });
+}
+PyObject* graph_differences(PyObject* self, PyObject* other) {
+    return guarded([&] { return list_of(differences(graph_of(self), graph_of(other))).release(); });
+}
+PyObject* graph_constants(PyObject* self, PyObject*) {
+    return guarded([&] {
+        std::vector<std::string> names;
+        for (const Constant& constant : graph_of(self).constants) names.push_back(constant.name);
+        return list_of(names).release();
+    });
+}
+
+PyObject* graph_memory(PyObject* self, PyObject*) {
+    return guarded([&] {
+        const MemoryPlan plan = plan_memory(graph_of(self));
+        return checked(Py_BuildValue("{sLsL}", "peak", static_cast<long long>(plan.peak), "block",
+                                     static_cast<long long>(plan.block)))
+            .release();
+    });
+}
+
+PyMethodDef methods[] = {
+    {"parse", graph_parse, METH_O | METH_STATIC, "parse(text): the graph whose str() is the text."},
+    {"json", graph_json, METH_NOARGS, "The graph as JSON, in the form that files have."},
+    {"svg", graph_svg, METH_NOARGS, "A picture: a box for each input and call, with lines to those that use what it gives."},
+    {"differences", graph_differences, METH_O,
+     "differences(other): a line for all that differs, where - is here alone, + in the other, and ~ in both."},
+    {"memory", graph_memory, METH_NOARGS,
+     "Bytes that the results of a run with the sizes of the capture need: the most that live at the same time (`peak`), and "
+     "one block with room for all (`block`)."},
+    {"constants", graph_constants, METH_NOARGS, "The names of its constants."},
+    {nullptr, nullptr, 0, nullptr}};
+PyType_Slot slots[] = {
+    {Py_tp_dealloc, reinterpret_cast<void*>(graph_dealloc)},
+    {Py_tp_str, reinterpret_cast<void*>(graph_str)},
+    {Py_tp_methods, methods},
+    {Py_tp_doc, const_cast<char*>("The operators of a program, without the tensors that belong to it.")},
+    {0, nullptr}};
+PyType_Spec spec = {"rushlight_graph._C.Graph", sizeof(PyGraph), 0,
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+
+}  // namespace
+
+bool add_graph_type(PyObject* module) {
+    graph_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+    return graph_type && PyModule_AddObjectRef(module, "Graph", reinterpret_cast<PyObject*>(graph_type)) == 0;
+}
+PyObject* wrap_graph(const Graph& graph) {
+    Object self = checked(graph_type->tp_alloc(graph_type, 0));
+    reinterpret_cast<PyGraph*>(self.get())->graph = new Graph(graph);
+    return self.release();
+}
+const Graph& graph_of(PyObject* object) {
+    RL_CHECK(Py_TYPE(object) == graph_type, throw_type, "needs a Graph, got %s", Py_TYPE(object)->tp_name);
+    return *reinterpret_cast<PyGraph*>(object)->graph;
+}
+
+}  // namespace rushlight::graph

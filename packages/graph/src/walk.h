@@ -1,0 +1,28 @@
+// What passes, comparisons and drawings of graphs go over.
+#pragma once
+
+#include "rushlight/graph/graph.h"
+
+namespace rushlight::graph {
+
+template <class F>
+void each_use(const Argument& argument, F&& take) {
+    if (auto* use = std::get_if<Use>(&argument)) take(use->value);
+    else if (auto* list = std::get_if<std::vector<std::optional<ValueId>>>(&argument))
+        for (const auto& id : *list)
+            if (id) take(*id);
+}
+template <class F>
+void each_use(const Node& node, F&& take) {
+    for (const Argument& argument : node.arguments) each_use(argument, take);
+}
+template <class F>
+void each_result(const Node& node, F&& take) {
+    for (const Result& result : node.results) {
+        if (auto* one = std::get_if<ValueId>(&result)) take(*one);
+        else if (auto* list = std::get_if<std::vector<ValueId>>(&result))
+            for (ValueId id : *list) take(id);
+    }
+}
+
+}  // namespace rushlight::graph
