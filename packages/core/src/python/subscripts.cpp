@@ -27,6 +27,7 @@
 #include "rushlight/ops/unbind.h"
 #include "rushlight/ops/unsqueeze.h"
 #include "rushlight/ops/view.h"
+#include "rushlight/tracing.h"
 
 namespace rushlight::python {
 namespace {
