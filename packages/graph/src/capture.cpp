@@ -140,9 +140,10 @@ void Recorder::check_stages(const Operator& op, const Stack& stack) const {
         if (level == Level::Above) {
             const bool inside = t.impl()->stages() & (bit(Stage::Batch) | bit(Stage::Dual));
             needs_below = needs_below || inside;
-            RL_CHECK(!inside, throw_not_implemented,
-                     "capture: %s%s is inside a transform (vmap, jvp), which only a capture below gradients follows",
-                     op.name, here().c_str());
+            RL_CHECK(
+                !inside, throw_not_implemented,
+                "capture: %s%s is inside a transform (vmap, jvp), which only a capture below gradients follows",
+                op.name, here().c_str());
         }
         RL_CHECK(!is_sparse(t), throw_not_implemented,
                  "capture: %s%s has a tensor of layout %s; only plain tensors can be captured", op.name,
@@ -165,9 +166,8 @@ bool Recorder::is_expanded(const Operator& op, const Stack& stack) const {
     if (!op.stages[static_cast<int>(Stage::Autograd)].load(std::memory_order_acquire))
         seen |= bit(Stage::Autograd);
     bool expanded = false;
-    each_tensor(stack, [&](const Tensor& t, size_t) {
-        expanded = expanded || (t.impl()->stages() & on & seen);
-    });
+    each_tensor(stack,
+                [&](const Tensor& t, size_t) { expanded = expanded || (t.impl()->stages() & on & seen); });
     return expanded;
 }
 
@@ -317,8 +317,8 @@ ValueId Recorder::add_alias(const Tensor& t, ValueId memory, const Operator& op)
 
 ValueId Recorder::value_of(const Tensor& t, const Operator& op) {
     RL_CHECK(!is_batched(t) && !is_sparse(t), throw_not_implemented,
-             "capture: %s%s is given a tensor of vmap, or a sparse one; only plain tensors can be captured", op.name,
-             here().c_str());
+             "capture: %s%s is given a tensor of vmap, or a sparse one; only plain tensors can be captured",
+             op.name, here().c_str());
     Storage* storage = t.impl()->storage();
     if (auto at = known_.find(t.impl()); at != known_.end()) {
         RL_CHECK(
@@ -360,8 +360,8 @@ ValueId Recorder::value_of(const Tensor& t, const Operator& op) {
     const bool strange = birth && (birth->capture != number || birth->inside);
     needs_below = needs_below || (strange && level == Level::Above);
     RL_CHECK(!strange, throw_not_implemented,
-             "capture: %s%s uses a tensor that an operator made for itself, or that another thread made", op.name,
-             here().c_str());
+             "capture: %s%s uses a tensor that an operator made for itself, or that another thread made",
+             op.name, here().c_str());
     const ValueId id = add_constant(t, "", ConstantKind::Constant);
     if (birth) fresh_.insert(id);
     return id;
@@ -552,8 +552,9 @@ Program Recorder::finish(TensorList outputs, std::map<std::string, std::string> 
     }
     if (level == Level::Above && !changed_gradients_.empty()) {
         needs_below = true;
-        throw_not_implemented("capture: the gradient of '%s' was set, which only a capture below gradients follows",
-                              changed_gradients_[0].name.c_str());
+        throw_not_implemented(
+            "capture: the gradient of '%s' was set, which only a capture below gradients follows",
+            changed_gradients_[0].name.c_str());
     }
     for (const Tensor& output : outputs) graph_.outputs.push_back(value_of(output, where));
     for (const Node& node : graph_.nodes)
@@ -600,7 +601,8 @@ Program Recorder::finish(TensorList outputs, std::map<std::string, std::string> 
 
 Capture::Capture(std::vector<Named> inputs, std::vector<Named> state, std::set<std::string> expanded,
                  Level level)
-    : recorder_(std::make_unique<Recorder>(std::move(inputs), std::move(state), std::move(expanded), level)) {}
+    : recorder_(std::make_unique<Recorder>(std::move(inputs), std::move(state), std::move(expanded), level)) {
+}
 
 Capture::~Capture() {
     if (!recorder_->started || recorder_->stopped) return;
@@ -649,7 +651,8 @@ void Capture::leave_module() {
 }
 
 void Capture::carry_gradients() {
-    RL_CHECK(recorder == recorder_.get(), throw_runtime, "capture: gradients are carried on before it is stopped");
+    RL_CHECK(recorder == recorder_.get(), throw_runtime,
+             "capture: gradients are carried on before it is stopped");
     recorder->carry_gradients();
 }
 const std::vector<GradChange>& Capture::changed_gradients() const { return changed_gradients_; }
@@ -658,8 +661,8 @@ bool Capture::needs_below() const { return recorder_->needs_below; }
 Program Capture::finish(TensorList outputs, std::map<std::string, std::string> metadata) {
     RL_CHECK(recorder_ && recorder_->stopped, throw_runtime, "capture: finish() comes once, after stop()");
     const auto done = std::move(recorder_);
-    recorder_ = std::make_unique<Recorder>(std::vector<Named>(), std::vector<Named>(), std::set<std::string>(),
-                                           done->level);
+    recorder_ = std::make_unique<Recorder>(std::vector<Named>(), std::vector<Named>(),
+                                           std::set<std::string>(), done->level);
     try {
         return done->finish(outputs, std::move(metadata));
     } catch (...) {

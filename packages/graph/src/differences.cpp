@@ -29,7 +29,8 @@ Pairs common(const std::vector<std::string>& a, const std::vector<std::string>& 
         const auto at = [&](size_t i, size_t j) -> uint32_t& { return longest[i * (m + 1) + j]; };
         for (size_t i = n; i-- > 0;)
             for (size_t j = m; j-- > 0;)
-                at(i, j) = a[first + i] == b[first + j] ? at(i + 1, j + 1) + 1 : std::max(at(i + 1, j), at(i, j + 1));
+                at(i, j) = a[first + i] == b[first + j] ? at(i + 1, j + 1) + 1
+                                                        : std::max(at(i + 1, j), at(i, j + 1));
         for (size_t i = 0, j = 0; i < n && j < m;) {
             if (a[first + i] == b[first + j]) pairs.emplace_back(first + i++, first + j++);
             else if (at(i + 1, j) >= at(i, j + 1)) ++i;
@@ -85,8 +86,8 @@ class Comparison {
         }
     }
     static std::string describe(const Graph& graph, const Constant& constant) {
-        return std::string(kConstantKinds[static_cast<int>(constant.kind)]) + " " + quoted(constant.name) + ": " +
-               type_text(graph, constant.value) + (constant.written ? ", written" : "");
+        return std::string(kConstantKinds[static_cast<int>(constant.kind)]) + " " + quoted(constant.name) +
+               ": " + type_text(graph, constant.value) + (constant.written ? ", written" : "");
     }
     void compare_constants() {
         std::map<std::string, const Constant*> first, second;
@@ -122,9 +123,11 @@ class Comparison {
     }
 
     // `where`: "in block 0 of node 3 (cond): " around a line.
-    void compare_nodes(const std::vector<Node>& first, const std::vector<Node>& second, const std::string& where) {
+    void compare_nodes(const std::vector<Node>& first, const std::vector<Node>& second,
+                       const std::string& where) {
         std::vector<std::string> keys[2], names[2];
-        for (const Node& node : first) keys[0].push_back(key_of(a_, node)), names[0].push_back(operator_name(a_, node));
+        for (const Node& node : first)
+            keys[0].push_back(key_of(a_, node)), names[0].push_back(operator_name(a_, node));
         for (const Node& node : second)
             keys[1].push_back(key_of(b_, node)), names[1].push_back(operator_name(b_, node));
         Pairs pairs = common(keys[0], keys[1]);
@@ -140,8 +143,10 @@ class Comparison {
             changed.emplace_back(next_i - i, next_j - j);
             size_t k = 0, l = 0;
             for (const auto& [next_k, next_l] : changed) {
-                for (; k < next_k; ++k) add(where, "- node ", std::to_string(i + k), ": ", node_text(a_, first[i + k]));
-                for (; l < next_l; ++l) add(where, "+ node ", std::to_string(j + l), ": ", node_text(b_, second[j + l]));
+                for (; k < next_k; ++k)
+                    add(where, "- node ", std::to_string(i + k), ": ", node_text(a_, first[i + k]));
+                for (; l < next_l; ++l)
+                    add(where, "+ node ", std::to_string(j + l), ": ", node_text(b_, second[j + l]));
                 if (i + next_k < next_i) compare(first[i + k], i + k, second[j + l], where), ++k, ++l;
             }
             if (next_i == first.size()) break;
@@ -163,7 +168,8 @@ class Comparison {
             if (tensors ? same_tensors(x.arguments[i], y.arguments[i])
                         : argument_text(a_, x, i) == argument_text(b_, y, i))
                 continue;
-            add(what, "argument '", name_of(i), "' is ", argument_text(a_, x, i), ", and ", argument_text(b_, y, i));
+            add(what, "argument '", name_of(i), "' is ", argument_text(a_, x, i), ", and ",
+                argument_text(b_, y, i));
         }
         std::vector<ValueId> before, after;
         each_result(x, [&](ValueId id) { before.push_back(id); });
@@ -182,7 +188,8 @@ class Comparison {
             const Block &one = x.blocks[i], &other = y.blocks[i];
             for (size_t k = 0; k < std::min(one.inputs.size(), other.inputs.size()); ++k)
                 same_[one.inputs[k]] = other.inputs[k];
-            const std::string inside = where + "in block " + std::to_string(i) + " of " + a_.describe(x, number) + ": ";
+            const std::string inside =
+                where + "in block " + std::to_string(i) + " of " + a_.describe(x, number) + ": ";
             compare_nodes(one.nodes, other.nodes, inside);
             compare_values(inside + "what it returns", one.outputs, other.outputs);
         }
@@ -200,7 +207,8 @@ class Comparison {
             return p.has_value() == q.has_value() && (!p || is_same(*p, *q));
         });
     }
-    void compare_values(const std::string& what, const std::vector<ValueId>& x, const std::vector<ValueId>& y) {
+    void compare_values(const std::string& what, const std::vector<ValueId>& x,
+                        const std::vector<ValueId>& y) {
         if (!std::ranges::equal(x, y, [&](ValueId p, ValueId q) { return is_same(p, q); }))
             add(what, " are ", names_text(x), ", and ", names_text(y));
     }

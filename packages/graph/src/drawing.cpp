@@ -65,7 +65,8 @@ class Painter {
         for (const Node& node : nodes) {
             Box box = node_box(node);
             each_use(node, [&](ValueId id) { touch(box, id, true); });
-            for (const Block& block : node.blocks) inner_uses(block, [&](ValueId id) { touch(box, id, true); });
+            for (const Block& block : node.blocks)
+                inner_uses(block, [&](ValueId id) { touch(box, id, true); });
             // A write comes after what has read before, and is read by what comes later.
             const auto order = [&](ValueId id) {
                 const auto at = last.find(graph_.values[id].memory);
@@ -108,31 +109,35 @@ class Painter {
             const std::string shown = shortened(line);
             letters = std::max(letters, shown.size());
             y += kLine;
-            drawing.svg += "<text x=\"0\" y=\"" + std::to_string(y - 4) + "\">" + escaped(shown) + "</text>\n";
+            drawing.svg +=
+                "<text x=\"0\" y=\"" + std::to_string(y - 4) + "\">" + escaped(shown) + "</text>\n";
         }
         drawing.width = static_cast<int>(letters) * kLetter;
         drawing.height = y;
         return drawing;
     }
     static std::string moved(const Drawing& drawing, int x, int y) {
-        return "<g transform=\"translate(" + std::to_string(x) + " " + std::to_string(y) + ")\">\n" + drawing.svg +
-               "</g>\n";
+        return "<g transform=\"translate(" + std::to_string(x) + " " + std::to_string(y) + ")\">\n" +
+               drawing.svg + "</g>\n";
     }
     static Box framed(const Drawing& inside, const char* kind) {
         Box box;
         box.place.width = inside.width + 2 * kPad;
         box.place.height = inside.height + 2 * kPad;
-        box.inside.svg = std::string("<rect class=\"") + kind + "\" width=\"" + std::to_string(box.place.width) +
-                         "\" height=\"" + std::to_string(box.place.height) + "\" rx=\"5\"/>\n" +
-                         moved(inside, kPad, kPad);
+        box.inside.svg = std::string("<rect class=\"") + kind + "\" width=\"" +
+                         std::to_string(box.place.width) + "\" height=\"" + std::to_string(box.place.height) +
+                         "\" rx=\"5\"/>\n" + moved(inside, kPad, kPad);
         return box;
     }
-    static Box text_box(const std::vector<std::string>& lines, const char* kind) { return framed(text(lines), kind); }
+    static Box text_box(const std::vector<std::string>& lines, const char* kind) {
+        return framed(text(lines), kind);
+    }
 
     // The operator, its arguments but for the tensors that have arrows, what it gives, and its module.
     Box node_box(const Node& node) {
         std::string call = (node.control == ControlFlow::None ? graph_.operators[node.op].name
-                                                               : std::string(name(node.control))) + "(";
+                                                              : std::string(name(node.control))) +
+                           "(";
         for (uint32_t i = 0; i < node.arguments.size(); ++i) {
             const auto* use = std::get_if<Use>(&node.arguments[i]);
             const auto at = use ? names_.find(use->value) : names_.end();
@@ -140,7 +145,9 @@ class Painter {
             call += at == names_.end() ? argument_text(graph_, node, i) : at->second;
         }
         std::vector<std::string> lines{call + ")"};
-        each_result(node, [&](ValueId id) { lines.push_back("%" + std::to_string(id) + ": " + type_text(graph_, id)); });
+        each_result(node, [&](ValueId id) {
+            lines.push_back("%" + std::to_string(id) + ": " + type_text(graph_, id));
+        });
         if (node.module) lines.push_back("in " + graph_.texts[node.module]);
         Drawing inside = text(lines);
         if (!node.blocks.empty()) {
@@ -187,10 +194,11 @@ class Painter {
     }
     static std::string arrow(const Place& from, const Place& to) {
         const auto point = [](int x, int y) { return std::to_string(x) + " " + std::to_string(y); };
-        const int x0 = from.x + from.width / 2, y0 = from.y + from.height, x1 = to.x + to.width / 2, y1 = to.y;
+        const int x0 = from.x + from.width / 2, y0 = from.y + from.height, x1 = to.x + to.width / 2,
+                  y1 = to.y;
         const int bend = (y1 - y0) / 2;
-        return "<path d=\"M" + point(x0, y0) + " C" + point(x0, y0 + bend) + " " + point(x1, y1 - bend) + " " +
-               point(x1, y1) + "\"/>\n";
+        return "<path d=\"M" + point(x0, y0) + " C" + point(x0, y0 + bend) + " " + point(x1, y1 - bend) +
+               " " + point(x1, y1) + "\"/>\n";
     }
 
     const Graph& graph_;
@@ -203,9 +211,10 @@ std::string to_svg(const Graph& graph) {
     std::vector<std::pair<ValueId, std::string>> inputs;
     for (const Input& input : graph.inputs) inputs.emplace_back(input.value, input.name);
     const Drawing drawing = Painter(graph).list(graph.nodes, inputs, graph.outputs);
-    const std::string width = std::to_string(drawing.width + 2 * kGap), height = std::to_string(drawing.height + 2 * kGap);
-    return "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + width + "\" height=\"" + height + "\" viewBox=\"0 0 " +
-           width + " " + height +
+    const std::string width = std::to_string(drawing.width + 2 * kGap),
+                      height = std::to_string(drawing.height + 2 * kGap);
+    return "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + width + "\" height=\"" + height +
+           "\" viewBox=\"0 0 " + width + " " + height +
            "\">\n<style>\n"
            "text { font: 12px monospace; fill: #222 }\n"
            "rect { fill: #fff; stroke: #555 }\n"

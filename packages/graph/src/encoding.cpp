@@ -135,7 +135,6 @@ Json encode_node(const Node& node) {
     return object;
 }
 
-
 std::string hash_text(uint64_t hash) {
     char text[17];
     std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));

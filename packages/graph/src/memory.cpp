@@ -72,7 +72,8 @@ class Planner {
         std::map<ValueId, size_t> of;  // by memory
         for (size_t n = 0; n < nodes.size(); ++n) {
             const auto use = [&](ValueId id) {
-                if (const auto at = of.find(graph_.values[id].memory); at != of.end()) lives[at->second].last = n;
+                if (const auto at = of.find(graph_.values[id].memory); at != of.end())
+                    lives[at->second].last = n;
             };
             each_use_within(nodes[n], use);
             each_result(nodes[n], [&](ValueId id) {
@@ -124,7 +125,8 @@ class Planner {
             }
             life->offset = offset;
             block = std::max(block, offset + life->bytes);
-            placed.insert(std::ranges::upper_bound(placed, offset, {}, [](const Life* p) { return p->offset; }), life);
+            placed.insert(
+                std::ranges::upper_bound(placed, offset, {}, [](const Life* p) { return p->offset; }), life);
         }
         return block;
     }

@@ -267,7 +267,8 @@ class Parser {
             return inner;
         }
         const char c = line.peek();
-        if (c == '-' || (c >= '0' && c <= '9')) return expression({Expression::Kind::Constant, line.integer()});
+        if (c == '-' || (c >= '0' && c <= '9'))
+            return expression({Expression::Kind::Constant, line.integer()});
         const auto found = symbols_.find(symbol_name(line));
         if (found == symbols_.end()) line.fail("the name of a size before this");
         return expression({Expression::Kind::Symbol, found->second});
@@ -378,8 +379,8 @@ class Parser {
         for (;;) {
             Line line = next("return");
             if (line.take_word("return")) {
-                if (!line.at_end())
-                    do outputs.push_back(reference(line));
+                if (!line.at_end()) do
+                        outputs.push_back(reference(line));
                     while (line.take(","));
                 return need_end(line);
             }
@@ -539,7 +540,8 @@ class Parser {
         for (Node& node : nodes) {
             for (const Moving& m : node.moving) {
                 Argument& argument = node.arguments[m.position];
-                if (auto* list = std::get_if<std::vector<int64_t>>(&argument)) (*list)[m.item] = examples[m.expression];
+                if (auto* list = std::get_if<std::vector<int64_t>>(&argument))
+                    (*list)[m.item] = examples[m.expression];
                 else argument = examples[m.expression];
             }
             for (Block& block : node.blocks) fill_in(block.nodes, examples);

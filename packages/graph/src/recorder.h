@@ -15,7 +15,8 @@ struct Recorder {
     inline static std::atomic<uint64_t> last_number{0};
 
     ~Recorder();
-    Recorder(std::vector<Named> inputs, std::vector<Named> state, std::set<std::string> expanded, Level level);
+    Recorder(std::vector<Named> inputs, std::vector<Named> state, std::set<std::string> expanded,
+             Level level);
 
     void call(const Operator& op, StageMask rest, Stack& stack);
     void values_read(const char* op, const Tensor& t) const;
@@ -113,7 +114,8 @@ struct Recorder {
     std::unordered_map<TensorImpl*, Known> known_;
     std::unordered_map<Storage*, ValueId> memory_;
     std::unordered_map<Storage*, std::vector<std::pair<Geometry, ValueId>>> places_;  // below gradients
-    std::vector<std::pair<Tensor, Tensor>> strangers_;  // written, of neither inputs nor state, and as they were
+    std::vector<std::pair<Tensor, Tensor>>
+        strangers_;  // written, of neither inputs nor state, and as they were
     std::vector<GradChange> changed_gradients_;
     std::vector<Tensor> from_outside_;  // inputs and constants
     std::vector<Tensor> held_;  // that were recorded before: in-place results replace them

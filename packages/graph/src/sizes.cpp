@@ -26,8 +26,7 @@ const char* sign_of(Kind kind) {
 // Sums bind less than products.
 std::string text_of(const Graph& graph, const Expression& e, bool in_product) {
     if (e.kind == Kind::Constant) return std::to_string(e.number);
-    if (e.kind == Kind::Symbol)
-        return symbol_text(graph.symbols[static_cast<size_t>(e.number)].name);
+    if (e.kind == Kind::Symbol) return symbol_text(graph.symbols[static_cast<size_t>(e.number)].name);
     const bool sum = e.kind == Kind::Add || e.kind == Kind::Subtract;
     const bool right_bound = e.kind != Kind::Add;
     const std::string text = text_of(graph, graph.expressions[e.left], !sum) + sign_of(e.kind) +

@@ -30,7 +30,9 @@ std::string quoted(std::string_view text) {
 }
 
 bool is_identifier(std::string_view text) {
-    const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+    const auto is_letter = [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+    };
     const auto fits = [&](char c) { return is_letter(c) || (c >= '0' && c <= '9'); };
     return !text.empty() && is_letter(text[0]) && std::ranges::all_of(text, fits);
 }
@@ -41,7 +43,9 @@ std::string symbol_text(const std::string& name) {
 }
 
 bool is_plain(std::string_view text) {
-    const auto is_printed = [](char c) { return static_cast<unsigned char>(c) >= 0x20 && c != 0x7f && c != '\''; };
+    const auto is_printed = [](char c) {
+        return static_cast<unsigned char>(c) >= 0x20 && c != 0x7f && c != '\'';
+    };
     const bool has_note = text.find(" in ") != text.npos || text.find(';') != text.npos;
     return !text.empty() && std::ranges::all_of(text, is_printed) && !has_note && text[0] != ' ' &&
            text.back() != ' ' && text != "in" && !text.starts_with("in ") && !text.starts_with("writes ") &&
@@ -144,9 +148,7 @@ std::string argument_text(const Graph& graph, const Node& node, uint32_t positio
     return text + "]";
 }
 
-namespace {
-
-}  // namespace
+namespace {}  // namespace
 
 std::string names_text(const std::vector<ValueId>& ids) {
     std::string text;
@@ -170,13 +172,14 @@ std::string note_text(const Graph& graph, const Node& node, std::string note) {
 // "batch: 2 to 512  # 5 in the capture; %0[0], %1[2] = 2*batch+1"
 std::string symbol_line(const Symbol& symbol) {
     const std::string shown = symbol_text(symbol.name);
-    std::string text = shown + ": " + std::to_string(symbol.least) + " to " + std::to_string(symbol.most) + "  # " +
-                       std::to_string(symbol.example) + " in the capture;";
+    std::string text = shown + ": " + std::to_string(symbol.least) + " to " + std::to_string(symbol.most) +
+                       "  # " + std::to_string(symbol.example) + " in the capture;";
     for (size_t i = 0; i < symbol.places.size(); ++i) {
         const auto& [input, dim, scale, offset] = symbol.places[i];
         text += (i ? ", input " : " input ") + std::to_string(input) + "[" + std::to_string(dim) + "]";
         if (scale == 1 && offset == 0) continue;
-        text += " = " + std::to_string(scale) + "*" + shown + (offset < 0 ? "" : "+") + std::to_string(offset);
+        text +=
+            " = " + std::to_string(scale) + "*" + shown + (offset < 0 ? "" : "+") + std::to_string(offset);
     }
     return text;
 }
@@ -250,8 +253,7 @@ std::string to_text(const Graph& graph) {
     for (const Input& input : graph.inputs)
         text += "  " + value_text(graph, input.value) + ",  # " + name_text(input.name) + "\n";
     text += ")\n";
-    for (const Symbol& symbol : graph.symbols)
-        text += "  " + symbol_line(symbol) + "\n";
+    for (const Symbol& symbol : graph.symbols) text += "  " + symbol_line(symbol) + "\n";
     for (const Constant& constant : graph.constants) {
         text += "  " + value_text(graph, constant.value) + " = " +
                 kConstantKinds[static_cast<int>(constant.kind)] + "(" + quoted(constant.name) + ")";

@@ -138,7 +138,9 @@ BAD = {
     "program(\n)\n  %0: float32[3] = zeros(size=[3], 1, 2, 3, 4, 5, 6, 7, 8)\n  return": "line 3",
     "program(\n)\n  %0: float32[] = cond(%0) {\n": "ends where '}' must be",
     "program(\n)\n  n: 2 to 5\n  return": "must have '#'",
-    "program(\n  %0: float32[" + "(" * 200 + "n,  # x\n)\n  n: 2 to 9  # 3 in the capture; input 0[0]\n": "fewer parentheses",
+    "program(\n  %0: float32[" + "(" * 200 + "n,  # x\n)\n  n: 2 to 9  # 3 in the capture; input 0[0]\n": (
+        "fewer parentheses"
+    ),
     "program(\n)\n" + "  %0: bool[] = cond(%0) {\n  block():\n" * 80: "fewer blocks",
 }  # fmt: skip
 
@@ -205,7 +207,9 @@ def test_differences_inside_of_branches() -> None:
         return captured(lambda x: core.cond(x.sum() > 0, lambda: x + number, lambda: x * 2), X).structure()
 
     (line,) = program(1).differences(program(3))
-    assert re.match(r"in block 0 of node 2 \(cond at .*\): ~ node 0 \(add at .*\): argument 'other' is 1, and 3", line)
+    assert re.match(
+        r"in block 0 of node 2 \(cond at .*\): ~ node 0 \(add at .*\): argument 'other' is 1, and 3", line
+    )
 
 
 def test_many_nodes_are_compared() -> None:
@@ -255,7 +259,9 @@ def test_memory_of_runs() -> None:
 def test_a_graph_that_was_changed(function_module: Any) -> None:
     weight = core.ones(3)
     program = export(function_module(lambda x: x * weight), (X,))
-    changed = program.with_graph(Graph.parse(str(program.graph).replace("mul(", "add(").replace(", %1)", ", %1, alpha=1)")))
+    changed = program.with_graph(
+        Graph.parse(str(program.graph).replace("mul(", "add(").replace(", %1)", ", %1, alpha=1)"))
+    )
     assert isinstance(changed, ExportedProgram)
     assert core.equal(changed.module()(X), X + 1)
     with pytest.raises(ValueError, match="has no tensor 'other'"):

@@ -1,4 +1,4 @@
-"""Programs that hold a forward pass, its gradients and an optimizer's step: against eager steps, bit for bit, and without Python."""
+"""Programs of a forward pass, its gradients and an optimizer's step are equal to eager steps, also without Python."""
 
 from __future__ import annotations
 
@@ -82,7 +82,14 @@ def test_a_program_trains_without_python(name: str, tmp_path: Path) -> None:
     torch.export.save(torch.export.export(step, (X, Y)), tmp_path / "step.rl")
     np.save(tmp_path / "x.npy", X.numpy())
     np.save(tmp_path / "y.npy", Y.numpy())
-    command = [_run.program(), tmp_path / "step.rl", "--input", tmp_path / "x.npy", "--input", tmp_path / "y.npy"]
+    command = [
+        _run.program(),
+        tmp_path / "step.rl",
+        "--input",
+        tmp_path / "x.npy",
+        "--input",
+        tmp_path / "y.npy",
+    ]
     command += ["--output", tmp_path / "loss.npy", "--times", "20", "--save", tmp_path / "later.rl"]
     done = subprocess.run(command, env=_run.environment(), capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
@@ -91,7 +98,9 @@ def test_a_program_trains_without_python(name: str, tmp_path: Path) -> None:
     later = torch.export.load(tmp_path / "later.rl")
     same_state(step, later.state_dict)
     assert bits(later.module()(X, Y)) == bits(step(X, Y))  # and goes on
-    libraries = subprocess.run(["ldd", _run.program()], capture_output=True, text=True, env=_run.environment())
+    libraries = subprocess.run(
+        ["ldd", _run.program()], capture_output=True, text=True, env=_run.environment()
+    )
     if shutil.which("ldd"):
         assert "libpython" not in libraries.stdout
         assert "librushlight.so" in libraries.stdout
@@ -251,7 +260,11 @@ def test_an_attack_by_the_gradient_of_an_input() -> None:
 def test_batches_of_any_size() -> None:
     torch.manual_seed(0)
     model = mlp()
-    step = Step(model, torch.optim.SGD(model.parameters(), lr=0.1), lambda x, y: F.cross_entropy(x, y, reduction="sum"))
+    step = Step(
+        model,
+        torch.optim.SGD(model.parameters(), lr=0.1),
+        lambda x, y: F.cross_entropy(x, y, reduction="sum"),
+    )
     batch = torch.export.Dim("batch")
     program = torch.export.export(step, (X, Y), dynamic_shapes={"x": {0: batch}, "y": {0: batch}})
     run = program.module()
@@ -264,7 +277,7 @@ def test_what_programs_cannot_follow() -> None:
     torch.manual_seed(0)
     model = mlp()
     step = Step(model, torch.optim.Adam(model.parameters()))
-    with pytest.raises(NotImplementedError, match="begins its state of 'model.0.weight'"):
+    with pytest.raises(NotImplementedError, match=r"begins its state of 'model\.0\.weight'"):
         torch.export.export(step, (X, Y))
     assert not step.optimizer.state
     assert step.optimizer._step_count == 0

@@ -57,15 +57,15 @@ class ExportedProgram:
 
     @property
     def graph(self) -> Graph:
-        """Its operators, without the tensors that belong to it.
+        """The operators, without the tensors that belong to the program.
 
-        `str(graph)` is a text that `Graph.parse` reads, `graph.svg()` a picture, and `graph.differences(other)` says in lines
-        what differs from another one.
+        `str(graph)` is a text that `Graph.parse` reads, `graph.svg()` is a picture, and `graph.differences(other)` lists
+        what differs in another graph.
         """
         return self.program.structure()
 
     def with_graph(self, graph: Graph) -> ExportedProgram:
-        """A program with the operators of `graph`, and of the tensors of this one those that it names.
+        """Return a program with the operators of `graph` and those tensors of this program that it names.
 
         Raises:
             ValueError: the graph names a tensor that this program has not, or gives it another type.
@@ -229,9 +229,7 @@ def capture_module(
         if dynamic_shapes is None:
             program = capture(mod, args, named, state, mod, expanded, bool(optimizers))
         else:
-            program = capture_sizes(
-                mod, args, named, state, mod, dynamic_shapes, expanded, bool(optimizers)
-            )
+            program = capture_sizes(mod, args, named, state, mod, dynamic_shapes, expanded, bool(optimizers))
     return ExportedProgram(program, (args, named))
 
 

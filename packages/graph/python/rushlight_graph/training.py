@@ -1,4 +1,4 @@
-"""What programs with a backward pass and optimizer steps need of Python: gradients and optimizers as they were, and their state."""
+"""Gradients and states of optimizers that a captured training step changes: they are saved and put back."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Optimizers:
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
-        """Puts back what a capture has changed of them in Python, and raises NotImplementedError where a program cannot follow."""
+        """Put back what a capture has changed in Python; raise NotImplementedError for what a program cannot do."""
         before = {path: _snapshot(optimizer) for path, optimizer in self._found.items()}
         try:
             yield
@@ -155,10 +155,10 @@ def with_gradients(state: State) -> State:
 
 
 def capture_from_run_to_run(record: Callable[[], tuple[Program, Changes]], state: State) -> Program:
-    """The program of a region that leaves gradients as it finds them: there or absent.
+    """Return the program of a region after which each gradient is present if it was present before.
 
-    A first run may find no gradients and leave some. The program is that of the runs after it; what the first would have found
-    absent is zeros there, which make no difference to what is added to them.
+    A first run may find no gradients and leave some. The program is that of the following runs. A gradient that was absent
+    in the first run is zeros in it, to which gradients are added with the same result.
     """
     leaves = {name: tensor for name, _, tensor in state}
     before = {name: tensor.grad for name, tensor in leaves.items() if tensor.is_leaf}

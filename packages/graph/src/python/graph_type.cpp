@@ -57,7 +57,8 @@ PyObject* graph_memory(PyObject* self, PyObject*) {
 PyMethodDef methods[] = {
     {"parse", graph_parse, METH_O | METH_STATIC, "parse(text): the graph whose str() is the text."},
     {"json", graph_json, METH_NOARGS, "The graph as JSON, in the form that files have."},
-    {"svg", graph_svg, METH_NOARGS, "A picture: a box for each input and call, with lines to those that use what it gives."},
+    {"svg", graph_svg, METH_NOARGS,
+     "A picture: a box for each input and call, with lines to those that use what it gives."},
     {"differences", graph_differences, METH_O,
      "differences(other): a line for all that differs, where - is here alone, + in the other, and ~ in both."},
     {"memory", graph_memory, METH_NOARGS,

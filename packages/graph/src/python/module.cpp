@@ -311,8 +311,9 @@ PyObject* capture_changed_gradients(PyObject* self, PyObject*) {
     return guarded([&]() -> PyObject* {
         Object list = checked(PyList_New(0));
         for (const GradChange& change : capture_of(self).changed_gradients()) {
-            const Object entry = checked(Py_BuildValue("(NNN)", text_object(change.name).release(),
-                                                       PyBool_FromLong(change.before), PyBool_FromLong(change.after)));
+            const Object entry =
+                checked(Py_BuildValue("(NNN)", text_object(change.name).release(),
+                                      PyBool_FromLong(change.before), PyBool_FromLong(change.after)));
             if (PyList_Append(list.get(), entry.get()) < 0) throw PythonError();
         }
         return list.release();

@@ -61,5 +61,10 @@ def set_recorder(recorder: Recorder | None) -> None:
 
 
 def active_recorder() -> Recorder | None:
-    """Return the recorder, if it records the calling thread."""
+    """Return the recorder, if it records the calling thread.
+
+    Example:
+        >>> active_recorder() is None  # no program is being captured
+        True
+    """
     return _recorder if _recorder is not None and _recorder.is_recording() else None

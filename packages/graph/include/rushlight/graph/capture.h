@@ -35,8 +35,8 @@ struct Named {
 
 struct Recorder;
 
-/// Where calls are recorded: above gradients and transforms, which a run of the program applies anew, or below, where they are a part
-/// of it.
+/// Where calls are recorded: above gradients and transforms, which each run of the program applies itself, or below, where they
+/// are a part of the program.
 enum class Level : uint8_t { Above, Below };
 
 /// A tensor of the state or inputs whose `.grad` a region has set or removed.

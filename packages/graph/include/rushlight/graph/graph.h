@@ -173,7 +173,8 @@ RL_API Graph generalize(const std::vector<Graph>& graphs, std::vector<Symbol> sy
 struct MemoryPlan {
     int64_t peak = 0;  // the most that lives at the same time
     int64_t block = 0;  // the size of one block that has room for all
-    std::vector<int64_t> offsets;  // of each value in it; -1: inputs, constants, and what is in blocks of control flow
+    std::vector<int64_t>
+        offsets;  // of each value in it; -1: inputs, constants, and what is in blocks of control flow
 };
 /// `symbols`: their values in the run; none: those of the capture.
 RL_API MemoryPlan plan_memory(const Graph& graph, const std::vector<int64_t>& symbols = {});

@@ -23,7 +23,8 @@ def associative_scan(
 ) -> Any:
     """Compute `x0, f(x0, x1), f(f(x0, x1), x2), …` along a dimension.
 
-    In a program whose sizes change (`export` with `dynamic_shapes`) it is two loops, and the length may be one of these sizes.
+    In a program whose sizes change (`export` with `dynamic_shapes`) it becomes two loops, and the length may be one of
+    these sizes.
 
     Args:
         combine_fn: an associative function of two containers like `xs`, whose tensors may be longer in any dimension.
@@ -90,8 +91,13 @@ def associative_scan(
     return tree_unflatten(run(leaves), spec)
 
 
-def _in_loops(combine: Callable[[list[Tensor], list[Tensor]], list[Tensor]], dim: int) -> Callable[[list[Tensor]], list[Tensor]]:
-    """The same combinations as the recursion makes, of all places at once: those that a step does not combine stay as they are."""
+def _in_loops(
+    combine: Callable[[list[Tensor], list[Tensor]], list[Tensor]], dim: int
+) -> Callable[[list[Tensor]], list[Tensor]]:
+    """Return a function that makes the combinations of the recursion in loops.
+
+    Each step computes all places at once; those that it does not combine stay as they are.
+    """
 
     def run(tensors: list[Tensor]) -> list[Tensor]:
         n = tensors[0].shape[dim]
