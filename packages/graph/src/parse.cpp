@@ -54,8 +54,7 @@ class Line {
     }
     bool take_word(std::string_view word) {
         if (!is_word(word)) return false;
-        at_ += word.size();
-        return true;
+        return take(word);
     }
     /// Letters, digits, '_' and, for names of operators, '.'; "" where there are none.
     std::string_view identifier(bool dots = false) {
@@ -379,9 +378,9 @@ class Parser {
         for (;;) {
             Line line = next("return");
             if (line.take_word("return")) {
-                if (!line.at_end()) do
-                        outputs.push_back(reference(line));
-                    while (line.take(","));
+                if (line.at_end()) return;
+                do outputs.push_back(reference(line));
+                while (line.take(","));
                 return need_end(line);
             }
             list.push_back(node(line, depth));
