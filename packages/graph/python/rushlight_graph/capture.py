@@ -5,12 +5,14 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any
 
 from rushlight_graph import dynamic, trees
 from rushlight_graph._C import Capture, Program
 from rushlight_graph.training import Changes, State, capture_from_run_to_run, with_gradients
+
+Around = Callable[[], AbstractContextManager[None]]
 
 
 def capture_sizes(
@@ -22,11 +24,12 @@ def capture_sizes(
     dynamic_shapes: Any,
     expanded: Sequence[str] = (),
     below: bool = False,
+    around: Around = nullcontext,
 ) -> Program:
     """Return one program of several calls of `function`, with other sizes where `dynamic_shapes` marks them."""
     sizes = dynamic.sizes_of(function, args, kwargs, dynamic_shapes)
     if not sizes:
-        return capture(function, args, kwargs, state, module, expanded, below)
+        return capture(function, args, kwargs, state, module, expanded, below, around)
     given = trees.Flattening("export")
     given.arguments(args, kwargs)
     tensors = [tensor for _, tensor in given.tensors]
@@ -36,7 +39,7 @@ def capture_sizes(
         others = dynamic.resized(tensors, sizes, [numbers[run] for numbers in values])
         arguments, named = dynamic.replaced(args, others), dynamic.replaced(dict(kwargs), others)
         with dynamic.capturing_sizes():
-            programs.append(capture(function, arguments, named, state, module, expanded, below))
+            programs.append(capture(function, arguments, named, state, module, expanded, below, around))
     symbols = [
         (size.dim.name, size.dim.min, size.dim.max, size.places, numbers)
         for size, numbers in zip(sizes, values, strict=True)
@@ -52,6 +55,7 @@ def capture(
     module: Any = None,
     expanded: Sequence[str] = (),
     below: bool = False,
+    around: Around = nullcontext,
 ) -> Program:
     """Capture one call of `function` as a program.
 
@@ -64,6 +68,7 @@ def capture(
         expanded: names of composites that are recorded as the operators that they call.
         below: record the operators below gradients, so that gradients are a part of the program. It is so in any case if
             `function` computes gradients or uses transforms.
+        around: makes a context for each call of `function`, of which there may be several.
 
     Shape:
         - Inputs of the program have the shapes and dtypes of the tensors in `args` and `kwargs`.
@@ -80,14 +85,16 @@ def capture(
     if not below:
         region = _region(function, args, kwargs, state, expanded, False)
         try:
-            return _record(region, function, args, kwargs, module)
+            with around():
+                return _record(region, function, args, kwargs, module)
         except NotImplementedError:
             if not region.needs_below():
                 raise
 
     def record() -> tuple[Program, Changes]:
         region = _region(function, args, kwargs, with_gradients(state), expanded, True)
-        program = _record(region, function, args, kwargs, module)
+        with around():
+            program = _record(region, function, args, kwargs, module)
         return program, region.changed_gradients()
 
     return capture_from_run_to_run(record, state)

@@ -225,11 +225,13 @@ def capture_module(
     state += [(name, "buffer", tensor) for name, tensor in mod.named_buffers()]
     optimizers = Optimizers(mod)
     state += optimizers.state()
-    with _no_member_replaced(mod), optimizers.unchanged():
+    with _no_member_replaced(mod):
         if dynamic_shapes is None:
-            program = capture(mod, args, named, state, mod, expanded, bool(optimizers))
+            program = capture(mod, args, named, state, mod, expanded, bool(optimizers), optimizers.unchanged)
         else:
-            program = capture_sizes(mod, args, named, state, mod, dynamic_shapes, expanded, bool(optimizers))
+            program = capture_sizes(
+                mod, args, named, state, mod, dynamic_shapes, expanded, bool(optimizers), optimizers.unchanged
+            )
     return ExportedProgram(program, (args, named))
 
 
