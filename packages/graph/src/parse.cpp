@@ -53,6 +53,7 @@ class Line {
         return same;
     }
     bool take_word(std::string_view word) {
+        skip_spaces();
         if (!is_word(word)) return false;
         return take(word);
     }
