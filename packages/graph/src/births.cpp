@@ -51,7 +51,7 @@ std::optional<Birth> birth_of(const Storage* storage) {
 void note_birth(const void* data) {
     Births& b = births();
     std::lock_guard guard(b.mutex);
-    b.of[data] = {capturing.number, capturing.depth > 0 || capturing.expanding > 0, capturing.block};
+    b.of[data] = {capturing.number, capturing.depth > 0, capturing.block};
 }
 
 void forget_birth(const void* data) {

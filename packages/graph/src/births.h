@@ -15,7 +15,7 @@ namespace rushlight::graph {
 // values. So while captures run, core reports each block of memory, and the table records its owner.
 struct Birth {
     uint64_t capture;  // number of the thread's; 0: a thread without one
-    bool inside;       // an operator, recorded or expanded
+    bool inside;       // an operator
     uint32_t block;    // of control flow, which was recorded: 0 is the graph
 };
 
@@ -23,7 +23,6 @@ struct Birth {
 struct Capturing {
     uint64_t number = 0;
     int depth = 0;  // 1 inside a recorded call
-    int expanding = 0;   // composites around, whose operators are recorded
     uint32_t block = 0;  // that is recorded
 };
 extern thread_local Capturing capturing RL_TLS_MODEL;

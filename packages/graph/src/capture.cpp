@@ -205,18 +205,8 @@ void Recorder::keep_before_write(Storage* storage) {
 
 void Recorder::call(const Operator& op, StageMask rest, Stack& stack) {
     if (capturing.depth > 0) return op.boxed(op, rest, stack);
-    if (is_expanded(op, stack)) {
-        ++capturing.expanding;
-        try {
-            op.boxed(op, rest, stack);
-        } catch (...) {
-            --capturing.expanding;
-            throw;
-        }
-        --capturing.expanding;
-        return;
-    }
     check_stages(op, stack);
+    if (is_expanded(op, stack)) return op.boxed(op, rest, stack);
     const SchemaText schema(op);
     each_tensor(stack, [&](const Tensor& t, size_t position) {
         if (!schema.arguments[position].written) return;
@@ -487,8 +477,8 @@ void Recorder::check_random() const {
         here().c_str());
 }
 
-// A tensor that lies where a value of the program does, and is laid out alike, is that value: aliases that formulas make of what they
-// have saved. Above gradients it may have another history.
+// A tensor that lies where a value of the program does, and is laid out alike, is that value: aliases that formulas make
+// of what they have saved. Above gradients it may have another history.
 std::optional<ValueId> Recorder::same_place(const Tensor& t) const {
     if (level == Level::Above) return std::nullopt;
     const auto at = places_.find(t.impl()->storage());

@@ -193,7 +193,7 @@ def test_differences() -> None:
         "+ node 0: %1: float32[3] = sin(%0)",
         "~ node 0 (exp): argument 'input' is %0, and %1",
         "~ node 1 (add): argument 'other' is 1, and 2",
-        "- node 2: %3: float32[3] = clamp(%2, min=0, max=5)",
+        "- node 2: %3: float32[3] = clamp(%2, 0, 5)",
         "~ node 3 (sum): argument 'input' is %3, and %3",
         "+ node 4: %5: float32[] = cos(%4)",
         "the results are %4, and %5",

@@ -229,7 +229,7 @@ def test_a_tensor_given_twice() -> None:
         return torch.cond(x.sum() > 0, lambda a, b: a + b, lambda a, b: a - b, (x, x))
 
     def loop(x: Any) -> Any:
-        return while_loop(lambda a, b, c: c.sum() < 20, lambda a, b, c: (b, a + c, a + b), (x, x, x))
+        return while_loop(lambda a, b, c: c.abs().sum() < 20, lambda a, b, c: (b, a + c, a + b), (x, x, x))
 
     def rows(x: Any) -> Any:
         return scan(lambda a, r: ([a[0] + r[0], a[1] * r[1]], a[1]), [x[0], x[0]], [x, x])
