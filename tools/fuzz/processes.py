@@ -21,19 +21,29 @@ from fuzz.operators import Operator
 from fuzz.program import Program
 
 MEMORY = 6 << 30  # of a process: a program of small tensors has no use for more
-STARTING = 120.0  # seconds for imports
+STARTING = 120.0  # seconds of CPU time for imports
+# Seconds until a process is ended that waits and computes nothing, as on a lock. A loaded machine may need so long.
+WAITING = 900.0
 
 
 @dataclass(frozen=True)
 class Ended:
-    """A process did not answer: it ended, or was ended after the time limit, or could not make the program."""
+    """A process did not answer: it ended, or was ended at a time limit, or could not make the program."""
 
     kind: str  # crash, hang or mistake
     text: str
 
 
-def _serve(connection: Any, library: str, operators: list[Operator], extremes: bool) -> None:
+def _limit(seconds: float) -> None:
+    """End this process after so many more seconds of CPU time: what others take of the machine does not count."""
+    signal.setitimer(signal.ITIMER_PROF, seconds)  # SIGPROF, which ends a process that does not handle it
+
+
+def _serve(
+    connection: Any, library: str, operators: list[Operator], time_limit: float, extremes: bool
+) -> None:
     """Answer programs with observations until the other end is closed."""
+    _limit(STARTING)
     # The process ends without a word on purpose; what a crash printed would be in the middle of the report.
     quiet = os.open(os.devnull, os.O_WRONLY)
     os.dup2(quiet, 2)
@@ -51,6 +61,7 @@ def _serve(connection: Any, library: str, operators: list[Operator], extremes: b
             kind, what = connection.recv()
         except EOFError:
             return
+        _limit(time_limit)
         if kind == "make":
             try:
                 program = generator.program(*what)
@@ -79,17 +90,21 @@ def _otherwise(way: str, module: Any, program: Program) -> Observation:
 
 
 class Process:
-    """Runs programs in the library of that name, in a process that is started again whenever it ended."""
+    """Runs programs in the library of that name, in a process that is started again whenever it ended.
+
+    A request may take `time_limit` seconds of the process's CPU time, and `waiting` seconds in all.
+    """
 
     def __init__(
-        self, library: str, operators: list[Operator], time_limit: float = 20.0, extremes: bool = False
+        self,
+        library: str,
+        operators: list[Operator],
+        time_limit: float = 20.0,
+        extremes: bool = False,
+        waiting: float = WAITING,
     ) -> None:
-        self.library, self.operators, self.time_limit, self.extremes = (
-            library,
-            operators,
-            time_limit,
-            extremes,
-        )
+        self.library, self.operators, self.extremes = library, operators, extremes
+        self.time_limit, self.waiting = time_limit, waiting
         self._process: Any = None
         self._connection: Any = None
         self.starts = 0
@@ -97,14 +112,13 @@ class Process:
     def _start(self) -> None:
         context = multiprocessing.get_context("spawn")
         self._connection, theirs = context.Pipe()
-        self._process = context.Process(
-            target=_serve, args=(theirs, self.library, self.operators, self.extremes), daemon=True
-        )
+        args = (theirs, self.library, self.operators, self.time_limit, self.extremes)
+        self._process = context.Process(target=_serve, args=args, daemon=True)
         self._process.start()
         theirs.close()
         self.starts += 1
         try:
-            ready = self._connection.poll(STARTING) and self._connection.recv() == "ready"
+            ready = self._connection.poll(self.waiting) and self._connection.recv() == "ready"
         except EOFError:
             ready = False
         if not ready:
@@ -124,14 +138,16 @@ class Process:
     def receive(self) -> Any:
         """The answer, or how the process ended."""
         try:
-            if self._connection.poll(self.time_limit):
+            if self._connection.poll(self.waiting):
                 return self._connection.recv()
-            kind, text = "hang", f"no answer within {self.time_limit:g} s"
+            kind, text = "hang", f"no answer within {self.waiting:g} s"
         except (EOFError, ConnectionResetError):
             self._process.join(10)
             code = self._process.exitcode
             name = signal.Signals(-code).name if code is not None and code < 0 else f"exit status {code}"
             kind, text = "crash", f"the process ended: {name}"
+            if code == -signal.SIGPROF:
+                kind, text = "hang", f"no answer within {self.time_limit:g} s of CPU time"
         self.close()
         return Ended(kind, text)
 

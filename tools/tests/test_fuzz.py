@@ -21,7 +21,7 @@ from fuzz.execute import Machine, Observation, Record
 from fuzz.follow import Follower
 from fuzz.generate import Generator
 from fuzz.operators import Array, Operator
-from fuzz.processes import Process
+from fuzz.processes import Ended, Process
 from fuzz.program import FLOATS, MODES, Call, Input, Named, Program, Ref, literal, script, statement
 from fuzz.shrink import alone, shrink
 from fuzz.undefined import APART, FULL_RANK, Draft, Undefined
@@ -143,6 +143,31 @@ def test_planted_mistakes_are_found_in_calls_alone(processes: tuple[Process, Pro
     campaign.run_each(itertools.islice(each.programs(OPERATORS, seed=1), 150))
     assert ("total", "values") in campaign.groups
     assert campaign.programs + campaign.lost > 100
+
+
+@pytest.mark.parametrize(
+    ("op", "waiting", "ended"),
+    [
+        ("add", 60.0, ""),  # it waits for longer than its time limit, as on a loaded machine
+        ("add", 0.5, "no answer within 0.5 s"),
+        ("neg", 60.0, "no answer within 0.4 s of CPU time"),
+    ],
+)
+def test_a_call_hangs_that_computes_or_waits_for_too_long(op: str, waiting: float, ended: str) -> None:
+    one = Input("x0", "float64", (2,), (1.0, 2.0))
+    slow = Call(op, f"torch.{op}", "v0", (Ref("x0"),) * (2 if op == "add" else 1))
+    ordinary = Program((one,), (Call("t", "torch.t", "v0", (Ref("x0"),)),))
+    process = Process("numpy_library_slow", OPERATORS, time_limit=0.4)
+    try:
+        assert isinstance(process.run(ordinary), Observation)  # it has started
+        process.waiting = waiting
+        seen = process.run(replace(ordinary, calls=(slow,)))
+        assert seen == Ended("hang", ended) if ended else isinstance(seen, Observation)
+        process.waiting = 60.0
+        assert isinstance(process.run(ordinary), Observation)  # in the process that is there, or in a new one
+        assert process.starts == (2 if ended else 1)
+    finally:
+        process.close()
 
 
 def test_the_same_library_twice_does_not_differ() -> None:
