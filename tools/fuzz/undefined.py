@@ -56,6 +56,14 @@ CONVERSIONS = {
     "to": "", "type_as": "", "int": "int32", "long": "int64", "short": "int16", "char": "int8", "byte": "uint8",
 }  # fmt: skip
 RECURRENT = {"gru", "lstm", "rnn_relu", "rnn_tanh"}
+CELLS = {"gru_cell", "lstm_cell", "rnn_relu_cell", "rnn_tanh_cell"}
+# Sums of products: whether an infinite result, or NaN, comes of large numbers depends on the order of the terms.
+SUMS = RECURRENT | CELLS | {
+    "addbmm", "addmm", "addmv", "baddbmm", "bilinear", "bmm", "chain_matmul", "conv1d", "conv2d", "conv3d",
+    "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "convolution", "dot", "einsum", "inner", "linalg_matmul",
+    "linalg_multi_dot", "linalg_vecdot", "linear", "matmul", "mm", "mv", "scaled_dot_product_attention", "tensordot", "vdot",
+}  # fmt: skip
+MOST_IN_CELLS = 1e6  # beside which the terms of a sum lose their digits
 MOST_DEGREE = 50  # of a polynomial; PyTorch's formulas lose their digits with it
 
 
@@ -146,6 +154,20 @@ def _has_equal_values(x: np.ndarray) -> bool:
     singular = np.linalg.svd(x.astype(complex), compute_uv=False)
     gaps = np.abs(np.diff(singular, axis=-1, append=0))
     return bool((gaps < 1e-3 * singular.max(axis=-1, initial=1e-30)[..., None]).any())
+
+
+def _overflows(values: list[np.ndarray], dtypes: list[str]) -> bool:
+    """Whether a sum of products of finite numbers of each tensor may leave the range of the smallest dtype."""
+    most = min(
+        (6e4 if d == "float16" else 3e38 for d in dtypes if d not in ("float64", "complex128")), default=1e308
+    )
+    logarithms = [0.0]
+    for v in values:
+        finite = abs(v[np.isfinite(v)]) if v.dtype.kind in "fc" else abs(v.astype(float))
+        logarithms.append(
+            math.log10(max(1.0, float(finite.max(initial=0)) * max(1, v.shape[-1] if v.ndim else 1)))
+        )
+    return sum(logarithms) > math.log10(most)
 
 
 @dataclass
@@ -377,6 +399,22 @@ class Undefined:
             first = bool(given) and isinstance(given[0], Ref)
             degrees = [*values[first:], *(np.array(v) for v in given[1:] if isinstance(v, (int, float)))]
             return any(not (np.abs(d) <= MOST_DEGREE).all() for d in degrees)
+        if op in SUMS and _overflows(values, [name_of(t.dtype) for t in tensors]):
+            return True
+        if (
+            op == "scaled_dot_product_attention"
+            and len(values) > 1
+            and all(v.dtype.kind == "f" for v in values[:2])
+        ):
+            # Of the difference between two scores few digits are left.
+            largest = [float(abs(v[np.isfinite(v)]).max(initial=0)) for v in values[:2]]
+            return largest[0] * largest[1] * max(1, *values[0].shape[-1:]) > 1e3
+        if op in RECURRENT | CELLS and any((abs(v.astype(complex)) > MOST_IN_CELLS).any() for v in values):
+            return True
+        if op in ("matrix_exp", "linalg_matrix_exp") and values and values[0].dtype.kind in "fc":
+            # Of the angles that its exponential has few digits are left.
+            x = values[0]
+            return bool(abs(x).max(initial=0) * np.finfo(x.dtype).eps > 1e-3)
         if op in LU and _has_equal_pivots(values[0]):
             return True
         square = bool(values) and values[0].ndim > 1 and values[0].shape[-2] == values[0].shape[-1]
@@ -434,6 +472,9 @@ class Undefined:
             return not (np.isfinite(x) & (x > 0)).all()  # the same, and takes it for positive
         if op in ("det", "linalg_det"):
             return _is_singular(x)  # PyTorch's is 0
+        if op in ("linalg_householder_product", "orgqr") and len(values) > 1:
+            # PyTorch divides by what is left of a reflection without its vector, and loses its digits.
+            return bool(abs(values[1]).max(initial=0) * (1 + (abs(x) ** 2).sum()) > 1e4)
         if op in ("fmax", "fmin"):
             # In PyTorch the derivative of forward mode at a tie is another.
             return len(values) > 1 and bool(np.isin(x, values[1]).any())

@@ -587,6 +587,35 @@ def test_signs_that_rounding_decides(values: Any, undefined: bool) -> None:
     assert Undefined(RIGHT, Draft("plain")).is_beyond("linalg_qr", [tensor], [Ref("x0")]) == undefined
 
 
+@pytest.mark.parametrize(
+    ("op", "dtype", "values", "undefined"),
+    [
+        ("mm", "float32", (1e20, 1.0, -1e20, 1.0), True),  # infinite or NaN, as products are rounded
+        ("mm", "float32", (1e12, 1.0, -1e12, 1.0), False),
+        ("mm", "float64", (1e20, 1.0, -1e20, 1.0), False),
+        ("mm", "float16", (300.0, 1.0, 1.0, 1.0), True),
+        ("mm", "float32", (float("inf"), 1.0, 1.0, 1.0), False),
+        ("add", "float32", (1e20, 1.0, -1e20, 1.0), False),
+        ("rnn_tanh_cell", "float64", (1e7, 1.0, 1.0, 1.0), True),  # beside which other terms are lost
+        ("scaled_dot_product_attention", "float32", (100.0, 1.0, 1.0, 1.0), True),
+        ("scaled_dot_product_attention", "float32", (10.0, 1.0, 1.0, 1.0), False),
+        ("orgqr", "float64", (100.0, 1.0, 1.0, 1.0), True),
+        ("orgqr", "float64", (1.0, 1.0, 1.0, 1.0), False),
+    ],
+)
+def test_sums_that_rounding_decides(op: str, dtype: str, values: tuple[float, ...], undefined: bool) -> None:
+    tensor = RIGHT.make(Input("x0", dtype, (2, 2), values))
+    given = [Ref("x0"), Ref("x0")]
+    assert Undefined(RIGHT, Draft("jvp")).is_beyond(op, [tensor, tensor], given) == undefined
+
+
+@pytest.mark.parametrize(("dtype", "most"), [("float32", 5e3), ("float64", 1e12)])
+def test_angles_of_matrix_exponentials_have_digits(dtype: str, most: float) -> None:
+    for factor, undefined in ((0.5, False), (10.0, True)):
+        tensor = RIGHT.make(Input("x0", dtype, (2, 2), (0.0, most * factor, -most * factor, 0.0)))
+        assert Undefined(RIGHT, Draft("plain")).is_beyond("matrix_exp", [tensor], [Ref("x0")]) == undefined
+
+
 def test_polynomials_have_few_terms() -> None:
     undefined = Undefined(RIGHT, Draft("plain"))
     assert undefined.is_beyond("special_hermite_polynomial_h", [], [0.5, 1000])
