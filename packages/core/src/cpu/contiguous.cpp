@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "cpu/cast.h"
+#include "cpu/odometer.h"
 #include "rushlight/error.h"
 #include "rushlight/parallel.h"
 
@@ -145,6 +146,16 @@ void copy_to(const View& out, const View& in) {
     RL_CHECK(in.contiguous, throw_runtime, "copy_to: a strided copy does not convert %s to %s",
              name(in.dtype), name(out.dtype));
     convert(out.data, out.dtype, in.data, in.dtype, in.numel);
+}
+
+void WidenedSums::finish(KernelContext& ctx) const {
+    if (wide_.data == written_.data) return;
+    if (written_.contiguous) return copy_to(written_, wide_);
+    const auto* from = contiguous_copy(ctx, wide_, written_.dtype).as<uint16_t>();
+    auto* to = written_.as<uint16_t>();
+    Odometer elements;
+    for (int d = 0; d < written_.ndim; ++d) elements.push(written_.sizes[d], written_.strides[d]);
+    for (int64_t i = 0; i < written_.numel; ++i) to[elements.offset(i)] = from[i];
 }
 
 }  // namespace rushlight::cpu

@@ -68,6 +68,20 @@ class WidenedOut {
     View out_, wide_;
 };
 
+/// Sums in a tensor of reduced dtype, rounded once and not with every term: hand `view()` to the float32 kernel, then
+/// `finish()`. Other dtypes are written as they are.
+class WidenedSums {
+  public:
+    WidenedSums(KernelContext& ctx, const View& written)
+        : written_(written),
+          wide_(is_reduced(written.dtype) ? contiguous_copy(ctx, written, DType::Float32) : written) {}
+    const View& view() const { return wide_; }
+    void finish(KernelContext& ctx) const;
+
+  private:
+    View written_, wide_;
+};
+
 /// The float32 copy of a view of reduced dtype; any other view as it is.
 inline View widened(KernelContext& ctx, const View& v) {
     return v.defined() && is_reduced(v.dtype) ? contiguous_in(ctx, v, DType::Float32) : v;

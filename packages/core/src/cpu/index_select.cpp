@@ -133,8 +133,10 @@ void index_select(KernelContext& ctx, const View& out, const View& input, const 
 void index_add(KernelContext& ctx, const View& input, const View& index, const View& source, int64_t dim,
                const Param& alpha) {
     if (source.numel == 0) return;
-    const Slices slices(ctx, input, dim, apart_from(ctx, index, input));
-    View values = apart_and_dense(ctx, source, input);
+    const WidenedSums sums(ctx, input);
+    const View& wide = sums.view();
+    const Slices slices(ctx, wide, dim, apart_from(ctx, index, input));
+    View values = widened(ctx, apart_and_dense(ctx, source, input));
     const Complex<double> times = alpha;
     if (times.re != 1 || times.im != 0) {
         const View scaled = scratch_like(ctx, values, values.dtype);
@@ -146,7 +148,8 @@ void index_add(KernelContext& ctx, const View& input, const View& index, const V
         });
         values = scaled;
     }
-    add_slices(slices, input.data, values.data, input.dtype);
+    add_slices(slices, wide.data, values.data, wide.dtype);
+    sums.finish(ctx);
 }
 void index_add_check(KernelContext& ctx, const View& input, const View& index, const View&, int64_t dim,
                      const Param&) {

@@ -160,10 +160,12 @@ void index(KernelContext& ctx, const View& out, const View& input, Views indices
 }
 
 void index_backward(KernelContext& ctx, const View& out, const View& grad, Views indices, Ints) {
-    clear(out);
-    Indexed indexed(ctx, out, indices);
+    const WidenedOut sums(ctx, out);
+    clear(sums.view());
+    Indexed indexed(ctx, sums.view(), indices);
     const IndexedSlices& slices = indexed.slices(ctx, "index");
-    if (grad.numel > 0) add_at(ctx, indexed, slices, out, grad);
+    if (grad.numel > 0) add_at(ctx, indexed, slices, sums.view(), grad);
+    sums.finish();
 }
 
 void index_put_check(KernelContext& ctx, const View& input, Views indices, const View&, bool) {
@@ -172,11 +174,17 @@ void index_put_check(KernelContext& ctx, const View& input, Views indices, const
     indexed->slices(ctx, "index_put_");
     ctx.kept = indexed;
 }
-void index_put(KernelContext& ctx, const View& input, Views, const View& values, bool accumulate) {
+void index_put(KernelContext& ctx, const View& input, Views indices, const View& values, bool accumulate) {
     const auto& indexed = *static_cast<const Indexed*>(ctx.kept);
     const IndexedSlices& slices = indexed.slices();
     if (slices.n == 0 || input.numel == 0) return;
     const View own = apart_from(ctx, values, input);
+    if (accumulate && is_reduced(input.dtype)) {
+        const WidenedSums sums(ctx, input);
+        Indexed wide(ctx, sums.view(), indices);
+        add_at(ctx, wide, wide.slices(ctx, "index_put_"), sums.view(), own);
+        return sums.finish(ctx);
+    }
     if (accumulate) return add_at(ctx, indexed, slices, input, own);
     const bool one = own.numel == 1;
     const View given = one ? own : broadcast_to(ctx, own, indexed.like());

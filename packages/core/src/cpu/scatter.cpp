@@ -196,10 +196,13 @@ void scatter_value(KernelContext& ctx, const View& input, const View& index, int
 }
 void scatter_add(KernelContext& ctx, const View& input, const View& index, const View& src, int64_t dim) {
     if (index.numel == 0) return;
-    const Rows rows(ctx, input, dim, apart_from(ctx, index, input));
-    const View values = apart_and_dense(ctx, leading(src, index), input);
-    const auto add = position_kernels().add[static_cast<int>(input.dtype)];
-    rows.each_apart([&](RowRange range) { add(rows, range, input.data, values.data); });
+    const WidenedSums sums(ctx, input);
+    const View& wide = sums.view();
+    const Rows rows(ctx, wide, dim, apart_from(ctx, index, input));
+    const View values = widened(ctx, apart_and_dense(ctx, leading(src, index), input));
+    const auto add = position_kernels().add[static_cast<int>(wide.dtype)];
+    rows.each_apart([&](RowRange range) { add(rows, range, wide.data, values.data); });
+    sums.finish(ctx);
 }
 
 void scatter_check(KernelContext& ctx, const View& input, const View& index, const View&, int64_t dim) {
@@ -213,9 +216,11 @@ void scatter_add_check(KernelContext& ctx, const View& input, const View& index,
     check_index(ctx, "scatter_add_", throw_runtime, input, index, dim);
 }
 
-void scatter_reduce(KernelContext& ctx, const View& input, const View& index, const View& src, int64_t dim,
+void scatter_reduce(KernelContext& ctx, const View& written, const View& index, const View& src, int64_t dim,
                     std::string_view reduce, bool include_self, std::string_view) {
     if (index.numel == 0) return;
+    const WidenedSums sums(ctx, written);
+    const View& input = sums.view();
     const IndexedDim along(input, dim);
     ScatterPlan plan;
     plan.size = along.size;
@@ -232,8 +237,8 @@ void scatter_reduce(KernelContext& ctx, const View& input, const View& index, co
             View{index.data, index.sizes + along.dim, index.strides + along.dim, plan.n, 1, index.dtype, 0};
         positions = leading(positions, positions);
     }
-    plan.index = contiguous_in(ctx, apart_from(ctx, positions, input), DType::Int64).as<int64_t>();
-    const View values = apart_and_dense(ctx, src, input);
+    plan.index = contiguous_in(ctx, apart_from(ctx, positions, written), DType::Int64).as<int64_t>();
+    const View values = widened(ctx, apart_and_dense(ctx, src, written));
     const ScatterReduction how = scatter_reduction_of(reduce);
     const auto body = scatter_kernels().reduce[static_cast<int>(how)][static_cast<int>(input.dtype)];
     const int64_t blocks = plan.outer * plan.across(),
@@ -248,7 +253,7 @@ void scatter_reduce(KernelContext& ctx, const View& input, const View& index, co
         parallel_chunks(chunks, [&](int64_t c) {
             run(counts + c * each, blocks * c / chunks, blocks * (c + 1) / chunks);
         });
-        return;
+        return sums.finish(ctx);
     }
     int64_t* counts = nullptr;
     if (how == ScatterReduction::Mean) {
@@ -257,6 +262,7 @@ void scatter_reduce(KernelContext& ctx, const View& input, const View& index, co
         for (int64_t i = 0; i < plan.n; ++i) ++counts[plan.index[i]];
     }
     parallel_for(0, blocks, grain, [&](int64_t begin, int64_t end) { run(counts, begin, end); });
+    sums.finish(ctx);
 }
 void scatter_reduce_check(KernelContext& ctx, const View& input, const View& index, const View&, int64_t dim,
                           std::string_view, bool, std::string_view caller) {
@@ -284,19 +290,25 @@ void take(KernelContext& ctx, const View& out, const View& input, const View& in
     if (!good) fail_number("take", number, index.numel, input.numel);
 }
 
-void put(KernelContext& ctx, const View& input, const View& index, const View& source, bool accumulate) {
-    const View numbers = apart_and_dense(ctx, index, input), values = apart_and_dense(ctx, source, input);
-    const Numbered elements(input);
-    const size_t size = itemsize(input.dtype);
-    const auto add = position_kernels().add[static_cast<int>(input.dtype)];
+void put(KernelContext& ctx, const View& written, const View& index, const View& source, bool accumulate) {
+    const View numbers = apart_and_dense(ctx, index, written);
+    if (accumulate && is_reduced(written.dtype)) {
+        const WidenedSums sums(ctx, written);
+        put(ctx, sums.view(), numbers, widened(ctx, apart_and_dense(ctx, source, written)), true);
+        return sums.finish(ctx);
+    }
+    const View values = apart_and_dense(ctx, source, written);
+    const Numbered elements(written);
+    const size_t size = itemsize(written.dtype);
+    const auto add = position_kernels().add[static_cast<int>(written.dtype)];
     int64_t positions[Numbered::kBlock];
     IndexRows rows;
     for (int64_t i = 0, n; i < index.numel; i += n) {
         n = std::min(index.numel - i, Numbered::kBlock);
         elements.rows(numbers.as<int64_t>() + i, n, positions, rows);
         const char* from = values.as<char>() + static_cast<size_t>(i) * size;
-        if (accumulate) add(rows, {0, 1, 0, n}, input.data, from);
-        else position_kernels().scatter(rows, {0, 1, 0, n}, input.data, from, 1, size);
+        if (accumulate) add(rows, {0, 1, 0, n}, written.data, from);
+        else position_kernels().scatter(rows, {0, 1, 0, n}, written.data, from, 1, size);
     }
 }
 void put_check(KernelContext& ctx, const View& input, const View& index, const View&, bool) {

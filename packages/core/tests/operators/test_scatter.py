@@ -222,3 +222,42 @@ def test_unsigned_integers_add_up() -> None:
     for dtype in (core.uint16, core.uint32, core.uint64):
         x = core.tensor([1, 2], dtype=dtype)
         assert core.index_add(x, 0, core.tensor([1, 1]), x).tolist() == [1, 5]
+
+
+COUNT = 4096  # beyond the whole numbers that half precision has, as is the sum of the first half of them
+ADDING = {
+    "scatter_add": lambda x, at, src: x.scatter_add_(0, at, src),
+    "scatter": lambda x, at, src: x.scatter_(0, at, src, reduce="add"),
+    "scatter_reduce sum": lambda x, at, src: x.scatter_reduce_(0, at, src, "sum"),
+    "scatter_reduce mean": lambda x, at, src: x.scatter_reduce_(
+        0, at, src * COUNT, "mean", include_self=False
+    ),
+    "index_add": lambda x, at, src: x.index_add_(0, at[:, 0], src),
+    "index_add alpha": lambda x, at, src: x.index_add_(0, at[:, 0], src * 0.5, alpha=2),
+    "index_reduce mean": lambda x, at, src: x.index_reduce_(
+        0, at[:, 0], src * COUNT, "mean", include_self=False
+    ),
+    "index_put": lambda x, at, src: x.index_put_((at[:, 0],), src, accumulate=True),
+    "index_put elements": lambda x, at, src: x.index_put_((at, core.arange(3)), src, accumulate=True),
+    "put": lambda x, at, src: x.put_(at * 3 + core.arange(3), src, accumulate=True),
+}
+
+
+@pytest.mark.parametrize("layout", ["dense", "strided"])
+@pytest.mark.parametrize("dtype", [core.float16, core.bfloat16])
+@pytest.mark.parametrize("name", ADDING)
+def test_sums_in_half_precision_are_rounded_once(name: str, dtype: core.dtype, layout: str) -> None:
+    base = core.zeros((3, 2) if layout == "strided" else (2, 3), dtype=dtype)
+    x = base.t() if layout == "strided" else base
+    at, src = core.ones(COUNT, 1, dtype=core.int64).expand(COUNT, 3), core.ones(COUNT, 3, dtype=dtype)
+    ADDING[name](x, at, src)
+    assert x.tolist() == [[0.0] * 3, [float(COUNT)] * 3]
+
+
+@pytest.mark.parametrize("dtype", [core.float16, core.bfloat16])
+def test_a_product_in_half_precision_is_rounded_once(dtype: core.dtype) -> None:
+    factor = core.tensor(1.0 + 2.0**-7, dtype=dtype)
+    x = core.ones(1, dtype=dtype).scatter_reduce_(
+        0, core.zeros(64, dtype=core.int64), factor.expand(64), "prod"
+    )
+    assert x.item() == core.tensor(factor.item() ** 64, dtype=dtype).item()
