@@ -564,3 +564,44 @@ def test_small_second_derivatives_keep_their_digits(name: str, slope: float) -> 
     (first,) = grad(getattr(core, name)(x, *other, **more).sum(), x, create_graph=True)
     (second,) = grad(first.sum(), x)
     assert second.tolist() == pytest.approx([slope, slope], rel=1e-10)
+
+
+@pytest.mark.parametrize("dtype", [core.float16, core.bfloat16])
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("rms_norm", ((4,), None, 1e-5)),
+        ("layer_norm", ((4,), None, None, 1e-5)),
+        ("group_norm", (1,)),
+        ("batch_norm", (None, None, None, None, True, 0.1, 1e-5)),
+    ],
+)
+def test_second_derivatives_of_norms_are_finite_where_all_is_zero(
+    name: str, arguments: tuple[Any, ...], dtype: core.dtype
+) -> None:
+    """The scale there is the root of 1 / eps, the third power of which float16 does not hold."""
+    x = core.zeros((1, 1, 4) if name != "rms_norm" else (1, 4), dtype=dtype, requires_grad=True)
+    result = getattr(core, name)(x, *arguments)
+    (first,) = grad((result * core.arange(1.0, 5.0)).sum(), x, create_graph=True)
+    (second,) = grad((first * core.arange(1.0, 5.0)).sum(), x)
+    assert first.dtype == second.dtype == dtype
+    assert second.isfinite().all()
+
+
+@pytest.mark.parametrize("dtype", [core.float32, core.float64])
+def test_derivatives_of_log_ndtr_far_from_zero(dtype: core.dtype) -> None:
+    """Above zero they fall below every number; below it the slope is that of a parabola."""
+    x = core.tensor([5e4, 40.0, 0.0, -4.0, -5e4], dtype=dtype, requires_grad=True)
+    (first,) = grad(core.special_log_ndtr(x).sum(), x, create_graph=True)
+    (second,) = grad(first[:4].sum(), x)
+    near = 1e-4 if dtype == core.float32 else 1e-8
+    assert first.tolist() == pytest.approx([0, 0, 0.79788456080, 4.22560714449, 5e4], rel=near)
+    assert second.tolist() == pytest.approx([0, 0, -0.63661977237, -0.95332716160, 0], rel=near)
+
+
+@pytest.mark.parametrize("name", ["asin", "acos"])
+def test_slopes_of_large_complex_numbers_are_small(name: str) -> None:
+    """The square overflows in one of its parts."""
+    x = core.tensor([1e10 + 1e20j, 1e20 + 1e10j], dtype=core.complex64, requires_grad=True)
+    (found,) = grad(getattr(core, name)(x).real.sum(), x)
+    assert abs(found).tolist() == pytest.approx([0.0, 0.0], abs=1e-15)

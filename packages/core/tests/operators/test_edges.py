@@ -467,3 +467,10 @@ def test_inverse_from_singular_factor(upper: bool) -> None:
     factor[1, 1, 1] = 0
     with pytest.raises(core.linalg.LinAlgError, match=r"matrix 1 of the batch .* element 2 of the diagonal"):
         core.cholesky_inverse(factor, upper)
+
+
+@pytest.mark.parametrize("dtype", [core.complex64, core.complex128])
+def test_infinite_complex_numbers_are_subtracted_part_by_part(dtype: core.dtype) -> None:
+    x = core.tensor([complex(math.inf, 2), complex(3, -math.inf)], dtype=dtype)
+    assert (1 - x).tolist() == [complex(-math.inf, -2), complex(-2, math.inf)]
+    assert core.add(x, x, alpha=2).tolist() == [complex(math.inf, 6), complex(9, -math.inf)]

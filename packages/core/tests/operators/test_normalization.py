@@ -62,3 +62,10 @@ def test_the_variance_beside_a_large_mean(shape) -> None:
     rows = x.to(core.float64).transpose(0, 1).reshape(2, -1)
     np.testing.assert_allclose(var.numpy(), rows.var(1).numpy(), rtol=1e-5)
     np.testing.assert_allclose(mean.numpy(), rows.mean(1).numpy(), rtol=1e-7)
+
+
+def test_groups_of_one_element_become_the_bias() -> None:
+    """Exactly, however large they are beside the root of eps."""
+    x = core.tensor([1e30, -1e30, -3e20, 1e10]).reshape(2, 2, 1)
+    assert not core.group_norm(x, 2).any()
+    assert core.group_norm(x, 2, bias=core.tensor([2.0, -1.0])).flatten().tolist() == [2, -1, 2, -1]

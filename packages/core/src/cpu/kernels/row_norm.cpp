@@ -139,10 +139,11 @@ void group_norm(const GroupNorm<T>& n) {
                 for (int64_t c = 0; c < n.channels; ++c) {
                     const int64_t channel = g % n.groups * n.channels + c;
                     const T scale = n.weight == nullptr ? rstd : rstd * n.weight[channel];
-                    const T shift = (n.bias == nullptr ? T(0) : n.bias[channel]) - mean * scale;
+                    const T shift = n.bias == nullptr ? T(0) : n.bias[channel];
                     const T* row = x + c * n.size;
-                    map_row(n.out + g * count + c * n.size, n.size,
-                            [&](int64_t i, auto lanes) { return load(row + i, lanes) * scale + shift; });
+                    map_row(n.out + g * count + c * n.size, n.size, [&](int64_t i, auto lanes) {
+                        return (load(row + i, lanes) - mean) * scale + shift;
+                    });
                 }
             }
         });
@@ -157,7 +158,7 @@ void group_norm_backward(KernelContext& ctx, const GroupNormBackward<T>& n) {
     parallel_for(
         0, n.batch * n.groups, kElementsPerThread / (count + 1) + 1, [&](int64_t first, int64_t last) {
             for (int64_t g = first; g < last; ++g) {
-                const T rstd = n.rstd[g], shift = -n.mean[g] * rstd;
+                const T rstd = n.rstd[g], mean = n.mean[g];
                 const T* weight = n.weight == nullptr ? nullptr : n.weight + g % n.groups * n.channels;
                 T a = T(0), b = T(0);
                 for (int64_t c = 0; c < n.channels; ++c) {
@@ -166,7 +167,7 @@ void group_norm_backward(KernelContext& ctx, const GroupNormBackward<T>& n) {
                     const T* dy = n.grad_output + row * n.size;
                     row_sums<T, 2>(n.size, sums + 2 * row, [&](int64_t i, auto lanes, Vec<T>* v) {
                         v[0] = load(dy + i, lanes);
-                        v[1] = v[0] * (load(x + i, lanes) * rstd + shift);
+                        v[1] = v[0] * ((load(x + i, lanes) - mean) * rstd);
                     });
                     const T w = weight == nullptr ? T(1) : weight[c];
                     a += w * sums[2 * row];
@@ -175,13 +176,13 @@ void group_norm_backward(KernelContext& ctx, const GroupNormBackward<T>& n) {
                 if (n.grad_input == nullptr) continue;
                 a /= static_cast<T>(count);
                 b /= static_cast<T>(count);
-                const T slope = -b * rstd * rstd, constant = -(a + shift * b) * rstd;
+                const T slope = -b * rstd * rstd, constant = -a * rstd;
                 for (int64_t c = 0; c < n.channels; ++c) {
                     const int64_t at = (g * n.channels + c) * n.size;
                     const T scale = weight == nullptr ? rstd : rstd * weight[c];
                     map_row(n.grad_input + at, n.size, [&](int64_t i, auto lanes) {
                         return load(n.grad_output + at + i, lanes) * scale +
-                               (load(n.input + at + i, lanes) * slope + constant);
+                               ((load(n.input + at + i, lanes) - mean) * slope + constant);
                     });
                 }
             }

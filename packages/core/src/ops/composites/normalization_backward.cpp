@@ -15,6 +15,7 @@
 #include "rushlight/ops/rsqrt.h"
 #include "rushlight/ops/sub.h"
 #include "rushlight/ops/sum.h"
+#include "rushlight/ops/to.h"
 
 namespace rushlight::composites {
 namespace {
@@ -45,6 +46,10 @@ struct Normalized {
         return ops::mul(free, scale);
     }
 };
+
+// Half precision as float32: powers of `scale` are beyond its range.
+Tensor wide(const Tensor& t) { return t.defined() ? ops::to(t, compute_dtype(t.dtype())) : t; }
+Tensor narrow(const Tensor& t, const Tensor& like) { return t.defined() ? ops::to(t, like.dtype()) : t; }
 
 Tensor total(const Tensor& t, IntList dims, IntList shape) {
     return ops::reshape(dims.empty() ? t : ops::sum(t, dims, true, std::nullopt), shape);
@@ -77,20 +82,21 @@ std::tuple<Tensor, Tensor, Tensor> batch_norm_backward(const Tensor& grad, const
         return ops::_batch_norm_backward(grad, input, weight, save_mean, save_invstd, training, wanted);
     const Dims dims = around_channels(input);
     const int64_t channels[] = {input.size(1)};
-    Tensor scaled = weight.defined() ? ops::mul(grad, per_channel(weight, input)) : grad;
+    const Tensor slopes = wide(grad);
+    Tensor scaled = weight.defined() ? ops::mul(slopes, per_channel(wide(weight), input)) : slopes;
     Tensor value, grad_input, grad_weight, grad_bias;
     if (training) {
-        const Normalized n(input, dims, eps, true);
+        const Normalized n(wide(input), dims, eps, true);
         value = n.value;
         if (wanted[0]) grad_input = n.back(scaled, dims, true);
     } else {
         Tensor scale = per_channel(save_invstd, input);
-        value = ops::mul(ops::sub(input, per_channel(save_mean, input)), scale);
+        value = ops::mul(ops::sub(wide(input), per_channel(save_mean, input)), scale);
         if (wanted[0]) grad_input = ops::mul(scaled, scale);
     }
-    if (wanted[1]) grad_weight = total(ops::mul(grad, value), dims, channels);
+    if (wanted[1]) grad_weight = total(ops::mul(slopes, value), dims, channels);
     if (wanted[2]) grad_bias = total(grad, dims, channels);
-    return {grad_input, grad_weight, grad_bias};
+    return {narrow(grad_input, input), narrow(grad_weight, grad), grad_bias};
 }
 
 std::tuple<Tensor, Tensor, Tensor> masked_batch_norm_backward(const Tensor& grad, const Tensor& activation,
@@ -114,12 +120,14 @@ std::tuple<Tensor, Tensor, Tensor> lines_backward(const Tensor& grad, const Tens
     Dims inner, outer;
     const int64_t first = input.dim() - static_cast<int64_t>(shape.size());
     for (int64_t d = 0; d < input.dim(); ++d) (d < first ? outer : inner).add(d);
-    const Normalized n(input, inner, eps, centered);
+    const Tensor slopes = wide(grad);
+    const Normalized n(wide(input), inner, eps, centered);
     Tensor grad_input, grad_weight, grad_bias;
-    if (want_input) grad_input = n.back(weight.defined() ? ops::mul(grad, weight) : grad, inner, centered);
-    if (want_weight) grad_weight = total(ops::mul(grad, n.value), outer, shape);
+    if (want_input)
+        grad_input = n.back(weight.defined() ? ops::mul(slopes, wide(weight)) : slopes, inner, centered);
+    if (want_weight) grad_weight = total(ops::mul(slopes, n.value), outer, shape);
     if (want_bias) grad_bias = total(grad, outer, shape);
-    return {grad_input, grad_weight, grad_bias};
+    return {narrow(grad_input, input), narrow(grad_weight, grad), grad_bias};
 }
 
 }  // namespace
@@ -153,16 +161,18 @@ std::tuple<Tensor, Tensor, Tensor> group_norm_backward(const Tensor& grad, const
     for (int64_t d = 2; d < input.dim(); ++d) size *= input.size(d);
     const int64_t groups[] = {input.size(0), num_groups, size}, inner[] = {2};
     const int64_t channels[] = {input.size(1)};
-    const Normalized n(ops::reshape(input, groups), inner, eps, true);
+    const Tensor slopes = wide(grad);
+    const Normalized n(ops::reshape(wide(input), groups), inner, eps, true);
     const Dims dims = around_channels(input);
     Tensor grad_input, grad_weight, grad_bias;
     if (wanted[0]) {
-        Tensor scaled = weight.defined() ? ops::mul(grad, per_channel(weight, input)) : grad;
+        Tensor scaled = weight.defined() ? ops::mul(slopes, per_channel(wide(weight), input)) : slopes;
         grad_input = ops::reshape(n.back(ops::reshape(scaled, groups), inner, true), input.sizes());
     }
-    if (wanted[1]) grad_weight = total(ops::mul(grad, ops::reshape(n.value, input.sizes())), dims, channels);
+    if (wanted[1])
+        grad_weight = total(ops::mul(slopes, ops::reshape(n.value, input.sizes())), dims, channels);
     if (wanted[2]) grad_bias = total(grad, dims, channels);
-    return {grad_input, grad_weight, grad_bias};
+    return {narrow(grad_input, input), narrow(grad_weight, grad), grad_bias};
 }
 
 }  // namespace rushlight::composites

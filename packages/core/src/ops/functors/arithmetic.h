@@ -25,13 +25,21 @@ RL_HD inline T times(T a, T b) {
     return static_cast<T>(static_cast<Wrapping<T>>(a) * static_cast<Wrapping<T>>(b));
 }
 
+// alpha * b. A real factor of a complex number keeps its parts apart: of an infinite one, too, the other stays finite.
+template <class T>
+RL_HD inline T scaled_term(T alpha, T b) {
+    if constexpr (kIsComplex<T>)
+        if (alpha.im == 0) return {alpha.re * b.re, alpha.re * b.im};
+    return times(alpha, b);
+}
+
 template <class T>
 struct Add {
     T alpha;
     explicit Add(const Scalar* p) : alpha(p[0].to<T>()) {}
     RL_HD T operator()(T a, T b) const {
         if constexpr (std::is_same_v<T, bool>) return a || (b && alpha);
-        else return plus(a, times(alpha, b));
+        else return plus(a, scaled_term(alpha, b));
     }
 };
 
@@ -39,7 +47,7 @@ template <class T>
 struct Sub {
     T alpha;
     explicit Sub(const Scalar* p) : alpha(p[0].to<T>()) {}
-    RL_HD T operator()(T a, T b) const { return minus(a, times(alpha, b)); }
+    RL_HD T operator()(T a, T b) const { return minus(a, scaled_term(alpha, b)); }
 };
 
 template <class T>
