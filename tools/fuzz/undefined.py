@@ -408,7 +408,7 @@ class Undefined:
         ):
             # Of the difference between two scores few digits are left.
             largest = [float(abs(v[np.isfinite(v)]).max(initial=0)) for v in values[:2]]
-            return largest[0] * largest[1] * max(1, *values[0].shape[-1:]) > 1e3
+            return largest[0] * largest[1] * (values[0].shape[-1] if values[0].ndim else 1) > 1e3
         if op in RECURRENT | CELLS and any((abs(v.astype(complex)) > MOST_IN_CELLS).any() for v in values):
             return True
         if op in ("matrix_exp", "linalg_matrix_exp") and values and values[0].dtype.kind in "fc":

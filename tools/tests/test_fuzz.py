@@ -24,7 +24,7 @@ from fuzz.operators import Array, Operator
 from fuzz.processes import Ended, Process
 from fuzz.program import FLOATS, MODES, Call, Input, Named, Program, Ref, literal, script, statement
 from fuzz.shrink import alone, shrink
-from fuzz.undefined import APART, FULL_RANK, Draft, Undefined
+from fuzz.undefined import APART, FULL_RANK, SUMS, Draft, Undefined
 from known_differences import Known, read
 
 ONE = Array("float32", (2, 3), (1.0, 2.0, 3.0, 4.0, 5.0, 6.0))
@@ -607,6 +607,12 @@ def test_sums_that_rounding_decides(op: str, dtype: str, values: tuple[float, ..
     tensor = RIGHT.make(Input("x0", dtype, (2, 2), values))
     given = [Ref("x0"), Ref("x0")]
     assert Undefined(RIGHT, Draft("jvp")).is_beyond(op, [tensor, tensor], given) == undefined
+
+
+def test_sums_are_judged_in_every_dimension() -> None:
+    for op, shape in itertools.product(sorted(SUMS), [(), (0,), (1,), (1, 1)]):
+        tensor = RIGHT.make(Input("x0", "float32", shape, (1.0,) * math.prod(shape)))
+        assert Undefined(RIGHT, Draft("jvp")).is_beyond(op, [tensor, tensor], [Ref("x0")] * 2) is False
 
 
 @pytest.mark.parametrize(("dtype", "most"), [("float32", 5e3), ("float64", 1e12)])
