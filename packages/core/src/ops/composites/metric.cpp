@@ -26,6 +26,7 @@
 #include "rushlight/ops/square.h"
 #include "rushlight/ops/sub.h"
 #include "rushlight/ops/sum.h"
+#include "rushlight/ops/to.h"
 #include "rushlight/ops/transpose.h"
 #include "rushlight/ops/unsqueeze.h"
 #include "rushlight/ops/where.h"
@@ -118,11 +119,13 @@ Tensor renorm(const Tensor& input, Scalar p, int64_t dim, Scalar maxnorm) {
     std::vector<int64_t> others;
     for (int64_t k = 0; k < input.dim(); ++k)
         if (k != d) others.push_back(k);
-    Tensor length = ops::norm(input, p, IntList(others), true);
+    // Of half types in float32: the length may be beyond their range where its quotient with an element is not.
+    const Tensor x = ops::to(input, compute_dtype(input.dtype()));
+    const Tensor length = ops::norm(x, p, IntList(others), true);
     const Tensor longer = ops::gt(length, maxnorm);
     // A length that does not count has a slope of zero, and none that is zero times infinity.
     const Tensor counting = ops::add(ops::where(longer, length, Scalar(1)), Scalar(1e-7));
-    return ops::mul(input, ops::where(longer, ops::div(maxnorm, counting), Scalar(1)));
+    return ops::to(ops::mul(x, ops::where(longer, ops::div(maxnorm, counting), Scalar(1))), input.dtype());
 }
 
 }  // namespace rushlight::composites
