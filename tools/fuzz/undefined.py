@@ -462,7 +462,7 @@ class Undefined:
             return not (found < 1 - 1e-5).all()  # rounding decides whether a correlation of 1 is clipped
         if op in ("cholesky", "linalg_cholesky", "linalg_cholesky_ex"):
             return _is_singular(x)  # the slopes of a factor of nearly 0 are divided by it
-        if op == "logsumexp":
+        if op in ("logsumexp", "logcumsumexp"):
             return bool((abs(x) > 1e6).any())  # PyTorch's is a power of a difference that has lost its digits
         if op == "hardshrink":
             return bool(np.isnan(x).any())  # PyTorch's vectorised code and its scalar code differ

@@ -605,3 +605,22 @@ def test_slopes_of_large_complex_numbers_are_small(name: str) -> None:
     x = core.tensor([1e10 + 1e20j, 1e20 + 1e10j], dtype=core.complex64, requires_grad=True)
     (found,) = grad(getattr(core, name)(x).real.sum(), x)
     assert abs(found).tolist() == pytest.approx([0.0, 0.0], abs=1e-15)
+
+
+@pytest.mark.parametrize("mode", [0, 1, 2])
+def test_gradients_of_sampling_know_positions_beyond_half_precision(mode: int) -> None:
+    """grid_sampler with gradients reads the pixels that it reads without them: of 4096, float16 counts every second one."""
+    image = (core.arange(4096.0) % 7).half().reshape(1, 1, 1, 4096)
+    grid = core.zeros(1, 1, 64, 2, dtype=core.float16)
+    grid[..., 0] = core.linspace(0.5, 0.9, 64)
+    plain = core.grid_sampler(image, grid, mode, 0, False)
+    image.requires_grad_(), grid.requires_grad_()
+    recorded = core.grid_sampler(image, grid, mode, 0, False)
+    wide = [t.detach().float().requires_grad_() for t in (image, grid)]
+    exact = core.grid_sampler(*wide, mode, 0, False)
+    for found, expected in zip(
+        (plain, recorded, *grad(recorded.sum(), [image, grid])),
+        (exact, exact, *grad(exact.sum(), wide)),
+        strict=True,
+    ):
+        assert core.allclose(found.float(), expected, rtol=2e-3, atol=2e-3)

@@ -69,3 +69,11 @@ def test_groups_of_one_element_become_the_bias() -> None:
     x = core.tensor([1e30, -1e30, -3e20, 1e10]).reshape(2, 2, 1)
     assert not core.group_norm(x, 2).any()
     assert core.group_norm(x, 2, bias=core.tensor([2.0, -1.0])).flatten().tolist() == [2, -1, 2, -1]
+
+
+@pytest.mark.parametrize("dtype", [core.float16, core.bfloat16])
+def test_lengths_beyond_half_precision(dtype: core.dtype) -> None:
+    """renorm: the squares overflow, and so may the length."""
+    x = core.tensor([[3e4, 4e4], [6e4, 0.0]], dtype=dtype)
+    assert np.allclose(core.renorm(x, 2, 0, 1.0).float().numpy(), [[0.6, 0.8], [1.0, 0.0]], atol=1e-2)
+    assert np.allclose(core.renorm(x, 1, 0, 7.0).float().numpy(), [[3.0, 4.0], [7.0, 0.0]], atol=5e-2)

@@ -30,6 +30,7 @@
 #include "rushlight/ops/select.h"
 #include "rushlight/ops/sign.h"
 #include "rushlight/ops/sub.h"
+#include "rushlight/ops/to.h"
 #include "rushlight/ops/unsqueeze.h"
 #include "rushlight/ops/where.h"
 
@@ -131,6 +132,12 @@ Tensor grid_sampler(const Tensor& input, const Tensor& grid, int64_t mode, int64
     for (int64_t d = 1; d < grid.dim() - 1; ++d) positions *= grid.sizes()[d];
     if (!differentiated(input, grid) && length <= INT32_MAX)
         return ops::_grid_sample(input, grid, mode, padding, align);
+    if (const DType compute = compute_dtype(input.dtype()); compute != input.dtype()) {
+        // Half types do not hold the positions of a large image, and lose the digits of what is added here.
+        const Tensor sampled =
+            grid_sampler(ops::to(input, compute), ops::to(grid, compute), mode, padding, align);
+        return ops::to(sampled, input.dtype());
+    }
 
     // One gather for every combination of the taps of each dimension, the last dimension first.
     const int64_t flat_shape[] = {batch, channels, length}, split_at[] = {batch, positions},
