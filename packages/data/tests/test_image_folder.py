@@ -1,4 +1,4 @@
-"""Images in one folder per class."""
+"""Images and other files in one folder per class."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import numpy as np
 import pytest
 
-from rushlight_data import DataLoader, ImageFolder
+from rushlight_data import DataLoader, DatasetFolder, ImageFolder
 
 
 @pytest.fixture
@@ -69,6 +69,60 @@ def test_folders_without_classes(image, tmp_path):
         ImageFolder(tmp_path)
     with pytest.raises(FileNotFoundError):
         ImageFolder(tmp_path / "nothing")
+
+
+@pytest.fixture
+def arrays(tmp_path):
+    for number, name in enumerate(["up/b.npy", "up/a.NPY", "down/deep/c.npy", "down/d.npz"]):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("wb") as file:
+            np.save(file, np.full(2, number))
+    return tmp_path
+
+
+def test_files_of_other_formats(arrays, transport):
+    dataset = DatasetFolder(str(arrays), np.load, ".npy", lambda array: array + 10, lambda target: -target)
+    assert (dataset.root, dataset.loader, dataset.extensions) == (str(arrays), np.load, ".npy")
+    assert (dataset.classes, dataset.class_to_idx) == (["down", "up"], {"down": 0, "up": 1})
+    names = [os.path.relpath(path, arrays) for path, _ in dataset.samples]
+    assert (names, dataset.targets) == (["down/deep/c.npy", "up/a.NPY", "up/b.npy"], [0, 1, 1])
+    values, targets = next(iter(DataLoader(dataset, 3, num_workers=1, transport=transport)))
+    assert (values.tolist(), targets.tolist()) == ([[12, 12], [11, 11], [10, 10]], [0, -1, -1])
+    both = DatasetFolder(arrays, np.load, (".NPZ", ".npy"))
+    assert [int(array[0]) for array, _ in both] == [3, 2, 1, 0]
+
+
+def test_files_that_a_function_chooses(arrays):
+    seen = []
+
+    def is_valid(path):
+        seen.append(os.path.relpath(path, arrays))
+        return path.endswith("c.npy")
+
+    dataset = DatasetFolder(arrays, os.path.basename, is_valid_file=is_valid, allow_empty=True)
+    assert list(dataset) == [("c.npy", 0)]
+    assert seen == ["down/d.npz", "down/deep/c.npy", "up/a.NPY", "up/b.npy"]
+    with pytest.raises(
+        FileNotFoundError, match=r"DatasetFolder\(root\): found no valid file for the classes up"
+    ):
+        DatasetFolder(arrays, os.path.basename, is_valid_file=is_valid)
+    for extensions, function in ((None, None), ((), None), ((".npy",), is_valid)):
+        with pytest.raises(ValueError, match="needs one of them"):
+            DatasetFolder(arrays, np.load, extensions, is_valid_file=function)
+
+
+def test_classes_that_a_subclass_finds(arrays):
+    class Signs(DatasetFolder):
+        def find_classes(self, directory):
+            assert directory == str(arrays)
+            return ["up"], {"up": 7}
+
+    assert Signs(arrays, np.load, ".npy").targets == [7, 7]
+    (arrays / "up" / "b.npy").write_text("no array")
+    with pytest.raises(ValueError) as caught:
+        Signs(arrays, np.load, ".npy")[1]
+    assert caught.value.__notes__ == [f"in Signs, while reading {str(arrays / 'up' / 'b.npy')!r}"]
 
 
 @pytest.mark.parametrize("workers", [0, 1])

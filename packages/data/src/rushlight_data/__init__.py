@@ -12,6 +12,7 @@ from .dataset import (
     TensorDataset,
     random_split,
 )
+from .dataset_folder import DatasetFolder
 from .errors import LoaderTimeout, WorkerError, WorkerExited
 from .image_folder import ImageFolder
 from .length_samplers import BucketBatchSampler, TokenBatchSampler
@@ -46,6 +47,7 @@ __all__ = [
     "ConcatDataset",
     "DataLoader",
     "Dataset",
+    "DatasetFolder",
     "DistributedSampler",
     "ImageFolder",
     "IterableDataset",

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from .dataset import Dataset
+from .dataset_folder import DatasetFolder
 from .optional import require
 
 __all__ = ["ImageFolder"]
@@ -14,7 +14,7 @@ __all__ = ["ImageFolder"]
 _EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
 
 
-class ImageFolder(Dataset[tuple[Any, Any]]):
+class ImageFolder(DatasetFolder):
     """A dataset of images in one folder per class. A sample is a tuple of the image and the number of its class.
 
     The folders of `root` are the classes, which are numbered in the order of their sorted names. The images of a class are
@@ -49,12 +49,7 @@ class ImageFolder(Dataset[tuple[Any, Any]]):
         (['cat', 'dog'], ((4, 4), 1))
     """
 
-    root: str
-    classes: list[str]
-    class_to_idx: dict[str, int]
-    samples: list[tuple[str, int]]
     imgs: list[tuple[str, int]]
-    targets: list[int]
 
     def __init__(
         self,
@@ -65,67 +60,22 @@ class ImageFolder(Dataset[tuple[Any, Any]]):
         is_valid_file: Callable[[str], bool] | None = None,
         allow_empty: bool = False,
     ) -> None:
-        self.root = os.path.expanduser(os.fspath(root))
-        self.transform = transform
-        self.target_transform = target_transform
         if loader is None:
             require("PIL.Image", "ImageFolder", "images")
             loader = _load_image
-        self.loader: Callable[[str], Any] = loader
-        self.extensions: tuple[str, ...] | None = None if is_valid_file else _EXTENSIONS
-        self.classes, self.class_to_idx = self.find_classes(self.root)
-        self.samples = _find_images(self.root, self.class_to_idx, is_valid_file or _is_image, allow_empty)
+        super().__init__(
+            root,
+            loader,
+            None if is_valid_file else _EXTENSIONS,
+            transform,
+            target_transform,
+            is_valid_file,
+            allow_empty,
+        )
         self.imgs = self.samples
-        self.targets = [target for _, target in self.samples]
-
-    def find_classes(self, directory: str | os.PathLike[str]) -> tuple[list[str], dict[str, int]]:
-        """Return the names of the classes and a dict from names to numbers. A subclass may override this."""
-        with os.scandir(directory) as entries:
-            classes = sorted(entry.name for entry in entries if entry.is_dir())
-        if not classes:
-            raise FileNotFoundError(f"ImageFolder(root): couldn't find any class folder in {directory}.")
-        return classes, {name: i for i, name in enumerate(classes)}
-
-    def __len__(self) -> int:
-        return len(self.samples)
-
-    def __getitem__(self, index: int) -> tuple[Any, Any]:
-        path, target = self.samples[index]
-        try:
-            image = self.loader(path)
-            if self.transform is not None:
-                image = self.transform(image)
-        except Exception as error:
-            error.add_note(f"in ImageFolder, while reading {path!r}")
-            raise
-        return image, target if self.target_transform is None else self.target_transform(target)
 
 
 def _load_image(path: str) -> Any:
     image = require("PIL.Image", "ImageFolder", "images")
     with open(path, "rb") as file, image.open(file) as opened:
         return opened.convert("RGB")
-
-
-def _is_image(path: str) -> bool:
-    return path.lower().endswith(_EXTENSIONS)
-
-
-def _find_images(
-    root: str, class_to_idx: dict[str, int], is_valid: Callable[[str], bool], allow_empty: bool
-) -> list[tuple[str, int]]:
-    samples: list[tuple[str, int]] = []
-    empty = []
-    for name in sorted(class_to_idx):
-        before = len(samples)
-        for folder, _, files in sorted(os.walk(os.path.join(root, name), followlinks=True)):
-            paths = (os.path.join(folder, file) for file in sorted(files))
-            samples += ((path, class_to_idx[name]) for path in paths if is_valid(path))
-        if len(samples) == before:
-            empty.append(name)
-    if empty and not allow_empty:
-        raise FileNotFoundError(
-            f"ImageFolder(root): found no valid file for the classes {', '.join(empty)} in {root}\n"
-            "Pass allow_empty=True if they should have none."
-        )
-    return samples

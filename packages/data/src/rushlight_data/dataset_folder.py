@@ -1,0 +1,136 @@
+"""A dataset of files in one folder per class, with torchvision's interface."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .dataset import Dataset
+
+__all__ = ["DatasetFolder"]
+
+
+class DatasetFolder(Dataset[tuple[Any, Any]]):
+    """A dataset of files in one folder per class. A sample is a tuple of what is read and the number of its class.
+
+    The folders of `root` are the classes, which are numbered in the order of their sorted names. The files of a class are
+    those below its folder, in sorted order. The interface is that of `torchvision.datasets.DatasetFolder`.
+
+    Arguments:
+        root: path of the folder.
+        loader: a function that reads the file at a path.
+        extensions: an extension, such as ".npy", or a sequence of them, which the names of the files have. Lower and
+            upper case are the same.
+        transform: a function of what `loader` returns.
+        target_transform: a function of the number of the class.
+        is_valid_file: a function of a path that returns whether the file is a sample, instead of `extensions`.
+        allow_empty: whether folders without samples are classes. Otherwise they raise FileNotFoundError.
+
+    Raises ValueError unless one of `extensions` and `is_valid_file` is passed, and FileNotFoundError if there are no
+    classes or a class has no samples. An exception while a sample is read has a note with the path of the file.
+
+    Attributes:
+        classes: the names of the classes.
+        class_to_idx: a dict from the name of a class to its number.
+        samples: a list of tuples (path, number of the class).
+        targets: the numbers of the classes of all samples.
+
+    Example:
+        >>> import os
+        >>> import numpy as np
+        >>> for number, name in enumerate(["down", "up"]):
+        ...     os.makedirs(f"signals/{name}")
+        ...     np.save(f"signals/{name}/1.npy", np.full(3, number))
+        >>> dataset = DatasetFolder("signals", np.load, ".npy", transform=np.sum)
+        >>> dataset.classes, [(int(signal), target) for signal, target in dataset]
+        (['down', 'up'], [(0, 0), (3, 1)])
+    """
+
+    root: str
+    loader: Callable[[str], Any]
+    extensions: str | Sequence[str] | None
+    classes: list[str]
+    class_to_idx: dict[str, int]
+    samples: list[tuple[str, int]]
+    targets: list[int]
+
+    def __init__(
+        self,
+        root: str | os.PathLike[str],
+        loader: Callable[[str], Any],
+        extensions: str | Sequence[str] | None = None,
+        transform: Callable[[Any], Any] | None = None,
+        target_transform: Callable[[int], Any] | None = None,
+        is_valid_file: Callable[[str], bool] | None = None,
+        allow_empty: bool = False,
+    ) -> None:
+        self.root = os.path.expanduser(os.fspath(root))
+        self.loader = loader
+        self.extensions = extensions
+        self.transform = transform
+        self.target_transform = target_transform
+        self.classes, self.class_to_idx = self.find_classes(self.root)
+        self.samples = self.make_dataset(self.root, self.class_to_idx, extensions, is_valid_file, allow_empty)
+        self.targets = [target for _, target in self.samples]
+
+    def find_classes(self, directory: str | os.PathLike[str]) -> tuple[list[str], dict[str, int]]:
+        """Return the names of the classes and a dict from names to numbers. A subclass may override this."""
+        with os.scandir(directory) as entries:
+            classes = sorted(entry.name for entry in entries if entry.is_dir())
+        if not classes:
+            raise FileNotFoundError(
+                f"{type(self).__name__}(root): couldn't find any class folder in {directory}."
+            )
+        return classes, {name: i for i, name in enumerate(classes)}
+
+    @classmethod
+    def make_dataset(
+        cls,
+        directory: str | os.PathLike[str],
+        class_to_idx: dict[str, int],
+        extensions: str | Sequence[str] | None = None,
+        is_valid_file: Callable[[str], bool] | None = None,
+        allow_empty: bool = False,
+    ) -> list[tuple[str, int]]:
+        """Return the tuples (path, number of the class) of all samples. A subclass may override this.
+
+        Raises ValueError and FileNotFoundError as the class does."""
+        if (not extensions) == (is_valid_file is None):
+            raise ValueError(
+                f"{cls.__name__}(extensions, is_valid_file): needs one of them, "
+                f"got extensions={extensions!r} and is_valid_file={is_valid_file!r}"
+            )
+        if is_valid_file is None:
+            endings = (extensions,) if isinstance(extensions, str) else extensions or ()
+            lower = tuple(ending.lower() for ending in endings)
+            is_valid_file = lambda path: path.lower().endswith(lower)  # noqa: E731
+        samples: list[tuple[str, int]] = []
+        empty = []
+        for name in sorted(class_to_idx):
+            before = len(samples)
+            for folder, _, files in sorted(os.walk(os.path.join(directory, name), followlinks=True)):
+                paths = (os.path.join(folder, file) for file in sorted(files))
+                samples += ((path, class_to_idx[name]) for path in paths if is_valid_file(path))
+            if len(samples) == before:
+                empty.append(name)
+        if empty and not allow_empty:
+            raise FileNotFoundError(
+                f"{cls.__name__}(root): found no valid file for the classes {', '.join(empty)} in {directory}\n"
+                "Pass allow_empty=True if they should have none."
+            )
+        return samples
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def __getitem__(self, index: int) -> tuple[Any, Any]:
+        path, target = self.samples[index]
+        try:
+            sample = self.loader(path)
+            if self.transform is not None:
+                sample = self.transform(sample)
+        except Exception as error:
+            error.add_note(f"in {type(self).__name__}, while reading {path!r}")
+            raise
+        return sample, target if self.target_transform is None else self.target_transform(target)
