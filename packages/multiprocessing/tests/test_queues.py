@@ -98,6 +98,79 @@ def test_limit_and_timeouts():
     assert q.get(timeout=5) == 2
 
 
+def test_objects_that_others_are_about_to_put_take_room():
+    q = fork.Queue(2)
+    q.put(0)
+    announced, end = fork.Event(), fork.Event()
+
+    def announce():
+        with q._ledger:
+            q._ledger.claim_place()
+        q._ledger.add_first_unsent()
+        announced.set()
+        end.wait()
+        q._ledger.remove_unsent()
+
+    process = fork.Process(target=announce)
+    process.start()
+    assert announced.wait(40)
+    assert q.full()
+    with pytest.raises(queue.Full):
+        q.put_nowait(1)
+    assert q.get() == 0
+    q.put_nowait(1)
+    end.set()
+    process.join()
+    assert q.qsize() == 1
+    q.put_nowait(2)
+    with pytest.raises(queue.Full):
+        q.put_nowait(3)
+
+
+def test_an_object_is_counted_before_the_pipe():
+    q = fork.Queue(1)
+    count, seen = q._in_pipe, []
+    q._in_pipe = lambda: seen.append(q._ledger.unsent()) or count()
+    q.put(0)  # with the ledger locked, to claim a place
+    q.get()
+    q.put(1)  # without
+    assert seen == [1, 1]
+    with pytest.raises(queue.Full):
+        q.put_nowait(
+            2
+        )  # without, and with the lock before and after processes that have ended are looked for
+    assert seen == [1] * 5
+    assert (q.qsize(), q._ledger.unsent()) == (1, 0)
+
+
+def test_several_writers_never_exceed_the_limit():
+    q = fork.Queue(3)
+    start, tries = fork.Barrier(3), 300
+
+    def put(counts):
+        taken = 0
+        start.wait()
+        for i in range(tries):
+            try:
+                q.put_nowait(i)
+            except queue.Full:
+                pass
+            else:
+                taken += 1
+        counts.send(taken)
+
+    for _ in range(5):
+        reader, writer = fork.Pipe(duplex=False)
+        processes = [fork.Process(target=put, args=(writer,)) for _ in range(3)]
+        for process in processes:
+            process.start()
+        for process in processes:
+            process.join()
+        assert sum(reader.recv() for _ in processes) == 3
+        assert [q.get() >= 0 for _ in range(3)] == [True] * 3
+        assert q.empty()
+
+
 def test_what_cannot_be_pickled_raises_in_put():
     q = fork.Queue(1)
     with pytest.raises(Exception, match="pickle"):

@@ -54,6 +54,7 @@ _CLOSE_ON_EXEC = int(socket.MSG_CMSG_CLOEXEC)
 _NO_WAIT = int(socket.MSG_DONTWAIT)
 _SMALL_ANCILLARY = socket.CMSG_SPACE(16 * 4)
 _PADDING = bytes(_UNIT)
+_ZERO = array.array("i", [0])
 
 
 class Connection(standard.Connection):
@@ -135,7 +136,7 @@ class Connection(standard.Connection):
 
     def waiting(self) -> int:
         """Return the number of messages that wait in a pipe with `counted=True`. For its reading end."""
-        total = array.array("i", [0])
+        total = _ZERO[:]
         fcntl.ioctl(self._handle, termios.FIONREAD, total)
         return total[0] % _UNIT
 

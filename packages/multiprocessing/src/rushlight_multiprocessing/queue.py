@@ -185,18 +185,18 @@ class Queue:
     def _count(self) -> int:
         with self._ledger:
             self._ledger.forget_dead()
-            return self._in_pipe() + self._ledger.unsent()
+            return self._ledger.unsent() + self._in_pipe()
 
     def _in_pipe(self) -> int:
         # A process that has closed its reading end does not see what is in the pipe.
         return 0 if self._reader.closed else self._reader.waiting()
 
     def _count_room(self) -> int:
-        """Return how many more objects the queue takes. With the ledger locked."""
-        room = self._maxsize - self._in_pipe() - self._ledger.unsent()
-        if room <= 0:
+        """Return how many more objects the queue takes, a negative number if it has too many. With the ledger locked."""
+        room = self._maxsize - self._ledger.unsent() - self._in_pipe()
+        if room < 0:
             self._ledger.forget_dead()
-            room = self._maxsize - self._in_pipe() - self._ledger.unsent()
+            room = self._maxsize - self._ledger.unsent() - self._in_pipe()
         return room
 
     @staticmethod
@@ -216,17 +216,26 @@ class Queue:
             if self._maxsize == SEM_VALUE_MAX:
                 if at_once and self._try_send(payload, outgoing):
                     return True
-                with self._ledger:
-                    self._ledger.add_unsent(1)
+                if not self._ledger.has_place:
+                    with self._ledger:
+                        self._ledger.claim_place()
+                self._ledger.add_unsent(1)
             else:
+                if at_once and self._ledger.has_place and self._send_to_room(payload, outgoing):
+                    return True
                 with self._ledger:
-                    room = self._count_room()
-                    if room <= 0:
-                        return False
-                    sent = at_once and self._try_send(payload, outgoing)
-                    if not sent:
-                        self._ledger.add_unsent(1)
-                if room > 1:  # for another process that waits
+                    waits = False
+                    self._ledger.add_unsent(1)
+                    try:
+                        room = self._count_room()
+                        sent = room >= 0 and at_once and self._try_send(payload, outgoing)
+                        waits = room >= 0 and not sent
+                    finally:
+                        if not waits:
+                            self._ledger.add_unsent(-1)
+                if room < 0:
+                    return False
+                if room > 0:  # for another process that waits
                     self._announce(self._room)
                 if sent:
                     return True
@@ -235,6 +244,17 @@ class Queue:
             self._backlog.append((payload, outgoing))
             self._changed.notify()
             return True
+
+    def _send_to_room(self, payload: Any, outgoing: OutgoingBlocks) -> bool:
+        """Send an object if there surely is room for it; see Note [Room without a lock] in `ledger.py`."""
+        try:
+            room = self._maxsize - self._ledger.add_first_unsent() - self._in_pipe()  # for others
+            sent = room >= 0 and self._try_send(payload, outgoing)
+        finally:
+            self._ledger.remove_unsent()
+        if sent and room > 0:
+            self._announce(self._room)
+        return sent
 
     def _try_send(self, payload: Any, outgoing: OutgoingBlocks) -> bool:
         try:
@@ -322,7 +342,7 @@ class JoinableQueue(Queue):
         pass  # `join`, which is called after `close`, counts what is in the pipe
 
     def _unfinished(self) -> int:
-        return self._in_pipe() + self._ledger.unsent() + self._ledger.taken()
+        return self._ledger.unsent() + self._in_pipe() + self._ledger.taken()
 
     def _receive(self, block: bool, timeout: float | None) -> tuple[Any, IncomingBlocks | None]:
         deadline = _deadline(block, timeout)
