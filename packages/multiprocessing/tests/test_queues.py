@@ -106,7 +106,7 @@ def test_objects_that_others_are_about_to_put_take_room():
     def announce():
         with q._ledger:
             q._ledger.claim_place()
-        q._ledger.add_first_unsent()
+        q._ledger.set_first_unsent()
         announced.set()
         end.wait()
         q._ledger.remove_unsent()
@@ -141,6 +141,27 @@ def test_an_object_is_counted_before_the_pipe():
         )  # without, and with the lock before and after processes that have ended are looked for
     assert seen == [1] * 5
     assert (q.qsize(), q._ledger.unsent()) == (1, 0)
+
+
+def test_the_only_writer_counts_again_when_it_has_used_the_room():
+    q = fork.Queue(4)
+    count, counts = q._in_pipe, []
+    q._in_pipe = lambda: counts.append(count()) or counts[-1]
+    for i in range(4):
+        q.put(i)
+    assert counts == [0, 1]
+    with pytest.raises(queue.Full):
+        q.put_nowait(4)
+    assert [q.get(), q.get()] == [0, 1]
+    del counts[:]
+    q.put(4)
+    assert counts == [2]
+    process = fork.Process(target=q.put, args=(5,))  # another writer, which takes the room that was counted
+    process.start()
+    process.join()
+    with pytest.raises(queue.Full):
+        q.put_nowait(6)
+    assert [q.get() for _ in range(4)] == [2, 3, 4, 5]
 
 
 def test_several_writers_never_exceed_the_limit():

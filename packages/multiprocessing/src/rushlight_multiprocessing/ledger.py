@@ -15,6 +15,9 @@ other's count, because `_own` is released between the write and the reads, which
 never exceed the limit. An object that has just been sent may be counted twice for a moment, and two processes that
 are after the last place may both find none: there may seem to be too little room, never too much. Then the ledger is
 locked, and the counts of processes that have ended are removed.
+
+Other processes only make room as long as they have no place. A process that alone has one counts when it has used
+the room that it counted last, and until then only reads that it is still alone.
 """
 
 from __future__ import annotations
@@ -93,6 +96,10 @@ class Ledger:
         """Whether this process has a place. The ledger need not be locked."""
         return self._place is not None
 
+    def is_alone(self) -> bool:
+        """Return whether no other process has or had a place. The ledger need not be locked."""
+        return self._words[_COUNT] == 1
+
     def claim_place(self) -> None:
         """Claim a place for this process unless it has one."""
         self._mine()
@@ -103,14 +110,12 @@ class Ledger:
         with self._own:
             self._words[word] += count
 
-    def add_first_unsent(self) -> int:
-        """Count one object as unsent in this process, where none was, and return how many are so in all processes.
+    def set_first_unsent(self) -> None:
+        """Count one object as unsent in this process, where none was. `remove_unsent` must follow.
 
-        The process must have a place; the ledger need not be locked. `remove_unsent` must follow."""
-        words = self._words
+        The process must have a place; the ledger need not be locked."""
         with self._own:
-            words[self._mine()] = 1  # and not one more than before, which an interrupt may have left
-        return sum(words[_FIRST : _FIRST + 2 * words[_COUNT] : 2])
+            self._words[self._mine()] = 1  # and not one more than before, which an interrupt may have left
 
     def remove_unsent(self) -> None:
         """Count no object as unsent in this process. With a place, the ledger need not be locked."""

@@ -223,6 +223,7 @@ class Queue:
             else:
                 if at_once and self._ledger.has_place and self._send_to_room(payload, outgoing):
                     return True
+                self._spare = 0
                 with self._ledger:
                     waits = False
                     self._ledger.add_unsent(1)
@@ -247,12 +248,15 @@ class Queue:
 
     def _send_to_room(self, payload: Any, outgoing: OutgoingBlocks) -> bool:
         """Send an object if there surely is room for it; see Note [Room without a lock] in `ledger.py`."""
+        self._ledger.set_first_unsent()
         try:
-            room = self._maxsize - self._ledger.add_first_unsent() - self._in_pipe()  # for others
-            sent = room >= 0 and self._try_send(payload, outgoing)
+            if self._spare <= 0 or not self._ledger.is_alone():
+                self._spare = self._maxsize + 1 - self._ledger.unsent() - self._in_pipe()
+            self._spare -= 1
+            sent = self._spare >= 0 and self._try_send(payload, outgoing)
         finally:
             self._ledger.remove_unsent()
-        if sent and room > 0:
+        if sent and self._spare > 0:
             self._announce(self._room)
         return sent
 
@@ -276,6 +280,7 @@ class Queue:
         """Initialize the state that is separate in each process."""
         self._changed = threading.Condition(threading.Lock())
         self._backlog = None
+        self._spare = 0  # room that is known to be left
         self._join: Any = None
         self._closed = False
 
