@@ -8,6 +8,7 @@ twenty seconds.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -59,6 +60,28 @@ def _shared_files() -> set[str]:
     return set(os.listdir("/dev/shm"))
 
 
+def unused_shared_files(names: set[str]) -> set[str]:
+    """Return the files in /dev/shm of these names that are this user's and that no process has open or mapped.
+
+    Others belong to programs that run at the same time, such as another fault's."""
+    found = set()
+    for name in names:
+        try:
+            if Path("/dev/shm", name).stat().st_uid == os.getuid():
+                found.add(name)
+        except OSError:  # removed meanwhile
+            continue
+    paths: list[str] = []
+    for process in Path("/proc").glob("[0-9]*") if found else ():
+        with contextlib.suppress(OSError):  # ended meanwhile, or another user's
+            paths += [line.split(maxsplit=5)[-1] for line in (process / "maps").read_text().splitlines()]
+            for fd in os.listdir(process / "fd"):
+                with contextlib.suppress(OSError):  # closed meanwhile
+                    paths.append(os.readlink(process / "fd" / fd))
+    found -= {path.removeprefix("/dev/shm/") for path in paths}
+    return found
+
+
 def inject(library: str, key: str, fault: Fault) -> Outcome:
     """Run a fault's program with a library, and return what came of it."""
     command = [sys.executable, "-P", "-m", "faults.child", library, key]
@@ -90,7 +113,7 @@ def inject(library: str, key: str, fault: Fault) -> Outcome:
             result = line.result()
     finally:
         child.stdout.close()
-    if files := _shared_files() - before:
+    if files := unused_shared_files(_shared_files() - before):
         left.append(f"{len(files)} files in /dev/shm")
         for name in files:
             Path("/dev/shm", name).unlink(missing_ok=True)
