@@ -2,7 +2,7 @@
 
 The samples are those of the operators' entries (packages/core/ops/*.yaml). An operator's counterpart is found by its name;
 operators without one, hidden ones among them, are passed over and counted. Of random operators and of uninitialised memory
-only shapes and dtypes are compared. Beside float32, each sample is run in other dtypes: there, it is no difference if
+only shapes and dtypes are compared. Beside float32, each sample is run in other dtypes: there, it is not a difference if
 PyTorch refuses what works here. Nor is it one in float16 and bfloat16 if the result here is near PyTorch's in float64:
 some of its half-precision kernels sum in half precision, on some processors only.
 

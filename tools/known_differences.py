@@ -45,14 +45,16 @@ def read(entries: Any, kinds: Collection[str], modes: Collection[str] = ()) -> l
     table = []
     for entry in entries or []:
         if unknown := set(entry) - _KEYS:
-            raise ValueError(f"{entry.get('op')}: {', '.join(sorted(unknown))} is no key of an entry")
+            raise ValueError(f"{entry.get('op')}: {', '.join(sorted(unknown))} is not a key of an entry")
         for op in _listed(entry["op"]):
             table += [Known(**{**entry, "op": op, "kind": kind}) for kind in _listed(entry["kind"])]
     for one in table:
         if one.kind not in kinds:
-            raise ValueError(f"{one.op}: {one.kind!r} is no kind; there are {', '.join(kinds)}")
+            raise ValueError(f"{one.op}: {one.kind!r} is not a kind; expected one of {', '.join(kinds)}")
         if one.mode and one.mode not in modes:
-            raise ValueError(f"{one.op}: {one.mode!r} is no mode; there are {', '.join(modes) or 'none'}")
+            raise ValueError(
+                f"{one.op}: {one.mode!r} is not a mode; expected one of {', '.join(modes) or 'none'}"
+            )
         if not one.reason.strip():
             raise ValueError(f"{one.op}: a known difference needs a reason")
     return table

@@ -38,7 +38,7 @@ def peak_memory() -> int:
 
 
 def forget_peak() -> None:
-    """Counts the peak of memory from here on: reading the weights' file is no part of training."""
+    """Counts the peak of memory from here on: reading the weights' file is not part of training."""
     with contextlib.suppress(OSError):  # then the peak is that of the whole process
         Path("/proc/self/clear_refs").write_text("5")
 

@@ -24,7 +24,7 @@ OTHER_DTYPE = "PyTorch's is not that of the value"
 NOT_FINITE = "PyTorch's is not finite"
 # Of the elements of a gradient here and in PyTorch: which ones have no value.
 Excuse = Callable[[np.ndarray, np.ndarray], np.ndarray]
-# PyTorch has no kernel, rule or formula for it. That rushlight has one is no difference.
+# PyTorch has no kernel, rule or formula for it. That rushlight has one is not a difference.
 NOT_THERE = (
     "not implemented for", "not supported", "is not implemented", "not yet supported", "unsupported", "Could not run",
     "is only supported", "not currently supported", "does not support", "is only available", "only supports",

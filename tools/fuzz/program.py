@@ -100,7 +100,7 @@ def refs_in(value: Any) -> Iterator[str]:
 
 
 def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
-    """An argument with every part that is no container changed."""
+    """An argument with every part that is not a container changed."""
     if isinstance(value, (tuple, list)):
         return type(value)([mapped(one, change) for one in value])
     if isinstance(value, dict):

@@ -103,7 +103,7 @@ def _tidy(program: Program) -> Program:
 
 
 def _with_results(program: Program, i: int, results: list[Any]) -> Program | None:
-    """The program with the results of call `i` as inputs; None where they are no tensors."""
+    """The program with the results of call `i` as inputs; None where they are not tensors."""
     call = program.calls[i]
     names = [call.result] if len(results) == 1 else [f"{call.result}[{k}]" for k in range(len(results))]
     later = program.calls[i + 1 :]

@@ -323,7 +323,7 @@ class Undefined:
         if others and self._has_nan(written):
             return True  # of NaN there are many
         if "bool" in others:
-            return True  # bytes other than 0 and 1 are no bools
+            return True  # bytes other than 0 and 1 are not bools
         return any(n.partition("[")[0] in parts or marks(t) != marks(written) for n, t in shared.items())
 
     def _is_beyond_integers(self, t: Any, dtype: str) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def add_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--plugin", type=Path, help="a plug-in that serves cuda and is no package")
+    parser.add_argument("--plugin", type=Path, help="a plug-in that serves cuda and is not a package")
 
 
 def attach(plugin: Path | None) -> None:

@@ -1,7 +1,7 @@
 """Installs the wheels of a bundle and runs everything that needs a GPU, within ten minutes and without network.
 
     PYTHONPATH=tools python -m gpu.suite --bundle gpu-bundle --out out [--minutes 9.5] [--only STAGE...]
-    PYTHONPATH=tools python -m gpu.suite --plugin LIBRARY --out out       over a plug-in that is no package: a dry run
+    PYTHONPATH=tools python -m gpu.suite --plugin LIBRARY --out out       over a plug-in that is not a package: a dry run
 
 Each stage is a command of its own with a share of the time, so that one that hangs or crashes takes nothing from the others.
 Its output goes to <out>/<stage>.log, and <out>/summary.json says of each how it ended and how long it took.
@@ -102,7 +102,7 @@ def main() -> int:
     )
     parser.add_argument("--bundle", type=Path, help="the folder of wheels")
     parser.add_argument(
-        "--plugin", type=Path, help="a plug-in that serves cuda and is no package; nothing is installed"
+        "--plugin", type=Path, help="a plug-in that serves cuda and is not a package; nothing is installed"
     )
     parser.add_argument("--out", type=Path, required=True, help="the folder for logs and figures")
     parser.add_argument("--minutes", type=float, default=9.5, help="for everything (default: %(default)s)")

@@ -142,7 +142,7 @@ class Translator:
     # --- values ---
 
     def value(self, value: Any) -> Any:
-        """Our counterpart of a value: what is no part of PyTorch stays what it is.
+        """Our counterpart of a value: what is not part of PyTorch stays what it is.
 
         Raises:
             UnsupportedError: it is a tensor, dtype or device that we do not have.

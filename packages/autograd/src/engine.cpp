@@ -74,7 +74,7 @@ Tensor first_gradient(const Tensor& output, Tensor grad, size_t i) {
     return grad.dtype() == output.dtype() ? grad : ops::_to_copy(grad, output.dtype(), std::nullopt);
 }
 
-// For an input of backward() that is no leaf.
+// For an input of backward() that is not a leaf.
 void add_to_grad(const Tensor& input, const Tensor& grad, bool create_graph) {
     GradMode mode(create_graph);
     Tensor sum = input.grad().defined() ? ops::add(input.grad(), grad) : grad;

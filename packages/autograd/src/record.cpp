@@ -209,7 +209,7 @@ Tensor detach_inplace_dual(const Operator& op, StageMask mask, const Tensor& inp
     if (!level) return Call<Tensor(const Tensor&)>::next(op, mask & ~bit(Stage::Dual), input);
     AtLevel at(level);
     RL_CHECK(!input.impl()->is_view() || !tangent(input).defined(), throw_runtime,
-             "detach_(input): a view cannot lose its base's tangent in place\nhint: use detach()");
+             "detach_(input): a view with a tangent cannot be detached in place\nhint: use detach()");
     Call<Tensor(const Tensor&)>::next(op, at.rest(mask), input);
     set_tangent(input, Tensor());
     return input;

@@ -1,4 +1,4 @@
-// Gradients that are kept for tensors that are no leaves: retain_grad().
+// Gradients that are kept for tensors that are not leaves: retain_grad().
 #pragma once
 
 #include "rushlight/autograd/variable.h"

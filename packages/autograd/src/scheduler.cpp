@@ -272,8 +272,8 @@ void Scheduler::check_caller() {
         check_interrupted();
         RL_CHECK(
             !forked(), throw_runtime,
-            "backward(): the process was forked in the middle of a pass, and the threads that ran it are the "
-            "parent's\nhint: fork outside of hooks and functions");
+            "backward(): the process was forked in the middle of a pass, and the threads of the pass exist only "
+            "in the parent process\nhint: fork outside of hooks and functions");
     } catch (abi::__forced_unwind&) { throw; } catch (...) {
         failure = std::current_exception();
     }

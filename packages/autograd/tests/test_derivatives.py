@@ -70,7 +70,7 @@ OF_REAL_NUMBERS = {
     ("mean", "t(3, 4, dtype=int64), dtype=float32"),
     ("square", "t(3, 4, dtype=bool_)"),
 }
-# Sums cross the branch cut of the complex logarithm, where differences are no derivative.
+# Sums cross the branch cut of the complex logarithm, where differences are not derivatives.
 BRANCH_CUTS = {("logcumsumexp", "t(2, 3, 40), 1")}
 # Class weights have a first derivative only; PyTorch has none.
 ONCE_IN_WEIGHT = {"nll_loss", "cross_entropy_loss"}
@@ -476,7 +476,7 @@ def test_refusals_are_declared(derivative) -> None:
 @pytest.mark.parametrize("padding", [1, 2])
 @pytest.mark.parametrize("align", [False, True])
 def test_places_at_the_limits_of_an_image_have_no_slope(padding: int, align: bool) -> None:
-    """What is read there stays the same on one side, and what lies beyond is no zero."""
+    """What is read there stays the same on one side, and what lies beyond is not a zero."""
     limit = 1.0 if align else 2 / 3
     image = core.arange(1, 10, dtype=core.float64).view(1, 1, 3, 3)
     places = [[limit, 0.1], [-limit, 0.1], [0.1, limit], [0.1, -limit]]

@@ -119,7 +119,7 @@ class TestGradientEdge:
         with pytest.raises(RuntimeError, match="does not require grad"):
             get_gradient_edge(core.ones(2))
         y = leaf(2) * 1
-        with pytest.raises(IndexError, match="has 1 results, there is no number 3"):
+        with pytest.raises(IndexError, match="has 1 results, output_nr 3 is out of range"):
             grad(y.sum(), GradientEdge(y.grad_fn, 3))
         with pytest.raises(TypeError, match="must be Tensor"):
             grad(y.sum(), [(1, 2)])

@@ -100,7 +100,7 @@ def load_derivatives(folder: Path, ops: list[Op]) -> list[Derivative]:
         if name not in by_name:
             raise fail("core has no such operator")
         if name in result:
-            raise fail(f"stands in {result[name].source}:{result[name].line} already")
+            raise fail(f"is defined in {result[name].source}:{result[name].line} already")
         for key in entry:
             if key not in _KEYS:
                 raise fail(f"unknown key {key!r}; known are {', '.join(sorted(_KEYS))}")
@@ -122,7 +122,7 @@ def load_derivatives(folder: Path, ops: list[Op]) -> list[Derivative]:
             by_hand = _names(entry, "by_hand")
             for stage in by_hand:
                 if stage not in STAGES:
-                    raise fail(f"by_hand names {stage!r}, which is none of {', '.join(STAGES)}")
+                    raise fail(f"by_hand names {stage!r}, which is not one of {', '.join(STAGES)}")
             if "autograd" not in by_hand:
                 _check_complete(op, [n for names in grads for n in names], refused, _names(entry, "constant"))
             for n in refused:

@@ -161,9 +161,9 @@ def raised(group: list[Op]) -> dict[str, str]:
         if integers & _DIMENSIONS:
             add("IndexError", "A dimension is out of range.")
         if "reduction" in integers:
-            add("ValueError", "`reduction` is none of 0 (none), 1 (mean) and 2 (sum).")
+            add("ValueError", "`reduction` is not 0 (none), 1 (mean) or 2 (sum).")
         if op.tensors and accepted(op) != "all":
-            add(_DTYPE_ERRORS, "The dtype is none of those above.")
+            add(_DTYPE_ERRORS, "The dtype is not supported.")
         for argument in op.schema.arguments:
             for error, text in _ERRORS_OF_ARGUMENTS.get(argument.name, {}).items():
                 add(error, text)

@@ -58,7 +58,7 @@ def dtypes_of(text: str) -> frozenset[str]:
         one = set(SETS.get(name, (name,)))
         chosen = chosen - one if word.startswith("-") else chosen | one
     if not chosen:
-        raise DTypesError(f"dtypes {text!r} are none")
+        raise DTypesError(f"dtypes {text!r} is an empty set")
     return frozenset(chosen)
 
 

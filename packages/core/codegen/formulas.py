@@ -95,7 +95,7 @@ class CppWriter:
     def write(self, node: ast.expr) -> str:
         method = getattr(self, "_" + type(node).__name__.lower(), None)
         if method is None:
-            raise FormulaError(f"{ast.unparse(node)!r}: {type(node).__name__} has no place in a formula")
+            raise FormulaError(f"{ast.unparse(node)!r}: {type(node).__name__} is not supported in a formula")
         return method(node)
 
     def _name(self, node: ast.Name) -> str:

@@ -109,7 +109,7 @@ def load_ops(folder: Path = OPS) -> list[Op]:
         if op.name in seen:
             other = seen[op.name]
             raise EntryError(
-                f"{op.source}:{op.line}: {op.name} stands in {other.source}:{other.line} already"
+                f"{op.source}:{op.line}: {op.name} is defined in {other.source}:{other.line} already"
             )
         seen[op.name] = op
     _check_symbols(ops)
@@ -160,9 +160,9 @@ def _op(path: Path, entry: dict[str, object]) -> Op:
     values["result"] = str(values.get("result", ""))
     values["law"] = tuple(str(text) for text in values.get("law", ()))
     if "view" in values and values["view"] not in VIEWS:
-        raise fail(f"view {values['view']!r} is none of {', '.join(VIEWS)}")
+        raise fail(f"view {values['view']!r} is not one of {', '.join(VIEWS)}")
     if "synchronises" in values and values["synchronises"] not in SYNCHRONISES:
-        raise fail(f"synchronises {values['synchronises']!r} is none of {', '.join(SYNCHRONISES)}")
+        raise fail(f"synchronises {values['synchronises']!r} is not one of {', '.join(SYNCHRONISES)}")
     for key in (
         "bool_inputs",
         "castable",
@@ -193,7 +193,7 @@ def _op(path: Path, entry: dict[str, object]) -> Op:
                 raise fail(f"{key} names {argument!r}, which is not an argument")
     for name_of_error in values.get("raises", {}):
         if name_of_error not in ERRORS:
-            raise fail(f"raises names {name_of_error!r}, which is none of {', '.join(ERRORS)}")
+            raise fail(f"raises names {name_of_error!r}, which is not one of {', '.join(ERRORS)}")
     for key in ("arguments", "raises"):
         for what, text in values.get(key, {}).items():
             if not str(text).endswith("."):

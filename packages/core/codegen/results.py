@@ -52,7 +52,7 @@ def check_result(op: Op) -> None:
     if op.kind in WORDS:
         if op.result not in WORDS[op.kind]:
             raise ResultError(
-                f"result {op.result!r} of kind {op.kind} is none of {', '.join(WORDS[op.kind][1:])}"
+                f"result {op.result!r} of kind {op.kind} is not one of {', '.join(WORDS[op.kind][1:])}"
             )
         return
     if not op.result:

@@ -73,7 +73,7 @@ Recorder::Recorder(std::vector<Named> inputs, std::vector<Named> state, std::set
     graph_.below_gradients = level == Level::Below;
     std::move(state.begin(), state.end(), std::back_inserter(inputs));
     for (Named& named : inputs) {
-        RL_CHECK(named.tensor.defined(), throw_value, "capture: '%s' is no tensor", named.name.c_str());
+        RL_CHECK(named.tensor.defined(), throw_value, "capture: '%s' must be a tensor", named.name.c_str());
         RL_CHECK(named.tensor.device().type == DeviceType::CPU, throw_not_implemented,
                  "capture: '%s' is on %s; only programs on the CPU can be captured so far",
                  named.name.c_str(), name(named.tensor.device()).c_str());
@@ -472,7 +472,7 @@ bool Recorder::has_moved(const Outside& outside) {
 void Recorder::check_random() const {
     RL_CHECK(
         default_generator().get_state() == random_, throw_not_implemented,
-        "capture: the default generator was seeded or drawn from%s, by something that is no operator of the program\n"
+        "capture: the default generator was seeded or drawn from%s, by something other than an operator of the program\n"
         "hint: seed it before the program runs",
         here().c_str());
 }
@@ -530,11 +530,11 @@ void Recorder::undo() {
 
 Program Recorder::finish(TensorList outputs, std::map<std::string, std::string> metadata) {
     const Operator& where =
-        *find_operator("clone");  // for errors about results that are no values of the program
+        *find_operator("clone");  // for errors about results that are not values of the program
     std::unordered_set<ValueId> written;
     RL_CHECK(
         !seeded_, throw_not_implemented,
-        "capture: the default generator was seeded or drawn from by something that is no operator of the program");
+        "capture: the default generator was seeded or drawn from by something other than an operator of the program");
     for (const Outside& outside : outside_) {
         const Named& named = outside.named;
         RL_CHECK(outside.before.defined() || named.tensor.version() == outside.version, throw_not_implemented,

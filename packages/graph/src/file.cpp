@@ -144,7 +144,7 @@ Contents read(const Shared& bytes) {
              std::to_string(bytes->size));
     const Json header = Json::parse({bytes->data + 8, length}, "program: the file's header");
     const auto* members = header.as<Json::Object>();
-    if (!members) fail("the file's header is no object");
+    if (!members) fail("the file's header must be a JSON object");
     const size_t start = 8 + length, room = bytes->size - start;
     std::unordered_map<std::string_view, Extent> extents;
     for (const auto& [name, value] : *members)
@@ -259,7 +259,7 @@ Contents read_file(const std::string& path) {
     if (file.fd < 0) fail_system("cannot open", path);
     struct stat info{};
     if (::fstat(file.fd, &info) != 0) fail_system("cannot read", path);
-    RL_CHECK(S_ISREG(info.st_mode), throw_runtime, "program: '%s' is no regular file", path.c_str());
+    RL_CHECK(S_ISREG(info.st_mode), throw_runtime, "program: '%s' is not a regular file", path.c_str());
     auto bytes = std::make_shared<Bytes>();
     bytes->mapped = true;
     if (info.st_size > 0) {

@@ -16,7 +16,7 @@ struct Line {
     int64_t scale, offset;
 };
 
-// y = scale * x + offset for all; nothing where x does not vary, or the scale is no integer.
+// y = scale * x + offset for all; nothing where x does not vary, or the scale is not an integer.
 std::optional<Line> line_through(const Numbers& x, const Numbers& y) {
     size_t other = 1;
     while (other < x.size() && x[other] == x[0]) ++other;

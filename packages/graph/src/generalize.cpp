@@ -174,7 +174,7 @@ class Generalizer {
                     if (argument.index() != first.index() || (numbers && numbers->size() != items))
                         fail_structure(run, what + " of one kind", "of another");
                     RL_CHECK(number || numbers, throw_runtime,
-                             "capture: %s changes with the sizes (%s and %s), and is no integer",
+                             "capture: %s changes with the sizes (%s and %s), and is not an integer",
                              what.c_str(), sizes_of(0).c_str(), sizes_of(run).c_str());
                     seen.push_back(number ? *number : (*numbers)[item]);
                 }

@@ -69,7 +69,7 @@ class Verifier {
             for (const auto& [input, dim, scale, offset] : symbol.places) {
                 const ValueId id = input < graph_.inputs.size() ? graph_.inputs[input].value : 0;
                 if (input >= graph_.inputs.size() || dim >= graph_.values[id].type.sizes.size())
-                    fail("size '%s' is that of an input that is not there", symbol.name.c_str());
+                    fail("size '%s' refers to an input that does not exist", symbol.name.c_str());
             }
     }
 
@@ -88,20 +88,22 @@ class Verifier {
         }
         for (const Moving& size : moving)
             if (size.item >= type.sizes.size() || size.expression >= graph_.expressions.size())
-                fail("value %zu has a size that is not there", index);
+                fail("value %zu has a size that does not exist", index);
         if (memory > index) fail("value %zu shares memory with %u, which comes later", index, memory);
         if (graph_.values[memory].memory != memory)
             fail("value %zu shares memory with %u, which is not the first with that memory", index, memory);
     }
 
     void define(ValueId id, const std::string& what, bool by_node = false) {
-        if (id >= places_.size()) fail("%s defines value %u of %zu", what.c_str(), id, places_.size());
+        if (id >= places_.size())
+            fail("%s defines value %u, but there are only %zu", what.c_str(), id, places_.size());
         if (places_[id].defined) fail("%s defines value %u a second time", what.c_str(), id);
         places_[id] = {true, true, by_node, block_};
         if (block_) defined_here_.push_back(id);
     }
     void use(ValueId id, const std::string& what) const {
-        if (id >= places_.size()) fail("%s uses value %u of %zu", what.c_str(), id, places_.size());
+        if (id >= places_.size())
+            fail("%s uses value %u, but there are only %zu", what.c_str(), id, places_.size());
         if (!places_[id].defined) fail("%s uses value %u before it is defined", what.c_str(), id);
         if (!places_[id].in_scope) fail("%s uses value %u outside of the block of it", what.c_str(), id);
     }
@@ -125,11 +127,12 @@ class Verifier {
 
     void check_node(const Node& node) {
         if (std::max(node.line, node.module) >= graph_.texts.size())
-            fail("node %zu has a text beyond the %zu there are", number_, graph_.texts.size());
+            fail("node %zu refers to a string beyond the %zu of the program", number_, graph_.texts.size());
         if (node.control != ControlFlow::None) return check_control_flow(node);
         if (!node.blocks.empty()) fail("%s has blocks", name().c_str());
         if (node.op >= graph_.operators.size())
-            fail("node %zu calls operator %u of %zu", number_, node.op, graph_.operators.size());
+            fail("node %zu calls operator %u, but there are only %zu", number_, node.op,
+                 graph_.operators.size());
         const Operator* op = operators_[node.op];
         const SchemaText& schema = schemas_[node.op];
         if (node.arguments.size() != schema.arguments.size())
@@ -146,7 +149,7 @@ class Verifier {
             const auto* list = argument ? std::get_if<std::vector<int64_t>>(argument) : nullptr;
             const bool is_integer = argument && std::holds_alternative<int64_t>(*argument) && item == 0;
             if (expression >= graph_.expressions.size() || !(is_integer || (list && item < list->size())))
-                fail("%s has a size among its arguments that is not there", name().c_str());
+                fail("%s has an argument of a size that does not exist", name().c_str());
         }
         for (uint32_t position : node.writes) {
             if (position >= node.arguments.size()) fail("%s writes argument %u", name().c_str(), position);

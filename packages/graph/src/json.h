@@ -35,7 +35,7 @@ class Json {
     const T* as() const {
         return std::get_if<T>(&data_);
     }
-    /// The member of an object; null where there is none, or this is no object.
+    /// The member of an object; null where there is none, or this is not an object.
     const Json* find(std::string_view key) const;
 
   private:

@@ -43,7 +43,7 @@ void verify_sizes(const Graph& graph) {
                  throw_value, "program: size '%s' has the range %lld to %lld around %lld", name,
                  static_cast<long long>(symbol.least), static_cast<long long>(symbol.most),
                  static_cast<long long>(symbol.example));
-        RL_CHECK(!symbol.places.empty(), throw_value, "program: size '%s' is that of no input", name);
+        RL_CHECK(!symbol.places.empty(), throw_value, "program: size '%s' belongs to no input", name);
         for (const Symbol::Place& place : symbol.places)
             RL_CHECK(place.scale >= 1 && std::abs(place.offset) < int64_t{1} << 60, throw_value,
                      "program: size '%s' is scaled by %lld", name, static_cast<long long>(place.scale));

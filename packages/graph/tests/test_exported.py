@@ -113,7 +113,7 @@ def test_wrong_calls_are_refused(linear: Any, tmp_path: Path) -> None:
         load(tmp_path / "missing")
     with pytest.raises(RuntimeError, match=r"cannot write .*: No such file or directory"):
         save(program, tmp_path / "missing" / "a")
-    with pytest.raises(RuntimeError, match="is no regular file"):
+    with pytest.raises(RuntimeError, match="is not a regular file"):
         load(tmp_path)
 
 

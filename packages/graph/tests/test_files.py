@@ -168,7 +168,7 @@ def test_hostile_graphs(file: bytes, name: str) -> None:
         (r'{"a":"\x"}', "unknown escape"),
         ('{"a":"\n"}', "control character"),
         ("nul", "not JSON"),
-        ("[]", "header is no object"),
+        ("[]", "header must be a JSON object"),
         ("{}", "tensors and no program"),
         ('{"__metadata__":{"rushlight.program":3}}', "no program"),
         ('{"t":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}', "outside of the file"),

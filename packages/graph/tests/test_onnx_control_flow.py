@@ -72,5 +72,5 @@ def test_what_cannot_be_exported_is_named(function_module: Any) -> None:
 def test_load_refuses_control_flow(function_module: Any) -> None:
     file = io.BytesIO()
     onnx.export(function_module(nested), (core.ones(3),), file)
-    with pytest.raises(onnx.OnnxLoadError, match=r"operators that are not read: .*Loop"):
+    with pytest.raises(onnx.OnnxLoadError, match=r"operators that are not supported: .*Loop"):
         onnx.load(io.BytesIO(file.getvalue()))

@@ -169,8 +169,14 @@ def test_structures_come_back(function_module: Callable[..., Any]) -> None:
     [
         (lambda m: m.pop("graph"), "has no graph"),
         (lambda m: m["opset_import"][0].update(version=9), "opset version 9, where 17 to 21 are read"),
-        (lambda m: m["graph"]["node"][0].update(op_type="Mystery"), "operators that are not read: Mystery"),
-        (lambda m: m["graph"]["node"][0].update(domain="com.x"), "operators that are not read: com.x.Gemm"),
+        (
+            lambda m: m["graph"]["node"][0].update(op_type="Mystery"),
+            "operators that are not supported: Mystery",
+        ),
+        (
+            lambda m: m["graph"]["node"][0].update(domain="com.x"),
+            "operators that are not supported: com.x.Gemm",
+        ),
         (
             lambda m: m["graph"]["node"][0].update(input=["x", "none"]),
             "uses 'none', which no node before it gives",
@@ -181,7 +187,7 @@ def test_structures_come_back(function_module: Callable[..., Any]) -> None:
         (lambda m: m["graph"]["initializer"][0].update(data_type=8), "is of type 8"),
         (lambda m: m["graph"]["input"][0].pop("type"), "is not a tensor of a dtype and rank"),
         (lambda m: m["graph"]["node"][0].update(input=["x", "weight", "x"]), "node 'Gemm_0' \\(Gemm\\): "),
-        (lambda m: m["graph"]["node"][0]["attribute"][0].update(type=5), "of a type that is not read"),
+        (lambda m: m["graph"]["node"][0]["attribute"][0].update(type=5), "of a type that is not supported"),
         (lambda m: m["metadata_props"].append({"key": "rushlight.symbols", "value": "{"}), "is damaged"),
         (
             lambda m: m["graph"]["input"][0]["type"]["tensor_type"]["shape"]["dim"][0].update(

@@ -84,8 +84,8 @@ def test_what_is_wrong_is_said(model: Path, tmp_path: Path) -> None:
         ((tmp_path / "missing",), 1, "cannot open"),
         ((model,), 1, "0 inputs are given, it has 1"),
         ((model, "--input", tmp_path / "missing"), 1, "cannot open"),
-        ((model, "--input", tmp_path / "junk"), 1, "it is no .npy file"),
-        ((model, "--input", tmp_path / "objects.npy"), 1, "tensors have no such dtype"),
+        ((model, "--input", tmp_path / "junk"), 1, "it is not a .npy file"),
+        ((model, "--input", tmp_path / "objects.npy"), 1, "its dtype is not supported"),
         ((model, "--input", tmp_path / "other.npy"), 1, "input 'x' must be float32[2, 3], got float32[3, 3]"),
         (
             (model, "--input", x, *["--output", tmp_path / "y"] * 3),

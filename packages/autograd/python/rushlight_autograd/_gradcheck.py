@@ -99,9 +99,7 @@ def gradcheck(
         ),
     ):
         if plain:
-            raise ValueError(
-                f"gradcheck({batched}): it needs {mode}=True, whose derivatives it compares with"
-            )
+            raise ValueError(f"gradcheck({batched}): requires {mode}=True")
     func, args = _of_plain("gradcheck", func, inputs, masked)
     which = _checked(args)
     if not which:
@@ -359,7 +357,7 @@ def _of_plain(
         return func, args
     if not masked:
         raise NotImplementedError(
-            f"{name}(masked): gradients of sparse tensors have the tensors' places, which needs masked=True"
+            f"{name}(masked): gradients of sparse tensors have elements only where the tensors have them; pass masked=True"
         )
     return core.sparse._of_values(func, args)
 

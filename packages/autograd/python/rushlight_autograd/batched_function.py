@@ -36,7 +36,7 @@ def apply(function: type[Function], args: tuple[Any, ...]) -> Any:
         )
     if not own and not function.generate_vmap_rule:
         raise RuntimeError(
-            f"{function.__name__}: cannot be used inside vmap, for it says nothing of batches\n"
+            f"{function.__name__}: cannot be used inside vmap, because it defines no rule for batches\n"
             "hint: set generate_vmap_rule = True where forward and backward are made of operators, or write a static "
             "method vmap(info, in_dims, *args) that returns (output, out_dims)"
         )
@@ -53,7 +53,7 @@ def apply(function: type[Function], args: tuple[Any, ...]) -> Any:
     dims = broadcast_prefix(out_dims, tree)
     if dims is None:
         raise RuntimeError(
-            f"{function.__name__}.vmap: out_dims {out_dims!r} are no container like the output, {tree}"
+            f"{function.__name__}.vmap: out_dims must have the structure of the output, {tree}, got {out_dims!r}"
         )
     return tree.unflatten(
         y if d is None or not isinstance(y, Tensor) else _batch_at(y, d, number)

@@ -187,10 +187,12 @@ def _arguments(
             raise ValueError(f"{who}: in_dims must hold ints and None, got {d!r}")
         if not isinstance(x, Tensor):
             raise ValueError(
-                f"{who}: dimension {d} of an argument that is {type(x).__name__}; only Tensors are batched"
+                f"{who}: in_dims has dimension {d} for an argument of type {type(x).__name__}; only Tensors are batched"
             )
         if not -x.dim() <= d < x.dim():
-            raise ValueError(f"{who}: dimension {d} of an argument of shape {tuple(x.shape)}")
+            raise ValueError(
+                f"{who}: dimension {d} is out of range for an argument of shape {tuple(x.shape)}"
+            )
     rest, rest_tree = flatten(kwargs)
     leaves = [*given, *rest]
     dims = [*dims, *(0 if isinstance(x, Tensor) else None for x in rest)]

@@ -77,7 +77,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
     if innermost < 0 or level not in (None, innermost):
         asked = max(innermost, 0) if level is None else level
         raise RuntimeError(
-            f"exit_dual_level(level): level {asked} was not entered, or not last; {innermost + 1} are open"
+            f"exit_dual_level(level): level {asked} is not the innermost open level; {innermost + 1} are open"
         )
     _leave_forward_mode(_levels.open.pop())
 
@@ -106,7 +106,7 @@ def dual_level() -> Iterator[int]:
 
 def _number(name: str, level: int | None) -> int:
     if not _levels.open:
-        raise RuntimeError(f"{name}(): only inside of `with dual_level():`")
+        raise RuntimeError(f"{name}(): must be called inside `with dual_level():`")
     at = len(_levels.open) - 1 if level is None else level
     if not 0 <= at < len(_levels.open):
         raise RuntimeError(f"{name}(level): levels 0 to {len(_levels.open) - 1} are open, got {level}")

@@ -181,7 +181,7 @@ def jacobian(
                 [0., 4.]])
     """
     if vectorize and strict:
-        raise RuntimeError("jacobian(): vectorize=True and strict=True exclude each other")
+        raise RuntimeError("jacobian(): vectorize=True and strict=True are mutually exclusive")
     if strategy == "forward-mode" and vectorize:
         return _vectorized_forward_jacobian(func, inputs, create_graph)
     if strategy == "forward-mode":

@@ -50,7 +50,7 @@ class CustomOpDef:
         for parameter in self._signature.parameters.values():
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
                 raise ValueError(
-                    f"custom_op({name}): *{parameter.name} has no place in an operator's signature"
+                    f"custom_op({name}): *{parameter.name} is not supported in an operator's signature"
                 )
         self._mutates = tuple(mutates_args)
         for argument in self._mutates:

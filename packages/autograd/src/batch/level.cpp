@@ -53,7 +53,7 @@ Ref<BatchLevel> set_batch_level(Ref<BatchLevel> level) {
 }
 
 void close_batch_level() {
-    RL_CHECK(current, throw_runtime, "vmap: there is no level to close");
+    RL_CHECK(current, throw_runtime, "vmap: no level is open");
     current->open = false;
     current = Ref<BatchLevel>(current->outer);
     watch();

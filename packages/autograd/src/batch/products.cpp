@@ -118,7 +118,7 @@ void linear(Call& c) {
     const Tensor input = c.tensor(0), weight = c.tensor(1), bias = c.tensor(2);
     if (bias.defined()) check_added(c, "bias", bias, input);
     if (bias.defined() && bias.dim() > 1 && bias.size(-1) != bias.numel())
-        return loop(c);  // refused: it is no row
+        return loop(c);  // refused: it is not a row
     const Tensor product = ops::matmul(input, weight.dim() == 2 ? ops::transpose(weight, 0, 1) : weight);
     c.give_as_is(bias.defined() ? ops::add(product, bias, Scalar(1)) : product);
 }

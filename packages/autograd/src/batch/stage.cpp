@@ -96,7 +96,7 @@ void batch_stage(const Operator& op, StageMask rest, Stack& stack) {
         if (!level || b.innermost->number > level->number) level = b.innermost;
         else if (b.innermost->number == level->number && b.innermost.get() != level.get())
             throw_runtime(
-                "%s: tensors of two calls of vmap meet, one of which is over\nhint: return what is "
+                "%s: an operand belongs to a call of vmap that has returned\nhint: return what is "
                 "needed outside instead of keeping it",
                 op.name);
     });
@@ -109,7 +109,7 @@ void batch_stage(const Operator& op, StageMask rest, Stack& stack) {
         if (!level) return op.boxed(op, rest, stack);
     }
     RL_CHECK(level->open, throw_runtime,
-             "%s: a batched tensor was used after its vmap was over\nhint: return what is needed outside "
+             "%s: a batched tensor was used after its vmap had returned\nhint: return what is needed outside "
              "instead of keeping it",
              op.name);
     RL_CHECK(op.form != Form::Out, throw_runtime,

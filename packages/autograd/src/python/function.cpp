@@ -91,7 +91,7 @@ class FunctionNode final : public Node {
     void apply(std::span<Tensor> grads, std::span<Tensor> out) override {
         check_not_released();
         WithGil gil;
-        RL_CHECK(context_, throw_runtime, "%s: the context of this call is gone", name().c_str());
+        RL_CHECK(context_, throw_runtime, "%s: the context of this call no longer exists", name().c_str());
         Object arguments(check(PyTuple_New(static_cast<Py_ssize_t>(grads.size()) + 1)));
         PyTuple_SET_ITEM(arguments.get(), 0, Py_NewRef(context_));
         for (size_t i = 0; i < grads.size(); ++i) {
@@ -138,7 +138,7 @@ class FunctionNode final : public Node {
             int edge = edge_of_argument_[i];
             RL_CHECK(
                 edge >= 0, throw_runtime,
-                "%s: backward returned a gradient for argument %zu, which is no Tensor\nhint: return None there",
+                "%s: backward returned a gradient for argument %zu, which is not a Tensor\nhint: return None there",
                 name().c_str(), i);
             out[static_cast<size_t>(edge)] = fitted(Tensor::share(grad), static_cast<size_t>(edge), i);
         }
@@ -418,7 +418,7 @@ void check_tangents(PyObject* context, PyObject* output, Level level) {
         RL_CHECK(
             tangent(Tensor::share(impl), level).defined(), throw_not_implemented,
             "%s: output %zd has no tangent, and an argument has one: forward computes it by other means than operators\n"
-            "hint: write a static method jvp(ctx, *tangents), or say mark_non_differentiable() of it",
+            "hint: write a static method jvp(ctx, *tangents), or call mark_non_differentiable() on it",
             Py_TYPE(context)->tp_name, i);
     }
 }

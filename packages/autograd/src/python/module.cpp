@@ -39,7 +39,7 @@ Edge edge_or_null(PyObject* o) {
     if (!node) return {};
     const long index = PyLong_AsLong(PyTuple_GET_ITEM(o, 1));
     RL_CHECK(index >= 0 && index < static_cast<long>(node->num_results()), throw_index,
-             "GradientEdge: %s has %u results, there is no number %ld", node->name().c_str(),
+             "GradientEdge: %s has %u results, output_nr %ld is out of range", node->name().c_str(),
              node->num_results(), index);
     return {Ref<Node>::share(node), static_cast<uint32_t>(index)};
 }

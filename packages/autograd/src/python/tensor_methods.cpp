@@ -219,7 +219,7 @@ PyMethodDef methods[] = {
      METH_VARARGS | METH_KEYWORDS,
      "register_post_accumulate_grad_hook($self, hook)\n--\n\nhook(tensor) is called when a gradient has been added to `grad`."},
     {"retain_grad", method_retain_grad, METH_NOARGS,
-     "retain_grad($self)\n--\n\nKeeps the gradient of a tensor that is no leaf in `grad`, as all hooks of the tensor have left it."},
+     "retain_grad($self)\n--\n\nKeeps the gradient of a tensor that is not a leaf in `grad`, as all hooks of the tensor have left it."},
     {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef properties[] = {
     {"grad_fn", get_grad_fn, nullptr, "The node that computed this tensor, or None.", nullptr},

@@ -225,7 +225,7 @@ def scan(
                 raise RuntimeError(f"All {name} leaves must be a Tensor but got {leaf}")
     rank = slices[0].dim()
     if not -rank <= dim < rank:
-        raise IndexError(f"scan(dim): is {dim}, which tensors with {rank} dimensions do not have")
+        raise IndexError(f"scan(dim): {dim} is out of range for tensors with {rank} dimensions")
     dim %= rank
     if any(x.dim() <= dim or x.shape[dim] == 0 for x in slices):
         raise RuntimeError(

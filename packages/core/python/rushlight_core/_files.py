@@ -57,7 +57,7 @@ def from_file(
         if have < nbytes and not shared:
             raise ValueError(
                 f"from_file(filename, size): {os.fspath(filename)} has {have} bytes, {size} elements of {chosen} need"
-                f" {nbytes}\nhint: shared=True makes it longer"
+                f" {nbytes}\nhint: shared=True extends the file"
             )
         if have < nbytes:
             os.ftruncate(descriptor, nbytes)

@@ -18,7 +18,7 @@ def shared_memory_package() -> Any:
         if error.name != name:
             raise
         raise RuntimeError(
-            "share_memory_(): shared memory comes with a package of its own\n"
+            "share_memory_(): shared memory is provided by another package\n"
             "hint: pip install rushlight-multiprocessing"
         ) from None
 

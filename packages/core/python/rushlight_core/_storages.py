@@ -59,7 +59,7 @@ def getitem(self: UntypedStorage, index: Any) -> Any:
         return tensor_of_bytes(self)[index].item()
     start, stop, step = index.indices(self.nbytes())
     if step != 1:
-        raise RuntimeError(f"UntypedStorage[{start}:{stop}:{step}]: steps other than 1 are not there")
+        raise RuntimeError(f"UntypedStorage[{start}:{stop}:{step}]: steps other than 1 are not supported")
     if stop <= start:
         return _C.empty(0, dtype=_C.uint8).untyped_storage()
     return _C.frombuffer(memoryview(self)[start:stop], dtype=_C.uint8).untyped_storage()

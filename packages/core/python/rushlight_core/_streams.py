@@ -138,7 +138,7 @@ class Event:
         interprocess: bool = False,
     ) -> None:
         if interprocess:
-            raise NotImplementedError("Event(interprocess): events belong to one process")
+            raise NotImplementedError("Event(interprocess): events cannot be shared between processes")
         self.device: _device = _of(device)
         self._event: Any = (
             None if self.device.type == "cpu" else _C._new_event(self.device, bool(enable_timing))
@@ -173,7 +173,7 @@ class Event:
             RuntimeError: one of them has not been reached.
         """
         if self._event is None or end_event._event is None:
-            raise ValueError("elapsed_time: events of the CPU measure no time")
+            raise ValueError("elapsed_time: is not supported for events of the CPU")
         return _C._elapsed_time(self._event, end_event._event)
 
     def _checked(self, method: str, stream: Stream | None) -> Stream:

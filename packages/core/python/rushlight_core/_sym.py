@@ -21,7 +21,9 @@ class SymInt:
     """
 
     def __new__(cls, *args: Any) -> NoReturn:
-        raise NotImplementedError(f"{cls.__name__}(): every number is known: there is no compiler")
+        raise NotImplementedError(
+            f"{cls.__name__}(): symbolic numbers are not supported, since there is no compiler"
+        )
 
 
 class SymFloat(SymInt):

@@ -115,7 +115,7 @@ def _replace(name: str, self: Tensor, function: Any, *operands: Tensor) -> Tenso
     if any(t.requires_grad for t in operands):
         raise RuntimeError(
             f"{name}(): a Python function cannot be differentiated, and the tensor requires grad\n"
-            "hint: write detach() before it, or use operators"
+            "hint: call detach() first, or use operators"
         )
     values = [function(*one) for one in zip(*(t.reshape(-1).tolist() for t in operands), strict=True)]
     return self.copy_(_C.tensor(values, dtype=self.dtype).view(self.shape))
@@ -143,7 +143,7 @@ def storage(self: Tensor) -> Any:
 
 def _no_provider(name: str) -> NoReturn:
     raise RuntimeError(
-        f"{name}(): gradients are computed by a package of their own, which is not imported\n"
+        f"{name}(): gradients are provided by another package, which is not imported\n"
         "hint: pip install rushlight-autograd, then import rushlight_autograd (or rushlight, which does)"
     )
 

@@ -108,9 +108,7 @@ def _call(func: Any, overloaded: list[Any], args: tuple[Any, ...], kwargs: dict[
             return result
     name = getattr(func, "__qualname__", getattr(func, "__name__", func))
     names = ", ".join(f"{kind.__module__}.{kind.__qualname__}" for kind in types)
-    raise TypeError(
-        f"{name}: no __torch_function__ of {names} answers this call; all returned NotImplemented"
-    )
+    raise TypeError(f"no implementation found for {name} on types that implement __torch_function__: {names}")
 
 
 def _ask(func: Any, o: Any, types: tuple[type, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -497,9 +497,7 @@ def _up_to(spec: TreeSpec, tree: PyTree) -> list[Any]:
     kind = _get_node_type(tree)
     parts = SUPPORTED_NODES[kind].flatten_fn(tree)[0] if kind in SUPPORTED_NODES else []
     if kind is not spec.type or len(parts) != spec.num_children:
-        raise ValueError(
-            f"tree_map(tree, *rests): got {type(tree).__name__} in the place of {spec.type.__name__}"
-        )
+        raise ValueError(f"tree_map(tree, *rests): expected {spec.type.__name__}, got {type(tree).__name__}")
     if isinstance(tree, dict):  # entries belong together by their keys
         keys = spec.context[1] if kind is defaultdict else spec.context
         parts = [tree[key] for key in keys]

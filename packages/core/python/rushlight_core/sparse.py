@@ -136,7 +136,7 @@ def sampled_addmm(
         raise RuntimeError("sampled_addmm(input): needs a sparse matrix, got layout torch.strided")
     if str(input.layout) in ("torch.sparse_bsr", "torch.sparse_bsc"):
         raise NotImplementedError(
-            f"sampled_addmm(input): has no form for blocks, got layout {input.layout}\nhint: use to_sparse_csr()"
+            f"sampled_addmm(input): block layouts are not supported, got layout {input.layout}\nhint: use to_sparse_csr()"
         )
     if (
         mat1.dim() != 2

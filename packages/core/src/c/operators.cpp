@@ -180,8 +180,8 @@ RL_API size_t rl_operator_count(void) { return operators().size(); }
 RL_API rl_status rl_operator_at(size_t index, rl_operator_info* info) {
     return guarded([&] {
         require(info, "rl_operator_at", "info");
-        RL_CHECK(index < operators().size(), throw_index, "rl_operator_at(index): %zu of %zu operators",
-                 index, operators().size());
+        RL_CHECK(index < operators().size(), throw_index,
+                 "rl_operator_at(index): %zu is out of range for %zu operators", index, operators().size());
         describe(*operators()[index], signature_of(index), info, "rl_operator_at");
     });
 }

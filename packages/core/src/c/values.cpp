@@ -55,7 +55,7 @@ std::vector<Tensor> tensors_of(rl_tensor* const* tensors, size_t count, bool opt
 
 IntList integers_of(const int64_t* integers, size_t count, const char* function, const char* argument) {
     if (count) require(integers, function, argument);
-    RL_CHECK(count <= PTRDIFF_MAX / sizeof(int64_t), throw_value, "%s(%s): no array has %zu integers",
+    RL_CHECK(count <= PTRDIFF_MAX / sizeof(int64_t), throw_value, "%s(%s): an array cannot have %zu integers",
              function, argument, count);
     return {std::span<const int64_t>(integers, count)};
 }
@@ -98,7 +98,7 @@ Value value_of(const rl_value& value, const Operator& op, const SignatureArgumen
             return Ref<Generator>::share(reinterpret_cast<Generator*>(value.as.generator));
         default: break;
     }
-    throw_type("%s(%s): there is no kind %d of values", op.name, named().c_str(), int(value.kind));
+    throw_type("%s(%s): unknown kind of value %d", op.name, named().c_str(), int(value.kind));
 }
 
 void hand_out(Value&& result, rl_value& value) {

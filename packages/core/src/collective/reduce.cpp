@@ -40,8 +40,8 @@ void check_reducible(const char* who, ReduceOp op, DType dtype) {
     const bool order = op == ReduceOp::Min || op == ReduceOp::Max;
     RL_CHECK(!bits || is_integral(dtype, true), throw_type,
              "%s(op): BAND, BOR and BXOR need integers or bool, got %s", who, name(dtype));
-    RL_CHECK(!order || !is_complex(dtype), throw_type, "%s(op): MIN and MAX need an order, %s has none", who,
-             name(dtype));
+    RL_CHECK(!order || !is_complex(dtype), throw_type, "%s(op): MIN and MAX are not defined for dtype %s",
+             who, name(dtype));
     RL_CHECK(op != ReduceOp::Avg || !is_integral(dtype, true), throw_type,
              "%s(op): AVG needs a floating or complex dtype, got %s\nhint: use SUM and divide", who,
              name(dtype));

@@ -15,7 +15,7 @@ void batch_norm(KernelContext& ctx, const View& out, const View& save_mean, cons
 void batch_norm_backward(KernelContext& ctx, const View& grad_input, const View& grad_weight,
                          const View& grad_bias, const View& grad_output, const View& input,
                          const View& weight, const View& save_mean, const View& save_invstd, bool training);
-/// The same for a gradient that counts as 0 where an activation's result is at most `low` or at least `high`; NaN is no limit.
+/// The same for a gradient that counts as 0 where an activation's result is at most `low` or at least `high`; NaN is not a limit.
 void masked_batch_norm_backward(KernelContext& ctx, const View& grad_input, const View& grad_weight,
                                 const View& grad_bias, const View& grad_output, const View& activation,
                                 const View& input, const View& weight, const View& save_mean,

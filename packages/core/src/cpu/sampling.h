@@ -11,7 +11,7 @@ void _standard_gamma(KernelContext& ctx, const View& out, const View& shapes);
 void _standard_log_gamma(KernelContext& ctx, const View& out, const View& shapes);
 /// RuntimeError for a rate that is negative or not finite.
 void poisson(KernelContext& ctx, const View& out, const View& rates);
-/// RuntimeError for a count that is no whole number from 0 to 2^53, and what is no probability.
+/// RuntimeError for a count that is not a whole number from 0 to 2^53, and what is not a probability.
 void binomial(KernelContext& ctx, const View& out, const View& counts, const View& probs);
 
 }  // namespace rushlight::cpu

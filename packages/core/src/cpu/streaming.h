@@ -12,7 +12,7 @@
 
 namespace rushlight::cpu {
 
-/// What one core can count on of the last-level cache. The size that the system reports is no guide: behind a hypervisor it may be
+/// What one core can count on of the last-level cache. The size that the system reports is not a guide: behind a hypervisor it may be
 /// another machine's, and other programs take their share.
 inline constexpr int64_t kCacheBytes = 32 << 20;
 

@@ -1,4 +1,4 @@
-// Powers in double precision, for numbers that are no exceptions: vector code, as in vector_math.h. Errors below 1.5 units in the
+// Powers in double precision, for numbers that are not exceptions: vector code, as in vector_math.h. Errors below 1.5 units in the
 // last place.
 //
 // x^y = e^(y log x) needs log x with some 64 bits: as a sum of two numbers, of which the second is what the first lost (T. J.

@@ -1,4 +1,4 @@
-// The kernels that are no loops of functors, by file.
+// The kernels that are not loops of functors, by file.
 #pragma once
 
 #include "rushlight/backend.h"

@@ -204,7 +204,7 @@ struct General {
         check_params(desc, params, common);
     }
 
-    // A number beyond the range of its fellow operands can be compared with them, but is no value of theirs.
+    // A number beyond the range of its fellow operands can be compared with them, but is not a value of theirs.
     void widen() {
         for (int i = 0; i < desc.num_inputs; ++i) {
             if (in[i].is_tensor() || fits_integer(in[i].scalar(), common)) continue;

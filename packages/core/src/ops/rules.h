@@ -17,7 +17,7 @@ inline void same_dtype(const char* op, const char* first, const Tensor& a, const
 inline void check_defined(bool defined, const char* op, DType dtype) {
     RL_CHECK(defined, throw_not_implemented, "%s: not defined for dtype %s", op, name(dtype));
 }
-/// NotImplementedError for a dtype that is no floating one.
+/// NotImplementedError for a dtype that is not a floating one.
 inline void floating_only(const char* op, const Tensor& t) {
     RL_CHECK(is_floating(t.dtype()), throw_not_implemented,
              "%s: not defined for dtype %s\nhint: convert the input to a floating dtype first", op,

@@ -58,7 +58,7 @@ bool is_optional(ArgType type) {
     }
 }
 
-// NumPy's scalars are numbers that are no sequences; its arrays are both.
+// NumPy's scalars are numbers that are not sequences; its arrays are both.
 bool numpy_scalar(PyObject* o, Scalar& out) {
     PyTypeObject* type = Py_TYPE(o);
     if (std::strncmp(type->tp_name, "numpy.", 6) != 0 || PySequence_Check(o)) return false;

@@ -66,8 +66,8 @@ void check_exportable(const Tensor& t, const char* op) {
              "%s: this tensor is on %s, only CPU memory can be shared\nhint: use cpu() first", op,
              name(t.device()).c_str());
     require_values(op, t);
-    RL_CHECK(format_of(t.dtype()), throw_buffer, "%s: Python and NumPy have no %s\nhint: use float() first",
-             op, name(t.dtype()));
+    RL_CHECK(format_of(t.dtype()), throw_buffer,
+             "%s: Python and NumPy have no dtype %s\nhint: use float() first", op, name(t.dtype()));
 }
 
 int get_buffer(PyObject* self, Py_buffer* view, int flags) {
@@ -76,8 +76,8 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
     const Tensor& t = unwrap(self);
     // NumPy then calls __array__, which such a class can override.
     RL_CHECK(!has_own_override(self), throw_buffer,
-             "buffer: %s has a __torch_function__ of its own, which would not see it\n"
-             "hint: as_subclass(torch.Tensor) is the tensor without it",
+             "buffer: %s defines __torch_function__, which a buffer would bypass\n"
+             "hint: use as_subclass(torch.Tensor) first",
              Py_TYPE(self)->tp_name);
     check_exportable(t, "buffer");
     Storage* storage = t.impl()->storage();
@@ -323,9 +323,9 @@ PyObject* as_numpy(PyObject* self, const char* op) {
         op);
     RL_CHECK(
         t.device().type == DeviceType::CPU, throw_type,
-        "%s: this tensor is on %s, NumPy knows only CPU memory\nhint: use cpu() first, or numpy(force=True)",
+        "%s: this tensor is on %s, NumPy supports only CPU memory\nhint: use cpu() first, or numpy(force=True)",
         op, name(t.device()).c_str());
-    RL_CHECK(format_of(t.dtype()), throw_type, "%s: NumPy has no %s\nhint: use float() first", op,
+    RL_CHECK(format_of(t.dtype()), throw_type, "%s: NumPy has no dtype %s\nhint: use float() first", op,
              name(t.dtype()));
     static constinit Lookup asarray{"numpy", "asarray"};  // NumPy is imported when it is first needed
     return PyObject_CallOneArg(asarray.get(), self);
@@ -412,8 +412,8 @@ PyObject* frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
     RL_CHECK(dtype_object, throw_type, "frombuffer(): missing argument 'dtype'");
     RL_CHECK(to_dtype(dtype_object, dtype), throw_type, "frombuffer(dtype): must be a dtype, not %s",
              Py_TYPE(dtype_object)->tp_name);
-    RL_CHECK(PyObject_CheckBuffer(object), throw_value, "frombuffer(buffer): %s has no buffer",
-             Py_TYPE(object)->tp_name);
+    RL_CHECK(PyObject_CheckBuffer(object), throw_value,
+             "frombuffer(buffer): %s does not support the buffer protocol", Py_TYPE(object)->tp_name);
     auto* view = new Py_buffer;
     if (PyObject_GetBuffer(object, view, PyBUF_SIMPLE) < 0) {
         delete view;

@@ -51,7 +51,7 @@ template <size_t n>
 int index_of(const char* text, const char* const (&names)[n]) {
     for (size_t i = 0; i < n; ++i)
         if (std::string_view(names[i]) == text) return static_cast<int>(i);
-    throw_value("there is no collective or reduction of the name '%s'", text);
+    throw_value("unknown collective or reduction '%s'", text);
 }
 
 // _group_bytes(size)

@@ -75,7 +75,7 @@ struct Scan {
     void check(PyObject* o, size_t depth) {
         if (depth == sizes.size()) {
             RL_CHECK(!is_sequence(o), throw_value,
-                     "tensor(data): a sequence stands at depth %zu where a number is needed", depth);
+                     "tensor(data): expected a number at depth %zu, got a sequence", depth);
             return number(o);
         }
         Scalar s;

@@ -89,10 +89,9 @@ PyObject* method_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
         if (!capsule) managed->deleter(managed);
         return capsule;
     }
-    RL_CHECK(
-        !read_only, throw_buffer,
-        "__dlpack__(): this tensor is read-only, which a consumer that asks for no version would not learn\n"
-        "hint: pass max_version=(1, 0), or clone() first");
+    RL_CHECK(!read_only, throw_buffer,
+             "__dlpack__(): this tensor is read-only, which DLPack before version 1.0 cannot express\n"
+             "hint: pass max_version=(1, 0), or clone() first");
     Managed* managed = share(t, "__dlpack__()");
     PyObject* capsule =
         PyCapsule_New(managed, kCapsule, [](PyObject* c) { destroy_capsule<Managed>(c, kCapsule); });

@@ -393,8 +393,8 @@ void answer_by_other_class(const char* name, PyObject* self, PyObject* const* ar
 
 PyObject* as_subclass(PyObject* o, PyTypeObject* type) {
     const Tensor& t = unwrap(o);
-    RL_CHECK(PyType_IsSubtype(type, TensorType), throw_type, "as_subclass(cls): %s is no subclass of Tensor",
-             type->tp_name);
+    RL_CHECK(PyType_IsSubtype(type, TensorType), throw_type,
+             "as_subclass(cls): must be a subclass of Tensor, got %s", type->tp_name);
     StageMask mask = (t.impl()->stages() | dispatch_state.on) & ~dispatch_state.off & ~bit(Stage::Python);
     if (!mask) return wrap_as(type, make_alias(t));
     StagesOff off(bit(Stage::Python));

@@ -15,7 +15,7 @@ namespace rushlight::python {
 // `__torch_function__ = _C._disabled_torch_function_impl`, as Parameter does, carries no stage and costs nothing; its
 // results are plain tensors.
 //
-// Methods and properties that are no operators (size, numpy, shape, len) go the same way, as Note [Members that classes see]
+// Methods and properties that are not operators (size, numpy, shape, len) go the same way, as Note [Members that classes see]
 // describes.
 //
 // An override may return anything. What does not fit the operator's result types leaves C++ as the exception Overridden

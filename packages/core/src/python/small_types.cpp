@@ -49,7 +49,7 @@ PyObject* dtype_to_real(PyObject* self, PyObject*) { return wrap(real_dtype(dtyp
 PyObject* dtype_to_complex(PyObject* self, PyObject*) {
     RL_PY_TRY
     const DType t = dtype_of(self);
-    RL_CHECK(is_differentiable(t), throw_runtime, "dtype.to_complex(): no complex numbers have parts of %s",
+    RL_CHECK(is_differentiable(t), throw_runtime, "dtype.to_complex(): no complex dtype corresponds to %s",
              name(t));
     RL_CHECK(t != DType::Float16, throw_runtime,
              "dtype.to_complex(): complex32, the dtype with parts of float16, is not supported");
@@ -293,7 +293,7 @@ PyObject* size_item(PyObject* item, Py_ssize_t i) {
                         : !PyIndex_Check(item))
         throw_type("torch.Size(): holds integers only, item %zd is of class %s", i, Py_TYPE(item)->tp_name);
     if (PyLong_CheckExact(item)) {
-        RL_CHECK(to_int(item, v), throw_type, "torch.Size(): item %zd is no integer", i);
+        RL_CHECK(to_int(item, v), throw_type, "torch.Size(): item %zd must be an integer", i);
         return Py_NewRef(item);
     }
     to_int(item, v);

@@ -90,8 +90,8 @@ PyObject* storage_resize(PyObject* o, PyObject* size) {
     Storage& storage = storage_of(o);
     RL_CHECK(
         static_cast<size_t>(nbytes) >= storage.nbytes(), throw_not_implemented,
-        "UntypedStorage.resize_(size): memory of %zu bytes cannot become %lld bytes: tensors may refer to what "
-        "would be freed\nhint: let go of the tensors, or give them other memory by set_()",
+        "UntypedStorage.resize_(size): %zu bytes cannot be resized to %lld, since tensors may refer to the memory\n"
+        "hint: delete the tensors, or give them other memory with set_()",
         storage.nbytes(), static_cast<long long>(nbytes));
     if (static_cast<size_t>(nbytes) > storage.nbytes()) storage.resize(static_cast<size_t>(nbytes));
     return Py_NewRef(o);

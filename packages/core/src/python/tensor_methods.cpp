@@ -1,4 +1,4 @@
-// Methods and properties of Tensor that are no operators: what it is, where it is, what it holds.
+// Methods and properties of Tensor that are not operators: what it is, where it is, what it holds.
 #include <algorithm>
 #include <cstring>
 
@@ -414,7 +414,7 @@ RL_GETTER(get_conjugate_transpose) {
     RL_PY_TRY
     const Tensor& t = unwrap(self);
     RL_CHECK(t.dim() == 2 || t.dim() == 0, throw_runtime,
-             "H: needs a matrix, the tensor has shape %s\nhint: mH is that of the last two dimensions",
+             "H: needs a matrix, the tensor has shape %s\nhint: mH transposes the last two dimensions",
              to_string(t.sizes()).c_str());
     return wrap(ops::conj(ops::t(t)));
     RL_PY_CATCH

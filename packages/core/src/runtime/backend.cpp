@@ -259,7 +259,7 @@ const Backend& load_backend(const std::string& path) {
     const Backend* backend = entry ? entry() : nullptr;
     if (!backend) {
         dlclose(library);
-        throw_runtime("load_backend(path): '%s' is no backend: %s", path.c_str(),
+        throw_runtime("load_backend(path): '%s' is not a backend: %s", path.c_str(),
                       entry ? "its entry function returned nothing" : "it does not export rushlight_backend");
     }
     // The library stays open, also after a refusal: its code may have left threads or handlers behind.

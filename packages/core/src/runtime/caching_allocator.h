@@ -73,7 +73,7 @@ class CachingAllocator {
 
     /// Memory for use on `stream`, or nullptr when neither the cache nor the driver has it.
     void* allocate(size_t nbytes, StreamId stream = 0) noexcept;
-    /// False when `data` is no live block of this allocator.
+    /// False when `data` is not a live block of this allocator.
     [[nodiscard]] bool release(void* data) noexcept;
     /// Work on `stream`, which is not the block's own, uses it: after its release the block waits for that
     /// work.

@@ -193,11 +193,11 @@ Allocation allocate_custom(const AllocatorInterface& allocator, size_t nbytes) {
     Allocation result{nullptr, allocator.release, allocator.self};
     if (nbytes == 0) return {nullptr, nullptr, nullptr};
     result.data = allocator.allocate(allocator.self, nbytes);
-    RL_CHECK(result.data, throw_out_of_memory, "cpu: the allocator set by set_allocator() has no %zu bytes",
-             nbytes);
+    RL_CHECK(result.data, throw_out_of_memory,
+             "cpu: the allocator set by set_allocator() could not allocate %zu bytes", nbytes);
     if (reinterpret_cast<uintptr_t>(result.data) % kSmallGrain != 0) {
         allocator.release(allocator.self, result.data, nbytes);
-        throw_runtime("cpu: the allocator set by set_allocator() gave %p, needs a multiple of %zu",
+        throw_runtime("cpu: the allocator set by set_allocator() returned %p, which is not a multiple of %zu",
                       result.data, kSmallGrain);
     }
     return result;

@@ -85,7 +85,7 @@ uint64_t left_in_groups(const std::string& root, std::initializer_list<const cha
 uint64_t group_memory_limit(const std::string& root) {
     uint64_t limit = UINT64_MAX;
     auto lower = [&limit](const std::string& path) {
-        // "max", where there is no limit, is no number.
+        // "max", where there is no limit, is not a number.
         if (uint64_t bytes; read_number(path, bytes) && bytes > 0) limit = std::min(limit, bytes);
     };
     for_each_group(root, "", [&](const std::string& folder) { lower(folder + "/memory.max"); });

@@ -122,7 +122,7 @@ bool Event::query() const {
 
 void Event::check_not_captured(const char* what) const {
     RL_CHECK(!capture_, throw_runtime,
-             "%s: the event was recorded while a graph was: it is a part of that graph", what);
+             "%s: the event was recorded during the capture of a graph and belongs to that graph", what);
 }
 
 void Event::synchronize() const {

@@ -163,7 +163,7 @@ Tensor sub_(const Tensor& a, const TensorOrScalar& b, Scalar alpha) { return add
 
 // --- products ---
 
-// What every value is multiplied with or divided by; nothing where it is no number.
+// What every value is multiplied with or divided by; nothing where it is not a number.
 std::optional<TensorOrScalar> as_number(const TensorOrScalar& v) {
     if (!v.is_tensor() || (!is_sparse(v.tensor()) && v.tensor().dim() == 0)) return v;
     return {};

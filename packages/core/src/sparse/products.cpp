@@ -33,7 +33,7 @@ namespace {
 void check_product(const char* op, const Tensor& a, const Tensor& b) {
     for (const Tensor* t : {&a, &b})
         if (is_sparse(*t) && (t->dim() != 2 || coordinates(*t).sparse_dim() != 2))
-            refuse(op, *t, "a tensor that is no matrix of two sparse dimensions");
+            refuse(op, *t, "a tensor that is not a matrix with two sparse dimensions");
     RL_CHECK(a.dim() == 2 && b.dim() == 2, throw_runtime, "%s: needs two matrices, got shapes %s and %s", op,
              to_string(a.sizes()).c_str(), to_string(b.sizes()).c_str());
     RL_CHECK(a.size(1) == b.size(0), throw_runtime,

@@ -52,7 +52,7 @@ const Tensor* sparse_in(const Stack& stack) {
 void refuse(const Operator& op, StageMask, Stack& stack) {
     const Tensor* t = sparse_in(stack);
     throw_not_implemented(
-        "%s: this operator has no form for tensors of layout %s\nhint: use to_dense(), or compute with values()",
+        "%s: this operator is not implemented for tensors of layout %s\nhint: use to_dense(), or compute with values()",
         op.name, t ? layout_name(*t) : "torch.sparse_coo");
 }
 

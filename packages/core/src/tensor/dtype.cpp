@@ -54,7 +54,7 @@ DType promote(DType a, DType b) {
 DType default_dtype() { return default_dtype_.load(std::memory_order_relaxed); }
 
 void Scalar::fail_complex() const {
-    throw_runtime("the complex number %g%+gj stands where a real one is needed", floating_, imaginary_);
+    throw_runtime("expected a real number, got the complex number %g%+gj", floating_, imaginary_);
 }
 
 void set_default_dtype(DType t) {

@@ -88,11 +88,11 @@ void Storage::move_to(Ref<Storage> target) {
 void Storage::resize(size_t nbytes) {
     RL_CHECK(
         kind_ == StorageKind::Cached, throw_runtime,
-        "resize: this tensor's memory belongs to somebody else (NumPy, DLPack, a file or shared memory)\n"
+        "resize: this tensor's memory is not resizable: it belongs to NumPy, DLPack, a file or shared memory\n"
         "hint: clone() it first");
     RL_CHECK(exports() == 0, throw_runtime,
              "resize: %u NumPy arrays, buffers or DLPack capsules refer to this tensor's memory\n"
-             "hint: clone() it first, or let go of them",
+             "hint: clone() it first, or delete them",
              exports());
     if (device_.type != DeviceType::Meta) {
         // Memory of its own storage: from the allocator in charge, and the old one goes back where it came from.

@@ -105,7 +105,7 @@ void set_batch_table(const BatchTable& table) { batch_table = table; }
 
 void fail_batched(const char* op) {
     throw_runtime(
-        "%s: inside vmap a tensor stands for one of each example, so it has no values of its own\n"
+        "%s: inside vmap a tensor represents one example of a batch, so its values cannot be read\n"
         "hint: compute with operators: torch.where(condition, a, b) for `if`, masks for results whose shape "
         "depends on values",
         op);
@@ -113,8 +113,8 @@ void fail_batched(const char* op) {
 
 void fail_without_values(const char* op, const Tensor& t) {
     if (is_batched(t)) fail_batched(op);
-    throw_runtime("%s: a tensor of layout %s has no elements at addresses\nhint: use to_dense(), or values()",
-                  op, layout_name(t));
+    throw_runtime("%s: a tensor of layout %s has no dense memory\nhint: use to_dense(), or values()", op,
+                  layout_name(t));
 }
 
 std::string to_string(IntList sizes) {

@@ -251,8 +251,8 @@ def kind(number: int, **payload: Any) -> Value:
         (lambda: failing("cat", None), TYPE, "cat(tensors): must be a value of type Tensor[], got none"),
         (lambda: failing("sum", X, [5]), INDEX, "sum(dim): dim must be in [-2, 1], got 5"),
         (lambda: failing("exp", kind(TENSOR)), VALUE, "exp(input): the tensor must not be null"),
-        (lambda: failing("exp", kind(77)), TYPE, "exp(input): there is no kind 77 of values"),
-        (lambda: failing("exp", kind(-1)), TYPE, "there is no kind -1"),
+        (lambda: failing("exp", kind(77)), TYPE, "exp(input): unknown kind of value 77"),
+        (lambda: failing("exp", kind(-1)), TYPE, "unknown kind of value -1"),
         (lambda: failing("cat", kind(TENSORS, count=2)), VALUE, "cat(tensors): must not be null"),
         (lambda: failing("permute", X, kind(9, count=2)), VALUE, "permute(dims): must not be null"),
         (

@@ -156,7 +156,7 @@ TEST(threads_change_no_bit) {
     }
 }
 
-// Sizes that are no multiples of a tile, of a vector or of a panel; one padding for each that minimal filtering takes.
+// Sizes that are not multiples of a tile, of a vector or of a panel; one padding for each that minimal filtering takes.
 TEST(minimal_filtering_is_near_the_definition) {
     const Case cases[] = {{2, 32, 32, 1, 16, 16, 3, 1, 1, 1},
                           {2, 33, 65, 1, 13, 22, 3, 1, 0, 1},

@@ -94,7 +94,8 @@ TEST(what_is_left_before_the_kernel_ends_processes) {
     Machine machine;
     machine.write("/proc/self/cgroup", "0::/job\n");
     machine.write("/proc/meminfo", "MemTotal:  1000 kB\nMemAvailable:     1 kB\nSwapFree: 0 kB\n");
-    CHECK_EQUAL(memory_before_group_limit(machine.root), UINT64_MAX);  // the machine's memory is no group's
+    CHECK_EQUAL(memory_before_group_limit(machine.root),
+                UINT64_MAX);  // the machine's memory belongs to no group
     machine.write("/sys/fs/cgroup/job/memory.max", "600000\n");
     machine.write("/sys/fs/cgroup/job/memory.current", "500000\n");
     CHECK_EQUAL(memory_before_group_limit(machine.root), 100'000u);

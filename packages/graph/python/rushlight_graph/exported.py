@@ -107,7 +107,7 @@ class ExportedProgram:
         return ((name, tensor) for name, kind, tensor in self.program.constants() if kind == wanted)
 
     def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise RuntimeError("ExportedProgram: it is data, and is not called\nhint: call what module() returns")
+        raise RuntimeError("ExportedProgram: cannot be called\nhint: call the module that module() returns")
 
     def __str__(self) -> str:
         return self.program.text()
@@ -126,7 +126,9 @@ class ProgramModule:
             self._arguments = json.loads(metadata["arguments"])
             self._results = json.loads(metadata["results"])
         except (KeyError, ValueError):
-            raise ValueError("program: it does not say how Python's arguments make its inputs") from None
+            raise ValueError(
+                "program: the file does not describe how Python's arguments correspond to its inputs"
+            ) from None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         given = trees.Flattening("program")
@@ -197,7 +199,7 @@ def export(
     """
     if preserve_module_call_signature:
         raise NotImplementedError(
-            "export(preserve_module_call_signature): modules are not kept apart in a program"
+            "export(preserve_module_call_signature): is not supported, since a program does not record modules"
         )
     if prefer_deferred_runtime_asserts_over_guards:
         raise NotImplementedError("export(prefer_deferred_runtime_asserts_over_guards): must be False")
@@ -290,7 +292,7 @@ def save(
         raise TypeError(f"export.save(ep): must be an ExportedProgram, got {type(ep).__name__}")
     if opset_version is not None or pickle_protocol != 2:
         raise NotImplementedError(
-            "export.save(opset_version, pickle_protocol): have no meaning for these files"
+            "export.save(opset_version, pickle_protocol): are not supported for these files"
         )
     program = ep.program
     if extra_files:
@@ -329,7 +331,7 @@ def load(
         {'note': 'a small one'}
     """
     if expected_opset_version is not None:
-        raise NotImplementedError("export.load(expected_opset_version): has no meaning for these files")
+        raise NotImplementedError("export.load(expected_opset_version): is not supported for these files")
     path = isinstance(f, (str, os.PathLike))
     program = Program.load(os.fspath(f)) if path else Program.from_bytes(f.read())  # type: ignore[arg-type, union-attr]
     metadata = program.metadata()

@@ -31,7 +31,7 @@ std::string_view entry(std::string_view header, std::string_view key, const std:
 
 std::vector<int64_t> read_shape(std::string_view text, const std::string& path) {
     std::vector<int64_t> shape;
-    if (!text.starts_with('(')) fail(path, "its shape is no tuple");
+    if (!text.starts_with('(')) fail(path, "its shape must be a tuple");
     text.remove_prefix(1);
     int64_t elements = 1;
     for (;;) {
@@ -45,7 +45,7 @@ std::vector<int64_t> read_shape(std::string_view text, const std::string& path) 
                 fail(path, "a size is too large");
             ++digits;
         }
-        if (digits == 0 || shape.size() == kMaxDims) fail(path, "its shape is no tuple of sizes");
+        if (digits == 0 || shape.size() == kMaxDims) fail(path, "its shape must be a tuple of sizes");
         if (__builtin_mul_overflow(elements, size, &elements)) fail(path, "it is too large");
         shape.push_back(size);
         text.remove_prefix(digits);
@@ -60,7 +60,7 @@ Tensor read_npy(const std::string& path) {
     std::ostringstream content;
     content << file.rdbuf();
     const std::string bytes = content.str();
-    if (bytes.size() < 12 || std::memcmp(bytes.data(), kMagic, 6) != 0) fail(path, "it is no .npy file");
+    if (bytes.size() < 12 || std::memcmp(bytes.data(), kMagic, 6) != 0) fail(path, "it is not a .npy file");
     const bool wide = bytes[6] >= 2;
     uint32_t length = 0;
     std::memcpy(&length, bytes.data() + 8, wide ? 4 : 2);
@@ -72,7 +72,7 @@ Tensor read_npy(const std::string& path) {
     descr = descr.substr(1, descr.find('\'', 1) - 1);
     int dtype = 0;
     while (dtype < kNumDTypes && (!kNames[dtype] || descr != kNames[dtype])) ++dtype;
-    if (dtype == kNumDTypes) fail(path, "tensors have no such dtype");
+    if (dtype == kNumDTypes) fail(path, "its dtype is not supported");
     const std::vector<int64_t> shape = read_shape(entry(header, "shape", path), path);
     const bool fortran = entry(header, "fortran_order", path).starts_with("True");
     std::vector<int64_t> stored = shape;

@@ -7,7 +7,7 @@
 
 namespace rushlight::graph {
 
-/// RuntimeError where the file cannot be read, ValueError where it is no array of a dtype that tensors have.
+/// RuntimeError where the file cannot be read, ValueError where it is not an array of a dtype that tensors have.
 Tensor read_npy(const std::string& path);
 /// NotImplementedError for bfloat16, which the format lacks.
 void write_npy(const std::string& path, const Tensor& t);

@@ -41,7 +41,7 @@ class PyTorchFileReader:
 
     def __init__(self, *args: Any) -> None:
         raise NotImplementedError(
-            "PyTorchFileReader(): entries are not read one by one\nhint: torch.load reads the file"
+            "PyTorchFileReader(): reading single entries is not supported\nhint: torch.load reads the file"
         )
 
 

@@ -25,8 +25,8 @@ class TorchFunctionMode:
 
     def __enter__(self) -> NoReturn:
         raise NotImplementedError(
-            f"{type(self).__name__}: blocks that see every function are not there\n"
-            "hint: classes that define __torch_function__ are"
+            f"{type(self).__name__}: modes that intercept every function are not supported\n"
+            "hint: define __torch_function__ in a class"
         )
 
     def __exit__(self, *error: Any) -> None:

@@ -80,7 +80,7 @@ class SobolEngine:
         n = 2**m
         if self.num_generated & (self.num_generated - 1) or (self.num_generated and self.num_generated % n):
             raise ValueError(
-                f"draw_base2(m): {self.num_generated} points were drawn before, with {n} more they are not even\n"
+                f"draw_base2(m): {self.num_generated} points were drawn before, and {n} more would not be balanced\n"
                 "hint: reset(), or draw()"
             )
         return self.draw(n, out, dtype)

@@ -198,7 +198,7 @@ class GradScaler:
             return
         if not state_dict:
             raise RuntimeError(
-                "GradScaler.load_state_dict: the state is empty: it is of a scaler that was not enabled"
+                "GradScaler.load_state_dict: the state is empty, since the scaler that it was saved from was not enabled"
             )
         self._scale = state_dict["scale"]
         self._growth_factor = state_dict["growth_factor"]

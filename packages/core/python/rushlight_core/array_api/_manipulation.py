@@ -148,7 +148,7 @@ def reshape(x: Tensor, /, shape: Sequence[int], *, copy: bool | None = None) -> 
     try:
         return x.view(shape)
     except RuntimeError as error:
-        raise ValueError(f"reshape(copy): False, where a copy is needed: {error}") from None
+        raise ValueError(f"reshape(copy=False): a copy is needed: {error}") from None
 
 
 def roll(x: Tensor, /, shift: Axes, *, axis: Axes | None = None) -> Tensor:

@@ -39,7 +39,7 @@ def attach_provider(name: str) -> ModuleType:
     if name not in points:
         raise ImportError(
             f"{VARIABLE}={name}: no provider of gradients is installed under that name\n"
-            f"hint: there is {', '.join(sorted(points)) or 'none; pip install rushlight-autograd'}"
+            f"hint: installed are {', '.join(sorted(points)) or 'none; pip install rushlight-autograd'}"
         )
     points[name].load()
     attached: ModuleType = rushlight_core.autograd  # type: ignore[attr-defined]

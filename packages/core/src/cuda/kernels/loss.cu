@@ -26,7 +26,7 @@ struct Classes {
         for (int d = 2; d < ndim; ++d) inner *= sizes[d];
         positions = (ndim == 1 ? 1 : sizes[0]) * inner;
     }
-    /// The class of a position; -1 where the place is ignored, and where the target is no class, which raises the alarm.
+    /// The class of a position; -1 where the place is ignored, and where the target is not a class, which raises the alarm.
     __device__ int64_t class_of(int64_t position) const {
         const int64_t t = target[position];
         if (t == ignore_index) return -1;

@@ -126,7 +126,7 @@ Tensor rrelu(const Tensor& input, Scalar lower, Scalar upper, bool training, Gen
 }
 
 Tensor glu(const Tensor& input, int64_t dim) {
-    RL_CHECK(input.dim() > 0, throw_runtime, "glu(input): a 0-d tensor has no halves");
+    RL_CHECK(input.dim() > 0, throw_runtime, "glu(input): must have at least 1 dimension, got a 0-d tensor");
     int64_t size = input.size(dim), half = size / 2;
     RL_CHECK(size % 2 == 0, throw_runtime, "glu(input): dimension %lld has size %lld, needs an even size",
              (long long)dim, (long long)size);

@@ -87,7 +87,7 @@ Tensor pow_backward_exponent(const Tensor& grad, const TensorOrScalar& input, co
     if (!input.is_tensor()) {
         const Scalar number = input.scalar();
         Tensor derivative;
-        if (is_complex(result.dtype())) {  // also of a negative number, whose logarithm is no real one
+        if (is_complex(result.dtype())) {  // also of a negative number, whose logarithm is not a real one
             const Tensor log = ops::log(make_scalar(number, DType::Complex128));
             derivative = ops::mul(grad, ops::mul(result, ops::_to_copy(log, result.dtype(), std::nullopt)));
         } else {

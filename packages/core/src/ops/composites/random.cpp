@@ -51,7 +51,7 @@ Tensor integers_of_range(const Tensor& t, int64_t low, uint64_t range, Generator
 
 // Integers from low to before high, without overflow.
 Tensor integers(const char* op, const Tensor& t, int64_t low, int64_t high, Generator* generator) {
-    RL_CHECK(low < high, throw_runtime, "%s(low, high): there is no integer from %lld to before %lld", op,
+    RL_CHECK(low < high, throw_runtime, "%s(low, high): low must be less than high, got %lld and %lld", op,
              (long long)low, (long long)high);
     return integers_of_range(t, low, static_cast<uint64_t>(high) - static_cast<uint64_t>(low), generator);
 }
@@ -93,7 +93,7 @@ Tensor random__from(const Tensor& input, int64_t from, std::optional<int64_t> to
     if (to) return integers("random_", input, from, *to, generator);
     const uint64_t end = exact_integers(input.dtype());
     RL_CHECK(from < 0 || static_cast<uint64_t>(from) < end, throw_runtime,
-             "random_(from): there is no integer from %lld to before %llu", (long long)from,
+             "random_(from): must be less than to, got %lld and %llu", (long long)from,
              (unsigned long long)end);
     return integers_of_range(input, from, end - static_cast<uint64_t>(from), generator);
 }

@@ -49,7 +49,7 @@ Tensor strips(const char* op, const Tensor& y, int64_t dim, const Tensor* x) {
     }
     const int64_t behind = y.dim() - d;
     RL_CHECK(positions.dim() >= behind && positions.size(-behind) == n, throw_runtime,
-             "%s(x): shape %s has no place for each of the %lld samples along dimension %d", op,
+             "%s(x): shape %s does not match the %lld samples along dimension %d", op,
              to_string(x->sizes()).c_str(), (long long)n, d);
     return ops::mul(sums, ops::sub(ops::narrow(positions, -behind, first, n - first),
                                    ops::narrow(positions, -behind, 0, rest)));
@@ -91,7 +91,7 @@ Tensor diff(const Tensor& given, int64_t n, int64_t dim, const Tensor& prepend, 
     auto check = [&](const char* name, const Tensor& t) {
         bool fits = t.dim() == given.dim();
         for (int k = 0; fits && k < t.dim(); ++k) fits = k == d || t.sizes()[k] == given.sizes()[k];
-        RL_CHECK(fits, throw_runtime, "diff(%s): shape %s does not fit input's %s but along dimension %d",
+        RL_CHECK(fits, throw_runtime, "diff(%s): shape %s must match input's %s except along dimension %d",
                  name, to_string(t.sizes()).c_str(), to_string(given.sizes()).c_str(), d);
     };
     if (prepend.defined()) check("prepend", prepend);

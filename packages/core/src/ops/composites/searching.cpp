@@ -45,7 +45,7 @@ Tensor search(const char* op, const Tensor& sequences, const TensorOrScalar& wan
         fits = std::equal(shape.begin(), shape.end() - 1, sequences.sizes().begin());
     RL_CHECK(
         fits, throw_runtime,
-        "%s(boundaries, input): shapes %s and %s must agree but for the last dimension, or boundaries have one",
+        "%s(boundaries, input): shapes %s and %s must agree except in the last dimension, or boundaries must have one dimension",
         op, to_string(sequences.sizes()).c_str(), to_string(shape).c_str());
     const int64_t n = sequences.size(-1);
     RL_CHECK(!out_int32 || n <= INT32_MAX, throw_runtime,

@@ -62,7 +62,7 @@ Outputs geqrf(const Tensor& input) {
 Outputs householder_product(const Tensor& A, const Tensor& tau) {
     RL_CHECK(
         A.size(-1) <= A.size(-2) && tau.size(-1) <= A.size(-1), throw_runtime,
-        "householder_product(A, tau): %lld reflectors of shape %s are no columns of an orthogonal matrix",
+        "householder_product(A, tau): %lld reflectors do not fit A of shape %s, which needs rows >= columns >= reflectors",
         (long long)tau.size(-1), to_string(A.sizes()).c_str());
     Outputs out;
     out.like(A);
@@ -71,7 +71,7 @@ Outputs householder_product(const Tensor& A, const Tensor& tau) {
 
 Outputs ormqr(const Tensor& input, const Tensor& tau, const Tensor& other, bool, bool) {
     RL_CHECK(tau.size(-1) <= std::min(input.size(-1), input.size(-2)), throw_runtime,
-             "ormqr(input, tau): shape %s has no %lld reflectors", to_string(input.sizes()).c_str(),
+             "ormqr(input, tau): shape %s is too small for %lld reflectors", to_string(input.sizes()).c_str(),
              (long long)tau.size(-1));
     Outputs out;
     out.like(other);

@@ -59,8 +59,8 @@ void check_rows(const char* op, const char* name, const Tensor& t, const Tensor&
     int64_t size = 1;
     for (int64_t s : shape) size *= s;
     RL_CHECK(t.numel() * size == input.numel(), throw_runtime,
-             "%s(%s): shape %s has no number for each %s of %s", op, name, to_string(t.sizes()).c_str(),
-             to_string(shape).c_str(), to_string(input.sizes()).c_str());
+             "%s(%s): shape %s does not have one element for each %s of %s", op, name,
+             to_string(t.sizes()).c_str(), to_string(shape).c_str(), to_string(input.sizes()).c_str());
 }
 
 void check_groups(const char* op, int64_t channels, int64_t num_groups) {

@@ -64,7 +64,8 @@ NewTensor arange_start(Scalar start, Scalar end, Scalar step, std::optional<DTyp
     RL_CHECK(std::isfinite(first) && std::isfinite(last), throw_runtime,
              "arange(start, end): must be finite, got %g and %g", first, last);
     RL_CHECK(by > 0 ? last >= first : last <= first, throw_runtime,
-             "arange(start, end, step): from %g to %g there is no step of %g", first, last, by);
+             "arange(start, end, step): bounds %g and %g are inconsistent with the sign of step %g", first,
+             last, by);
     if (!floating) {
         const int64_t a = start.to<int64_t>(), b = end.to<int64_t>(), s = step.to<int64_t>();
         const uint64_t span = s > 0 ? static_cast<uint64_t>(b) - static_cast<uint64_t>(a)

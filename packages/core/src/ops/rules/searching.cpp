@@ -28,13 +28,12 @@ Outputs _searchsorted(const Tensor& sorted_sequence, const Tensor& input, const 
     ordered("searchsorted", input);
     same_dtype("searchsorted", "sorted_sequence", sorted_sequence, "input", input);
     const IntList shape = input.sizes(), all = sorted_sequence.sizes();
-    RL_CHECK(
-        all.size() == 1 || (all.size() == shape.size() && all.size() > 1 &&
-                            std::equal(shape.begin(), shape.end() - 1, all.begin())),
-        throw_runtime,
-        "searchsorted(boundaries, input): shapes %s and %s must agree but for the last dimension, or boundaries "
-        "have one",
-        to_string(all).c_str(), to_string(shape).c_str());
+    RL_CHECK(all.size() == 1 || (all.size() == shape.size() && all.size() > 1 &&
+                                 std::equal(shape.begin(), shape.end() - 1, all.begin())),
+             throw_runtime,
+             "searchsorted(boundaries, input): shapes %s and %s must agree except in the last dimension, or "
+             "boundaries must have one dimension",
+             to_string(all).c_str(), to_string(shape).c_str());
     RL_CHECK(
         !sorter.defined() || (sorter.dtype() == DType::Int64 && sorter.shape() == sorted_sequence.shape()),
         throw_runtime, "searchsorted(sorter): must be an int64 tensor of shape %s, got %s %s",

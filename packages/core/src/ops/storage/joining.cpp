@@ -38,7 +38,7 @@ Tensor cat(TensorList tensors, int64_t dim) {
         for (int k = 0; k < first->dim(); ++k)
             RL_CHECK(
                 k == d || t.sizes()[k] == sizes[k], throw_runtime,
-                "cat(tensors, dim=%d): sizes must agree but along dim, tensor %zu has shape %s, the first %s",
+                "cat(tensors, dim=%d): sizes must agree except along dim, tensor %zu has shape %s, the first %s",
                 d, i, to_string(t.sizes()).c_str(), to_string(first->sizes()).c_str());
         RL_CHECK(!__builtin_add_overflow(sizes[d], t.sizes()[d], &sizes[d]), throw_runtime,
                  "cat(tensors, dim=%d): too many elements along dim", d);

@@ -33,7 +33,7 @@ Tensor detach(const Tensor& input) { return make_alias(input); }
 
 Tensor detach_(const Tensor& input) {
     RL_CHECK(!input.impl()->is_view() || !input.requires_grad(), throw_runtime,
-             "detach_(input): a view cannot leave the graph of its base in place\nhint: use detach()");
+             "detach_(input): a view cannot be detached in place\nhint: use detach()");
     input.set_requires_grad(false);
     return input;
 }

@@ -18,14 +18,14 @@ void check_truths(const Tensor& input) {
     for (size_t i = 0; i < static_cast<size_t>(dense.numel()) * itemsize(dense.dtype()); ++i) all |= bytes[i];
     RL_CHECK(
         all <= 1, throw_runtime,
-        "view(dtype): %s with bytes other than 0 and 1 cannot be seen as bool\nhint: compare it with 0 instead",
+        "view(dtype): %s with bytes other than 0 and 1 cannot be viewed as bool\nhint: compare it with 0 instead",
         name(input.dtype()));
 }
 
 }  // namespace
 
 // The memory of `input` as elements of another type. No geometry in elements describes it to autograd as a view, and its
-// values are no function of the input's that could be differentiated: it stands outside of any graph, as detach() does.
+// values are not a function of the input's that could be differentiated: it stands outside of any graph, as detach() does.
 Tensor view_dtype(const Tensor& input, DType dtype) {
     Tensor out = make_alias(input);
     auto from = static_cast<int64_t>(itemsize(input.dtype())), to = static_cast<int64_t>(itemsize(dtype));
@@ -35,12 +35,12 @@ Tensor view_dtype(const Tensor& input, DType dtype) {
     if (from != to) {
         const char *old_name = name(input.dtype()), *new_name = name(dtype);
         RL_CHECK(input.dim() > 0, throw_runtime,
-                 "view(dtype): a 0-d tensor of %s cannot be seen as %s, whose elements have another size\n"
+                 "view(dtype): a 0-d tensor of %s cannot be viewed as %s, whose elements have another size\n"
                  "hint: give it a dimension with unsqueeze(0)",
                  old_name, new_name);
         RL_CHECK(
             strides.back() == 1 || sizes.back() == 1 || input.numel() == 0, throw_runtime,
-            "view(dtype): %s of strides %s cannot be seen as %s: the last dimension's elements must lie side by side\n"
+            "view(dtype): %s of strides %s cannot be viewed as %s: the last dimension's elements must lie side by side\n"
             "hint: use contiguous() first",
             old_name, to_string(input.strides()).c_str(), new_name);
         bool fits = true;
@@ -58,7 +58,7 @@ Tensor view_dtype(const Tensor& input, DType dtype) {
         strides.back() = 1;
         RL_CHECK(
             fits || (empty && sizes_fit), throw_runtime,
-            "view(dtype): %s of shape %s, strides %s and offset %lld cannot be seen as %s: the last size, the offset and "
+            "view(dtype): %s of shape %s, strides %s and offset %lld cannot be viewed as %s: the last size, the offset and "
             "all strides must be divisible by %lld",
             old_name, to_string(input.sizes()).c_str(), to_string(input.strides()).c_str(),
             (long long)input.impl()->offset(), new_name, (long long)(to / from));

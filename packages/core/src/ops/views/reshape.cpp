@@ -70,9 +70,10 @@ bool try_view(const char* op, const Tensor& input, IntList size, ViewSpec& v) {
 
 ViewSpec view(const Tensor& input, IntList size) {
     ViewSpec v;
-    RL_CHECK(try_view("view", input, size, v), throw_runtime,
-             "view(size): shape %s with strides %s cannot be seen as %s without a copy\nhint: use reshape()",
-             to_string(input.sizes()).c_str(), to_string(input.strides()).c_str(), to_string(size).c_str());
+    RL_CHECK(
+        try_view("view", input, size, v), throw_runtime,
+        "view(size): shape %s with strides %s cannot be viewed as %s without a copy\nhint: use reshape()",
+        to_string(input.sizes()).c_str(), to_string(input.strides()).c_str(), to_string(size).c_str());
     return v;
 }
 

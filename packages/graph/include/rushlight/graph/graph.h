@@ -75,7 +75,7 @@ struct OperatorRef {
 };
 
 // Note [Control flow]
-// A node that is no call of an operator has blocks: lists of nodes of their own. What a block's nodes define is visible in
+// A node that is not a call of an operator has blocks: lists of nodes of their own. What a block's nodes define is visible in
 // it and in the blocks of its nodes; they use its inputs, and all that is in scope where the node stands. So a branch names
 // the tensors that it uses from outside as any other node does, and only what changes from one iteration to the next is an
 // input.

@@ -21,7 +21,7 @@ class RL_API Program {
 
     /// Reads a file of `save`. Constants are mapped, not copied; what the program writes to them stays in this process.
     ///
-    /// RuntimeError where the file cannot be opened, or an operator is missing; ValueError where it is no program.
+    /// RuntimeError where the file cannot be opened, or an operator is missing; ValueError where it is not a program.
     static Program load(const std::string& path);
     /// The same of bytes in memory, which are copied.
     static Program from_bytes(const std::string& bytes);

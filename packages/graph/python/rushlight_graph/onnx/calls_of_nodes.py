@@ -222,7 +222,7 @@ def clip(attributes: Attributes, inputs: list[Any], where: str) -> Any:
 def cast(attributes: Attributes, inputs: list[Any], where: str) -> Any:
     dtype = _DTYPES.get(attributes.get("to", 0))
     if dtype is None:
-        raise NodeError(f"{where}: type {attributes.get('to')} is not read")
+        raise NodeError(f"{where}: type {attributes.get('to')} is not supported")
     if isinstance(inputs[0], Known) and dtype in (core.int64, core.bool):
         return Known(inputs[0].array.astype(np.bool_ if dtype == core.bool else np.int64))
     return tensor_of(inputs[0]).to(dtype)
@@ -248,7 +248,7 @@ def constant(attributes: Attributes, inputs: list[Any], where: str) -> Any:
     for name in ("value_float", "value_floats"):
         if name in attributes:
             return core.tensor(attributes[name])
-    raise NodeError(f"{where}: a constant without a value that is read")
+    raise NodeError(f"{where}: a constant whose value is not supported")
 
 
 @node("ConstantOfShape")

@@ -41,7 +41,7 @@ def _spatial(attributes: Attributes, name: str, count: int, default: int) -> lis
 
 def _padding(attributes: Attributes, count: int, where: str) -> tuple[list[int], list[int]]:
     if attributes.get("auto_pad", "NOTSET") != "NOTSET":
-        raise NodeError(f"{where}: auto_pad is not read")
+        raise NodeError(f"{where}: auto_pad is not supported")
     pads = _spatial(attributes, "pads", 2 * count, 0)
     return pads[:count], pads[count:]
 
@@ -72,7 +72,7 @@ def _windows(
     count = len(kernel)
     before, after = _padding(attributes, count, where)
     if attributes.get("ceil_mode"):
-        raise NodeError(f"{where}: ceil_mode is not read")
+        raise NodeError(f"{where}: ceil_mode is not supported")
     if before == after:
         return x, kernel, before
     ours = [number for d in reversed(range(count)) for number in (before[d], after[d])]
@@ -110,7 +110,7 @@ def average_pool(attributes: Attributes, inputs: list[Any], where: str) -> Any:
     pool = {1: core.avg_pool1d, 2: core.avg_pool2d, 3: core.avg_pool3d}[count]
     counts = bool(attributes.get("count_include_pad", 0))
     if attributes.get("ceil_mode") or _spatial(attributes, "dilations", count, 1) != [1] * count:
-        raise NodeError(f"{where}: ceil_mode and dilations are not read")
+        raise NodeError(f"{where}: ceil_mode and dilations are not supported")
     if before == after:
         return pool(x, kernel, stride, before, False, counts)
     ours = [number for d in reversed(range(count)) for number in (before[d], after[d])]
@@ -124,7 +124,7 @@ def average_pool(attributes: Attributes, inputs: list[Any], where: str) -> Any:
 def batch_normalization(attributes: Attributes, inputs: list[Any], where: str) -> Any:
     x, scale, bias, mean, variance = inputs
     if attributes.get("training_mode"):
-        raise NodeError(f"{where}: training_mode is not read")
+        raise NodeError(f"{where}: training_mode is not supported")
     return core.batch_norm(x, scale, bias, mean, variance, False, 0.1, attributes.get("epsilon", 1e-5))
 
 
@@ -147,7 +147,7 @@ def _recurrent(kind: str) -> Function:
         size, direction = attributes["hidden_size"], attributes.get("direction", "forward")
         unread = lengths is not None or direction == "reverse" or attributes.get("layout") or len(inputs) > 7
         if unread or (kind == "GRU" and not attributes.get("linear_before_reset")):
-            raise NodeError(f"{where}: a form of this layer that is not read")
+            raise NodeError(f"{where}: a form of this layer that is not supported")
         count = w_ih.shape[0]
 
         def arranged(blocks: Tensor) -> Tensor:

@@ -109,17 +109,19 @@ def _check(model: Message) -> None:
     versions = {entry.get("domain", ""): entry.get("version", 0) for entry in model["opset_import"]}
     version = versions.get("", versions.get("ai.onnx", 0))
     if version not in OPSETS:
-        raise OnnxLoadError(f"onnx.load: opset version {version}, where {OPSETS[0]} to {OPSETS[-1]} are read")
+        raise OnnxLoadError(
+            f"onnx.load: opset version must be from {OPSETS[0]} to {OPSETS[-1]}, got {version}"
+        )
     graph = model["graph"]
     if model["functions"] or graph["sparse_initializer"]:
-        raise OnnxLoadError("onnx.load: functions and sparse tensors are not read")
+        raise OnnxLoadError("onnx.load: functions and sparse tensors are not supported")
     missing = {
         f"{node['domain']}.{node.get('op_type')}" if node.get("domain") else str(node.get("op_type"))
         for node in graph["node"]
         if node.get("domain", "") not in ("", "ai.onnx") or node.get("op_type") not in CALLS
     }
     if missing:
-        raise OnnxLoadError(f"onnx.load: operators that are not read: {', '.join(sorted(missing))}")
+        raise OnnxLoadError(f"onnx.load: operators that are not supported: {', '.join(sorted(missing))}")
 
 
 # --- tensors ---
@@ -130,11 +132,11 @@ def _tensor(entry: Message, folder: Path | None) -> tuple[str, Tensor]:
     dtype = _DTYPES.get(entry.get("data_type", 0))
     if dtype is None:
         raise OnnxLoadError(
-            f"onnx.load: tensor '{name}' is of type {entry.get('data_type')}, which is not read"
+            f"onnx.load: tensor '{name}' is of type {entry.get('data_type')}, which is not supported"
         )
     shape = entry["dims"]
     if any(size < 0 for size in shape):
-        raise OnnxLoadError(f"onnx.load: tensor '{name}' has shape {shape}")
+        raise OnnxLoadError(f"onnx.load: tensor '{name}' has the invalid shape {shape}")
     count = math.prod(shape)
     kind = np.dtype(_NUMPY[dtype])
     if entry.get("data_location", 0) == 1:
@@ -212,7 +214,7 @@ def _examples(inputs: list[Message], texts: Mapping[str, str]) -> tuple[tuple[Te
             marks[number] = derived
             sizes.append(example * derived.scale + derived.offset)
         if any(size < 0 for size in sizes):
-            raise OnnxLoadError(f"onnx.load: input '{name}' has shape {sizes}")
+            raise OnnxLoadError(f"onnx.load: input '{name}' has the invalid shape {sizes}")
         args.append(core.zeros(sizes, dtype=getattr(core, dtype)))
         shapes.append(marks)
     return tuple(args), shapes if any(shapes) else None
@@ -266,7 +268,7 @@ def _attributes(node: Message) -> dict[str, Any]:
         kind = fields.get(attribute.get("type", 0))
         if kind is None or kind not in attribute:
             raise OnnxLoadError(
-                f"onnx.load: attribute '{attribute.get('name')}' of a node is of a type that is not read"
+                f"onnx.load: attribute '{attribute.get('name')}' of a node is of a type that is not supported"
             )
         value = attribute[kind]
         if kind == "s":

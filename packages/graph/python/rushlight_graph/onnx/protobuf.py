@@ -86,7 +86,7 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
 class ProtobufError(ValueError):
-    """Bytes that are no message."""
+    """Bytes that are not a message."""
 
 
 # --- to bytes ---
@@ -153,7 +153,7 @@ def decode(message: str, data: memoryview, depth: int = 0) -> Message:
     """Return the fields of a message that are there; repeated ones are lists, and bytes are views of `data`.
 
     Raises:
-        ProtobufError: the bytes are no message, or messages are nested deeper than 32.
+        ProtobufError: the bytes are not a message, or messages are nested deeper than 32.
     """
     if depth > 32:
         raise ProtobufError(f"{message}: messages are nested deeper than 32")

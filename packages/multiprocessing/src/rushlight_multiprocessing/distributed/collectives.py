@@ -57,7 +57,7 @@ def _op(op: Any, function: str) -> str:
 def root_of(group: Group, member: ProcessGroup, given: int | None, in_group: int | None, name: str) -> int:
     """Return the root's rank in the group, from the argument `name` or from its form `group_<name>`."""
     if given is not None and in_group is not None:
-        raise ValueError(f"{name} and group_{name} are two names of one rank: pass one of them")
+        raise ValueError(f"{name} and group_{name} are mutually exclusive")
     if in_group is not None:
         return in_group
     return get_group_rank(member, 0 if given is None else given)

@@ -369,7 +369,7 @@ def init_process_group(
     if pg_options is not None or device_id is not None:
         raise ValueError("init_process_group(pg_options, device_id): must be None for the backend shm")
     if store is not None and init_method is not None:
-        raise ValueError("init_process_group(): store and init_method are two ways to meet: pass one of them")
+        raise ValueError("init_process_group(): store and init_method are mutually exclusive")
     timeout = DEFAULT_TIMEOUT if timeout is None else timeout
     if not isinstance(timeout, timedelta):
         raise TypeError(

@@ -66,7 +66,7 @@ class ConstraintRegistry:
         factory = self._registry.get(type(constraint))
         if factory is None:
             raise NotImplementedError(
-                f"there is no transform to {constraint!r}\nhint: register(type(constraint), factory) makes one known"
+                f"no transform to {constraint!r} is registered\nhint: register one with register(type(constraint), factory)"
             )
         return factory(constraint)
 

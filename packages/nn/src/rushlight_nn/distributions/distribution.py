@@ -159,7 +159,7 @@ class Distribution:
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Samples (*sample_shape, *batch_shape, *event_shape) through which gradients reach the parameters."""
         raise NotImplementedError(
-            f"{type(self).__name__}.rsample(): samples do not depend smoothly on the parameters\nhint: sample()"
+            f"{type(self).__name__}.rsample(): samples do not depend smoothly on the parameters\nhint: use sample()"
         )
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:

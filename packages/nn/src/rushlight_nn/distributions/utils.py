@@ -235,7 +235,9 @@ def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
     n = (-(1 + 2 * diag) + math.isqrt((1 + 2 * diag) ** 2 + 8 * count + 4 * abs(diag) * (diag + 1))) // 2
     rows, columns = core.tril_indices(max(n, 0), max(n, 0), diag, device=vec.device)
     if rows.numel() != count:
-        raise ValueError(f"vec_to_tril_matrix(vec): {count} elements are no triangle up to diagonal {diag}")
+        raise ValueError(
+            f"vec_to_tril_matrix(vec): {count} elements do not fill a triangle up to diagonal {diag}"
+        )
     matrix = vec.new_zeros((*vec.shape[:-1], n, n))
     index = (rows * n + columns).expand(vec.shape)
     return matrix.flatten(-2).scatter(-1, index, vec).unflatten(-1, (n, n))

@@ -136,10 +136,7 @@ def attend(
     _check_inputs(name, inputs, width, heads)
     key_padding_mask, attn_mask, is_causal = masks
     if is_causal and attn_mask is None:
-        raise RuntimeError(
-            f"{name}(is_causal): it is a hint about attn_mask, which is missing\n"
-            "hint: pass the causal mask too"
-        )
+        raise RuntimeError(f"{name}(is_causal): requires attn_mask\nhint: pass the causal mask too")
     batched = inputs[0].dim() == 3
     if not batched:
         inputs, batch_first = _unsqueezed(inputs), True

@@ -75,7 +75,7 @@ def interpolate(
             f"interpolate(mode): got {mode!r}, needs one of {', '.join((*_PLAIN, *_SMOOTH))}"
         )
     if mode in _PLAIN and align_corners is not None:
-        raise ValueError(f"interpolate(align_corners): mode {mode!r} has none, got {align_corners}")
+        raise ValueError(f"interpolate(align_corners): must be None for mode {mode!r}, got {align_corners}")
     if antialias and mode not in ("bilinear", "bicubic"):
         raise ValueError(f"interpolate(antialias): needs mode 'bilinear' or 'bicubic', got {mode!r}")
     if dims not in (1, 2, 3) or (mode in _SMOOTH and _SMOOTH[mode][1] != dims):
@@ -136,7 +136,7 @@ def _sizes(
         raise ValueError("interpolate(size, scale_factor): needs one of the two")
     if size is not None:
         if recompute:
-            raise ValueError("interpolate(recompute_scale_factor): makes no sense with a size")
+            raise ValueError("interpolate(recompute_scale_factor): must not be given with a size")
         sizes = list(size) if isinstance(size, (tuple, list)) else [size] * dims
         if len(sizes) != dims:
             raise ValueError(f"interpolate(size): got {len(sizes)} numbers for {dims} dimensions")

@@ -107,7 +107,7 @@ def _read_entry(directory: bytes, position: int) -> tuple[Entry, int]:
     extra = directory[position + 46 + name_size : position + 46 + name_size + extra_size]
     size, packed, header = _wide(extra, size, packed, header)
     if flags & 0x2041:
-        raise FormatError(f"entry {name!r:.80} is encrypted, which is not read")
+        raise FormatError(f"entry {name!r:.80} is encrypted, which is not supported")
     if disk not in (0, 0xFFFF):
         raise FormatError("the archive is in several parts, which PyTorch does not write")
     return Entry(name, header, packed, crc, method == 0 and packed == size), end
@@ -170,7 +170,7 @@ def require_plain(entry: Entry) -> None:
     """
     if not entry.is_plain:
         raise FormatError(
-            f"entry {entry.name!r:.80} is compressed, which is not read: PyTorch stores tensors as they are\n"
+            f"entry {entry.name!r:.80} is compressed, which is not supported: PyTorch stores tensors as they are\n"
             "hint: unpack the archive, and pack it with `zip -0 -r`"
         )
 

@@ -184,7 +184,7 @@ def rebuild_on_device(data: Any, dtype: Any, device: Any, requires_grad: Any) ->
 
 def rebuild_typed(function: Any, kind: Any, arguments: Any, state: Any) -> Tensor:
     if not any(function is one for one in _TENSORS) or type(arguments) is not tuple:
-        raise FormatError("a tensor is made by something that makes no tensors")
+        raise FormatError("a tensor is built by a function that does not return tensors")
     tensor = function(*arguments)
     if isinstance(state, dict) and state.get("_is_buffer") is True and kind is Tensor:
         buffer = Buffer(tensor.detach(), persistent=state.get("persistent") is not False)
@@ -650,7 +650,7 @@ class Names:
                 raise FormatError(f"{_shown(function)} cannot be made as the file says ({error})") from error
         builder = _CALLS.get(function)
         if builder is None:
-            raise FormatError(f"a pickle calls {_shown(function)}, which makes no data")
+            raise FormatError(f"a pickle calls {_shown(function)}, which is not allowed")
         try:
             return builder(*arguments)
         except FormatError:

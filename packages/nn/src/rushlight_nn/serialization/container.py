@@ -149,10 +149,10 @@ def read_header(source: Source, budget: Budget) -> tuple[dict[str, str], list[En
         FormatError: the file does not have this format.
     """
     if source.size < 8:
-        raise FormatError("it is shorter than any checkpoint: truncated, or no checkpoint")
+        raise FormatError("it is shorter than any checkpoint: truncated, or not a checkpoint")
     count = int.from_bytes(source.read(0, 8), "little")
     if count > min(source.size - 8, MAX_HEADER_BYTES):
-        raise FormatError(f"truncated, or no checkpoint: its header is to have {count} bytes")
+        raise FormatError(f"truncated, or not a checkpoint: its header would have {count} bytes")
     header = parse_json(source.read(8, count), budget)
     metadata = header.pop("__metadata__", None) or {}
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
@@ -209,7 +209,7 @@ def parse_json(text: bytes, budget: Budget) -> Any:
     except (ValueError, RecursionError) as error:
         raise FormatError(f"the header cannot be read ({error})") from None
     if not isinstance(found, dict):
-        raise FormatError("the header is not JSON object")
+        raise FormatError("the header is not a JSON object")
     return found
 
 

@@ -47,13 +47,13 @@ class Keys:
                     pending.extend(one)
                     parts += len(one)
                     if parts > _PARTS:
-                        raise FormatError(f"a tuple of more than {_PARTS} parts is a key")
+                        raise FormatError(f"a key is a tuple of more than {_PARTS} items")
                 elif type(one) is int:
                     parts += one.bit_length() > 64  # of shorter ones at most sixteen have the same hash
                 elif type(one) is complex:
                     parts += 1
                 elif type(one) not in _SALTED and not (self.is_allowed and self.is_allowed(type(one))):
-                    raise FormatError(f"a {type(one).__name__} is a key")
+                    raise FormatError(f"a key is of the unsupported type {type(one).__name__}")
             if isinstance(key, tuple) or parts:
                 self.left -= 1
                 if self.left < 0:

@@ -78,7 +78,7 @@ class Machine:
                 return result
             instruction = instructions.get(code)
             if instruction is None:
-                raise FormatError(f"a pickle has the instruction {bytes([code])!r}, which data does not need")
+                raise FormatError(f"a pickle has the instruction {bytes([code])!r}, which is not allowed")
             instruction(self)
 
     # Operands and stack ---------------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ class Machine:
             self.budget.charge(_SLOT)
             self.memo.append(value)
         else:
-            raise FormatError("a pickle numbers its objects out of turn")
+            raise FormatError("a pickle numbers its objects out of order")
 
     def recall(self, index: int) -> None:
         if index >= len(self.memo):

@@ -204,7 +204,7 @@ def _prefix(entries: dict[str, archive.Entry]) -> str:
     found = [name for name in entries if name == "data.pkl" or name.endswith("/data.pkl")]
     folders = {name.removesuffix("data.pkl") for name in found if name.count("/") <= 1}
     if len(folders) != 1:
-        raise FormatError("it is a zip archive, but none of PyTorch's: it has no data.pkl, or several")
+        raise FormatError("it is a zip archive, but not a file of PyTorch, which has one data.pkl")
     return folders.pop()
 
 
@@ -256,7 +256,7 @@ def unknown_names(source: Source, budget: Budget) -> list[str]:
             machine.load()
         return _names_in(machine.data[machine.position :], names, _LISTED)
     if not is_archive(start):
-        raise FormatError("it is none of PyTorch's files")
+        raise FormatError("it is not a file of PyTorch")
     entries = archive.read_directory(source, budget)
     return _names_in(archive.read_entry(source, entries[f"{_prefix(entries)}data.pkl"]), names, _LISTED)
 
@@ -402,7 +402,8 @@ def write_legacy(obj: Any, file: BinaryIO) -> None:
     for stored in storages:
         if stored.dtype is None:
             raise TypeError(
-                "save: PyTorch's layout of before 1.6 has memory of the dtypes of that time, each for tensors of one dtype\n"
+                "save: PyTorch's layout before version 1.6 has only the dtypes of that version, and "
+                "one dtype for each storage\n"
                 "hint: leave out _use_new_zipfile_serialization=False"
             )
     sizes = {"short": 2, "int": 4, "long": 4}

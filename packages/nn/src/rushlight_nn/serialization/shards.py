@@ -167,7 +167,7 @@ def _parse(source: Source, budget: Budget) -> tuple[dict[str, Any], dict[str, st
     index = container.parse_json(source.read(0, source.size), budget)
     names, metadata = index.get("weight_map"), index.get("metadata", {})
     if not isinstance(names, dict) or not isinstance(metadata, dict):
-        raise FormatError("it is JSON, but no index of shards: it has no weight_map")
+        raise FormatError("it is JSON, but not an index of shards: it has no weight_map")
     for name in names.values():
         if (
             not isinstance(name, str)

@@ -49,7 +49,7 @@ def get_total_norm(
         if error_if_nonfinite and not bool(core.isfinite(total)):
             raise RuntimeError(
                 f"get_total_norm: the norm of order {order} of the tensors is {float(total)}\n"
-                "hint: error_if_nonfinite=False goes on regardless"
+                "hint: error_if_nonfinite=False disables this check"
             )
     return total
 

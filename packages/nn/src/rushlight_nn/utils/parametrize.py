@@ -391,7 +391,7 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
     elif not leave_parametrized:
         raise ValueError(
             f"remove_parametrizations(leave_parametrized): {tensor_name!r} is computed from {steps.ntensors} tensors, "
-            "none of which it could become again\nhint: leave_parametrized=True"
+            "so the parameter cannot be restored\nhint: leave_parametrized=True"
         )
     else:
         with core.no_grad():

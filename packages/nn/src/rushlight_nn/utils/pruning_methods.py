@@ -457,7 +457,7 @@ def _count(amount: int | float, size: int) -> int:
 def _channels(amount: int | float, t: Tensor, dim: int) -> int:
     if t.dim() < 2:
         raise ValueError(
-            f"prune: got {t.dim()} dimensions, channels need at least 2\nhint: an unstructured method"
+            f"prune: got {t.dim()} dimensions, channels need at least 2\nhint: use an unstructured method"
         )
     if not -t.dim() <= dim < t.dim():
         raise IndexError(f"prune(dim): got {dim}, the tensor has {t.dim()} dimensions")

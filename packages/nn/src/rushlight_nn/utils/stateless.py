@@ -76,7 +76,7 @@ def _merged(dicts: Mapping[str, Tensor] | Sequence[Mapping[str, Tensor]]) -> dic
     for one in dicts:
         for name, value in one.items():
             if name in merged:
-                raise ValueError(f"functional_call(): {name!r} stands in two of the dictionaries")
+                raise ValueError(f"functional_call(): {name!r} is in two of the dictionaries")
             merged[name] = value
     return merged
 
@@ -105,7 +105,8 @@ def _new_place(module: Module, path: str, value: Any) -> _Place:
     former = getattr(home, name, None)
     if former is not None and not isinstance(former, Tensor):
         raise TypeError(
-            f"functional_call(): the attribute {path!r} of {type(module).__name__} is {type(former).__name__}, no tensor"
+            f"functional_call(): the attribute {path!r} of {type(module).__name__} is "
+            f"{type(former).__name__}, needs a tensor"
         )
     if not isinstance(value, Tensor):
         raise TypeError(f"functional_call(): the value of {path!r} is {type(value).__name__}, needs a tensor")

@@ -113,14 +113,15 @@ class TracerBase:
     def to_bool(self, obj: Proxy) -> bool:
         """Raise TraceError: `bool(obj)` needs a value."""
         raise TraceError(
-            f"fx: '{obj.node}' decides where Python goes on (if, while, and, or, assert), and has no value in a trace\n"
+            f"fx: '{obj.node}' is used in control flow (if, while, and, or, assert): "
+            "symbolically traced variables cannot be used as inputs to control flow\n"
             "hint: make the module a leaf (Tracer.is_leaf_module), the function one by fx.wrap, or give concrete_args"
         )
 
     def iter(self, obj: Proxy) -> Iterator[Any]:
         """Raise TraceError: `iter(obj)` needs a length."""
         raise TraceError(
-            f"fx: '{obj.node}' is iterated over, and has no length in a trace\n"
+            f"fx: '{obj.node}' has no length in a trace: Proxy object cannot be iterated\n"
             "hint: fx.wrap the function that loops, or give concrete_args"
         )
 
@@ -184,7 +185,7 @@ class Proxy:
         return Attribute(self, name)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Proxy:
-        raise TraceError(f"fx: '{self.node}' is copied, which a trace does not see\nhint: use clone()")
+        raise TraceError(f"fx: '{self.node}' is copied, which a trace cannot record\nhint: use clone()")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Proxy:
         return self.tracer.create_proxy("call_method", "__call__", (self, *args), kwargs)
@@ -203,7 +204,8 @@ class Proxy:
 
     def __len__(self) -> int:
         raise RuntimeError(
-            f"fx: 'len' of '{self.node}' has no value in a trace\nhint: call fx.wrap('len') in the module that needs it"
+            f"fx: 'len' is not supported in symbolic tracing, called on '{self.node}'\n"
+            "hint: call fx.wrap('len') in the module that needs it"
         )
 
     def keys(self) -> Any:

@@ -78,7 +78,7 @@ class LoadedModule(ScriptModule):
         )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:
-        raise NotImplementedError("jit: a loaded program is not copied\nhint: load it again")
+        raise NotImplementedError("jit: a loaded program cannot be copied\nhint: load it again")
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise TypeError("jit: a loaded program cannot be pickled\nhint: jit.save(module, file) writes it")

@@ -115,7 +115,7 @@ class Evaluator(ast.NodeVisitor):
         self.operators, self.names, self.shapes, self.needs = operators, names, shapes, needs
 
     def generic_visit(self, node: ast.AST) -> Any:
-        raise ValueError(f"{ast.unparse(node)!r}: {type(node).__name__} has no place in a formula")
+        raise ValueError(f"{ast.unparse(node)!r}: {type(node).__name__} is not supported in a formula")
 
     def visit_Name(self, node: ast.Name) -> Any:
         return self.names[node.id]

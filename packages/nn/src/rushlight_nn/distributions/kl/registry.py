@@ -73,5 +73,6 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
             if function is not None:
                 return function(p, q)
     raise NotImplementedError(
-        f"kl_divergence: not known of {type(p).__name__} and {type(q).__name__}\nhint: register_kl says how"
+        f"kl_divergence: not implemented for {type(p).__name__} and {type(q).__name__}\n"
+        "hint: register an implementation with register_kl"
     )

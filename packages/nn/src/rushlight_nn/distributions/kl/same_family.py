@@ -31,8 +31,8 @@ from .registry import register_kl
 def _exponential_family(p: ExponentialFamily, q: ExponentialFamily) -> Tensor:
     if type(p) is not type(q):
         raise NotImplementedError(
-            f"kl_divergence: not known of {type(p).__name__} and {type(q).__name__}, two exponential families\n"
-            "hint: register_kl says how"
+            f"kl_divergence: not implemented for {type(p).__name__} and {type(q).__name__}, two exponential families\n"
+            "hint: register an implementation with register_kl"
         )
     params, normalizer, gradients = normalizer_with_gradients(p)
     result = q._log_normalizer(*q._natural_params) - normalizer

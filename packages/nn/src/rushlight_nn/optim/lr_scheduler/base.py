@@ -52,7 +52,7 @@ class LRScheduler:
         [0.5]
     """
 
-    # Attributes that are no state.
+    # Attributes that are not state.
     _unsaved: tuple[str, ...] = ("optimizer",)
 
     base_lrs: list[float]

@@ -22,5 +22,5 @@ class ShufflerIterDataPipe:
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError(
-            "ShufflerIterDataPipe(): there are no pipelines\nhint: DataLoader shuffles a dataset"
+            "ShufflerIterDataPipe(): data pipes are not supported\nhint: DataLoader shuffles a dataset"
         )
