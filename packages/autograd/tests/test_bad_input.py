@@ -63,7 +63,7 @@ def test_gradients_from_functions_that_are_made_to_fit() -> None:
 
 
 def test_a_gradient_for_what_is_no_tensor() -> None:
-    with pytest.raises(RuntimeError, match="for argument 1, which is no Tensor\nhint: return None there"):
+    with pytest.raises(RuntimeError, match="for argument 1, which is not a Tensor\nhint: return None there"):
         function(lambda g: (g, g)).apply(leaf(3), 2).sum().backward()
     x = leaf(3)
     function(lambda g: (g, g)).apply(x, INTEGERS).sum().backward()  # of integers it is dropped

@@ -58,7 +58,7 @@ def test_levels_are_closed_from_the_innermost() -> None:
     outer, inner = enter_dual_level(), enter_dual_level()
     try:
         assert (outer, inner) == (0, 1)
-        with pytest.raises(RuntimeError, match="level 0 was not entered, or not last"):
+        with pytest.raises(RuntimeError, match="level 0 is not the innermost open level"):
             exit_dual_level(level=outer)
     finally:
         exit_dual_level(level=inner)

@@ -403,9 +403,9 @@ def test_random_numbers_of_chunks(chunk: int) -> None:
     [
         (lambda: vmap(lambda x: x, "0")(X), "in_dims must be an int or a tuple, got str"),
         (lambda: vmap(lambda x: x, (0, 0))(X), "container like the positional arguments"),
-        (lambda: vmap(lambda x: x, 2)(X), r"dimension 2 of an argument of shape \(4, 3\)"),
+        (lambda: vmap(lambda x: x, 2)(X), r"dimension 2 is out of range for an argument of shape \(4, 3\)"),
         (lambda: vmap(lambda x, y: x, (0, 0))(X, X[:3]), "differ in their number of examples, 4 and 3"),
-        (lambda: vmap(lambda x, y: x, (0, 0))(X, 3), "argument that is int"),
+        (lambda: vmap(lambda x, y: x, (0, 0))(X, 3), "an argument of type int"),
         (lambda: vmap(lambda x: x, (None,))(X), "no argument is a Tensor to be batched"),
         (lambda: vmap(lambda: X)(), "called without arguments"),
         (lambda: vmap(lambda x: 3.0)(X), "nothing but Tensors, got float"),
@@ -512,7 +512,7 @@ def test_what_is_behind_a_batched_tensor() -> None:
 def test_a_tensor_that_has_escaped() -> None:
     kept = []
     vmap(lambda x: (kept.append(x), x)[1])(X)
-    with pytest.raises(RuntimeError, match="after its vmap was over"):
+    with pytest.raises(RuntimeError, match="after its vmap had returned"):
         kept[0] + 1
 
 

@@ -99,7 +99,7 @@ def test_wrong_calls_are_refused(linear: Any, tmp_path: Path) -> None:
         with pytest.raises(NotImplementedError, match=next(iter(more))):
             export(linear, (X,), **more)
     program = export(linear, (X,))
-    with pytest.raises(RuntimeError, match="is data, and is not called"):
+    with pytest.raises(RuntimeError, match="cannot be called"):
         program(X)
     with pytest.raises(TypeError, match=r"export.save\(ep\)"):
         save(linear, tmp_path / "a")  # type: ignore[arg-type]

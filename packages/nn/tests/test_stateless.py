@@ -72,7 +72,7 @@ def test_errors():
         )
     with pytest.raises(RuntimeError, match=r"lacks \['bias'\]"):
         functional_call(net, {"weight": core.ones(2, 2)}, (core.ones(2),), strict=True)
-    with pytest.raises(ValueError, match="'bias' stands in two"):
+    with pytest.raises(ValueError, match="'bias' is in two"):
         functional_call(net, [{"bias": core.ones(2)}, {"bias": core.ones(2)}], (core.ones(2),))
 
 

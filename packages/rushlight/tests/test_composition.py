@@ -115,7 +115,7 @@ def test_the_provider_of_gradients_can_be_chosen(name):
             "RUSHLIGHT_AUTOGRAD=nothing: no provider of gradients is installed under that name"
             in ended.stderr
         )
-        assert "hint: there is default" in ended.stderr
+        assert "hint: installed are default" in ended.stderr
 
 
 def test_no_gpu_is_a_plain_answer():

@@ -127,6 +127,6 @@ def test_who_returns_not_implemented_is_passed_over() -> None:
         def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             return NotImplemented
 
-    with pytest.raises(TypeError, match=r"mse_loss: no __torch_function__ of .*Shy"):
+    with pytest.raises(TypeError, match=r"no implementation found for mse_loss .*Shy"):
         F.mse_loss(Shy(), torch.ones(2))
     assert F.mse_loss(Shy(), target=Duck())[0] is F.mse_loss

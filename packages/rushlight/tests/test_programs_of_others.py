@@ -359,7 +359,7 @@ def test_trees_of_any_containers() -> None:
         pytree.tree_unflatten([1], spec)
     with pytest.raises(ValueError, match="already"):
         pytree.register_pytree_node(Pair, lambda p: ([], None), lambda parts, _: None)
-    with pytest.raises(ValueError, match="in the place of list"):
+    with pytest.raises(ValueError, match="expected list, got"):
         pytree.tree_map(max, [1], (2,))
 
 

@@ -208,9 +208,9 @@ def test_events_of_a_capture_are_not_asked() -> None:
     with Capture(graph):
         x.add_(1)
         event.record()
-        with pytest.raises(RuntimeError, match="a part of that graph"):
+        with pytest.raises(RuntimeError, match="belongs to that graph"):
             event.query()
-    with pytest.raises(RuntimeError, match="a part of that graph"):
+    with pytest.raises(RuntimeError, match="belongs to that graph"):
         event.synchronize()
 
 

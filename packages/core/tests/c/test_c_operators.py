@@ -258,7 +258,7 @@ def kind(number: int, **payload: Any) -> Value:
         (
             lambda: failing("reshape", X, kind(9, count=1 << 62, integers=(c_int64 * 1)(6))),
             VALUE,
-            "reshape(shape): no array has 4611686018427387904 integers",
+            "reshape(shape): an array cannot have 4611686018427387904 integers",
         ),
         (
             lambda: failing("einsum", kind(5, count=2), [X]),

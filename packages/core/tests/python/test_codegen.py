@@ -182,7 +182,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, text: str, said: str) -> Non
     [
         ("  arguments:\n    other: The other.", "arguments names 'other', which is not an argument"),
         ("  arguments:\n    input: The input", "arguments: the text of 'input' is not a sentence"),
-        ("  raises:\n    KeyError: Never.", "raises names 'KeyError', which is none of IndexError"),
+        ("  raises:\n    KeyError: Never.", "raises names 'KeyError', which is not one of IndexError"),
         ("  raises:\n    ValueError: never", "raises: the text of 'ValueError' is not a sentence"),
         ("  raised:\n    ValueError: Never.", "unknown key 'raised'"),
         ("  c: typed", "key 'c' must be true or false, got 'typed'"),

@@ -103,7 +103,7 @@ def test_memory_grows_in_place() -> None:
     view.resize_(3)[1:] = 7  # within the memory that is there now
     assert storage.nbytes() == 16
     assert storage.resize_(16) is storage
-    with pytest.raises(NotImplementedError, match="16 bytes cannot become 0 bytes"):
+    with pytest.raises(NotImplementedError, match="16 bytes cannot be resized to 0"):
         storage.resize_(0)
     with pytest.raises(RuntimeError, match="at least 0"):
         storage.resize_(-1)
