@@ -1,5 +1,5 @@
-"""The generator: from one YAML entry per operator to everything that follows from it.
+"""The generator, which produces everything that follows from an operator's YAML entry.
 
-Read in this order: `argument_types` (what an argument can be), `schema` (signatures), `model` (an operator),
-`loader` (YAML to model), then one `emit_*` module per artefact. Autograd uses the first four for its own tables.
+Read the modules in this order: `argument_types` (argument types), `schema` (signatures), `model` (an operator), `loader`
+(YAML to model), then one `emit_*` module per output. Autograd uses the first four for its own tables.
 """

@@ -31,21 +31,21 @@ from .writer import GENERATED, write_all
 
 
 def generate(ops_folder: Path, out: Path) -> None:
-    """Writes every generated file of core below `out`, and sources.cmake, which lists them."""
+    """Write every generated file of core below `out`, and sources.cmake, which lists them."""
     ops = load_ops(ops_folder)
     emitters = (emit_headers, emit_c, emit_bodies, emit_table, emit_kernels, emit_python, emit_stubs)
     _write(out, {name: text for emit in emitters for name, text in emit(ops).items()})
 
 
 def generate_derivatives(ops_folder: Path, folder: Path, batching: Path, out: Path) -> None:
-    """Writes autograd's generated files below `out`."""
+    """Write autograd's generated files below `out`."""
     ops = load_ops(ops_folder)
     files = emit_derivatives(load_derivatives(folder, ops), ops)
     _write(out, files | emit_batching(load_batching(batching, ops), ops))
 
 
 def _write(out: Path, files: dict[str, str]) -> None:
-    """The files, and sources.cmake, which lists those to compile."""
+    """Write the files, and sources.cmake, which lists those to compile."""
     groups = {"LIB": "lib/", "KERNEL": "kernels/", "PYTHON": "python/"}
     lines = [f"# {GENERATED}"]
     for group, folder in groups.items():
@@ -57,11 +57,11 @@ def _write(out: Path, files: dict[str, str]) -> None:
 
 
 class UnknownDeviceError(ValueError):
-    """There is no device of that type."""
+    """Raised if no device of that type exists."""
 
 
 def kernels_of(device: str, backend: Path | None) -> dict[str, list[str]]:
-    """Return the kernels that a device's backend has brought, and the dtypes that they lack; of the CPU none."""
+    """Return the kernels that a device's backend has registered, and the dtypes that they lack; for the CPU, none."""
     if device in ("cpu", "meta"):
         return {}
     from rushlight_core import _C  # not while the library is built

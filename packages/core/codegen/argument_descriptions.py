@@ -1,4 +1,4 @@
-"""What arguments mean that have one meaning in every operator: an entry's key `arguments` describes the others.
+"""Descriptions of arguments that have one meaning in every operator: an entry's key `arguments` describes the others.
 
     arguments:
       alpha: The factor of `other`.

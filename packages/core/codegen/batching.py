@@ -1,6 +1,6 @@
 """Batching rules: which function of autograd's src/batch/ serves an operator in vmap, and its properties of arguments.
 
-`packages/autograd/batching/*.yaml` name rules; where it does not, the operator's kind decides.
+`packages/autograd/batching/*.yaml` assigns rules to operators; for operators that are not listed, the kind decides.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def load_batching(folder: Path, ops: list[Op]) -> dict[str, Batching]:
 
 
 def emit_batching(rules: dict[str, Batching], ops: list[Op]) -> dict[str, str]:
-    """File name to text: lib/batching.cpp, a row for every form."""
+    """Return the files by name: lib/batching.cpp, a row for every form."""
     lines = [f"// {GENERATED.replace('ops/', 'batching/*.yaml, ops/')}"]
     lines += ['#include "batch/call.h"', '#include "batch/rules.h"', ""]
     lines += ["namespace rushlight::autograd::batching {", "", "const Row rows[] = {"]
@@ -79,7 +79,7 @@ def emit_batching(rules: dict[str, Batching], ops: list[Op]) -> dict[str, str]:
 
 
 def _kind(op: Op, form: Form, a: Argument) -> str:
-    """Return what a rule makes of an argument: struct Row of src/batch/call.h."""
+    """Return how a rule uses an argument: struct Row of src/batch/call.h."""
     if a.type.is_tensor:
         return "l" if a.type.name.endswith("[]") else "c" if a.name in op.bool_inputs else "t"
     lists = (TYPES["int[]"], TYPES["int[]?"])

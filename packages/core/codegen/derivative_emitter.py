@@ -1,4 +1,4 @@
-"""What the emitters of a derivative's parts share: how its arguments and results are named, and what its node keeps."""
+"""Shared code of the emitters of derivatives: names of arguments and results, and the attributes that a node keeps."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class DerivativeEmitter:
         raise FormulaError(f"{name!r} is not an argument, result or auxiliary result of {self.op.name}")
 
     def saved_uses(self) -> dict[Use, list[int]]:
-        """Return what the node keeps, and for the sake of which formulas."""
+        """Return the attributes that the node keeps, and the formulas that need them."""
         saved: dict[Use, list[int]] = {}
         for i, formula in enumerate(self.d.grads.values()):
             for use in sorted(formula.uses(), key=lambda u: (u.name, u.attribute)):

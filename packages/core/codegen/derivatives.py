@@ -12,15 +12,15 @@
       mask: {activation: result, low: 0}  # the derivative is 0 where activation <= low or >= high, else 1
       masked: f(grad, activation, low, high)  # what `grad` gives where such a mask follows: Note [Masks] in pass.cpp
 
-Every tensor argument has a formula or stands in one of the two lists, unless the stage of autograd is by hand. Pointwise
+Every tensor argument has a formula or is in one of the two lists, unless the stage of autograd is by hand. Pointwise
 operators broadcast.
 
 Note [Complex gradients]
-The gradient of a real loss for z = x + iy is dL/dx + i dL/dy. For a holomorphic f that is the conjugate of f' times the
-gradient of the result: what the formula for real numbers gives, with the gradient conjugated before and the outcome
-after. The generator does that where the gradient is complex and the formulas read values, so that formulas need no
-conjugates. Functions that are not holomorphic (abs, angle, var) have `holomorphic: false` and are used as written. A tangent
-is f' times the argument's tangent, with nothing conjugated.
+The gradient of a real loss for z = x + iy is dL/dx + i dL/dy. For a holomorphic f it is the conjugate of f' times the
+gradient of the result: the formula for real numbers, applied to the conjugate of the gradient, and conjugated. The generator
+adds these conjugations where the gradient is complex and the formulas read values, so that formulas contain none. Functions
+that are not holomorphic (abs, angle, var) have `holomorphic: false` and are used as written. A tangent is f' times the
+argument's tangent, with nothing conjugated.
 """
 
 from __future__ import annotations
@@ -65,12 +65,12 @@ class Derivative:
 
     @property
     def wanted(self) -> tuple[str, ...]:
-        """Arguments that have a gradient."""
+        """Return the arguments that have a gradient."""
         return tuple(n for names in self.grads for n in names if n not in self.not_differentiable)
 
     @property
     def complex_values(self) -> set[str]:
-        """What the formulas read of values that may be complex: Note [Complex gradients]."""
+        """Return the values that the formulas read and that may be complex: Note [Complex gradients]."""
         if not self.holomorphic:
             return set()
         kinds = {a.name: a.type.name for a in self.op.schema.arguments}
@@ -163,7 +163,7 @@ def _names(entry: dict[str, object], key: str) -> tuple[str, ...]:
 
 
 def _mask(entry: object, grads: dict[tuple[str, ...], Formula]) -> dict[str, Formula]:
-    """Return the parts of a mask. What they read, the formula of the only argument reads too."""
+    """Return the parts of a mask. They may only read what the formula of the only argument reads."""
     if entry is None:
         return {}
     if not isinstance(entry, dict):
@@ -179,7 +179,7 @@ def _mask(entry: object, grads: dict[tuple[str, ...], Formula]) -> dict[str, For
 
 
 def _check_complete(op: Op, given: list[str], refused: tuple[str, ...], constant: tuple[str, ...]) -> None:
-    """Each tensor argument has a formula or is declared to have none, once."""
+    """Check that each tensor argument has a formula or is declared to have none, once."""
     said = [*given, *refused, *constant]
     for n in said:
         if n not in [a.name for a in op.tensors]:

@@ -1,4 +1,4 @@
-"""Docstrings of operators: what `help()` and editors show, and what the pages are made of.
+"""Docstrings of operators, which `help()` and editors show, and from which the pages are made.
 
 Everything but the description comes from what an entry declares for other ends: types and defaults from its signature,
 dtypes, shapes and errors from its kind and from the keys `dtypes` and `result`. The keys `arguments`, `returns` and `raises`
@@ -41,7 +41,7 @@ def docstring(spelling: str, name: str, group: list[Op], method: bool) -> str:
 
 
 def help_text(spelling: str, name: str, group: list[Op], method: bool) -> str:
-    """Return the text of a docstring: of a function all that is known; of other spellings and forms a summary."""
+    """Return the text of a docstring: the full text for a function, and a summary for other spellings and forms."""
     if spelling != name:
         return f"Alias of `{'Tensor' if method else 'rushlight'}.{name}`."
     if method and any("function" in op.variants for op in group):
@@ -50,7 +50,7 @@ def help_text(spelling: str, name: str, group: list[Op], method: bool) -> str:
 
 
 def summary(name: str, group: list[Op]) -> str:
-    """Return what a method does whose function has the long docstring."""
+    """Return the summary of a method whose function has the long docstring."""
     base = group[0].base
     inplace = name != base
     parts = []
@@ -96,7 +96,7 @@ def heads(op: Op, name: str, method: bool) -> list[str]:
 
 
 def facts(name: str, group: list[Op], method: bool) -> dict[str, list[str]]:
-    """Title to lines of the parts that every docstring and every page has: arguments, results, dtypes, errors."""
+    """Return titles and lines of the parts that every docstring and page has: arguments, results, dtypes, errors."""
     found = {
         "Arguments": _arguments(name, group, method),
         "Returns": _each(name, group, method, returned),
@@ -107,7 +107,7 @@ def facts(name: str, group: list[Op], method: bool) -> dict[str, list[str]]:
 
 
 def _each(name: str, group: list[Op], method: bool, lines_of: Callable[[Op], list[str]]) -> list[str]:
-    """Return the lines of all overloads, and before each the call, where they differ."""
+    """Return the lines of all overloads, each preceded by its call where they differ."""
     found = {op.name: lines_of(op) for op in group}
     if len({tuple(lines) for lines in found.values()}) == 1:
         return found[group[0].name]
@@ -147,7 +147,7 @@ def _arguments(name: str, group: list[Op], method: bool) -> list[str]:
 
 
 def raised(group: list[Op]) -> dict[str, str]:
-    """Class to text of the errors: of the kinds, the arguments and the dtypes, and of the key `raises`."""
+    """Return a dict from error classes to texts: those of kinds, arguments and dtypes, and of the key `raises`."""
     found: dict[str, list[str]] = {}
 
     def add(error: str, text: str) -> None:

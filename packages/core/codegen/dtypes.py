@@ -4,9 +4,9 @@
     dtypes: real -uint64           all of a set but one
 
 Left out, it is `any`. Where arguments differ, it describes those that decide what is computed: values, not indices or masks.
-Of other dtypes the operator raises NotImplementedError, TypeError or RuntimeError. The tests call every operator with
-tensors of every dtype and compare. Of kinds pointwise and reduce the key also lists what the functor is compiled for; those
-whose `result` is `floating` or `numeric` turn the other dtypes to such first.
+For other dtypes the operator raises NotImplementedError, TypeError or RuntimeError. The tests call every operator with
+tensors of every dtype and compare. For kinds pointwise and reduce, the functor is compiled for the same dtypes; operators
+whose `result` is `floating` or `numeric` convert the other dtypes to one of these first.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _TURNED = {"floating": frozenset(("bool", *_INTEGERS)), "numeric": frozenset(("b
 
 
 class DTypesError(ValueError):
-    """A text that cannot be read; the loader adds file and line."""
+    """Raised for a text that cannot be read; the loader adds file and line."""
 
 
 def dtypes_of(text: str) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""How each operator is served on a device: what a backend has brought, and what it need not bring.
+"""How each operator is served on a device: by kernels of the backend, or without one.
 
 Each line names the dtypes that the operator takes, which are the same on every device (decision 0032), and those among them
 that the device's kernel lacks (decision 0051).
@@ -25,7 +25,7 @@ _BY_KERNEL = ("pointwise", "reduce", "custom", "dynamic")
 
 
 def way(op: Op, device: str, kernels: Collection[str]) -> str:
-    """Return one of WAYS. `kernels` are the names for which the device has one; those of the CPU need not be named."""
+    """Return one of WAYS. `kernels` has the names for which the device has one; for the CPU it is ignored."""
     if op.kind in ("composite", "view"):
         return op.kind
     if op.kind == "storage":
@@ -41,7 +41,10 @@ def way(op: Op, device: str, kernels: Collection[str]) -> str:
 
 
 def duty(ops: list[Op], device: str, kernels: Mapping[str, Collection[str]]) -> str:
-    """A line for each operator, and how many are served in each way. `kernels` maps names to the dtypes that they lack."""
+    """Return a line for each operator, and the number served in each way.
+
+    `kernels` maps names to the dtypes that they lack.
+    """
 
     def dtypes(op: Op) -> str:
         lacks = kernels.get(op.name)

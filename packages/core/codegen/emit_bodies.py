@@ -34,7 +34,7 @@ def body_schema(op: Op) -> Schema:
 
 
 def emit_bodies(ops: list[Op]) -> dict[str, str]:
-    """File name to text: one header per family that has bodies."""
+    """Return the files by name: one header per family that has bodies."""
     files = {}
     written = sorted((op for op in ops if op.kind in BODIES), key=lambda op: op.family)
     for _, group in groupby(written, key=lambda op: op.family):

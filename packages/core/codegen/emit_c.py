@@ -16,7 +16,7 @@ _DTYPES = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 ui
 
 
 def emit_c(ops: list[Op]) -> dict[str, str]:
-    """File name to text: the header, and what its functions do."""
+    """Return the files by name: the header, and the definitions of its functions."""
     forms = [op.forms()[0] for op in ops if op.c]
     names = _DTYPES.split()
     text = Template(_TEMPLATE.read_text()).substitute(
@@ -32,7 +32,7 @@ def emit_c(ops: list[Op]) -> dict[str, str]:
 
 
 def c_function(op: Op) -> str:
-    """Return its name in C: rl_op_sum, rl_op_max_dim."""
+    """Return the operator's name in C: rl_op_sum, rl_op_max_dim."""
     return "rl_op_" + op.name.replace(".", "_")
 
 

@@ -9,7 +9,7 @@ from .schema import cpp_name
 
 
 class ForwardEmitter(DerivativeEmitter):
-    """The stage functions of Dual for the forms of an operator."""
+    """Return the stage functions of Dual for the forms of an operator."""
 
     def emit(self) -> list[str]:
         lines: list[str] = []
@@ -83,7 +83,7 @@ class ForwardEmitter(DerivativeEmitter):
         return [*lines, "    return made;", "}"]
 
     def _forward_view(self, form: Form, call: str, given: str) -> list[str]:
-        """Of a view taken in place: the tangent, as it was before, through the same view."""
+        """Return the stage function of a view taken in place: the tangent, as it was before, through the same view."""
         first, *others = [cpp_name(a.name) for a in form.schema.arguments]
         view = cpp_name(self.op.base.removesuffix("_"))
         self.headers.add(f"rushlight/ops/{view}.h")
@@ -97,7 +97,7 @@ class ForwardEmitter(DerivativeEmitter):
         ]
 
     def _forward_by_aux(self, form: Form, aux: Form) -> list[str]:
-        """Return the stage function of Dual where a rule reads auxiliary results: those of the form that makes them."""
+        """Return the stage function of Dual where a rule reads auxiliary results, by the form that makes them."""
         given = ", ".join(cpp_name(a.name) for a in form.schema.arguments)
         count = len(self.op.schema.returns)
         results = ", ".join(f"std::move(std::get<{i}>(all))" for i in range(count))
@@ -128,7 +128,10 @@ class ForwardEmitter(DerivativeEmitter):
         return form.kind == "InPlace" and any(first in f.uses() for f in rules.values())
 
     def _by_rules(self, form: Form, rules: dict[str, Formula], with_aux: bool) -> list[str]:
-        """The sum of the rules' values. With several results a rule gives a tuple, or the tangent of the first alone."""
+        """Return the sum of the rules' values.
+
+        With several results a rule gives a tuple, or the tangent of the first alone.
+        """
         count = len(self.op.schema.returns)
         lines = [f"Tensor totals[{count}];"]
 

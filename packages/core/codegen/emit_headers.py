@@ -12,12 +12,12 @@ _GENERAL = ("dispatch", "error", "gradients", "operators", "print", "random", "s
 
 
 def by_base(ops: list[Op]) -> dict[str, list[Op]]:
-    """Overloads of one name together, in file order."""
+    """Return the overloads of each name, in file order."""
     return {k: list(g) for k, g in groupby(sorted(ops, key=lambda o: o.base), key=lambda o: o.base)}
 
 
 def emit_headers(ops: list[Op]) -> dict[str, str]:
-    """File name to text, for every header."""
+    """Return the text of every header, by file name."""
     groups = by_base(ops)
     lines = [
         f"// {GENERATED}",

@@ -9,7 +9,7 @@ from .writer import GENERATED
 
 
 def emit_installation(names: list[str], known: dict[str, Derivative], ops: list[Op]) -> str:
-    """lib/install.cpp: a call for each of the files of derivatives, `names`, and lists of the operators without any."""
+    """Return lib/install.cpp: a call for each file of derivatives, `names`, and lists of operators without any."""
     lines = [f"// {GENERATED.replace('ops/', 'derivatives/')}", '#include "record.h"', ""]
     lines += ["namespace rushlight::autograd {", *(f"void install_{name}();" for name in names), ""]
     lines += [

@@ -15,7 +15,7 @@ SHARD = {"pointwise": 16, "reduce": 7}
 
 @dataclass(frozen=True)
 class Target:
-    """What the loops are compiled for: `headers` has their templates, `namespace` is where tables are defined."""
+    """The target of the loops: `headers` has their templates, and `namespace` contains the tables."""
 
     headers: str
     suffix: str
@@ -28,18 +28,18 @@ _CUDA_RESULTS = {"": "Compute", "floating": "Compute", "numeric": "Compute", "re
 
 
 def functor_name(op: Op) -> str:
-    """Of the C++ class: `Squareplus`."""
+    """Return the name of the C++ class: `Squareplus`."""
     return op.body or "".join(part.capitalize() for part in op.name.replace(".", "_").split("_"))
 
 
 def _with_their_bodies(ops: list[Op]) -> list[Op]:
-    """Operators of one functor or reducer side by side: in one file its loops are compiled once."""
+    """Return the operators grouped by functor or reducer: in one file its loops are compiled once."""
     first: dict[str, int] = {}
     return sorted(ops, key=lambda op: first.setdefault(functor_name(op), len(first)))
 
 
 def emit_kernels(ops: list[Op], target: Target = CPU) -> dict[str, str]:
-    """File name to text: kernels/pointwise_<family>.cpp and kernels/reduce_<family>.cpp, or .cu."""
+    """Return the files by name: kernels/pointwise_<family>.cpp and kernels/reduce_<family>.cpp, or .cu."""
     files = {}
     for kind, table, maker, folder in (
         ("pointwise", "LoopTable", "loops", "functors"),
@@ -62,8 +62,8 @@ def emit_kernels(ops: list[Op], target: Target = CPU) -> dict[str, str]:
 
 
 def emit_cuda_list(compiled: list[Op], ops: list[Op]) -> dict[str, str]:
-    """Return what the CUDA plug-in finds its kernels by: one for each pointwise operator and reduction that is compiled, and
-    the hash of every schema.
+    """Return the table by which the CUDA plug-in finds its kernels: one for each pointwise operator and reduction that is
+    compiled, and the hash of every schema.
     """
     loops = [op for op in compiled if op.kind in ("pointwise", "reduce")]
     lines = [

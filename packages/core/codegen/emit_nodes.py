@@ -1,4 +1,4 @@
-"""C++ of the nodes: what each keeps, and how it computes gradients."""
+"""C++ of the nodes: the attributes that each keeps, and the computation of gradients."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class NodeEmitter(DerivativeEmitter):
         return ["        const Tensor& grad = grads[0];", "        if (!grad.defined()) return;"]
 
     def _conjugate(self) -> list[str]:
-        """Note [Complex gradients] in derivatives.py."""
+        """See Note [Complex gradients] in derivatives.py."""
         values = self.d.complex_values
         if not values:
             return []
@@ -102,7 +102,7 @@ class NodeEmitter(DerivativeEmitter):
         return [f"        const bool conjugate = {condition}f::conjugate(grads);"]
 
     def _share(self, text: str) -> str:
-        """Return a gradient on its way out."""
+        """Return a gradient, reduced and conjugated where necessary."""
         return f"f::conjugated(conjugate, {text})" if self.d.complex_values and text != "f::none" else text
 
     def _apply(self, names: tuple[str, ...], formula: Formula) -> list[str]:
@@ -127,7 +127,7 @@ class NodeEmitter(DerivativeEmitter):
         return [*lines, "}"]
 
     def _unpack(self, uses: set[Use]) -> list[str]:
-        """Local names of the saved tensors that a formula reads."""
+        """Return local names of the saved tensors that a formula reads."""
         return [
             f"const auto {_local(use)} = {saved_name(use)}.unpack(this);"
             for use in sorted({self.field(u) for u in uses}, key=lambda u: (u.name, u.attribute))
@@ -135,7 +135,7 @@ class NodeEmitter(DerivativeEmitter):
         ]
 
     def _mask(self) -> list[str]:
-        """Return the node of an activation: what it multiplies the gradient by."""
+        """Return the masked gradient of an activation's node: the factor by which it multiplies the gradient."""
         if not self.d.mask:
             return []
         lines = ["    bool mask(ActivationMask& mask) override {", "        check_not_released();"]

@@ -7,7 +7,7 @@ from .writer import GENERATED
 
 
 def emit_onnx(ops: list[Op]) -> dict[str, str]:
-    """File name to text: _operators.py."""
+    """Return the files by name: _operators.py."""
     rules, forms, composites, dynamic = [], [], [], []
     for op in ops:
         if not op.onnx:

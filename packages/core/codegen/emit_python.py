@@ -14,7 +14,7 @@ _COMPARISONS = {"lt": "Py_LT", "le": "Py_LE", "eq": "Py_EQ", "ne": "Py_NE", "gt"
 
 
 def emit_python(ops: list[Op]) -> dict[str, str]:
-    """File name to text: python/bindings_N.cpp and the tables that the module and the type read."""
+    """Return the files by name: python/bindings_N.cpp and the tables that the module and the type read."""
     names = {name: group for name, group in names_of(ops).items() if any(not hidden(op) for op in group)}
     items = sorted(names.items())
     files = {}
@@ -231,7 +231,7 @@ def _tables(items: list[tuple[str, list[Op]]], ops: list[Op]) -> str:
 
 
 def _literal(text: str) -> str:
-    """As one string of C++."""
+    """Return the text as one C++ string literal."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
 

@@ -11,7 +11,7 @@ from .schema import cpp_name
 
 
 class RecordingEmitter(DerivativeEmitter):
-    """The stage functions of Autograd for the forms of an operator."""
+    """Return the stage functions of Autograd for the forms of an operator."""
 
     def emit(self) -> list[str]:
         if not self.d.grads:
@@ -65,7 +65,7 @@ class RecordingEmitter(DerivativeEmitter):
         return [*lines, *(f"    {line}" for line in self._after(form)), "}"]
 
     def _record_by_aux(self, form: Form, aux: Form) -> list[str]:
-        """Return the stage function of Autograd where the node needs auxiliary results: without a node they are not made."""
+        """Return the stage function of Autograd that computes auxiliary results only for a node."""
         given = ", ".join(cpp_name(a.name) for a in form.schema.arguments)
         count = len(self.op.schema.returns)
         results = ", ".join(f"std::move(std::get<{i}>(all))" for i in range(count))
@@ -120,7 +120,7 @@ class RecordingEmitter(DerivativeEmitter):
         return lines
 
     def _has_edge(self, name: str) -> str:
-        """Of the node that is being made, whether the argument needs a gradient."""
+        """Return whether an argument of the node that is being made needs a gradient."""
         edge = self.edge(name).replace("first_", "first")
         if self.args[name].type.name.endswith("[]"):
             return f"f::has_any(*node, {edge}, first[{self.position(name) + 1}])"
@@ -146,7 +146,7 @@ class RecordingEmitter(DerivativeEmitter):
         return [_store(argument.type, target, name) + ";"]
 
     def _after(self, form: Form) -> list[str]:
-        """Shapes, results and history, once the operator has run."""
+        """Return the code that sets shapes, results and history once the operator has run."""
         inplace = form.kind == "InPlace"
         lines = []
         if form.kind == "Aux":

@@ -38,7 +38,7 @@ _SPECIAL = {
 
 
 def emit_stubs(ops: list[Op]) -> dict[str, str]:
-    """File name to text: python/_C.pyi and python/__init__.pyi."""
+    """Return the files by name: python/_C.pyi and python/__init__.pyi."""
     functions: list[str] = []
     methods: list[str] = []
     exported: list[str] = []
@@ -82,7 +82,7 @@ def _variables(text: str) -> list[str]:
 
 
 def _type(stub: str) -> str:
-    """Under names that neither the module's dtypes `int`, `float` and `bool` hide, nor properties of Tensor."""
+    """Return names that neither the module's dtypes `int`, `float` and `bool` nor properties of Tensor hide."""
     return re.sub(r"\b(int|float|bool|dtype|device)\b", r"_\1", stub)
 
 
@@ -95,7 +95,7 @@ def _result_class(op: Op, name: str) -> list[str]:
 
 
 def _signatures(op: Op, name: str, method: bool) -> list[str]:
-    """ "(self, other: Tensor) -> Tensor", and once more where a list may be given as separate arguments."""
+    """Return "(self, other: Tensor) -> Tensor", and a second signature where a list may be given as separate arguments."""
     found = []
     for signature in signatures(op, name, method):
         parameters = tuple(replace(p, annotation=_type(p.annotation)) for p in signature.parameters)

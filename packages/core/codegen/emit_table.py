@@ -12,7 +12,7 @@ SHARD = 40
 
 
 def emit_table(ops: list[Op]) -> dict[str, str]:
-    """File name to text: lib/table_N.cpp and the list of all operators."""
+    """Return the files by name: lib/table_N.cpp and the list of all operators."""
     files = {}
     for name, group in shards(ops, SHARD, lambda op: op.family).items():
         files[f"lib/table_{name}.cpp"] = _shard(group)
@@ -115,8 +115,10 @@ def _form(op: Op, kind: str) -> Form | None:
 
 
 def _out_body(op: Op, copy: str) -> list[str]:
-    """Return the out= form of an operator that makes its result first. `out` must have the given `dtype`; what makes
-    tensors makes those of the dtype and the device of `out`."""
+    """Return the out= form of an operator that makes its result first.
+
+    `out` must have the given `dtype`; functions that create tensors use the dtype and the device of `out`.
+    """
     name, natural = f'"{op.base.lstrip("_")}"', _base(op.forms()[0])
     given = {a.name: cpp_name(a.name) for a in op.schema.arguments}
     outs = ", ".join(cpp_name(r.name or "out") for r in op.schema.returns)
@@ -140,7 +142,7 @@ def _out_body(op: Op, copy: str) -> list[str]:
 
 
 def _written_forms(op: Op, copy: str) -> list[str]:
-    """In-place and out= forms of operators that make their result first: it is copied over."""
+    """Return the in-place and out= forms of operators that make their result first: it is copied to the target."""
     lines: list[str] = []
     natural = op.forms()[0]
     if (form := _form(op, "InPlace")) and form is not natural and not op.is_inplace:

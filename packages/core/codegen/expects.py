@@ -7,12 +7,13 @@
       mode: "[0, 2]"
       wanted: 3 numbers
 
-Of a tensor: dtypes, then a shape; either may be left out. Dtypes are one (`int64`, `int32`, `bool`), `floating` ones, `wide`
-ones (float32 and float64) or those of matrices that `lapack` takes; `like other` is dtype and shape, `of other` the dtype
-alone, `compute of`, `real of` and `complex of` the one that belongs to it. A name in a shape stands for the size that it has
-where it is first found; `*name` for any number of dimensions, `...` for any that are not named again, `_` for any size; an
-integer argument for its value, `*argument` for those of a list; and a size may be an expression of them. An absent optional
-tensor fits. Of an integer the least and the largest value, either of which may be `...`; of a list its length.
+For a tensor: dtypes, then a shape; either may be left out. Dtypes are one (`int64`, `int32`, `bool`), `floating` ones,
+`wide` ones (float32 and float64) or those of matrices that `lapack` takes; `like other` is dtype and shape, `of other` the
+dtype alone, and `compute of`, `real of` and `complex of` the corresponding dtype. A name in a shape is the size that it has
+where it first occurs; `*name` stands for any number of dimensions, `...` for any that are not named again, and `_` for any
+size. An integer argument stands for its value, `*argument` for the values of a list; and a size may be an expression of
+them. An absent optional tensor is always accepted. For an integer: the least and the largest value, either of which may be
+`...`; for a list: its length.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class ExpectsError(ValueError):
 
 
 def checks_of(op: Op) -> list[str]:
-    """Statements that check the arguments, with `Expects expects` of ops/expects.h in scope."""
+    """Return the statements that check the arguments, with `Expects expects` of ops/expects.h in scope."""
     return _Writer(op).statements()
 
 

@@ -17,11 +17,11 @@ CORE = Path(__file__).parent.parent  # the package's sources, where they are the
 
 
 class UnknownOperatorError(ValueError):
-    """There is no operator of that name; the text lists similar ones."""
+    """Raised if no operator has that name; the text lists similar ones."""
 
 
 def find_derivatives() -> Path | None:
-    """Return the formulas: of the sources beside core's, else of the installed rushlight-autograd."""
+    """Return the formulas from the sources beside core's, or else from the installed rushlight-autograd."""
     beside = CORE.parent / "autograd" / "derivatives"
     if beside.is_dir():
         return beside
@@ -87,7 +87,7 @@ _MACRO = re.compile(r"^#define (\w+)\((.*?)\)((?:.*\\\n)*.*)", re.MULTILINE)
 
 
 def _macro_call(text: str, definition: str) -> int | None:
-    """Return the place of a call of one of the file's own macros, at the beginning of a line, whose expansion matches."""
+    """Return the position of a call of one of the file's own macros, at the beginning of a line, whose expansion matches."""
     for name, parameters, body in _MACRO.findall(text):
         lines = "\n".join(line.strip(" \\") for line in body.splitlines())
         for call in re.finditer(rf"^{name}\((.*)\)", text, re.MULTILINE):

@@ -9,7 +9,7 @@ A formula may call operators, use the arguments and results of its operator, and
     needs(x)        whether the gradient of argument x is needed
     arg_grad        the argument called grad, of operators that have one
 
-It has no branch on data and writes nothing, so it can itself be differentiated, run forward and be batched.
+A formula does not branch on data and writes nothing, so it can itself be differentiated, run forward and be batched.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ ATTRIBUTES = ("shape", "dtype", "device", "ndim", "numel", "shapes")
 
 
 class FormulaError(ValueError):
-    """A formula that cannot be used; the loader adds file and line."""
+    """Raised for a formula that cannot be used; the loader adds file and line."""
 
 
 @dataclass(frozen=True)
 class Use:
-    """What a formula needs of an argument or result: all of it (attribute "") or one attribute."""
+    """The part of an argument or result that a formula needs: all of it (attribute "") or one attribute."""
 
     name: str
     attribute: str = ""

@@ -18,7 +18,7 @@ from .shapes import ShapesError, check_shapes
 
 
 class EntryError(ValueError):
-    """An entry that cannot be used: "ops/arithmetic.yaml:12: add: unknown key 'functr'"."""
+    """Raised for an entry that cannot be used: "ops/arithmetic.yaml:12: add: unknown key 'functr'"."""
 
 
 VARIANTS = {"function", "method", "inplace", "out", "nn", "hidden"}
@@ -67,7 +67,10 @@ def construct_with_lines(node: yaml.Node) -> object:
 
 
 def _compose(text: str) -> yaml.Node | None:
-    """The nodes of a document. What libyaml refuses is read again by the parser in Python, whose errors show the line."""
+    """Return the nodes of a document.
+
+    A document that libyaml refuses is read again by the parser in Python, whose errors show the line.
+    """
     try:
         return yaml.compose(text, Loader=_PARSER)
     except yaml.YAMLError:
@@ -102,7 +105,7 @@ def load_entries(folder: Path) -> list[tuple[Path, dict[str, object]]]:
 
 
 def load_ops(folder: Path = OPS) -> list[Op]:
-    """Reads every operator of `folder`; by default those of the package that this file belongs to."""
+    """Read every operator of `folder`; by default those of the package that this file belongs to."""
     ops = [_op(path, entry) for path, entry in load_entries(folder)]
     seen: dict[str, Op] = {}
     for op in ops:
@@ -117,7 +120,7 @@ def load_ops(folder: Path = OPS) -> list[Op]:
 
 
 def _check_symbols(ops: list[Op]) -> None:
-    """In C++ a dot is an underscore: scatter.reduce and scatter_reduce would be one variable."""
+    """In C++ a dot becomes an underscore: scatter.reduce and scatter_reduce would be one variable."""
     seen: dict[str, tuple[Op, str]] = {}
     for op in ops:
         for form in op.forms():

@@ -1,4 +1,4 @@
-"""What an operator is, once its YAML entry has been read."""
+"""The model of an operator, after its YAML entry has been read."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class Op:
 
     @property
     def symbol(self) -> str:
-        """Of the Operator variable in C++."""
+        """Name of the Operator variable in C++."""
         return "op_" + self.name.replace(".", "_")
 
     @property
@@ -129,7 +129,7 @@ class Op:
 
     @property
     def body_file(self) -> str:
-        """The source below packages/core that the body belongs into: its folder is the kind, its name the family."""
+        """Path of the source below packages/core to which the body belongs: its folder is the kind, its name the family."""
         folder, suffix = FOLDERS[self.kind]
         return f"src/ops/{folder}/{self.family}{suffix}"
 
@@ -148,12 +148,12 @@ class Op:
 
     @property
     def broadcasts(self) -> bool:
-        """Its operands are made alike in shape and dtype; for composites, their samples decide."""
+        """Whether its operands are brought to one shape and dtype; for composites, their samples decide."""
         return self.kind == "pointwise" or any(s.text.startswith("pairs(") for s in self.samples)
 
     @property
     def is_inplace(self) -> bool:
-        """The natural form writes its first argument (copy_, zero_): there is no functional form to derive from."""
+        """Whether the natural form writes its first argument (copy_, zero_), so that no functional form exists."""
         return self.base.endswith("_") and not self.base.endswith("__")
 
     # --- derived forms: each is an Op of its own in the table ---

@@ -2,9 +2,9 @@
 
 Note [Signatures of builtins]
 `inspect.signature` reads the signature of a function that is written in C from the first line of its docstring,
-`name(parameters)`, which a line `--` and an empty line follow; Python leaves them out of `__doc__`. A signature is one: of a
-name with several overloads it is that of the overload with the most parameters, and the docstring lists them all. It is text
-in the library, so that it costs nothing at import.
+`name(parameters)`, which a line `--` and an empty line follow; Python leaves them out of `__doc__`. A builtin has one
+signature: for a name with several overloads it is that of the overload with the most parameters, and the docstring lists
+them all. It is text in the library, so that it costs nothing at import.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _RETURNS = {"Tensor": "Tensor", "Tensor[]": "tuple[Tensor, ...]", "Scalar": "Num
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter as Python writes it; `default` is source text, empty where an argument must be given."""
+    """A parameter in Python's syntax; `default` is source text, empty where an argument must be given."""
 
     name: str
     annotation: str
@@ -37,7 +37,7 @@ class Signature:
     returns: str
 
     def typed(self) -> str:
-        """ "(input: Tensor, dim: int = 0) -> Tensor"."""
+        """Return "(input: Tensor, dim: int = 0) -> Tensor"."""
         parts = [
             f"{p.shown}: {p.parameter.annotation}" + f" = {p.parameter.default}" * bool(p.parameter.default)
             if p.parameter
@@ -77,7 +77,7 @@ def hidden(op: Op) -> bool:
 
 
 def names_of(ops: list[Op]) -> dict[str, list[Op]]:
-    """Every name of the table to its overloads: operators and, with a trailing underscore, their derived in-place forms."""
+    """Return the overloads of every name: operators and, with a trailing underscore, their in-place forms."""
     inplace: dict[str, list[Op]] = {}
     for op in ops:
         if "inplace" in op.variants and not op.is_inplace:
@@ -92,7 +92,7 @@ def form_of(op: Op, name: str) -> Form:
 
 
 def synonyms(name: str, group: list[Op]) -> list[str]:
-    """Other spellings of a name, with the underscore of its in-place form."""
+    """Return other spellings of a name, with the underscore of its in-place form."""
     words = dict.fromkeys(word for op in group for word in op.synonyms)
     return [word + name.removeprefix(group[0].base) for word in words]
 
@@ -108,9 +108,9 @@ def takes_out(form: Form) -> bool:
 
 
 def signatures(op: Op, name: str, method: bool) -> list[Signature]:
-    """Return the signature of an overload, and once more where a list may be given as separate arguments.
+    """Return the signature of an overload, and a second one where a list may be given as separate arguments.
 
-    Of a method the object is left out.
+    For a method the object is left out.
     """
     form = form_of(op, name)
     arguments = list(form.schema.arguments)
@@ -138,7 +138,7 @@ def signatures(op: Op, name: str, method: bool) -> list[Signature]:
 
 
 def widest(group: list[Op], name: str, method: bool) -> Signature:
-    """Return the one signature of a name that is shown where there is room for one: Note [Signatures of builtins]."""
+    """Return the signature of a name that is shown where only one can be: Note [Signatures of builtins]."""
     every = [s for op in group for s in signatures(op, name, method)]
     # Of two spellings of one overload the second has separate arguments, which is how it is called.
     return max(
@@ -147,7 +147,7 @@ def widest(group: list[Op], name: str, method: bool) -> Signature:
 
 
 def text_signature(spelling: str, shown: Signature, method: bool) -> str:
-    """Return what a docstring in C begins with."""
+    """Return the beginning of a docstring in C."""
     first = (Parameter("$self", ""),) if method else ()
     return f"{spelling}{replace(shown, parameters=first + shown.parameters).untyped()}\n--\n\n"
 

@@ -1,8 +1,8 @@
 """The key `result`: which dtype an operator's result has.
 
-Of kinds pointwise and reduce it is a word of WORDS. Left out, the dtype is that of the operands; `floating` and `numeric`
-turn integers, or bools, first, and compute in what that gives; `truth` is bool, of uint8 uint8. A view has the dtype of its
-input. Of the other kinds it is an expression in Python's syntax:
+For kinds pointwise and reduce it is a word of WORDS. Left out, the dtype is that of the operands; `floating` and `numeric`
+convert integers, or bools, first, and compute in the resulting dtype; `truth` is bool, but uint8 for uint8. A view has the
+dtype of its input. For the other kinds it is an expression in Python's syntax:
 
     result: input                          the dtype of an argument: of a tensor, a number or a dtype
     result: promote(input, other)          the joint dtype of tensors, numbers and lists of them
@@ -48,7 +48,7 @@ class ResultError(ValueError):
 
 
 def check_result(op: Op) -> None:
-    """Raises ResultError where `result` is nothing that the kind allows."""
+    """Raise ResultError where `result` is not allowed for the kind."""
     if op.kind in WORDS:
         if op.result not in WORDS[op.kind]:
             raise ResultError(
@@ -72,7 +72,7 @@ def check_result(op: Op) -> None:
 
 
 def rule_of(op: Op) -> str:
-    """Return the expression that gives the result's dtype; of kinds pointwise and reduce made of their words."""
+    """Return the expression that gives the result's dtype; for kinds pointwise and reduce it is made from their words."""
     if op.kind not in WORDS:
         return op.result or ("input" if op.kind == "view" else "")
     names = [a.name for a in op.schema.arguments]

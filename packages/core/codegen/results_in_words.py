@@ -94,7 +94,7 @@ def shape_of_result(op: Op) -> str:
 
 
 def returned(op: Op) -> list[str]:
-    """Return a sentence for each result: what is declared about its shape and dtype, or the entry's own words."""
+    """Return a sentence for each result: its declared shape and dtype, or the entry's own words."""
     if op.returns:
         return [op.returns]
     names = result_names(op)

@@ -11,7 +11,7 @@ from .argument_types import TYPES, Type
 
 
 class SchemaError(ValueError):
-    """A signature that cannot be read; the loader adds file and line."""
+    """Raised for a signature that cannot be read; the loader adds file and line."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Schema:
     returns: tuple[Return, ...]
 
     def text(self, name: str) -> str:
-        """Return the canonical spelling: what is hashed, and what error messages show."""
+        """Return the canonical spelling, which is hashed and shown in error messages."""
         parts, starred = [], False
         for a in self.arguments:
             if a.keyword_only and not starred:
@@ -105,7 +105,7 @@ def cpp_name(name: str) -> str:
 
 
 def cpp_default(a: Argument) -> str:
-    """Return the default as a C++ initialiser. Lists are only defaulted where a header can hold them: `kInts<...>`."""
+    """Return the default as a C++ initialiser. A list may have a default only where a header can hold it: `kInts<...>`."""
     value = a.default
     if value is None:
         return {"Tensor?": "Tensor()", "Generator?": "nullptr"}.get(a.type.name, "std::nullopt")
@@ -131,7 +131,7 @@ _ARGUMENT = re.compile(
 
 
 def parse_schema(text: str) -> Schema:
-    """Reads a signature; raises SchemaError that quotes the part it does not understand."""
+    """Read a signature; raise SchemaError that quotes the part that is not valid."""
     match = re.fullmatch(r"\((?P<arguments>.*)\)\s*->\s*(?P<returns>.+)", text.strip(), re.S)
     if not match:
         raise SchemaError(f"{text!r} is not of the form '(arguments) -> result'")
@@ -183,7 +183,7 @@ def _parse_returns(text: str) -> tuple[Return, ...]:
 
 
 def _split(text: str) -> list[str]:
-    """At commas outside of brackets."""
+    """Split at commas outside of brackets."""
     parts, depth, start = [], 0, 0
     for i, c in enumerate(text + ","):
         depth += (c in "([") - (c in ")]")

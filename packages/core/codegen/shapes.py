@@ -9,7 +9,7 @@
       result: broadcast(input, other)   the shape to which arguments broadcast
       result: reduced input             the shape of an argument without the dimensions `dim`, which `keepdim` keeps
       hx: () or (n)                     one of several
-      weight: one size for each channel   anything else is shown as it is
+      weight: one size for each channel any other text is shown unchanged
 
 A result is called by its name, or `result`, or where there are several without names `result0`, `result1`, ... The
 generator only checks the names; the tests evaluate what can be evaluated for every sample (test_laws_shapes.py).
@@ -42,7 +42,7 @@ def result_names(op: Op) -> list[str]:
 
 
 def check_shapes(op: Op) -> None:
-    """Raises ShapesError where `shapes` names what the operator does not have."""
+    """Raise ShapesError where `shapes` has a name that the operator does not have."""
     arguments = {a.name for a in op.schema.arguments}
     known = arguments | set(result_names(op))
     for name, text in op.shapes.items():

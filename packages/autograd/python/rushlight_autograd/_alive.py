@@ -58,7 +58,7 @@ def why_alive(tensor: Tensor) -> WhyAlive:
     The result lists the variables, elements, attributes and closures that lead to the tensor, and the recorded
     operators that have saved it or its memory, or hold it as a leaf, each with the line that recorded it. All objects
     that Python's collector tracks and the frames of all threads are searched, which takes a while; nothing is kept or
-    changed. What only C extensions hold, and what hooks for saved tensors have packed elsewhere, is not found.
+    changed. References that only C extensions hold, and tensors that hooks for saved tensors have packed, are not found.
 
     Args:
         tensor: the tensor, of any shape. The variable that the argument was read from is listed too.
@@ -105,7 +105,7 @@ def _said(kind: str, node: Any, name: str, holder: Any) -> str:
 
 
 def _frames(innermost: FrameType) -> list[FrameType]:
-    """Return the frames of all threads; of this one those from `innermost` outwards."""
+    """Return the frames of all threads; of the calling thread those from `innermost` outwards."""
     import threading
 
     found: list[FrameType] = []
@@ -118,7 +118,7 @@ def _frames(innermost: FrameType) -> list[FrameType]:
 
 
 class _World:
-    """Everything that may refer to something."""
+    """Return every object that may refer to another one."""
 
     def __init__(self, frames: list[FrameType]) -> None:
         self.frames = frames
@@ -127,7 +127,7 @@ class _World:
         self.hidden |= {id(pair) for pair in self.locals} | {id(pair[1]) for pair in self.locals}
 
     def tensors(self) -> list[Any]:
-        """Every tensor and node that a container or a variable holds. Those objects are not the collector's own."""
+        """Yield every tensor and node that a container or a variable holds. The search's own objects are not among them."""
         kinds = (Tensor, _C.Node, _C.FunctionCtx)
         found: dict[int, Any] = {}
         for _, variables in self.locals:
@@ -183,7 +183,7 @@ class _World:
         return isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], FrameType)
 
     def _steps(self, referrer: Any, value: Any, rest: str) -> Iterator[tuple[Any, str]]:
-        """Yield the objects that hold the referrer in turn, or a whole path where it is where paths begin."""
+        """Yield the objects that hold the referrer in turn, or a whole path if it starts at a variable."""
         if isinstance(referrer, dict):
             names = [key for key, held in referrer.items() if held is value]
             owner = _owner(referrer)
@@ -231,7 +231,7 @@ def _named(frame: FrameType) -> str:
 
 
 def _owner(attributes: dict[str, Any]) -> Any:
-    """Return the module or object whose attributes these are."""
+    """Return the module or object whose attributes a dictionary holds."""
     for candidate in gc.get_referrers(attributes):
         if getattr(candidate, "__dict__", None) is attributes:
             return candidate

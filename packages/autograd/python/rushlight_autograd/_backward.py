@@ -34,7 +34,7 @@ def _places(value: Places, function: str, argument: str) -> tuple[Place, ...]:
 
 
 def _overriding(*places: Place) -> list[Tensor]:
-    """Those whose class overrides functions by `__torch_function__`."""
+    """Return the arguments whose class overrides functions by `__torch_function__`."""
     if {type(place) for place in places} <= {Tensor}:
         return []
     return [p for p in places if isinstance(p, Tensor) and overrides.has_torch_function((p,))]
@@ -51,7 +51,8 @@ def backward(
     """Add the gradients of tensors to the `grad` of the leaves from which they were computed.
 
     Args:
-        tensors: the tensors that are differentiated. A `GradientEdge` may stand for one, and then needs its gradient.
+        tensors: the tensors that are differentiated. A `GradientEdge` may be passed instead of a tensor, and then needs its
+            gradient.
         grad_tensors: a gradient of each tensor's shape, or None for tensors of one element.
         retain_graph: whether to keep the graph for another call; `create_graph` by default.
         create_graph: whether the gradients can themselves be differentiated.
@@ -152,8 +153,8 @@ def grad(
         create_graph: whether the gradients can themselves be differentiated.
         only_inputs: must be True.
         allow_unused: return None for an input that the outputs do not depend on, instead of raising RuntimeError.
-        is_grads_batched: `grad_outputs` have a first dimension more, of many gradients, and so has what is returned:
-            one pass computes them all, by the rules of vmap.
+        is_grads_batched: whether `grad_outputs` have an additional first dimension, which counts the gradients; the results
+            then have it too. One pass computes them all, by the rules of vmap.
         materialize_grads: return zeros for an input that the outputs do not depend on.
 
     Shape:
@@ -161,7 +162,7 @@ def grad(
 
     Raises:
         RuntimeError: an input is not used, a tensor has no history, or the graph was freed.
-        ValueError: arguments contradict each other.
+        ValueError: arguments that exclude each other are given.
 
     Example:
         >>> x = torch.tensor([1.0, 2.0], requires_grad=True)

@@ -20,7 +20,7 @@ _CHARACTER, _ROW, _GAP, _LAYER_GAP = 6.7, 16.0, 18.0, 42.0  # a monospaced chara
 
 @dataclass
 class _Box:
-    """Something drawn: a node of the graph, a leaf, an output, a saved tensor; or a bend of a long edge, without text."""
+    """A box of the drawing: a node, a leaf, an output, a saved tensor, or a bend of a long edge, without text."""
 
     kind: str
     lines: list[str] = field(default_factory=list)
@@ -32,7 +32,8 @@ class _Box:
 
     @property
     def weight(self) -> float:
-        """How much its place counts: leaves make room for the operators that they stand beside, which stay in line."""
+        """Return the weight of a box's preferred position, which is larger for operators, so that chains of them stay in
+        line."""
         return 1.0 if self.kind in ("leaf", "saved") else 1000.0
 
     @property
@@ -169,8 +170,10 @@ def to_svg(graph: Graph) -> str:
 
 
 def _set_layers(boxes: list[_Box], edges: list[tuple[int, int, str]]) -> None:
-    """Each node is one layer above the highest of its consumers; outputs are at the bottom, layer 0. What is saved stands
-    one above its node."""
+    """Each node is one layer above the highest of its consumers; outputs are at the bottom, layer 0.
+
+    Saved tensors are one layer above their node.
+    """
     incoming = [0] * len(boxes)
     outgoing: list[list[int]] = [[] for _ in boxes]
     for a, b, _ in edges:
@@ -187,7 +190,7 @@ def _set_layers(boxes: list[_Box], edges: list[tuple[int, int, str]]) -> None:
 
 
 def _with_bends(boxes: list[_Box], edges: list[tuple[int, int, str]]) -> list[list[int]]:
-    """Each edge as a chain of boxes, one in every layer that it crosses."""
+    """Return each edge as a chain of boxes, one in every layer that it crosses."""
     chains = []
     for a, b, _ in edges:
         chain = [a]
@@ -301,7 +304,7 @@ def _svg(
 
 
 def _curve(chain: list[_Box]) -> str:
-    """From the upper box's lower side to the lower one's upper side, upright where it passes a layer."""
+    """Return the path from the upper box's lower side to the lower box's upper side, vertical where it passes a layer."""
     x, y = chain[0].x, chain[0].y + chain[0].height / 2
     path = f"M{x:.1f},{y:.1f}"
     for box in chain[1:]:

@@ -59,8 +59,8 @@ def gradcheck(
 ) -> bool:
     """Compare the gradients of a function with central differences.
 
-    The gradient is taken twice, with the gradients of the other outputs undefined, and has the dtype of its tensor in
-    any case, so that `check_undefined_grad` and `check_grad_dtypes` add no work here.
+    The gradient is computed twice, with the gradients of the other outputs undefined, and always has the dtype of its
+    tensor, so that `check_undefined_grad` and `check_grad_dtypes` need no further work.
 
     Args:
         func: a function of tensors that returns a tensor or several; integer and bool outputs are ignored.
@@ -76,7 +76,7 @@ def gradcheck(
         check_forward_ad: also check forward mode.
         check_backward_ad: check reverse mode.
         fast_mode: compare one random combination of the elements instead of all.
-        masked: take sparse inputs, whose values are varied, and no elements at other positions.
+        masked: accept sparse inputs, whose stored values are varied, and no elements at other positions.
 
     Shape:
         - Inputs and outputs may have any shape.
@@ -225,7 +225,7 @@ class _Check:
 
     @staticmethod
     def random(like: Tensor, seed: int) -> Tensor:
-        """A direction whose elements are between 1/2 and 1 in size; the stream of the user's program is left alone."""
+        """Return a direction whose elements are between 1/2 and 1 in size; the program's random stream is not used."""
         generator = core.Generator().manual_seed(seed)
         values = core.rand(tuple(like.shape), dtype=core.float64, generator=generator)
         return core.where(values < 0.5, values - 1.0, values)
@@ -286,7 +286,7 @@ class _Check:
                 )
 
     def batched(self, i: int) -> None:
-        """Two gradients in one pass, by the rules of vmap, are the two that come one after the other."""
+        """Check that two gradients computed in one pass, by the rules of vmap, equal those computed one after the other."""
         for k, y in enumerate(_outputs(self.func, self.args)):
             if not y.requires_grad:
                 continue
@@ -322,7 +322,7 @@ class _Check:
                 self.compare("forward", a, b, f"output {k}[{o}] for input {i}", scale)
 
     def batched_forward(self, i: int) -> None:
-        """Two tangents at once, by the rules of vmap, are the two that come one after the other."""
+        """Check that two tangents computed at once, by the rules of vmap, equal those computed one after the other."""
         directions = [self.random(self.args[i], 3000 + n) for n in range(2)]
 
         def tangents(direction: Tensor) -> tuple[Tensor, ...]:
@@ -351,7 +351,7 @@ class _Check:
 def _of_plain(
     name: str, func: Callable[..., Any], inputs: Any, masked: bool | None
 ) -> tuple[Callable[..., Any], list[Any]]:
-    """Return a function of plain tensors and its inputs: of sparse inputs, of their values."""
+    """Return a function of plain tensors and its inputs: sparse inputs are replaced by their values."""
     args = list(_tuple(inputs))
     if all(x.layout is core.strided for x in args if isinstance(x, Tensor)):
         return func, args
@@ -379,7 +379,7 @@ def _is_dual(x: Tensor) -> bool:
 
 
 def _units(x: Tensor) -> list[Tensor]:
-    """Return the directions along one element each."""
+    """Return the unit vectors of an input, one for each element."""
     return list(core.eye(x.numel(), dtype=core.float64).reshape(x.numel(), *x.shape))
 
 
@@ -399,7 +399,7 @@ def _is_continuous(x: Tensor) -> bool:
 def _as_real(
     func: Callable[..., Any], args: list[Any], which: list[int]
 ) -> tuple[Callable[..., Any], list[Any]]:
-    """Return the function of the complex inputs' real and imaginary parts that gives those of complex outputs."""
+    """Return the function of the real and imaginary parts of complex inputs that returns those of complex outputs."""
     complex_inputs = [i for i in which if args[i].is_complex()]
 
     def of_parts(*values: Any) -> tuple[Any, ...]:

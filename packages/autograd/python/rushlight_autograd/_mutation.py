@@ -1,4 +1,4 @@
-"""allow_mutation_on_saved_tensors: what was saved is copied before it is written."""
+"""allow_mutation_on_saved_tensors: copy saved tensors before they are written."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["allow_mutation_on_saved_tensors"]
 
 
 class _Saved:
-    """One saved tensor: the one that was given, until its memory is about to be written; then a copy."""
+    """A saved tensor: the original one until its memory is about to be written, and a copy afterwards."""
 
     __slots__ = ("__weakref__", "tensor", "version")
 
@@ -32,7 +32,7 @@ class _Saved:
 
 
 class SavedBook:
-    """All that is saved inside of one block, by memory."""
+    """The saved tensors of one block, by memory."""
 
     def __init__(self) -> None:
         self.entries: dict[int, WeakSet[_Saved]] = {}
@@ -142,7 +142,7 @@ def _written(name: str) -> tuple[int, ...]:
 
 
 def _marked(schema: str) -> tuple[int, ...]:
-    """Of `add_(Tensor(a!) input, ...)`: 0."""
+    """For `add_(Tensor(a!) input, ...)` it is 0."""
     inside = schema[schema.index("(") + 1 : schema.rindex(" -> ")]
     found, depth, start, number = [], 0, 0, 0
     parts: list[str] = []

@@ -1,4 +1,4 @@
-"""Anomaly mode: which forward call is behind a gradient that fails or is NaN."""
+"""Anomaly mode: find the forward call that led to a gradient that fails or is NaN."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of Python inside of vmap: by their own rule, or by running them on batched tensors."""
+"""Custom Functions inside of vmap: by their own rule, or by running them on batched tensors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class VmapInfo(NamedTuple):
 
 
 def apply(function: type[Function], args: tuple[Any, ...]) -> Any:
-    """function.apply(*args), where arguments are batched: once for all examples of the innermost level."""
+    """Call `function.apply(*args)` with batched arguments: once for all examples of the innermost level."""
     peeled = [_peel(x) if isinstance(x, Tensor) and x._is_batched() else None for x in args]
     number, randomness = max((p[1], p[2]) for p in peeled if p is not None)
     values, in_dims, size = list(args), [None] * len(args), 0
@@ -77,7 +77,7 @@ class _Rule(NamedTuple):
 
 
 class _Context:
-    """`ctx` of a function that runs on batched tensors; what it saves, the context around it keeps unbatched."""
+    """The `ctx` of a function that runs on batched tensors; the outer context keeps what it saves, unbatched."""
 
     def __init__(self, needs_input_grad: tuple[bool, ...]) -> None:
         self.needs_input_grad = needs_input_grad
@@ -105,7 +105,7 @@ class _Context:
 
 
 class _Generated(Function):
-    """A function on all examples, made of the function on one."""
+    """A function of all examples, made from the function of one."""
 
     generate_vmap_rule = True
 

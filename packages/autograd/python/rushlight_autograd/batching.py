@@ -36,26 +36,28 @@ def vmap(
 ) -> Callable[..., Any]:
     """Return a function that computes `func` for each example of a batch, by running it once.
 
-    Inside, tensors have the shape of one example: an operator on them is one operator on all. Transforms compose: of
-    vmap(grad(f)) each example has its own gradient. Control flow cannot depend on values, for there is one for each
-    example; `torch.where` chooses between two.
+    Inside, tensors have the shape of one example, and one call of an operator computes all examples. Transforms compose:
+    with vmap(grad(f)) each example has its own gradient. Control flow cannot depend on values, since each example has its
+    own; `torch.where` chooses between two values.
 
     Args:
-        func: takes tensors, or nested containers of them, and whatever else; returns tensors or containers of them.
-        in_dims: along which dimension of the arguments the examples lie; None for an argument that is the same for
-            all. A number counts for all positional arguments that are tensors; a tuple has an entry for each, and
-            containers inside of it for parts of an argument. Keyword arguments have their examples along dimension 0.
-        out_dims: along which dimension of the results the examples are put; a number, or a container like the result.
-            None for what is the same for all, which need not be a tensor.
-        randomness: what random operators do. "error": they raise; "different": each example draws for itself; "same":
-            all get the same numbers.
-        chunk_size: how many examples are computed at a time; None: all. Less memory, same results (except for random
-            ones).
+        func: a function of tensors, nested containers of them, and other objects, which returns tensors or containers of
+            them.
+        in_dims: the dimension of each argument that counts the examples; None for an argument that is the same for all. A
+            number applies to all positional arguments that are tensors; a tuple has an entry for each, and containers inside
+            of it have entries for parts of an argument. Keyword arguments have their examples along dimension 0.
+        out_dims: the dimension of each result that counts the examples; a number, or a container like the result. None for a
+            result that is the same for all examples, which need not be a tensor.
+        randomness: what random operators do. "error": they raise; "different": each example draws its own numbers; "same":
+            all examples get the same numbers.
+        chunk_size: the number of examples that are computed at a time; None computes all at once. Smaller chunks use less
+            memory and give the same results (except for random operators).
 
     Raises:
-        ValueError, IndexError: in_dims or out_dims do not fit, examples differ in number, there is nothing to batch,
-            or the function returns something that is not a tensor.
-        RuntimeError: inside, for what has no meaning for many examples at once, with what to do instead.
+        ValueError, IndexError: in_dims or out_dims do not fit, examples differ in number, there is nothing to batch, or the
+            function returns an object that is not a tensor.
+        RuntimeError: the function does something that is not defined for many examples at once; the message says what to do
+            instead.
 
     Example:
         >>> x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
@@ -132,7 +134,7 @@ def slow_path_taken(forget: bool = False) -> list[str]:
 
 
 def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
-    """Return what is behind a batched tensor, for debugging; any other tensor is returned itself.
+    """Return the tensor that a batched tensor wraps, for debugging; any other tensor is returned unchanged.
 
     Args:
         tensor: the tensor.
@@ -164,7 +166,7 @@ def _name(func: Any) -> str:
 def _arguments(
     func: Callable[..., Any], in_dims: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[list[Any], TreeSpec, list[int | None], int]:
-    """Return all leaves of (args, kwargs), where their examples lie, and how many there are."""
+    """Return all leaves of (args, kwargs), the dimensions that count their examples, and the number of examples."""
     who = f"vmap({_name(func)}, in_dims={in_dims})"
     if not isinstance(in_dims, (int, tuple, list)) or isinstance(in_dims, bool):
         raise ValueError(f"{who}: in_dims must be an int or a tuple, got {type(in_dims).__name__}")

@@ -1,4 +1,4 @@
-"""Checkpointing: memory for time. What a function saves is thrown away, and computed again for its gradient.
+"""Checkpointing, which trades time for memory: saved tensors are discarded, and computed again for the gradients.
 
 T. Chen et al., "Training deep nets with sublinear memory cost", 2016.
 """
@@ -32,7 +32,7 @@ Contexts = Callable[[], tuple[AbstractContextManager[Any], AbstractContextManage
 
 
 class CheckpointError(RuntimeError):
-    """The error of a checkpointed function that computes something else the second time.
+    """Raised if a checkpointed function computes something else the second time.
 
     Example:
         >>> sizes = iter([2, 3])
@@ -147,9 +147,9 @@ def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
 
 
 class DefaultDeviceType:
-    """The device type whose random state `checkpoint` restores where no tensor is on a device.
+    """The device type whose random state `checkpoint` restores if no argument is on a device.
 
-    There is one stream for all devices, so that the setting has no effect on the numbers.
+    All devices share one random stream, so that the setting has no effect on the numbers.
 
     Example:
         >>> DefaultDeviceType.get_device_type()
@@ -172,7 +172,7 @@ class DefaultDeviceType:
 def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
     """Return the devices of the tensors among the arguments, other than the CPU, and the states of their random numbers.
 
-    There is one stream for all devices.
+    All devices share one random stream.
 
     Args:
         args: tensors and other objects.
@@ -193,7 +193,8 @@ def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
 def set_device_states(
     devices: Sequence[Any], states: Sequence[Tensor], *, device_type: str | None = None
 ) -> None:
-    """Set the random numbers of devices to states. There is one stream for all devices, which takes the last of them.
+    """Set the random numbers of devices to states. All devices share one random stream, which is set to the last of the
+    states.
 
     Args:
         devices: the devices.
@@ -215,12 +216,12 @@ def set_device_states(
 def checkpoint_sequential(
     functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
 ) -> Any:
-    """Return the result of modules or functions one after the other, all but the last part of them checkpointed.
+    """Apply modules or functions one after the other, all but the last part of them checkpointed, and return the result.
 
     Args:
         functions: a Sequential or a sequence of callables.
         segments: number of equal parts.
-        input: the argument of the first one.
+        input: the argument of the first function.
         use_reentrant, kwargs: as of :func:`checkpoint`.
 
     Shape:
@@ -262,14 +263,14 @@ def checkpoint_sequential(
 
 
 class _Place:
-    """Stands for a saved tensor."""
+    """A placeholder for a saved tensor."""
 
     def __init__(self, tensor: Tensor) -> None:
         self.kind = tuple(tensor.shape), tensor.dtype
 
 
 class _Enough(BaseException):
-    """Raised when everything that is needed has been computed."""
+    """Raised when all required tensors have been computed."""
 
 
 _locks: dict[str, Any] = {}
@@ -277,8 +278,10 @@ _locks: dict[str, Any] = {}
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """While something is computed again, with the random state of then, no other thread does so: branches of one backward
-    pass may run at once. A pass inside stays on this thread, since others would wait for it."""
+    """Let only one thread recompute at a time, since a recomputation sets the random state of the process.
+
+    Branches of a backward pass may run at once. A pass inside stays on this thread, since other threads would wait for it.
+    """
     import threading
 
     with _locks.setdefault("computing", threading.RLock()):

@@ -1,4 +1,4 @@
-"""Functions of Python in forward mode, by their own rule: Function.jvp."""
+"""Custom Functions in forward mode, by their own rule: Function.jvp."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rushlight_core import Tensor
 
 
 def apply(function: type[Function], args: tuple[Any, ...], level: int) -> Any:
-    """function.apply(*args), where arguments have tangents of `level`, and of none further in."""
+    """Call `function.apply(*args)` with arguments that have tangents of `level`, and of no inner level."""
     tangents = tuple(_unpack_dual(x, level)[1] if isinstance(x, Tensor) else None for x in args)
     versions = [x._version if isinstance(x, Tensor) else 0 for x in args]
     output, found = _function_jvp(function, args, tangents, level)

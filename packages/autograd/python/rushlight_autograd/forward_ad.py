@@ -50,7 +50,7 @@ _levels = _Levels()
 def enter_dual_level() -> int:
     """Open a level of forward mode inside of those that are open, and return its number, counted from 0.
 
-    Prefer :func:`dual_level`, which closes it again.
+    Prefer :func:`dual_level`, which also closes the level.
 
     Example:
         >>> level = enter_dual_level()
@@ -64,7 +64,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
     """Close the innermost level of forward mode: every tensor loses its tangent of it.
 
     Args:
-        level: the number of the innermost level, for a check.
+        level: the number of the innermost level, which is checked.
 
     Raises:
         RuntimeError: `level` is another level, or none is open.
@@ -86,8 +86,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
 def dual_level() -> Iterator[int]:
     """Return a context manager within which forward mode is on.
 
-    Levels nest: a tensor may have a tangent of each, and an inner one is differentiated for the outer ones. At the
-        end every
+    Levels nest: a tensor may have a tangent of each, and inner levels are differentiated by outer ones. At the end every
     tensor loses its tangent of this level.
 
     Example:

@@ -80,9 +80,9 @@ class Function(FunctionCtx):
         Without one, forward is differentiated through the operators that it calls.
 
         Args:
-            ctx: that of forward; `ctx.saved_tensors` is what `save_for_forward` was given.
-            grad_inputs: for each argument its tangent; zeros for a tensor without one (None after
-                `set_materialize_grads(False)`), None for what is not a tensor.
+            ctx: the context of forward; `ctx.saved_tensors` has what was passed to `save_for_forward`.
+            grad_inputs: the tangent of each argument; zeros for a tensor without one (None after
+                `set_materialize_grads(False)`), and None for an argument that is not a tensor.
 
         Returns:
             a tensor, or a tuple of them, of the shapes of the outputs; None for an output that has no tangent.
@@ -97,8 +97,8 @@ class Function(FunctionCtx):
         """Return (output, out_dims) of a batched call inside of vmap; a subclass defines it.
 
         Args:
-            info: `batch_size`, how many examples there are, and `randomness`, the argument of vmap.
-            in_dims: for each argument the dimension along which its examples lie, None where it has none.
+            info: has the number of examples (`batch_size`), and vmap's argument `randomness`.
+            in_dims: the dimension of each argument that counts its examples, None for an argument without examples.
             args: the arguments, with all examples.
         """
         raise NotImplementedError("vmap was not overridden")
@@ -163,7 +163,7 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Once(Function):
-    """Gives gradients a history that raises."""
+    """Give gradients a history that raises an error when it is used."""
 
     @staticmethod
     def forward(ctx: Any, name: str, *grads: Any) -> Any:

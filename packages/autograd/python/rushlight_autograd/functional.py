@@ -19,7 +19,7 @@ def _tuple(value: Any) -> tuple[Any, ...]:
 
 
 def _leaves(inputs: Any, create_graph: bool) -> tuple[Tensor, ...]:
-    """Return the inputs of a graph of its own; with `create_graph` of one that goes on into theirs."""
+    """Return the inputs in a graph of their own; with `create_graph`, in one that is connected to theirs."""
     if create_graph:
         return tuple(x.view_as(x) if x.requires_grad else x.detach().requires_grad_() for x in _tuple(inputs))
     return tuple(x.detach().requires_grad_() for x in _tuple(inputs))
@@ -35,7 +35,7 @@ def _outputs(name: str, outputs: Any) -> tuple[Tensor, ...]:
 
 
 def _vectors(name: str, v: Any, like: tuple[Tensor, ...], what: str) -> tuple[Tensor, ...]:
-    """Check the shapes of `v` and return it, or a one in its place if it may be omitted."""
+    """Check the shapes of `v` and return it, or a one if it may be omitted and is."""
     if v is None:
         if len(like) != 1 or like[0].numel() != 1:
             raise RuntimeError(f"{name}(v): may be left out only where {what} has one element")
@@ -58,7 +58,7 @@ def _gradients(
     strict: bool,
     retain: bool = False,
 ) -> tuple[Tensor, ...]:
-    """Return the gradients by `xs`, zeros where there are none; with `strict` those raise."""
+    """Return the gradients with respect to `xs`, zeros where there are none; with `strict` raise instead."""
     ys = _tuple(outputs)
     if not any(y.requires_grad for y in ys):
         if strict:
@@ -164,12 +164,10 @@ def jacobian(
         create_graph: whether the result can be differentiated again.
         strict: whether to raise RuntimeError where an output does not depend on an input.
         vectorize: compute all rows (or, forward, all columns) in one pass, by the rules of vmap.
-        strategy: "reverse-mode", a pass for each element of the outputs, or "forward-mode", one for each of the
-            inputs.
+        strategy: "reverse-mode", one pass for each element of the outputs, or "forward-mode", one for each of the inputs.
 
     Shape:
-        - Output: (*output.shape, *input.shape); a tuple of these for several inputs or outputs, of both a tuple for
-          each output.
+        - Output: (*output.shape, *input.shape); for several inputs or outputs a tuple of these, for both a tuple of tuples.
 
     Raises:
         RuntimeError: `vectorize` is given together with `strict`, or `strict` is not satisfied.

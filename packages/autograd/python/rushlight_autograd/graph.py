@@ -1,4 +1,4 @@
-"""The recorded graph: looking at it, drawing it, and what stands in it for the tensors that it saves."""
+"""The recorded graph: functions that inspect and draw it, and that replace the tensors that it saves."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ else:
         """The record of an operator in the graph: `tensor.grad_fn`, or the context of a `Function`.
 
         `name()` is the operator's name, `next_functions` are the nodes that receive its gradients, `metadata` is a dict for
-        whatever a program stores, `site` the line that recorded it. `register_hook(fn(grad_inputs, grad_outputs))`
-        and `register_prehook(fn(grad_outputs))` watch it; `_saved_<argument>` shows what it saved.
+        whatever a program stores, `site` the line that recorded it. `register_hook(fn(grad_inputs, grad_outputs))` and
+        `register_prehook(fn(grad_outputs))` register hooks; `_saved_<argument>` returns a saved tensor.
         """
 
     Node.register(_C.Node)
@@ -57,7 +57,7 @@ else:
 class GradientEdge(NamedTuple):
     """A position in the graph at which a gradient arrives: that of result `output_nr` of `node`.
 
-    `grad` and `backward` take it instead of a tensor, so that the tensor itself need not be kept.
+    `grad` and `backward` accept it instead of a tensor, so that the tensor itself need not be kept.
 
     Example:
         >>> x = torch.ones(1, requires_grad=True)
@@ -201,7 +201,7 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
 def allow_mutation_on_saved_tensors() -> AbstractContextManager[SavedBook]:
     """Return a context manager within which writing a tensor that was saved for the backward pass is not an error.
 
-    What the graph needs is copied right before the first write, and only then. The backward pass may run inside or
+    Tensors that the graph needs are copied right before the first write, and only then. The backward pass may run inside or
     afterwards; a write after the block is an error again. The object that is yielded counts the `copies`.
 
     Raises:

@@ -25,7 +25,7 @@ __all__ = ["hessian", "jacfwd", "jacrev"]
 
 
 def units(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """The unit vectors of all tensors' elements together: for each tensor one of shape (elements of all, *its shape)."""
+    """Return the unit vectors of all tensors' elements: for each tensor one of shape (elements of all, *its shape)."""
     total = sum(t.numel() for t in tensors)
     result, start = [], 0
     for t in tensors:
@@ -44,7 +44,7 @@ def batched_gradients(
     retain_graph: bool = True,
     compute: Callable[..., list[Tensor]] = gradients,
 ) -> list[Tensor]:
-    """Gradients for many vectors, which lie along dimension 0, in one pass."""
+    """Return gradients for many vectors, which are batched along dimension 0, in one pass."""
     count = vectors[0].shape[0]
     with batch_level(count, passive=True):
         rows = [_batch(v, 0) for v in vectors]
@@ -80,18 +80,17 @@ def jacrev(
 ) -> Callable[..., Any]:
     """Return a function that computes the Jacobian of a function in reverse mode.
 
-    There is one pass back for all elements of the output.
+    One backward pass computes the gradients of all elements of the output.
 
     Args:
-        func: a function that returns tensors, in any container; with `has_aux` a tuple of them and of anything else.
-        argnums: the positional arguments by which is differentiated, a number or a tuple of them.
-        has_aux: whether `func` returns something besides, which is returned, too.
+        func: a function that returns tensors, in any container; with `has_aux` a tuple of these and any other object.
+        argnums: the positions of the arguments to differentiate with respect to, a number or a tuple.
+        has_aux: whether `func` returns a second value, which is returned unchanged.
         chunk_size: number of elements of the output at a time; None for all. Fewer need less memory.
-        _preallocate_and_copy: accepted; chunks are joined once, in any case.
+        _preallocate_and_copy: accepted, and has no effect.
 
-    Returns:
-        a function of the same arguments that returns, instead of each tensor of the output, what the argument is,
-        with tensors of the shape below; with a tuple of `argnums` a tuple of those.
+    Returns: a function of the same arguments that returns the containers of the output, with a container like the argument
+        in place of each tensor; with a tuple of `argnums`, a tuple of such containers.
 
     Shape:
         - Jacobian: (*output.shape, *argument.shape).
@@ -140,8 +139,7 @@ def forward_columns(
     directions: Sequence[Tensor],
     has_aux: bool = False,
 ) -> tuple[list[Tensor], TreeSpec, list[Tensor], Any]:
-    """function(leaves) run once in forward mode along many directions: outputs, their container, tangents with the
-    directions along dimension 0, and aux."""
+    """Run function(leaves) once in forward mode along many directions, which are dimension 0 of the tangents."""
     count = directions[0].shape[0]
     with dual_level(), batch_level(count, passive=True):
         duals = [make_dual(x, _batch(d, 0)) for x, d in zip(leaves, directions, strict=True)]

@@ -21,7 +21,7 @@ _around: Callable[[CustomOpDef, Callable[..., Any], list[Any], dict[str, Any]], 
 
 
 class CustomOpDef:
-    """An operator that :func:`custom_op` made; call it like the function itself.
+    """An operator that :func:`custom_op` made; call it like a function.
 
     Raises:
         RuntimeError: the operator has no derivative and an argument requires grad (when it is differentiated), a

@@ -15,14 +15,14 @@ class parallel_branches:  # noqa: N801
     """A context manager within which backward passes run independent branches of the graph on several threads.
 
     It applies to passes that the calling thread starts.
-    It helps graphs whose branches are heavy and whose operators are each too small for all processors; passing a node
-    to another thread costs some microseconds. Gradients are added up in the order of a pass on one thread, so that
+    The method helps with graphs whose branches are long and whose operators are each too small for all processors; passing a
+    node to another thread costs some microseconds. Gradients are added up in the order of a pass on one thread, so that
     results are the same, bit by bit. While several nodes run, each has one thread; together they stay within
-    `get_num_threads()`. Hooks and Functions run on any of the threads, one at a time; the order of those of different
+    `get_num_threads()`. Hooks and Functions run on any of the threads, one at a time; the order of hooks in different
     branches is not defined.
 
     Args:
-        enabled: whether to do so.
+        enabled: whether branches run on several threads.
 
     Example:
         >>> x = torch.ones(2, requires_grad=True)
@@ -46,8 +46,8 @@ class parallel_branches:  # noqa: N801
 class set_multithreading_enabled:  # noqa: N801
     """Set whether backward passes may use other threads; as a context manager, until the end of the block.
 
-    They do for devices other than the CPU, each of which has a thread, and within :class:`parallel_branches`. False
-    runs every node on the thread that starts the pass.
+    Passes use other threads for devices other than the CPU, each of which has a thread, and within
+    :class:`parallel_branches`. False runs every node on the thread that starts the pass.
 
     Args:
         mode: whether they may.

@@ -1,6 +1,6 @@
-"""Derivatives as functions of functions: grad, vjp, jvp, linearize. They nest, in any order.
+"""Derivatives as functions of functions: grad, vjp, jvp, linearize. Transforms nest, in any order.
 
-What they take and return may be tensors and nested containers of them. Derivatives with respect to tensors outside of the
+Arguments and results may be tensors and nested containers of them. Derivatives with respect to tensors outside of the
 function, parameters that require grad for example, go through as usual: Note [Transforms] in transform.h.
 """
 
@@ -59,13 +59,13 @@ class Transform:
         return _transform_leaf(x, self._id, self.outer) if isinstance(x, Tensor) else x
 
     def outside(self, tensors: Sequence[Any]) -> bool:
-        """Return whether there is something beside our own leaves to differentiate with respect to."""
+        """Return whether other tensors than our own leaves require grad."""
         if not self.outer:
             return False
         return _reaches_outside([t for t in tensors if isinstance(t, Tensor) and t.requires_grad], self._id)
 
     def finished(self, value: Any) -> Any:
-        """Return a result, in the graph of what is outside or in none."""
+        """Return a result as part of the outer graph, or detached from any graph."""
         if not isinstance(value, Tensor) or not value.requires_grad or self.outside([value]):
             return value
         return _cut_off(value)
@@ -109,7 +109,7 @@ def _positions(name: str, argnums: Any, count: int) -> list[int]:
 
 
 def with_arguments(name: str, transform: Any, args: tuple[Any, ...], argnums: Any) -> tuple[list[Any], Any]:
-    """Return the arguments with leaves in their place, and the container of leaves that `argnums` stands for."""
+    """Return the arguments with leaves in place of tensors, and the container of leaves that `argnums` selects."""
     args_list = list(args)
     for n in _positions(name, argnums, len(args)):
         args_list[n] = tree_map(transform, args_list[n])
@@ -127,7 +127,7 @@ def tensors_of(name: str, what: str, value: Any) -> tuple[list[Tensor], TreeSpec
 
 
 def with_aux(name: str, result: Any, has_aux: bool) -> tuple[Any, Any]:
-    """Output and aux of a function that may return both."""
+    """Return the output and aux of a function that may return both."""
     if not has_aux:
         return result, None
     if not isinstance(result, tuple) or len(result) != 2:
@@ -147,14 +147,14 @@ def grad_and_value(
     """Return a function that computes the gradient of a function and its value.
 
     Args:
-        func: a function that returns a 0-d tensor; with `has_aux` a tuple of it and of anything else.
+        func: a function that returns a 0-d tensor; with `has_aux` a tuple of that tensor and any other object.
         argnums: the positional arguments by which is differentiated, a number or a tuple of them. They may be
             containers of tensors.
         has_aux: whether `func` returns something besides, which is returned, too.
 
     Returns:
-        a function of the same arguments that returns (gradient, value), or (gradient, (value, aux)). The gradient is
-        like the argument; with a tuple of `argnums` a tuple.
+        a function of the same arguments that returns (gradient, value), or (gradient, (value, aux)). The gradient has the
+        structure of the argument; with a tuple of `argnums` it is a tuple.
 
     Shape:
         - Gradients: the shapes of their arguments.
@@ -223,7 +223,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
 
     Args:
         func: a function that returns tensors, in any container; with `has_aux` a tuple of them and of anything else.
-        primals: the arguments by which is differentiated, tensors or containers of them.
+        primals: the arguments to differentiate with respect to, tensors or containers of them.
         has_aux: whether `func` returns something besides, which is returned, too.
 
     Returns:
@@ -323,8 +323,8 @@ def jvp(
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
     """Return ``func(*primals)``, and the linear function of tangents that is its derivative there.
 
-    `func` runs once; the linear function computes only what depends on the tangents. It is the transpose of the
-    transpose, vjp of vjp, so that every operator needs a second derivative in reverse mode.
+    `func` runs once; the linear function computes only what depends on the tangents. It is computed as the transpose of the
+    transpose, a vjp of a vjp, so that every operator needs a second derivative in reverse mode.
 
     Args:
         func: a function that returns tensors, in any container.

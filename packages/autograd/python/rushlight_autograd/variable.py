@@ -1,4 +1,4 @@
-"""Variable: what tensors with gradients once were, when they were not tensors."""
+"""Variable: PyTorch's former class of tensors with gradients, which are plain tensors today."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rushlight_core import Tensor
 
 
 class _Engine:
-    """The engine by PyTorch's name, for programs that act at the end of a backward pass."""
+    """The engine under PyTorch's name, for programs that act at the end of a backward pass."""
 
     def queue_callback(self, callback: Callable[[], object]) -> None:
         """Call a function when the outermost backward pass that runs on this thread has ended without an error.
@@ -32,7 +32,7 @@ class _Meta(type):
 class Variable(metaclass=_Meta):
     """A tensor over the memory of another, ``Variable(data, requires_grad)``, for old programs.
 
-    Every tensor is an instance of it.
+    Every tensor is an instance of this class.
 
     Example:
         >>> isinstance(torch.ones(1), torch.autograd.Variable)

@@ -17,7 +17,7 @@ class UnsupportedError(Exception):
 class Size:
     """An integer that changes from run to run: the expression of that number.
 
-    It is not an int, so that code which needs a fixed size fails. It is equal to the same expression alone, and to no number.
+    It is not an int, so that code which needs a fixed size fails. It equals the same expression only, and no number.
     """
 
     __slots__ = ("expression",)
