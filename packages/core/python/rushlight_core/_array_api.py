@@ -1,7 +1,7 @@
-"""Names of the Python array API standard (2024.12) that PyTorch does not have, over the operators that do the same.
+"""Names of the Python array API standard (2024.12) that PyTorch does not have, implemented by the corresponding operators.
 
-They are functions of `rushlight` too. The whole of the standard, also where PyTorch's function of the same name differs, is
-the package `array_api`, which `Tensor.__array_namespace__` gives.
+They are functions of `rushlight` too. The package `array_api`, which `Tensor.__array_namespace__` returns, has the whole
+standard, including the functions for which PyTorch uses the same name with another meaning.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def array_namespace(self: Tensor, *, api_version: str | None = None) -> ModuleTy
     """Return `rushlight.array_api`; this is `Tensor.__array_namespace__`.
 
     Raises:
-        ValueError: `api_version` is none of the standard's versions that are known here.
+        ValueError: `api_version` is not a version of the standard that is supported.
     """
     if api_version is not None and api_version not in _VERSIONS:
         raise ValueError(
@@ -34,7 +34,7 @@ def array_namespace(self: Tensor, *, api_version: str | None = None) -> ModuleTy
 
 
 def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
-    """Return a copy of the tensor on another device, or the tensor itself where it is there; this is `Tensor.to_device`."""
+    """Return the tensor on another device: a copy, or the tensor itself (this is `Tensor.to_device`)."""
     if stream is not None:
         raise NotImplementedError("to_device(stream): only None is supported")
     return self.to(device)
@@ -47,7 +47,7 @@ def astype(x: Tensor, dtype: _C.dtype, /, *, copy: bool = True, device: Any = No
     Args:
         x: the tensor.
         dtype: the dtype.
-        copy: copy also where the tensor has the dtype already.
+        copy: whether to copy even if the tensor has the dtype already.
         device: the device of the result.
 
     Shape:
@@ -80,8 +80,8 @@ def isdtype(dtype: _C.dtype, kind: Any) -> bool:
 
     Args:
         dtype: the dtype.
-        kind: another dtype, "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex
-            floating" or "numeric", or a tuple of these, one of which has to hold.
+        kind: another dtype, "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating" or
+            "numeric", or a tuple of these, any of which may hold.
 
     Raises:
         ValueError: the kind is unknown.
@@ -132,7 +132,7 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
 
     Args:
         x: the tensor.
-        indices: int64; other dimensions than `axis` broadcast with those of `x`.
+        indices: int64 indices; their dimensions other than `axis` broadcast with those of `x`.
         axis: the dimension.
 
     Shape:
@@ -203,7 +203,7 @@ def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> T
 
     Args:
         x: the tensor.
-        repeats: how often, a number or one for each slice.
+        repeats: the number of repetitions, one number or one for each slice.
         axis: the dimension; None repeats the elements of the flattened tensor.
 
     Shape:
@@ -252,7 +252,7 @@ class UniqueInverse(NamedTuple):
 
 
 def _different(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the different elements in order, the number of each among them, and how often each is there."""
+    """Return the distinct elements in order, each element's position among them, and their counts."""
     if not x.dtype.is_complex:
         return unique(x, return_inverse=True, return_counts=True)
     # Complex numbers as rows of two, by the real parts first.
@@ -265,7 +265,7 @@ def _different(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 def unique_all(x: Tensor, /) -> UniqueAll:
     """Return the distinct elements in order, their first positions, the inverse and the counts, as a named tuple.
 
-    The inverse has, for every element of `x`, the number of its distinct element.
+    The inverse has, for every element of `x`, the position of its distinct element.
 
     Args:
         x: the tensor.
@@ -284,7 +284,7 @@ def unique_all(x: Tensor, /) -> UniqueAll:
 
 @overridable
 def unique_counts(x: Tensor, /) -> UniqueCounts:
-    """Return the distinct elements in order, and how often each occurs, as a named tuple.
+    """Return the distinct elements in order, and the number of occurrences of each, as a named tuple.
 
     Args:
         x: the tensor.
@@ -302,7 +302,7 @@ def unique_counts(x: Tensor, /) -> UniqueCounts:
 
 @overridable
 def unique_inverse(x: Tensor, /) -> UniqueInverse:
-    """Return the distinct elements in order, and for every element the number of its distinct one, as a named tuple.
+    """Return the distinct elements in order, and for every element the position of its distinct element, as a named tuple.
 
     Args:
         x: the tensor.
@@ -398,11 +398,11 @@ class _Information:
     """The standard's information about a namespace."""
 
     def capabilities(self) -> dict[str, Any]:
-        """Boolean indexing and results whose shape depends on values; the most dimensions a tensor has."""
+        """Return which optional parts of the standard are supported, and the largest number of dimensions."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> _C.device:
-        """Return where tensors are made unless a device is given."""
+        """Return the device on which tensors are made unless another is given."""
         return _C.device("cpu")
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, _C.dtype]:

@@ -1,4 +1,4 @@
-"""torch.compile, in a file of its own: the name hides Python's. See docs/decisions/0023-compile-is-the-identity.md."""
+"""torch.compile, in a file of its own, since the name hides Python's. See docs/decisions/0023-compile-is-the-identity.md."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def compile(
     isolate_recompiles: bool = False,
     shapes_spec: Any = None,
 ) -> Any:
-    """Return `model` as it is: there is no compiler, and a compiled program runs as without one.
+    """Return `model` unchanged: there is no compiler, and programs run in the same way with and without this call.
 
-    Warns the first time. Names of parameters stay what they are, where PyTorch's begin with `_orig_mod.` afterwards.
+    Warns the first time. Names of parameters do not change, while PyTorch's begin with `_orig_mod.` afterwards.
 
     Args:
         model: a module or function; without it, a decorator is returned.
         fullgraph, dynamic, backend, mode, options, name, recompile_limit, isolate_recompiles, shapes_spec: accepted,
             so that programs run.
-        disable: do nothing, without the warning.
+        disable: whether to suppress the warning.
 
     Raises:
         TypeError: `model` cannot be called.

@@ -1,4 +1,4 @@
-"""Sums of products whose arguments take several forms; the operators below them take one."""
+"""Sums of products whose arguments have several forms; the operators accept one form."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def einsum(*args: Any) -> Tensor:
         - Operands: as in the equation; sizes of one letter are equal, or 1.
 
     Raises:
-        ValueError: no operand, or a number that is not below 52.
-        TypeError: what should be a list of dimensions is none.
-        RuntimeError: the equation is no such, or does not fit the operands.
+        ValueError: there is no operand, or a number is not below 52.
+        TypeError: a list of dimensions is expected, and another object is given.
+        RuntimeError: the equation is not valid, or does not fit the operands.
 
     Example:
         >>> a, b = torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0], [4.0]])
@@ -75,12 +75,11 @@ def tensordot(
     Args:
         a: a tensor.
         b: a tensor.
-        dims: how many of the last dimensions of `a` are summed over with as many of the first of `b`; or two lists,
+        dims: the number of last dimensions of `a` that are summed over with as many first dimensions of `b`; or two lists,
             the dimensions of `a` and those of `b`; or either as a tensor.
-        out: where the result is written.
+        out: the tensor to which the result is written.
 
-    Returns:
-        A tensor of the dimensions of `a` that are left, then of those of `b`.
+    Returns: A tensor of the remaining dimensions of `a`, then those of `b`.
 
     Raises:
         RuntimeError: sizes or dimensions do not fit.

@@ -1,7 +1,7 @@
 """Control flow as functions: `cond`, `while_loop` and `scan`.
 
 They run as an `if` or a loop of Python does, so that gradients, forward-mode derivatives and vmap see the operators that are
-called. While a program is captured they become a part of it (rushlight_core.seams.control_flow).
+called. While a program is captured they become nodes of it (rushlight_core.seams.control_flow).
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ def cond(
         tensor([4.])
 
     Args:
-        pred: a tensor of one element, or a number. A number chooses now: the program that is captured has one branch.
+        pred: a tensor of one element, or a number. A number selects a branch at once: the captured program has that branch
+            only.
         true_fn, false_fn: functions of the operands. In a program they must return tensors of the same dtypes, shapes and
             devices, and must not write to tensors from outside.
         operands: tensors, or tuples, lists and dicts of tensors.
 
-    Returns:
-        What the function returned, in memory that is not an operand's.
+    Returns: What the function returned, in memory that is not an operand's.
 
     Raises:
-        RuntimeError: `pred` is neither a number nor a tensor of one element, a function cannot be called, an operand is no
-            tensor, or the branches return other types.
+        RuntimeError: `pred` is neither a number nor a tensor of one element, a function cannot be called, an operand is not
+            a tensor, or the branches return different types.
     """
     if isinstance(pred, (bool, int, float)):
         return true_fn(*operands) if pred else false_fn(*operands)
@@ -96,7 +96,7 @@ def while_loop(
     body_fn: Callable[..., Any],
     carried_inputs: Sequence[Any],
 ) -> Any:
-    """Call `body_fn` on what it returned before, first on `carried_inputs`, while `cond_fn` returns true.
+    """Call `body_fn` repeatedly on its own results, first on `carried_inputs`, while `cond_fn` returns true.
 
     While a program is captured (`export`), both functions are called once and become a loop of the program.
 
@@ -115,7 +115,7 @@ def while_loop(
 
     Raises:
         RuntimeError: a function cannot be called, `carried_inputs` is not a tuple or list of tensors and ints, or a function
-            returns something else than it must.
+            returns a result of another kind.
         NotImplementedError: a program is captured, and an int is carried.
     """
     if not callable(cond_fn) or not callable(body_fn):
@@ -192,19 +192,18 @@ def scan(
         (tensor(6.), tensor([0., 1., 3., 6.]))
 
     Args:
-        combine_fn: a function of what is carried and a slice, which returns what is carried on, of the same container,
+        combine_fn: a function of the carried value and a slice, which returns the next carried value, of the same container,
             dtypes and shapes, and a result of tensors and None.
         init: a tensor, or a container of tensors.
         xs: a tensor, or a container of tensors, of one size of at least 1 in `dim`.
         dim: the dimension.
         reverse: whether to begin at the end.
 
-    Returns:
-        What was carried last, and the results, stacked in `dim`. Where `xs` has no tensors: `init` and an empty list.
+    Returns: The last carried value, and the results, stacked in `dim`. Where `xs` has no tensors: `init` and an empty list.
 
     Raises:
-        RuntimeError: an argument has another type, a tensor of `xs` has no slices, or `combine_fn` returns something else
-            than it must.
+        RuntimeError: an argument has another type, a tensor of `xs` has no slices, or `combine_fn` returns a result of
+            another kind.
         IndexError: there is no dimension `dim`.
     """
     first, carry_spec = tree_flatten(init)
@@ -280,7 +279,7 @@ def _are_tensors(tree: Any) -> bool:
 
 
 def _taken_apart(what: str, tree: Any) -> tuple[list[Tensor], Structure]:
-    """Return the tensors of a result and what holds them."""
+    """Return the tensors of a result and its container."""
     leaves, spec = tree_flatten(tree)
     for leaf in leaves:
         if leaf is not None and not isinstance(leaf, Tensor):
@@ -327,7 +326,7 @@ def _refuse_writes(name: str, copies: Any) -> None:
 
 
 def _fresh(tree: Any, given: Any) -> Any:
-    """Return the tree with copies of the tensors that are given ones, views of them, or there twice."""
+    """Return the tree with copies of those tensors that are arguments, views of arguments, or listed twice."""
 
     def root(tensor: Tensor) -> Tensor:
         return tensor if tensor._base is None else tensor._base

@@ -1,4 +1,4 @@
-"""Tensors from arrays, buffers and odd sequences. _C.tensor itself reads numbers and lists of them."""
+"""Tensors from arrays, buffers and unusual sequences. _C.tensor itself reads numbers and lists of them."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def _convert(t: Tensor, dtype: dtype | None, device: Any) -> Tensor:
 
 
 def _from_protocol(data: Any) -> Tensor | None:
-    """Return a tensor over the memory of an array-like object; None where it offers none."""
+    """Return a tensor over the memory of an array-like object, or None if it offers no memory."""
     kind = type(data)
     if _is_number(data) or isinstance(data, (list, tuple, str)):
         return None
@@ -168,7 +168,7 @@ def _new(data: Any, dtype: dtype | None) -> Tensor:
 
 
 def _plain(data: Any) -> Any:
-    """Nested sequences of any kind as lists."""
+    """Return nested sequences of any kind as lists."""
     if isinstance(data, (int, float, complex, Tensor)) or _is_number(data):
         return data
     if isinstance(data, (str, bytes)):
@@ -189,6 +189,6 @@ def _is_array(data: Any) -> bool:
 
 
 def _is_number(data: Any) -> bool:
-    """Return whether it is one of NumPy's numbers, which have a buffer as arrays do."""
+    """Return whether an object is a number of NumPy's, which has a buffer as arrays have."""
     numpy = sys.modules.get("numpy")
     return isinstance(data, (int, float, complex)) or (numpy is not None and isinstance(data, numpy.generic))

@@ -25,18 +25,18 @@ def from_file(
 
     Args:
         filename: of the file.
-        shared: whether what is written to the tensor goes to the file, which is made, or made longer, where it must
-            be; else the file has to be long enough and is only read.
+        shared: whether writes to the tensor go to the file, which is created or extended if necessary; otherwise the file
+            must be long enough and is only read.
         size: the number of elements.
-        dtype: theirs; the default dtype where it is left out.
-        layout: strided; there is no other.
+        dtype: dtype of the elements; the default dtype if it is omitted.
+        layout: must be `strided`.
         device: the host's.
         pin_memory: False.
         requires_grad: whether operators on the tensor are recorded.
 
     Raises:
         ValueError: `size` is negative, or the file is shorter than `size` elements.
-        NotImplementedError: another device, or page-locked memory.
+        NotImplementedError: another device, or page-locked memory, is requested.
 
     Example:
         >>> _ = open("numbers.bin", "wb").write(bytes([1, 2, 3]))

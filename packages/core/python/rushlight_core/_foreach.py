@@ -1,8 +1,8 @@
 """Operators on lists of tensors: `_foreach_add_(params, grads, alpha=-lr)`, as optimizers of other libraries call them.
 
 `torch._foreach_NAME` applies the operator NAME to each tensor in turn, with the scalar, or with its own scalar or tensor
-from a list of the same length. A name that ends in `_` writes to the tensors and returns None, others give a list. The fused
-steps of `rushlight.optim` are operators of their own and do not come here.
+from a list of the same length. A name that ends in `_` writes to the tensors and returns None; other names return a list.
+The fused steps of `rushlight.optim` are operators of their own.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _OPERANDS = ("other", "scalar", "scalars", "tensors1", "weight", "tensors2", "va
 
 
 def _of_each(name: str, operand: Any, count: int) -> Sequence[Any]:
-    """Return the operand of each tensor."""
+    """Return the operand for each tensor."""
     if not isinstance(operand, (list, tuple)):
         return [operand] * count
     if len(operand) != count:

@@ -15,7 +15,7 @@ _GENERATOR, _COROUTINE, _ASYNC_GENERATOR = 0x20, 0x80, 0x200  # inspect.CO_*; in
 
 
 class _Mode(_C._ModeScope):
-    """A switch of the running thread that is turned for a `with` block or for the calls of a function.
+    """A setting of the running thread that is changed for a `with` block or for the calls of a function.
 
     Generators and coroutines keep the mode while they run, not while they wait.
     """
@@ -91,7 +91,7 @@ def _stepwise(mode: Callable[[], _Mode], inner: Any) -> Any:
 
 
 class _Steps:
-    """What a decorated coroutine waits for: itself, one step at a time."""
+    """The awaitable of a decorated coroutine, which runs one step at a time."""
 
     def __init__(self, mode: Callable[[], _Mode], inner: Any) -> None:
         self._steps = _stepwise(mode, inner)
@@ -164,7 +164,7 @@ class set_grad_enabled(_Mode):  # noqa: N801
         return super().__call__(function)
 
     def __enter__(self) -> None:
-        """The mode was turned already."""
+        """Return whether the mode was changed already."""
 
 
 class inference_mode(_Mode):  # noqa: N801
@@ -198,10 +198,11 @@ class inference_mode(_Mode):  # noqa: N801
 
 
 class strict(_Mode):  # noqa: N801
-    """A context manager within which operators raise where they would otherwise convert or broadcast operands.
+    """A context manager within which operators raise an error instead of broadcasting operands to more dimensions or
+    converting them with loss.
 
-    ``with strict():`` or ``@strict()``. Holds for the running thread, and for operators that work element by element
-    on several tensors, each in its functional, in-place and out= form. Two things are refused:
+    ``with strict():`` or ``@strict()``. The setting applies to the running thread, and to operators that work element by
+    element on several tensors, each in its functional, in-place and out= form. Two things are refused:
 
     * tensors of different numbers of dimensions, 0-d ones aside: a bias of shape (4,) added to the wrong end of (3,
     4, 4); * a tensor whose dtype the result's does not hold exactly: int64 with float32, float64 with a 0-d float32.
@@ -210,10 +211,10 @@ class strict(_Mode):  # noqa: N801
     checked.
 
     Args:
-        mode: False lets everything pass again, inside of a block.
+        mode: False disables the checks again, inside of a block.
 
     Raises:
-        RuntimeError: from an operator inside; it names operator, arguments and a remedy.
+        RuntimeError: raised by an operator inside; the message names the operator, the arguments and a remedy.
 
     Example:
         >>> with torch.strict():

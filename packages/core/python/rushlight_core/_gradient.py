@@ -17,13 +17,12 @@ def gradient(
 ) -> tuple[Tensor, ...]:
     """Return the derivatives of samples along dimensions, a tensor for each.
 
-    Inside they come from both neighbours, to second order also where these are unequally far; at the ends from one
-    side, to the order `edge_order`.
+    Inner samples use both neighbours, to second order also where these are at different distances; samples at the ends use
+    one side, to the order `edge_order`.
 
     Args:
         input: samples of any dtype but uint8 and bool.
-        spacing: how far apart samples are: a number, a number for each dimension, or 1-d tensors of coordinates;
-            1 by default.
+        spacing: the distance of samples: a number, a number for each dimension, or 1-d tensors of coordinates; 1 by default.
         dim: the dimensions, by default all of them.
         edge_order: 1 or 2.
 

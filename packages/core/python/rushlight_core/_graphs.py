@@ -21,12 +21,12 @@ class Graph:
     """Work of a device that is recorded once and replayed.
 
     Tensors that recorded operators read or write keep their addresses: write new inputs into them by `copy_`, replay, and
-    read the results from the tensors of the capture. Each replay draws other random numbers. What waits for the device
-    (`item`, `nonzero`, copies to the host) cannot be recorded and raises RuntimeError where it is called; the memory that
-    recorded work uses is kept for as long as the graph.
+    read the results from the tensors of the capture. Each replay draws other random numbers. Calls that wait for the device
+    (`item`, `nonzero`, copies to the host) cannot be recorded and raise RuntimeError; the memory that recorded work uses is
+    kept for as long as the graph.
 
     Args:
-        device: whose work; the current device of the attached backend by default.
+        device: the device whose work is recorded; the current device of the attached backend by default.
 
     Raises:
         NotImplementedError: the backend records no graphs, or has an allocator of its own.

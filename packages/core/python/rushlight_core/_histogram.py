@@ -23,15 +23,15 @@ def histogram(
     density: bool = False,
     out: tuple[Tensor, Tensor] | None = None,
 ) -> Any:
-    """Return how many elements lie in each part of a range, as a named tuple (hist, bin_edges).
+    """Return the number of elements in each part of a range, as a named tuple (hist, bin_edges).
 
-    The last part has its upper end. What lies outside, and NaN, is not counted.
+    The last part includes its upper end. Elements outside of the range, and NaN, are not counted.
 
     Args:
         input: float32 or float64, of any shape.
         bins: the number of equal parts, or their rising ends, a 1-d tensor of the dtype of `input`.
         range: (min, max) of equal parts; by default those of the elements.
-        weight: how much each element counts; of the shape of `input`.
+        weight: the weight of each element; of the shape of `input`.
         density: divide by the total and by the parts' widths.
 
     Raises:

@@ -21,16 +21,16 @@ def histogramdd(
     weight: Tensor | None = None,
     density: bool = False,
 ) -> Any:
-    """Return how many points lie in each cell of a grid, as a named tuple (hist, bin_edges).
+    """Return the number of points in each cell of a grid, as a named tuple (hist, bin_edges).
 
-    Cells contain their lower sides, the last along a dimension its upper side too. Points outside are not counted.
+    Cells contain their lower sides; the last cell along a dimension also contains its upper side. Points outside are not
+    counted.
 
     Args:
         input: points (..., D), float32 or float64.
-        bins: how many equal parts there are along every dimension, or along each, or the rising ends of the parts
-            along each.
+        bins: the number of equal parts along every dimension, or along each, or the rising ends of the parts along each.
         range: (min, max) of equal parts of each dimension, 2 · D numbers in a row; by default those of the points.
-        weight: how much each point counts, (...).
+        weight: the weight of each point, (...).
         density: divide by the total and by the cells' volumes.
 
     Returns:

@@ -151,7 +151,7 @@ class layout:  # noqa: N801
 
 
 class _OtherLayout(layout):
-    """A layout that no tensor has, to compare with; what makes tensors refuses it."""
+    """A layout that no tensor has, for comparisons; functions that create tensors refuse it."""
 
 
 strided: layout = layout("strided")

@@ -1,4 +1,4 @@
-"""Find a LAPACK: called when a matrix is first decomposed, not before."""
+"""Find a LAPACK library, when a matrix is first decomposed."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from ._C import Tensor, overridable
 
 
 def _basis(A: Tensor, q: int, niter: int, M: Tensor | None) -> Tensor:
-    """Return an orthonormal basis of nearly all of the range of A - M: `q` columns, made better by `niter` turns."""
+    """Return an orthonormal basis of nearly all of the range of A - M: `q` columns, improved by `niter` iterations."""
 
     def times(x: Tensor) -> Tensor:
         return A @ x if M is None else A @ x - M @ x
@@ -43,9 +43,9 @@ def svd_lowrank(
 
     Args:
         A: matrices of shape (..., m, n).
-        q: how many singular values; an overestimate of the rank.
-        niter: turns that make the result better, 0 or more.
-        M: taken from A, without making the difference; its shape broadcasts to A's.
+        q: the number of singular values; an overestimate of the rank.
+        niter: iterations that improve the result, 0 or more.
+        M: a matrix that is subtracted from A, without computing the difference; its shape broadcasts to A's.
 
     Example:
         >>> A = torch.outer(torch.tensor([1.0, 2.0]), torch.tensor([2.0, 1.0, 2.0]))  # of rank 1
@@ -74,9 +74,9 @@ def pca_lowrank(
 
     Args:
         A: matrices of shape (..., m, n): m samples of n features.
-        q: how many components; by default 6, or what the shape allows.
-        center: whether each column's mean is taken away first.
-        niter: turns that make the result better, 0 or more.
+        q: the number of components; by default 6, or fewer if the shape requires it.
+        center: whether each column's mean is subtracted first.
+        niter: iterations that improve the result, 0 or more.
 
     Example:
         >>> U, S, V = torch.pca_lowrank(torch.randn(20, 5), q=2)

@@ -1,4 +1,4 @@
-"""torch.lu, which PyTorch keeps for old programs: how many results it has depends on an argument."""
+"""torch.lu, which PyTorch keeps for old programs: the number of results depends on an argument."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ def lu(
 
     Args:
         A: matrices of shape (..., m, n).
-        pivot: whether rows are exchanged; they must be on the CPU.
-        get_infos: adds a third result: 0, or the first element of U's diagonal that is zero. Without it such a matrix
-            raises LinAlgError.
+        pivot: whether rows are exchanged; must be True on the CPU.
+        get_infos: whether to add a third result: 0, or the position of the first zero on U's diagonal. Without it such a
+            matrix raises LinAlgError.
         out: tensors for the results.
 
     Example:

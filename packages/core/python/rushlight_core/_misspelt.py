@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class _Message:
-    """The text of an error; the similar name is looked for when the text is shown, so that `hasattr` does not pay for it."""
+    """The text of an error, which looks for the similar name only when it is shown, so that `hasattr` stays fast."""
 
     def __init__(self, module: str, name: str, names: Callable[[], list[str]], hint: str) -> None:
         self._module, self._name, self._names, self._hint = module, name, names, hint
@@ -32,5 +32,5 @@ class _Message:
 
 
 def missing(module: str, name: str, names: Callable[[], list[str]], hint: str = "") -> AttributeError:
-    """The error of a module that has the names `names()` for a name that it does not have; the hint is a second line."""
+    """Return the error of a module with the names `names()` for a name that it does not have; the hint is a second line."""
     return AttributeError(_Message(module, name, names, hint))

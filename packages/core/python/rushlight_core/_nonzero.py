@@ -1,4 +1,4 @@
-"""nonzero: one operator for a tensor of indices, and one for a tensor of each dimension's."""
+"""nonzero, by two operators: one returns a tensor of indices, the other a tensor for each dimension."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None)
 
     Args:
         input: the tensor.
-        as_tuple: return a tensor for each dimension instead, fit for indexing.
+        as_tuple: whether to return a tensor for each dimension instead, which can be used as an index.
         out: the tensor to write into.
 
     Shape:

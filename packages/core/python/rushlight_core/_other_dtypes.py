@@ -1,4 +1,4 @@
-"""dtypes that PyTorch has and that no tensor has here, for programs that name them in tables and comparisons."""
+"""dtypes that PyTorch has and no tensor here, for programs that name them in tables and comparisons."""
 
 from __future__ import annotations
 

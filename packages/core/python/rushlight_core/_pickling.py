@@ -1,4 +1,4 @@
-"""Pickling and copying. Tensors over one memory still share it, if they go through one pickle or deepcopy."""
+"""Pickling and copying. Tensors that share memory still do after they are pickled or copied together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How tensors are written: `repr`, `str`, `format`, and the options for them."""
+"""Printing of tensors: `repr`, `str`, `format`, and their options."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def set_printoptions(
     Args:
         precision: digits after the decimal point. Default: 4.
         threshold: more elements than this are summarised. Default: 1000.
-        edgeitems: how many of them are shown at each end of a dimension. Default: 3.
+        edgeitems: number of elements shown at each end of a dimension. Default: 3.
         linewidth: characters per line. Default: 80.
-        profile: "default", "short" or "full"; the other arguments come on top of it.
-        sci_mode: scientific notation; None lets the numbers decide. A call that does not give it restores
+        profile: "default", "short" or "full"; the other arguments are applied after it.
+        sci_mode: whether to use scientific notation; None decides by the numbers. A call that does not give it restores
             None.
 
     Raises:
-        ValueError: there is no such profile.
+        ValueError: the profile is unknown.
 
     Example:
         >>> torch.set_printoptions(precision=2)
@@ -104,7 +104,7 @@ def tensor_repr(self: Tensor, *, tensor_contents: str | None = None) -> str:
 
     Args:
         self: the tensor.
-        tensor_contents: the text in the place of the elements; None for the elements.
+        tensor_contents: text to show instead of the elements; None shows the elements.
 
     Shape:
         - Input: (*).
@@ -172,7 +172,7 @@ def tensor_format(self: Tensor, format_spec: str) -> str:
 
 
 def _suffixes(t: Tensor) -> Iterator[str]:
-    """Yield what follows the numbers: device, size, dtype, place in the graph."""
+    """Yield the parts after the numbers: device, size, dtype, place in the graph."""
     default = _C.get_default_dtype()
     if t.device.type != "cpu":
         yield f"device='{t.device}'"
@@ -221,7 +221,7 @@ def _contents(t: Tensor, indent: int) -> str:
 
 
 def _shown(t: Tensor, summarize: bool) -> Any:
-    """Return the numbers as nested lists, with an Ellipsis for what is left out."""
+    """Return the numbers as nested lists, with an Ellipsis for omitted ones."""
     edge = _options.edgeitems
     if not summarize or t.dim() == 0:
         return t.tolist()
@@ -254,7 +254,7 @@ def _layout(values: Any, ndim: int, indent: int, format: _Format | _ComplexForma
 
 
 class _Format:
-    """One notation and one width for all numbers of a tensor."""
+    """The notation and width that all numbers of a tensor share."""
 
     def __init__(self, values: list[Any], floating: bool) -> None:
         self.width = 1

@@ -18,7 +18,7 @@ def manual_seed(seed: int) -> Generator:
     A negative seed stands for the unsigned 64-bit number with the same bits.
 
     Raises:
-        ValueError: it has more than 64 bits.
+        ValueError: the seed has more than 64 bits.
 
     Example:
         >>> _ = torch.manual_seed(0)
@@ -83,11 +83,11 @@ def set_rng_state(new_state: Tensor) -> None:
 
 
 class stream:  # noqa: N801
-    """Choose how the CPU makes random numbers: in rushlight's way, or exactly as PyTorch.
+    """Choose how the CPU generates random numbers: by rushlight's generator, or exactly as PyTorch.
 
     It takes effect at once, for the default generator and for every `Generator` that is made afterwards; used in a
-    `with` statement, it is undone at the end. The default generator starts again from its initial seed. The
-    environment variable `RUSHLIGHT_RANDOM` chooses from the start of the process.
+    `with` statement, it is undone at the end. The default generator starts again from its initial seed. The environment
+    variable `RUSHLIGHT_RANDOM` sets the stream at the start of the process.
 
     Args:
         name: `"philox"`, the default of the process: each number is a function of the seed, the call and the element,
@@ -95,12 +95,11 @@ class stream:  # noqa: N801
             (MT19937)
             for the same seed and the same calls, on one thread: `rand`, `randn`, `randint`, `randperm`, `normal`,
             `uniform_`, `bernoulli`, `multinomial`, `exponential_`, `cauchy_`, `log_normal_`, `geometric_`, dropout,
-            and `nn.init`. What else draws (`poisson`, `binomial`, gamma samples, other devices) has no stream of
-            PyTorch's here, and stays with `"philox"`.
+            and `nn.init`. Other functions that draw (`poisson`, `binomial`, gamma samples, other devices) have no PyTorch
+            stream here, and use `"philox"`.
 
-    States of both streams can be saved and set: PyTorch accepts what `get_rng_state()` gives in the stream `"torch"`,
-        and
-    `set_rng_state` of it, or of a state that PyTorch saved, continues in that stream.
+    States of both streams can be saved and set: PyTorch accepts the result of `get_rng_state()` in the stream `"torch"`, and
+        `set_rng_state` of such a state, or of one that PyTorch saved, continues in that stream.
 
     Raises:
         ValueError: `name` is another.
@@ -138,7 +137,7 @@ class fork_rng:  # noqa: N801
 
     Args:
         devices: devices of `device_type` whose generators are restored, too.
-        enabled: whether to do anything.
+        enabled: whether the context manager has an effect.
         device_type: the type of device, "cuda" by default.
         _caller, _devices_kw: accepted; PyTorch uses them in a warning.
 

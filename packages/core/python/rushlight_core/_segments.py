@@ -25,15 +25,15 @@ def segment_reduce(
     """Reduce segments of `data` that lie one after the other along `axis`.
 
     Args:
-        data: floating point (..., n, ...).
+        data: the tensor, of a floating-point dtype, (..., n, ...).
         reduce: "sum", "mean", "max", "min" or "prod".
-        lengths: how long each segment is, (..., segments) with the dimensions of `data` before `axis` in front.
+        lengths: the length of each segment, (..., segments), with the dimensions of `data` before `axis` in front.
         indices: not supported, as in PyTorch.
-        offsets: in the place of lengths, where each segment begins and the last one ends, (..., segments + 1).
+        offsets: instead of `lengths`, the positions at which each segment begins and the last one ends, (..., segments + 1).
         axis: the dimension.
-        unsafe: leave out the check that the segments cover the dimension.
-        initial: what each reduction starts with, and the result of an empty segment. Without it an empty segment
-            gives 0, NaN for the mean, -inf, inf or 1.
+        unsafe: whether to omit the check that the segments cover the dimension.
+        initial: the initial value of each reduction, and the result of an empty segment. Without it an empty segment gives
+            0, NaN for the mean, -inf, inf or 1.
 
     Returns:
         a tensor of the shape of `data` with as many elements along `axis` as there are segments.

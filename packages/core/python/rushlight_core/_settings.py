@@ -1,4 +1,4 @@
-"""Settings for how results are computed. Each says what it changes."""
+"""Settings for how results are computed. Each docstring says what the setting changes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _interop_threads = 1
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """Set how exactly float32 matrices are multiplied.
+    """Set the precision with which float32 matrices are multiplied.
 
     With all but "highest" CUDA may round factors to TF32, which has 10 bits of mantissa. On the CPU products of
     float32 have the digits of float32 in any case.
@@ -57,10 +57,10 @@ def get_float32_matmul_precision() -> str:
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Set whether only deterministic operators may run, whose results for the same input are always the same.
 
-    On the CPU all operators do, for a given number of threads, so that this changes nothing.
+    On the CPU all operators are deterministic for a given number of threads, so that this has no effect.
 
     Args:
-        mode: whether to require it.
+        mode: whether only deterministic operators may run.
         warn_only: warn instead of raising an error.
 
     Example:
@@ -123,7 +123,7 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
 
 
 def get_deterministic_debug_mode() -> int:
-    """Return the number that `set_deterministic_debug_mode` takes.
+    """Return the current setting as the number that `set_deterministic_debug_mode` accepts.
 
     Example:
         >>> torch.get_deterministic_debug_mode()
@@ -133,7 +133,8 @@ def get_deterministic_debug_mode() -> int:
 
 
 def set_warn_always(b: bool, /) -> None:
-    """Set whether a warning is given each time; it is stored and has no effect, since Python's filters decide that.
+    """Set whether each warning is shown every time; the value is stored and has no effect, since Python's filters decide
+    that.
 
     `warnings.simplefilter("always")` shows every warning.
 
@@ -163,7 +164,8 @@ def is_warn_always_enabled() -> bool:
 
 
 def set_num_interop_threads(n: int, /) -> None:
-    """Set how many operators may run side by side; it is stored and has no effect, since they run one after the other.
+    """Set how many operators may run at the same time; the value is stored and has no effect, since operators run one after
+    the other.
 
     Args:
         n: the number.
@@ -183,7 +185,7 @@ def set_num_interop_threads(n: int, /) -> None:
 
 
 def init_num_threads() -> None:
-    """Do nothing: threads are started when a thread first computes in parallel.
+    """Do nothing: threads are started when they are first needed.
 
     Example:
         >>> torch.init_num_threads()
@@ -201,7 +203,7 @@ def get_num_interop_threads() -> int:
 
 
 def set_flush_denormal(mode: bool, /) -> bool:
-    """Return False: numbers too small for full precision never become zero here.
+    """Return False: subnormal numbers are never replaced by zero here.
 
     Args:
         mode: accepted.
@@ -226,8 +228,8 @@ def get_default_device() -> Any:
 def set_default_device(device: Any) -> None:
     """Set the device on which this thread makes tensors when no device is named.
 
-    `with torch.device("meta"):` does so for a block. What is made like another tensor (`zeros_like`) is made where
-    that one is; `from_numpy` and `frombuffer` share the host's memory.
+    `with torch.device("meta"):` does so for a block. Functions such as `zeros_like` make tensors on the device of their
+    argument; `from_numpy` and `frombuffer` share the host's memory.
 
     Args:
         device: the device; None is the CPU.

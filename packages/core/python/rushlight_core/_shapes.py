@@ -1,4 +1,4 @@
-"""Shapes that several tensors, or none, have together."""
+"""Functions of the shapes of several tensors, or of none."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ._C import Size, Tensor, overridable
 
 
 def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:
-    """Return the shape that tensors of these shapes broadcast to; an int stands for a vector's.
+    """Return the shape to which tensors of these shapes broadcast; an int stands for the shape of a vector.
 
     Raises:
         RuntimeError: the shapes do not broadcast, or have a negative size.

@@ -63,15 +63,15 @@ def sparse_coo_tensor(
     """Return a tensor in coordinate format: `values[k]` at the coordinates `indices[:, k]`, zeros elsewhere.
 
     Args:
-        indices: int64 numbers (sparse_dim, nnz); of a nested list the same.
+        indices: int64 numbers (sparse_dim, nnz), as a tensor or a nested list.
         values: (nnz, ...), whose further dimensions are dense. Gradients flow to it.
-        size: the shape; without it the smallest that holds all indices.
+        size: the shape; by default the smallest that contains all indices.
         dtype, device: of the values; by default those of `values`.
         requires_grad: record operators on the result.
         check_invariants: whether to check the indices. True unless `sparse.check_sparse_tensor_invariants` is disabled.
         is_coalesced: whether the indices are sorted and distinct, if that is known.
 
-    A call with a size alone makes a tensor of zeros.
+    A call with a size only makes a tensor of zeros.
 
     Raises:
         RuntimeError: indices, values and size do not fit each other, or an index is out of range.
@@ -135,7 +135,7 @@ def sparse_csr_tensor(
         crow_indices: int32 or int64 numbers (rows + 1).
         col_indices: numbers of the same dtype (nnz), which rise within a row.
         values: (nnz). Gradients flow to it.
-        size: (rows, columns); without it as few columns as hold all indices.
+        size: (rows, columns); by default as few columns as contain all indices.
         dtype, device: of the values; by default those of `values`.
         requires_grad: record operators on the result.
         check_invariants: as of :func:`sparse_coo_tensor`.
@@ -174,8 +174,8 @@ def sparse_csc_tensor(
         ccol_indices: int32 or int64 numbers (columns + 1).
         row_indices: numbers of the same dtype (nnz), which rise within a column.
         values: (nnz). Gradients flow to it.
-        size: (rows, columns); without it as few rows as hold all indices.
-        dtype, device, requires_grad, check_invariants: as of :func:`sparse_csr_tensor`.
+        size: (rows, columns); by default as few rows as contain all indices. dtype, device, requires_grad, check_invariants:
+            as of :func:`sparse_csr_tensor`.
 
     Raises:
         RuntimeError: the arguments do not fit each other, or an index is out of range.
@@ -210,8 +210,8 @@ def sparse_bsr_tensor(
         crow_indices: int32 or int64 numbers (rows of blocks + 1).
         col_indices: numbers of the same dtype (nnz), which rise within a row.
         values: the blocks (nnz, rows, columns). Gradients flow to it.
-        size: (rows, columns) of the matrix; without it as few columns as hold all blocks.
-        dtype, device, requires_grad, check_invariants: as of :func:`sparse_csr_tensor`.
+        size: (rows, columns) of the matrix; by default as few columns as contain all blocks. dtype, device, requires_grad,
+            check_invariants: as of :func:`sparse_csr_tensor`.
 
     Raises:
         RuntimeError: the arguments do not fit each other, or an index is out of range.
@@ -246,8 +246,8 @@ def sparse_bsc_tensor(
         ccol_indices: int32 or int64 numbers (columns of blocks + 1).
         row_indices: numbers of the same dtype (nnz), which rise within a column.
         values: the blocks (nnz, rows, columns). Gradients flow to it.
-        size: (rows, columns) of the matrix; without it as few rows as hold all blocks.
-        dtype, device, requires_grad, check_invariants: as of :func:`sparse_csr_tensor`.
+        size: (rows, columns) of the matrix; by default as few rows as contain all blocks. dtype, device, requires_grad,
+            check_invariants: as of :func:`sparse_csr_tensor`.
 
     Raises:
         RuntimeError: the arguments do not fit each other, or an index is out of range.
@@ -348,7 +348,7 @@ def coalesce(self: Tensor) -> Tensor:
 
 
 def is_coalesced(self: Tensor) -> bool:
-    """Return whether the indices are sorted and distinct, and that is known."""
+    """Return whether the tensor is known to have sorted, distinct indices."""
     return _parts(self, "is_coalesced", (_COO,))[4]
 
 
@@ -406,28 +406,28 @@ def row_indices(self: Tensor) -> Tensor:
 
 
 def _nnz(self: Tensor) -> int:
-    """Return how many values are stored."""
+    """Return the number of stored values."""
     return int(_parts(self, "_nnz")[3].shape[0])
 
 
 @overridable
 def sparse_dim(self: Tensor) -> int:
-    """Return how many dimensions the indices name; 0 for a plain tensor."""
+    """Return the number of dimensions that the indices address; 0 for a dense tensor."""
     parts = _C._sparse_parts(self)
     return 0 if parts is None else 2 if parts[2] is not None else int(parts[1].shape[0])
 
 
 def dense_dim(self: Tensor) -> int:
-    """Return how many dimensions the values have besides the first; all of a plain tensor."""
+    """Return the number of dimensions of the values besides the first; for a dense tensor, all dimensions."""
     return self.dim() - sparse_dim(self)
 
 
 def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool | None = None) -> Tensor:
-    """Return a plain tensor of the same values; of a plain tensor the tensor itself.
+    """Return a dense tensor of the same values; a dense tensor is returned unchanged.
 
     Args:
         dtype: the dtype of the result.
-        masked_grad: the gradient is sparse, with the same places: True, and None, which means True.
+        masked_grad: whether the gradient is sparse, with the same indices: True, or None, which means True.
     """
     if masked_grad is False and _C._sparse_parts(self) is not None:
         raise NotImplementedError("to_dense(masked_grad): gradients of sparse tensors are always masked")
@@ -446,10 +446,10 @@ def to_sparse(
     """Return the tensor in a sparse layout, with the elements that are not zero.
 
     Args:
-        sparse_dim: of COO, how many dimensions the indices name; all by default.
+        sparse_dim: for COO, the number of dimensions that the indices address; all by default.
         layout: `sparse_coo`, the default, or a compressed one: `sparse_csr`, `sparse_csc`, `sparse_bsr` or `sparse_bsc`;
             or `strided`, for the dense tensor.
-        blocksize: rows and columns of blocks, of the layouts that have some.
+        blocksize: rows and columns of blocks, for the layouts that have blocks.
         dense_dim: None or 0: matrices in compressed layouts have no dense dimensions.
 
     Raises:

@@ -54,7 +54,7 @@ def tensor_of_bytes(storage: UntypedStorage) -> Tensor:
 
 
 def getitem(self: UntypedStorage, index: Any) -> Any:
-    """Return a byte, or for a slice without steps the same memory from there to there."""
+    """Return one byte, or for a slice without a step a storage over that part of the memory."""
     if not isinstance(index, slice):
         return tensor_of_bytes(self)[index].item()
     start, stop, step = index.indices(self.nbytes())

@@ -1,7 +1,7 @@
 """Streams of devices, and the events that order and time them.
 
 A stream runs its work in order; work of different streams may run at once, and events order it. On the CPU there is one
-stream, which is never behind.
+stream, whose work is always complete.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def _of(device: DeviceLike | None) -> _device:
-    """Return the device that is meant, with its index; without a word the current one of whatever device is attached."""
+    """Return the device that is meant, with its index; without an argument, the current device of the attached backend."""
     if device is None:
         for type in ("cuda", _C._plugin_device()):
             if type and _C._device_count(type):
@@ -30,7 +30,7 @@ def _of(device: DeviceLike | None) -> _device:
 class Stream:
     """A queue of work on a device.
 
-    As a context manager it makes itself and its device the ones on which the block's operators run.
+    As a context manager it makes itself and its device the current ones for the operators of the block.
 
     Args:
         device: the device; by default the current device of the backend that is attached.
@@ -69,11 +69,11 @@ class Stream:
             _C._synchronize_stream(self.device, self.stream_id)
 
     def wait_event(self, event: Event) -> None:
-        """Let work that is queued from now on start after the event's mark."""
+        """Make work that is queued from now on start after the event's mark."""
         event.wait(self)
 
     def wait_stream(self, stream: Stream) -> None:
-        """Let work that is queued from now on start after what is queued on the other stream now."""
+        """Make work that is queued from now on start after the work that is queued on the other stream now."""
         if stream.device.type != "cpu":
             self.wait_event(stream.record_event())
 
@@ -108,7 +108,7 @@ class Stream:
 
 
 class Event:
-    """A mark in the work of a stream.
+    """A mark in a stream's queue of work.
 
     Args:
         device: the device of the streams; by default the current device of the backend that is attached.
@@ -151,13 +151,13 @@ class Event:
             _C._record_event(self._event, stream.stream_id)
 
     def wait(self, stream: Stream | None = None) -> None:
-        """Let work that is queued on the stream from now on start after the mark."""
+        """Make work that is queued on the stream from now on start after the mark."""
         if self._event is not None:
             stream = current_stream(self.device) if stream is None else stream
             _C._wait_event(self._event, stream.device, stream.stream_id)
 
     def query(self) -> bool:
-        """Return whether the work before the mark is done; True where none was set."""
+        """Return whether the work before the mark is done; True if no mark was set."""
         return self._event is None or _C._query_event(self._event)
 
     def synchronize(self) -> None:
@@ -169,8 +169,8 @@ class Event:
         """Return the time in milliseconds from this mark to that of `end_event`; both were made with `enable_timing`.
 
         Raises:
-            ValueError: one of them measures no time or has no mark.
-            RuntimeError: one of them has not been reached.
+            ValueError: an event was made without timing, or has no mark.
+            RuntimeError: an event has not been reached.
         """
         if self._event is None or end_event._event is None:
             raise ValueError("elapsed_time: is not supported for events of the CPU")

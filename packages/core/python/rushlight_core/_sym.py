@@ -1,4 +1,4 @@
-"""Functions that PyTorch has for symbolic numbers of its compiler. Here they take plain numbers."""
+"""Functions that PyTorch has for symbolic numbers of its compiler, here for plain numbers. Here they take plain numbers."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from ._C import overridable
 
 
 class SymInt:
-    """The class of symbolic sizes of a compiler, for `isinstance`: there are none.
+    """The class of symbolic sizes of a compiler, for `isinstance`; it has no instances.
 
     Raises:
-        TypeError: an object of it is made.
+        TypeError: the class is called.
 
     Example:
         >>> isinstance(torch.ones(2).shape[0], torch.SymInt)
@@ -27,7 +27,7 @@ class SymInt:
 
 
 class SymFloat(SymInt):
-    """The class of symbolic numbers of a compiler, for `isinstance`: there are none.
+    """The class of symbolic numbers of a compiler, for `isinstance`; it has no instances.
 
     Example:
         >>> isinstance(1.0, torch.SymFloat)
@@ -36,7 +36,7 @@ class SymFloat(SymInt):
 
 
 class SymBool(SymInt):
-    """The class of symbolic bools of a compiler, for `isinstance`: there are none.
+    """The class of symbolic bools of a compiler, for `isinstance`; it has no instances.
 
     Example:
         >>> isinstance(True, torch.SymBool)
@@ -138,7 +138,7 @@ def sym_sqrt(a: Any) -> float:
 
 @overridable
 def _assert(condition: Any, message: str) -> None:
-    """`assert condition, message`; for programs that are traced elsewhere."""
+    """Check a condition, as `assert condition, message` does; for programs that are traced in PyTorch."""
     assert condition, message
 
 
@@ -149,6 +149,6 @@ def _check(cond: Any, message: Any = None) -> None:
 
 
 def _assert_async(condition: Any, message: str = "") -> None:
-    """Raise RuntimeError where a tensor of one truth is false. The host waits for it."""
+    """Raise RuntimeError if a tensor of one element is false. The host waits for the tensor."""
     if not bool(condition):
         raise RuntimeError(message or "an assertion of a tensor's truth failed")

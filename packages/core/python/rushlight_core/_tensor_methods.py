@@ -31,9 +31,9 @@ def pin_memory(self: Tensor, device: Any = None) -> Tensor:
 
 
 def record_stream(self: Tensor, s: Any) -> None:
-    """Keep the memory of the tensor from being reused before the work that is now on the stream `s` is done.
+    """Prevent the memory of the tensor from being reused before the work that is now on the stream `s` is done.
 
-    Operators and copies do this by themselves. Call it for work that is put on a stream by other means.
+    Operators and copies do this automatically. Call it for work that is put on a stream by other means.
 
     Raises:
         TypeError: `s` is not a stream.
@@ -122,7 +122,7 @@ def _replace(name: str, self: Tensor, function: Any, *operands: Tensor) -> Tenso
 
 
 def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
-    """Return the tensor that a module holds in place of this one after `other` was loaded.
+    """Return the tensor that replaces this one in a module after `other` was loaded.
 
     Args:
         other: the tensor of the state dict.

@@ -1,4 +1,4 @@
-"""Types of tensors by the names of older versions of PyTorch, such as `FloatTensor`: one for each dtype and device."""
+"""Types of tensors by the names of older PyTorch, such as `FloatTensor`: one for each dtype and device."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _DTYPES_BY_NAME = {name: dtype for dtype, name in _TYPE_NAMES.items()}
 
 
 class _TensorType(type):
-    """Metaclass of types without instances: `isinstance` is true of tensors of the type's dtype on the CPU."""
+    """Metaclass of types without instances: `isinstance` returns True for tensors of the type's dtype on the CPU."""
 
     dtype: Any
 

@@ -25,11 +25,11 @@ def unique(
     Args:
         sorted: the result is sorted in any case.
         return_inverse: also return the position among them of each element (of the shape of `input`) or slice.
-        return_counts: also how often each occurs.
+        return_counts: also return the number of occurrences of each.
 
     Raises:
         IndexError: there is no dimension `dim`.
-        RuntimeError: slices have no elements by which they could differ.
+        RuntimeError: the slices have no elements.
 
     Example:
         >>> torch.unique(torch.tensor([3, 1, 3]), return_counts=True)
@@ -42,11 +42,11 @@ def unique(
 def unique_consecutive(
     input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
-    """Return the elements of a tensor, or its slices along `dim`, of which equal neighbours become one.
+    """Return the elements of a tensor, or its slices along `dim`, with runs of equal neighbours merged into one.
 
     Args:
-        return_inverse: also to which of them each element (of the shape of `input`), or slice, belongs.
-        return_counts: also how many neighbours became one.
+        return_inverse: also return the position in the result of each element (of the shape of `input`) or slice.
+        return_counts: also return the length of each run.
 
     Example:
         >>> torch.unique_consecutive(torch.tensor([1, 1, 2, 1]))

@@ -25,7 +25,7 @@ def _window(
     requires_grad: bool,
     shape: Callable[[Tensor], Tensor],
 ) -> Tensor:
-    """Return `shape` of the places 0 to 1, from the first element to the last; with `periodic` to the one behind it."""
+    """Return `shape` of the positions from 0 to 1, where 1 is the last element, or with `periodic` the one after it."""
     dtype = _C.get_default_dtype() if dtype is None else dtype
     if not dtype.is_floating_point:
         raise RuntimeError(f"{name}(dtype): must be a floating-point dtype, got {dtype}")
@@ -161,8 +161,8 @@ def kaiser_window(
     """Return the window ``I0(beta · sqrt(1 - (2x - 1)²)) / I0(beta)`` over x from 0 to 1, I0 the modified Bessel function.
 
     Args:
-        beta: a larger one makes the window narrower.
-        window_length, periodic, dtype, device, requires_grad: as of :func:`bartlett_window`.
+        beta: the larger it is, the narrower the window. window_length, periodic, dtype, device, requires_grad: as of
+            :func:`bartlett_window`.
 
     Shape:
         - Output: (window_length).

@@ -1,4 +1,4 @@
-"""autocast: products in a smaller dtype, sums that need the digits in float32.
+"""autocast: matrix products in a smaller dtype, and sums that need more digits in float32.
 
 Note [Autocast]
 The stage "autocast" comes before those that record gradients and handles every call of an operator while it is on, in the
@@ -51,7 +51,7 @@ _defaults: dict[str, Any] = {"cpu": _C.bfloat16, "cuda": _C.float16}
 
 
 class _State(threading.local):
-    """What is on in a thread: for which devices, in which dtypes; how deep blocks are nested; converted weights."""
+    """The state of autocast in a thread: devices, dtypes, the nesting depth of blocks, and converted weights."""
 
     def __init__(self) -> None:
         self.dtypes: dict[str, Any] = {}
@@ -72,7 +72,7 @@ def _provide() -> None:
 
 
 def _policy(name: str) -> bool | None:
-    """Return whether an operator's arguments get smaller (True) or float32 (False); None leaves them."""
+    """Return True if an operator's arguments are converted to the smaller dtype, False if to float32, None if neither."""
     base, _, overload = name.partition(".")
     if overload == "out" or base.endswith("_"):
         return None  # the result's dtype is given
@@ -117,7 +117,7 @@ def _converted(value: Any, smaller: bool) -> Any:
 class autocast:  # noqa: N801
     """A context manager and decorator within which this thread computes products of float32 tensors in a smaller dtype.
 
-    As a context manager, or as a decorator of functions. Parameters stay float32, and so do their gradients. Call
+    It is used as a context manager, or as a decorator of functions. Parameters stay float32, and so do their gradients. Call
     backward outside::
 
         with autocast("cpu", dtype=bfloat16):
@@ -127,12 +127,12 @@ class autocast:  # noqa: N801
     Args:
         device_type: the device of the tensors that are converted, "cpu" or "cuda".
         dtype: bfloat16 or float16; by default bfloat16 on the CPU, float16 on GPUs.
-        enabled: False turns it off, also within another block.
+        enabled: whether autocast is on; False turns it off, also within another block.
         cache_enabled: whether a weight is converted once for all its uses in the outermost block.
 
     Raises:
         ValueError: `device_type` is not a str.
-        RuntimeError: there is no autocast for such a device.
+        RuntimeError: autocast does not support such a device.
     """
 
     def __init__(
@@ -197,7 +197,7 @@ class autocast:  # noqa: N801
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Return whether there is autocast for tensors of a type of device.
+    """Return whether autocast supports tensors of a type of device.
 
     Args:
         device_type: the type.
@@ -237,7 +237,7 @@ def get_autocast_dtype(device_type: str) -> Any:
 
 
 def set_autocast_dtype(device_type: str, dtype: Any) -> None:
-    """Set the dtype of blocks of autocast that name none.
+    """Set the dtype of autocast blocks that do not name one.
 
     Args:
         device_type: the type of device.

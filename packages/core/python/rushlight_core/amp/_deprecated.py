@@ -1,4 +1,4 @@
-"""Functions of autocast for one type of device each, from versions before it was for every device."""
+"""Functions of autocast for one type of device each, from versions in which autocast was separate for each device."""
 
 from __future__ import annotations
 

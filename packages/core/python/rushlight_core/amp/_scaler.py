@@ -1,4 +1,4 @@
-"""GradScaler: losses made larger, so that gradients in float16 do not vanish."""
+"""GradScaler: scaling of losses, so that gradients in float16 do not underflow."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ _READY, _UNSCALED, _STEPPED = range(3)
 class GradScaler:
     """Multiply losses by a scale, divide gradients by it, and skip steps whose gradients are not finite.
 
-    The scale grows while all is well and shrinks when a step was left out (Micikevicius et al. 2018)::
+    The scale grows while steps succeed and shrinks when a step is skipped (Micikevicius et al. 2018)::
 
         scaler.scale(loss).backward()
         scaler.step(optimizer)
         scaler.update()
 
     Args:
-        device: "cuda", where float16 is used, or "cpu". It does nothing where there is no such device.
-        init_scale: the scale at first.
-        growth_factor: by what it grows, after
-        growth_interval: so many steps in a row that were not left out.
-        backoff_factor: by what it shrinks.
+        device: "cuda", where float16 is used, or "cpu". The scaler is disabled if there is no such device.
+        init_scale: the initial scale.
+        growth_factor: the factor by which the scale grows, after
+        growth_interval: number of successive steps without a skipped one.
+        backoff_factor: the factor by which the scale shrinks.
         enabled: if False, the scaler does nothing.
 
     Raises:
-        ValueError: a factor is on the wrong side of one.
+        ValueError: `growth_factor` is not above 1, or `backoff_factor` is not below 1.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class GradScaler:
         self._stages: dict[Any, tuple[int, bool]] = {}
 
     def is_enabled(self) -> bool:
-        """Return whether it does anything."""
+        """Return whether the scaler is enabled."""
         return self._enabled
 
     def scale(self, outputs: Any) -> Any:
@@ -149,7 +149,7 @@ class GradScaler:
         self._stages.clear()
 
     def get_scale(self) -> float:
-        """Return the scale; 1 where it does nothing."""
+        """Return the scale; 1 if the scaler is disabled."""
         return self._scale if self._enabled else 1.0
 
     def get_growth_factor(self) -> float:
@@ -173,7 +173,7 @@ class GradScaler:
         return self._growth_interval
 
     def set_growth_interval(self, new_interval: int) -> None:
-        """Set after how many steps the scale grows."""
+        """Set the number of steps after which the scale grows."""
         self._growth_interval = new_interval
 
     def state_dict(self) -> dict[str, Any]:
@@ -189,10 +189,10 @@ class GradScaler:
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what `state_dict` returned.
+        """Load a state that `state_dict` returned.
 
         Raises:
-            RuntimeError: the state is empty, of a scaler that did nothing.
+            RuntimeError: the state is empty, because the scaler was disabled.
         """
         if not self._enabled:
             return
