@@ -2,7 +2,7 @@
 
 A backend is a shared library that keeps the contract of `rushlight/backend.h`. `load_backend` attaches one by its path;
 one that an installed package offers in the entry point group `rushlight.backends` is attached when its device is first
-named. The entry point is called as the device type ("cuda"), and holds the library's path or a function that returns it.
+named. The entry point is named after the device type ("cuda"), and holds the library's path or a function that returns it.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def device_count(type: DeviceLike) -> int:
 
 
 def current_device(type: DeviceLike) -> _device:
-    """Return the device that a type without an index stands for on this thread; at first the one of index 0.
+    """Return the device that a type without an index stands for on this thread; initially the one of index 0.
 
     Example:
         >>> current_device("cpu")
@@ -105,12 +105,12 @@ def current_device(type: DeviceLike) -> _device:
 
 
 def set_device(device: DeviceLike) -> None:
-    """Make a device the one that its type stands for on this thread.
+    """Make a device the one that its type without an index stands for on this thread.
 
     Args:
         device: the device.
 
-    Raises RuntimeError for a device that is not there.
+    Raises RuntimeError if the device does not exist.
 
     Example:
         >>> set_device("cpu")
@@ -119,7 +119,7 @@ def set_device(device: DeviceLike) -> None:
 
 
 def synchronize(device: DeviceLike) -> None:
-    """Wait until a device has done all its work. Errors of that work are raised here. The CPU is never behind.
+    """Wait until a device has done all its work. Errors of that work are raised here. On the CPU, all work is always done.
 
     Example:
         >>> synchronize("cpu")  # CPU kernels are synchronous
@@ -158,9 +158,9 @@ class DeviceProperties:
     """The properties of a device, with PyTorch's names; 0 where a value is not known. Sizes are in bytes.
 
     Attributes:
-        name: what its maker calls it.
-        major, minor: the version of what it can do.
-        total_memory, multi_processor_count, max_threads_per_multi_processor, warp_size, regs_per_multiprocessor: as
+        name: the name that its maker gives it.
+        major, minor: the version of its compute capability. total_memory, multi_processor_count,
+            max_threads_per_multi_processor, warp_size, regs_per_multiprocessor: as
             CUDA counts them.
         L2_cache_size, shared_memory_per_block, shared_memory_per_block_optin, shared_memory_per_multiprocessor: its
             caches.

@@ -1,8 +1,8 @@
 """Reductions and normalizations of the elements that a mask keeps: `rushlight.masked`, as torch.masked defines them.
 
 Every function takes `mask`, a tensor of booleans that broadcasts to the input: True keeps an element, False leaves it out.
-Without a mask all elements are kept. What is left out has no influence on the result, whatever its value, and its
-gradient is 0.
+Without a mask all elements are kept. Elements that are left out have no influence on the result, whatever their values, and
+their gradient is 0.
 """
 
 from __future__ import annotations
@@ -241,8 +241,8 @@ def argmax(
         input: a tensor of a real dtype.
         dim: the dimension to reduce; None takes the index into the flattened input.
         keepdim: whether the result keeps the reduced dimension, with size 1.
-        dtype: the dtype of the result. By default that of `input`, as in PyTorch: give an integer dtype where the
-            result is to be an index, since a small dtype cannot hold every index.
+        dtype: the dtype of the result. By default that of `input`, as in PyTorch: pass an integer dtype to use the result as
+            an index, since a small dtype cannot hold every index.
         mask: see :func:`sum`.
 
     Shape:
@@ -343,7 +343,7 @@ def median(
         - Output: (*) without the dimensions `dim`, which remain with size 1 if `keepdim`.
 
     Raises:
-        ValueError: `input` is of integers and no element is kept somewhere.
+        ValueError: `input` has an integer dtype, and a result has no kept element.
         IndexError: a dimension is out of range, or `mask` has more dimensions than `input`.
         RuntimeError: `mask` does not broadcast.
 
@@ -479,8 +479,8 @@ def var(
 ) -> Tensor:
     """Return the variance of the kept elements.
 
-    This is the sum of their squared distances from their mean, divided by their number less `correction`; NaN where
-    no more than `correction` elements are kept and all are equal.
+    This is the sum of their squared distances from their mean, divided by their number less `correction`; NaN where at most
+    `correction` elements are kept and all are equal.
 
     Args:
         input: a tensor of any dtype; integers are computed with as float32.
@@ -729,12 +729,12 @@ def _dtype_of_sum(input: Tensor) -> Any:
 
 
 def _lowest(name: str, input: Tensor) -> float:
-    """Return what is never larger than a value of the input's dtype."""
+    """Return the largest value of the input's dtype."""
     return _limit(name, input, -inf, "min")
 
 
 def _highest(name: str, input: Tensor) -> float:
-    """Return what is never smaller than a value of the input's dtype."""
+    """Return the smallest value of the input's dtype."""
     return _limit(name, input, inf, "max")
 
 

@@ -112,9 +112,9 @@ def _call(func: Any, overloaded: list[Any], args: tuple[Any, ...], kwargs: dict[
 
 
 def _ask(func: Any, o: Any, types: tuple[type, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return the result of an object that is not a Tensor; NotImplemented if it only calls `func` again.
+    """Return the result of an object that is not a Tensor; NotImplemented if its override only calls `func` again.
 
-    The tensors of another library do, whose default is to run the function that they are given.
+    Tensors of another library do this, since their default override runs the function that it is given.
     """
     asked: list[tuple[Any, Any]] = _asking.__dict__.setdefault("asked", [])
     if sum(f is func and other is o for f, other in asked) >= MOST_REPEATS:
@@ -198,7 +198,7 @@ def _split(text: str) -> list[str]:
 
 
 def _literal(text: str) -> Any:
-    """Return the value of a default as schemas spell it; Ellipsis where there is none."""
+    """Return the value of a default as schemas spell it, or Ellipsis if there is none."""
     if not text:
         return ...
     from ast import literal_eval

@@ -1,4 +1,4 @@
-"""Nested containers as trees: their leaves, and what holds them together.
+"""Nested containers as trees: their leaves, and the structure that contains them.
 
 Transforms of functions (`vmap`, `grad`) take and return such containers. `register_pytree_node` makes a class one of them,
 for all functions on trees.
@@ -30,7 +30,7 @@ class SequenceKey:
         return f"[{self.idx!r}]"
 
     def get(self, sequence: Any) -> Any:
-        """Return the part at this place."""
+        """Return the part of a container at this place."""
         return sequence[self.idx]
 
 
@@ -49,7 +49,7 @@ class MappingKey:
         return f"[{self.key!r}]"
 
     def get(self, mapping: Any) -> Any:
-        """Return the part at this place."""
+        """Return the part of a container at this place."""
         return mapping[self.key]
 
 
@@ -68,7 +68,7 @@ class GetAttrKey:
         return f".{self.name}"
 
     def get(self, obj: Any) -> Any:
-        """Return the part at this place."""
+        """Return the part of a container at this place."""
         return getattr(obj, self.name)
 
 
@@ -76,7 +76,7 @@ KeyPath = tuple[Any, ...]
 
 
 class NodeDef(NamedTuple):
-    """The functions that take a container of some class apart and put it together.
+    """The functions that take a container of a class apart and put it together.
 
     Example:
         >>> NodeDef.__name__
@@ -157,7 +157,7 @@ _NAMEDTUPLE: Any = NamedTuple  # stands for every class of named tuples
 
 
 class structseq(tuple[Any, ...]):  # noqa: N801
-    """Stands for the classes of results of several tensors, such as that of `max(dim)`."""
+    """A placeholder for the classes of results of several tensors, such as that of `max(dim)`."""
 
 
 _STRUCTSEQ: Any = structseq
@@ -197,10 +197,10 @@ def register_pytree_node(
         flatten_fn: returns the parts of an instance, in a list, and a context of any type.
         unflatten_fn: returns an instance made of parts and a context.
         flatten_with_keys_fn: like `flatten_fn`, with a pair of key and part for each part.
-        options: ignored; they are for writing trees into files.
+        options: ignored; PyTorch uses them to write trees into files.
 
     Raises:
-        ValueError: the class is known already.
+        ValueError: the class is registered already.
 
     Example:
         >>> class Pair:
@@ -491,7 +491,7 @@ def tree_map(
 
 
 def _up_to(spec: TreeSpec, tree: PyTree) -> list[Any]:
-    """Return what stands in a container at the places of the leaves of `spec`, which may end earlier."""
+    """Return the parts of a container at the positions of the leaves of `spec`, which may have fewer levels."""
     if spec.is_leaf():
         return [tree]
     kind = _get_node_type(tree)
@@ -507,12 +507,12 @@ def _up_to(spec: TreeSpec, tree: PyTree) -> list[Any]:
 
 
 def broadcast_prefix(prefix: PyTree, spec: TreeSpec) -> list[Any] | None:
-    """Return a value for each leaf of a container of the structure `spec`, from a container that ends earlier.
+    """Return a value for each leaf of a container of the structure `spec`, from a container with fewer levels.
 
-    Each leaf of `prefix` counts for all leaves below it. A list may stand for a tuple.
+    Each leaf of `prefix` applies to all leaves below it. A list is accepted for a tuple.
 
     Args:
-        prefix: the container that ends earlier, or one value for all leaves.
+        prefix: the container with fewer levels, or one value for all leaves.
         spec: the structure; see :func:`tree_flatten`.
 
     Returns:

@@ -270,9 +270,9 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) 
 
 
 class check_sparse_tensor_invariants:  # noqa: N801
-    """Switch whether the indices of sparse tensors are checked when a tensor is made: a context, a decorator or a call.
+    """Set whether the indices of sparse tensors are checked when a tensor is made: a context manager, a decorator or a call.
 
-    `with check_sparse_tensor_invariants(False):` leaves the checks out inside of the block. They are on by default.
+    `with check_sparse_tensor_invariants(False):` leaves the checks out inside of the block. The checks are on by default.
 
     Example:
         >>> torch.sparse.check_sparse_tensor_invariants.is_enabled()
@@ -290,7 +290,7 @@ class check_sparse_tensor_invariants:  # noqa: N801
 
     @staticmethod
     def is_enabled() -> bool:
-        """Return whether they are on."""
+        """Return whether the checks are on."""
         return _sparse.checks_are_on
 
     @staticmethod
@@ -345,7 +345,7 @@ def as_sparse_gradcheck(gradcheck: Callable[..., bool]) -> Callable[..., bool]:
 
 
 def _of_values(function: Callable[..., Any], inputs: Any) -> tuple[Callable[..., Any], list[Any]]:
-    """Return the function of the values of sparse inputs that gives those of sparse results, and its inputs."""
+    """Return the function of the values of sparse inputs that returns those of sparse results, and its inputs."""
     given = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     plain = [
         _C._sparse_values(t).detach().requires_grad_(t.requires_grad) if _is_sparse(t) else t for t in given

@@ -1,7 +1,7 @@
 """Special functions: `rushlight.special`, under the names that PyTorch and SciPy give them.
 
-Each is an operator of core. Integers are computed in the default dtype, float16 and bfloat16 as float32, hard functions of
-any dtype as float64.
+Each is an operator of core. Integers are computed in the default dtype, float16 and bfloat16 in float32, and difficult
+functions of any dtype in float64.
 """
 
 from __future__ import annotations

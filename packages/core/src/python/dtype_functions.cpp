@@ -68,8 +68,7 @@ PyMethodDef functions[] = {
     {"promote_types", RL_KEYWORDS(promote_types),
      "promote_types(type1, type2)\n--\n\nThe smallest dtype that holds values of both."},
     {"can_cast", RL_KEYWORDS(can_cast_py),
-     "can_cast(from_, to)\n--\n\nWhether results of one dtype may be written to tensors of another: a category "
-     "(bool, integer, floating, complex) never narrows."},
+     "can_cast(from_, to)\n--\n\nWhether results of one dtype may be written to tensors of another: the category (bool, integer, floating, complex) must not narrow."},
     {"result_type", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(result_type)),
      METH_FASTCALL | METH_KEYWORDS,
      "result_type(tensor, other)\n--\n\nThe dtype of arithmetic on two tensors or numbers."},

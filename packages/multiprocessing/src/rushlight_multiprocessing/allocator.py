@@ -1,10 +1,9 @@
 """The heap, which allocates blocks in the arenas that this process has created.
 
-A block is *held* while this process has a view of it, *lent* when only other processes may still use it, and
-then free. Other processes do not report when they drop a block. Every allocation therefore checks a few of
-the lent blocks, the oldest first, before it takes free memory: a sequence of batches then uses the same
-memory again, whatever their sizes, instead of memory that was never used. Of the pages of free memory, as
-many are kept as the next block needs.
+A block is *held* while this process has a view of it, *lent* when only other processes may still use it, and otherwise free.
+Other processes do not report when they drop a block. Every allocation therefore checks a few of the lent blocks, the oldest
+first, before it takes free memory: a sequence of batches then uses the same memory again, whatever their sizes, instead of
+memory that was never used. Of the pages of free memory, as many are kept as the next block needs.
 """
 
 from __future__ import annotations

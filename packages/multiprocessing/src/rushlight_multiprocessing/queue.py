@@ -201,7 +201,7 @@ class Queue:
 
     @staticmethod
     def _announce(change: Any) -> None:
-        """Wake a process that waits for a change. Others that wait are woken by the first, or look again."""
+        """Wake a process that waits for a change. Further waiting processes are woken by the first, or check again."""
         if change._semlock._is_zero():
             change.release()
 

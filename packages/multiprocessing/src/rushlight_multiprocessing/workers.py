@@ -157,7 +157,7 @@ class _Tasks:
         return self._answers.popleft()
 
     def drop_one(self) -> bool:
-        """Take a task away, since the pool ends, and return whether there was one."""
+        """Remove a task from the queue, since the pool ends, and return whether there was one."""
         self._stopped = True
         try:
             message = self.reader.try_recv_packed()
@@ -215,7 +215,7 @@ class _Tasks:
 
 
 class _Worker:
-    """A process of a pool. The pool is told when it has ended."""
+    """A process of a pool. The pool is notified when it has ended."""
 
     def __init__(self, ctx: Any, tasks: _Tasks, arguments: dict[str, Any]) -> None:
         self._tasks = tasks
@@ -239,7 +239,7 @@ class _Worker:
 
 
 class _Side:
-    """What a process of a pool uses as both of its queues."""
+    """The object that a process of a pool uses as both of its queues."""
 
     def __init__(
         self, words: _Words, word: int, tasks: Connection, tasks_writer: Connection, results: SimpleQueue

@@ -33,7 +33,7 @@ class RemovableHandle:
         self._tables = [weakref.ref(table) for table in (hooks, *extra)]
 
     def remove(self) -> None:
-        """Take the hook away; does nothing where it is gone already."""
+        """Remove the hook; does nothing if it has been removed already."""
         for reference in self._tables:
             table = reference()
             if table is not None:
@@ -87,7 +87,7 @@ NO_HOOKS = _NoHooks()
 
 
 class _GlobalHooks(HookTable):
-    """Hooks of every module. While there is one, all modules check for hooks; otherwise this costs nothing."""
+    """Hooks of every module. While there is one, every module checks for such hooks; otherwise they cost nothing."""
 
     __slots__ = ()
 
@@ -233,7 +233,7 @@ def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
 
 
 def _one_kind(before: bool | None, full: bool, where: str) -> bool:
-    """Return the kind of backward hooks from now on. PyTorch's older ones see other gradients, so they cannot be mixed."""
+    """Set the kind of backward hooks of all modules. PyTorch's older ones see other gradients, so they cannot be mixed."""
     if before is not None and before != full:
         raise RuntimeError(
             f"{where} has backward hooks of the {'newer' if before else 'older'} kind: use either "
@@ -305,7 +305,7 @@ def register_module_module_registration_hook(hook: Callable[..., Any]) -> Remova
 
 
 def passed_through(hooks: HookTable, module: Any, name: str, value: Any) -> Any:
-    """Return what hooks of registration make of a value."""
+    """Return the value that hooks of registration replace a value by."""
     for hook in list(hooks.values()):
         replacement = hook(module, name, value)
         if replacement is not None:
@@ -467,9 +467,8 @@ class Hooks:
 class BackwardGate:
     """Carries one call's tensors through identity functions, whose backward runs the module's hooks.
 
-    Hooks on the tensors themselves would not do: an input may be used elsewhere too, and its gradient would
-        be
-    the sum.
+    Hooks on the tensors themselves would not be sufficient: an input may be used elsewhere too, and its gradient would be
+        the sum.
     """
 
     def __init__(self, module: Any) -> None:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class LazyModuleMixin:
-    """A base, before Module, of layers that are made before the sizes of their inputs are known.
+    """The base class, before Module, of layers that are made before the sizes of their inputs are known.
 
     Such a layer registers `UninitializedParameter`s and defines `initialize_parameters`, which gets the arguments of
     the first call and gives each of them its shape with `parameter.materialize(shape)`. The module is then an

@@ -1,4 +1,4 @@
-"""Module: what layers and models are."""
+"""Module, the base class of layers and models."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ class Module(Traversal, Hooks, State):
         object.__delattr__(self, name)
 
     def _set_class(self, cls: Any) -> None:
-        """Change the class. Entries become attributes, or cease to be, where the new class differs in that."""
+        """Change the class. Turn entries of the tables into attributes, or remove them, if the new class differs in that."""
         mirrored = self._mirrored
         object.__setattr__(self, "__class__", cls)
         if self._mirrors() != mirrored and "_parameters" in self.__dict__:
@@ -231,7 +231,7 @@ class Module(Traversal, Hooks, State):
             install(self, name, dict(getattr(self, name)))
 
     def _make_room(self, name: str, kind: str) -> None:
-        """Drop whatever else is called `name`, which is about to become an entry of the table `kind`."""
+        """Remove any other attribute called `name`, which is about to become an entry of the table `kind`."""
         self._check_tables()
         if self._mirrored and (name in getattr(self, kind) or not hasattr(self, name)):
             return
@@ -266,7 +266,7 @@ class Module(Traversal, Hooks, State):
             raise KeyError(f"register_{kind}(name): {type(self).__name__} already has an attribute {name!r}")
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
-        """Add `param` under `name`. None reserves the name, for a layer that can do without.
+        """Add `param` under `name`. None reserves the name, for a parameter that the layer may not have.
 
         Raises:
             KeyError: the name is empty, has a dot, or is taken.
@@ -292,7 +292,7 @@ class Module(Traversal, Hooks, State):
         """Add a tensor that is part of the state but not trained, under `name`.
 
         Args:
-            name: how it is reached.
+            name: the attribute's name.
             tensor: the values, or None to reserve the name.
             persistent: whether `state_dict` holds it.
         """
@@ -321,7 +321,7 @@ class Module(Traversal, Hooks, State):
     # Moving and converting ----------------------------------------------------------------------------------
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Replace every parameter, gradient and buffer by `fn` of it. Parameters remain the same objects."""
+        """Replace every parameter, gradient and buffer by the result of `fn`. Parameters remain the same objects."""
         if recurse:
             for child in self.children():
                 child._apply(fn)
@@ -430,7 +430,7 @@ class Module(Traversal, Hooks, State):
         return self
 
     def eval(self) -> Self:
-        """Set evaluation mode: dropout passes everything, batch norm uses its running statistics."""
+        """Set evaluation mode: dropout returns its input, and batch norm uses its running statistics."""
         return self.train(False)
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:

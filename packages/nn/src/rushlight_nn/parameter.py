@@ -159,7 +159,7 @@ def _is_property(func: Any) -> bool:
 
 
 class UninitializedTensorMixin:
-    """What parameters and buffers have in common whose shape a lazy layer is going to find out."""
+    """The base class of parameters and buffers whose shape a lazy layer determines later."""
 
     cls_to_become: ClassVar[type]
 

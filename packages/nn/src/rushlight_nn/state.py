@@ -73,7 +73,7 @@ class State:
         raise NotImplementedError(f"{type(self).__name__} does not define get_extra_state")
 
     def set_extra_state(self, state: Any) -> None:
-        """Take back what :meth:`get_extra_state` returned."""
+        """Restore what :meth:`get_extra_state` returned."""
         raise NotImplementedError(f"{type(self).__name__} does not define set_extra_state")
 
     # Reading ------------------------------------------------------------------------------------------------

@@ -34,9 +34,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(command: list[str]) -> int:
-    """Run what the command line names and prints the table, also where the program raises or exits.
+    """Run what the command line names and print the table, also if the program raises or exits.
 
-    Returns 0, or 2 where there is no such file. An exception of the program, SystemExit too, is raised on.
+    Returns 0, or 2 where there is no such file. An exception of the program, also SystemExit, is raised again.
     """
     wanted = _parser().parse_args(command)
     if not wanted.module and not os.path.isfile(wanted.program):

@@ -1,8 +1,7 @@
 """Threads that begin while a profile records take part in it.
 
-Recording is switched on for each thread by itself. Python calls the function that `threading.setprofile` was
-given at the first call on a new thread; ours switches recording on and makes way at once, so that nothing is
-called afterwards.
+Recording is switched on for each thread separately. Python calls the function given to `threading.setprofile` at the first
+call on a new thread; our function switches recording on and removes itself at once, so that nothing is called afterwards.
 """
 
 from __future__ import annotations

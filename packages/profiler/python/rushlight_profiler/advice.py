@@ -1,5 +1,5 @@
-"""What a recording suggests to change. Each rule is a function, which applies only above a share of time
-that is worth it.
+"""Suggestions for changes that follow from a recording. Each rule is a function, which applies only above a share of time
+that makes a change worthwhile.
 
 The shares are of the time that a thread's operators and nodes took, unless a rule states otherwise.
 """
@@ -156,7 +156,7 @@ def _waiting_for_data(view: _View) -> Iterator[Advice]:
 
 
 def _between_operators(view: _View) -> Iterator[Advice]:
-    """On the thread that has most of the operators: what is neither in one of them nor waiting."""
+    """The time, on the thread with the most operators, that is neither in an operator nor spent waiting."""
     outermost: dict[int, list[FunctionEvent]] = defaultdict(list)
     for event in view.events:
         counts = event.kind != "annotation" or event.name == DATA_WAIT
@@ -262,7 +262,7 @@ def _calls(events: Sized) -> str:
 
 
 def _where(events: list[FunctionEvent]) -> str:
-    """Return where most of the time was spent: the line, if stacks were recorded, else the span around."""
+    """Return where most of the time was spent: the line, if stacks were recorded, else the enclosing span."""
     times: dict[str, float] = defaultdict(float)
     for event in events:
         if event.stack:

@@ -34,7 +34,7 @@ class Interval:
         self.end: float = end
 
     def elapsed_us(self) -> float:
-        """Return how long it is."""
+        """Return the length of the span."""
         return self.end - self.start
 
     def __repr__(self) -> str:
@@ -51,7 +51,7 @@ def format_time(us: float) -> str:
 
 
 def format_memory(nbytes: float) -> str:
-    """'1.50 MB', with 1024 bytes to a KB."""
+    """Return a size as text, such as '1.50 MB', with 1024 bytes to a KB."""
     for unit, size in (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)):
         if abs(nbytes) >= size:
             return f"{nbytes / size:.2f} {unit}"
@@ -119,7 +119,7 @@ class FunctionEvent:
 
     @property
     def key(self) -> str:
-        """What averages are grouped by: the name."""
+        """The key by which averages are grouped: the name."""
         return self.name
 
     @property
@@ -130,7 +130,7 @@ class FunctionEvent:
 
     @property
     def self_cpu_time_total(self) -> float:
-        """Without the spans inside it."""
+        """The time without the spans inside it."""
         return self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children)
 
     @property
@@ -213,7 +213,7 @@ class FunctionEventAvg:
         self.nbytes = 0
 
     def add(self, event: FunctionEvent) -> None:
-        """Counts one more event in."""
+        """Add one more event to the sums."""
         self.count += 1
         self.self_cpu_time_total += event.self_cpu_time_total
         self.self_cpu_memory_usage += event.self_cpu_memory_usage
@@ -278,7 +278,7 @@ class EventList(list[Any]):
 
     @property
     def self_cpu_time_total(self) -> float:
-        """The time of all events, each moment of a thread counted once."""
+        """Return the time of all events, with each moment of a thread counted once."""
         return sum(event.self_cpu_time_total for event in self)
 
     def key_averages(
@@ -358,7 +358,7 @@ class EventList(list[Any]):
 
 
 def _is_transposed(convolution: FunctionEvent, operators: dict[int, FunctionEvent]) -> bool:
-    """Return whether it was called by `conv_transpose1d` or a similar operator; of a backward whether its operator was."""
+    """Return whether `conv_transpose1d` or a similar operator called an event, or its forward operator."""
     caller = convolution.cpu_parent
     if caller is not None and caller.kind == "node" and caller.sequence_nr in operators:
         caller = operators[caller.sequence_nr].cpu_parent
@@ -366,8 +366,7 @@ def _is_transposed(convolution: FunctionEvent, operators: dict[int, FunctionEven
 
 
 def build_events(events: Iterable[Event], *, profile_memory: bool, dropped: int) -> EventList:
-    """FunctionEvents with their tree, from events in order of time; memory events count for the span that
-    they fell in."""
+    """Return FunctionEvents with their tree; memory events count for the span that contains them."""
     spans: dict[int, FunctionEvent] = {}
     operators: dict[int, FunctionEvent] = {}  # by the number of the node that they recorded
     memory: list[Event] = []

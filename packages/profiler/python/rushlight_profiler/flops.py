@@ -1,7 +1,7 @@
 """How many floating-point operations an operator takes, from the shapes of its arguments.
 
-A multiplication and an addition count as two. Operators that are not here count nothing; those that call
-others (matmul, linear) are counted where the work is done if that is recorded, and by themselves if not.
+A multiplication and an addition count as two. Operators that are not listed count nothing; operators that call others
+(matmul, linear) are counted where the work is done if that is recorded, and by themselves if not.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _ONE_EACH = {"add", "sub", "mul", "div", "add_", "sub_", "mul_", "div_"}
 
 
 def flops_of(event: Event, transposed: bool = False) -> int:
-    """For one call; 0 where it is not known.
+    """Return the operations of one call; 0 if the number is not known.
 
     Args:
         event: the call.

@@ -72,16 +72,18 @@ class Recording:
         return points
 
     def write_to(self, sink: Sink) -> None:
-        """Give everything to a sink."""
+        """Pass everything to a sink."""
         sink.begin(self.header)
         for event in self.raw:
             sink.event(event)
         sink.end()
 
     def export(self, path: str, format: str = "chrome") -> None:
-        """Write a file: "chrome", "json_lines", "html", or what an installed package names in the entry
-        point group `rushlight.profiler`. A path that ends with .gz is compressed. Raises ValueError for
-        another format."""
+        """Write a file:
+
+        "chrome", "json_lines", "html", or a format that an installed package provides in the entry point group
+        `rushlight.profiler`. A path that ends with .gz is compressed. Raises ValueError for another format.
+        """
         self.write_to(make_sink(format, path))
 
     def export_chrome_trace(self, path: str) -> None:

@@ -1,4 +1,4 @@
-"""`profile`: what is recorded, and when."""
+"""`profile`: which events are recorded, and when."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DEFAULT_BUFFER = 1 << 20
 
 
 class ProfilerAction(Enum):
-    """What a schedule does in a step: NONE, WARMUP, RECORD, or RECORD_AND_SAVE in the last step of a window.
+    """The action of a schedule in a step: NONE, WARMUP, RECORD, or RECORD_AND_SAVE in the last step of a window.
 
     Example:
         >>> [str(torch.profiler.schedule(wait=1, warmup=1, active=1)(step)) for step in range(3)]
@@ -298,7 +298,7 @@ class profile:  # noqa: N801  PyTorch's name
     # --- what was recorded ----------------------------------------------------------------------------------
 
     def add_metadata(self, key: str, value: str) -> None:
-        """Keep a text of the user's with the windows that end from now on."""
+        """Add a text of the program to the windows that end from now on."""
         self._metadata[key] = value
 
     def add_metadata_json(self, key: str, value: str) -> None:

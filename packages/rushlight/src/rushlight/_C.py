@@ -1,5 +1,5 @@
 # ruff: noqa: N999
-"""What libraries reach for in PyTorch's extension module, and what else is in ours."""
+"""Names that libraries use of PyTorch's extension module, and the names of ours."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Value(_Traced):
 
 
 class PyTorchFileReader:
-    """What reads PyTorch's archives entry by entry, for annotations: `torch.load` reads them here."""
+    """The type of readers of PyTorch's archives, for annotations: `torch.load` reads archives here."""
 
     def __init__(self, *args: Any) -> None:
         raise NotImplementedError(
@@ -68,7 +68,7 @@ class DispatchKeySet(frozenset[str]):
 
 
 class _ExcludeDispatchKeyGuard:
-    """A block; nothing is done."""
+    """A context manager without effect."""
 
     def __init__(self, keys: Any) -> None:
         pass

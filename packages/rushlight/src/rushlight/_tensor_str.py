@@ -1,4 +1,4 @@
-"""How tensors are printed, by the file that PyTorch has it in, for classes that print as they do."""
+"""Printing of tensors, in the file that PyTorch has it in, for classes that print in the same way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the modules share that show another package's names."""
+"""Helpers of the modules that show another package's names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import ModuleType
 
 
 def names_of(package: ModuleType) -> Callable[[str], object]:
-    """Return a module's `__getattr__` that finds the names of `package`, also those that it loads when they are used.
+    """Return a module's `__getattr__` that finds the names of `package`, also those that it loads when they are first used.
 
     Names such as `__path__` are the package's own: with its path, modules below it would be imported a second time.
     """

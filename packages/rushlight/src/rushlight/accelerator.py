@@ -1,4 +1,4 @@
-"""The device that computes faster than the CPU, whatever it is called: a GPU, where there is one."""
+"""The device that computes faster than the CPU, of any type: a GPU, if there is one."""
 
 from __future__ import annotations
 

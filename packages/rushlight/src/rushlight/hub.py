@@ -1,7 +1,7 @@
 """Files of weights from the network, kept in a folder: `load_state_dict_from_url`.
 
 PyTorch's files and safetensors files are read, as :func:`rushlight.load` does: one that contains more than data
-raises. Programs of others (`hub.load`) are not fetched or run.
+raises. Programs of other authors (`hub.load`) are not downloaded or run.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Points that fill a cube evenly: the sequence of Sobol, with SciPy's numbers of directions."""
+"""Points that fill a cube evenly: the sequence of Sobol, with SciPy's direction numbers."""
 
 from __future__ import annotations
 
@@ -72,10 +72,10 @@ class SobolEngine:
         return out.resize_(points.shape).copy_(points)
 
     def draw_base2(self, m: int, out: Tensor | None = None, dtype: Any = None) -> Tensor:
-        """Return the next 2^m points: even in all dimensions if as many were drawn before, or none.
+        """Return the next 2^m points, which are balanced in all dimensions if none, or as many, were drawn before.
 
         Raises:
-            ValueError: another number was drawn before.
+            ValueError: another number of points was drawn before.
         """
         n = 2**m
         if self.num_generated & (self.num_generated - 1) or (self.num_generated and self.num_generated % n):

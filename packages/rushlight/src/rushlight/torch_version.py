@@ -34,7 +34,7 @@ class TorchVersion(str):
     >>> TorchVersion("2.13.0") >= (2, 13)
     True
 
-    What is not a version is compared as a string. The order is PEP 440's.
+    A string that is not a version is compared as a string. The order is PEP 440's.
     """
 
     def _compare(self, other: Any, operator: Callable[[Any, Any], bool]) -> bool:

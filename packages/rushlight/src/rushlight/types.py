@@ -1,4 +1,4 @@
-"""Names for annotations: what stands for a device, a dtype, sizes, a number."""
+"""Names for annotations, such as those of devices, dtypes, sizes and numbers."""
 
 from __future__ import annotations
 

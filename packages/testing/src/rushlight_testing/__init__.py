@@ -1,4 +1,4 @@
-"""What tests of rushlight and of programs that use it need: `assert_close`, `make_tensor`, samples of operators."""
+"""Tools for tests of rushlight and of programs that use it: `assert_close`, `make_tensor`, samples of operators."""
 
 from rushlight_testing.comparison import assert_allclose, assert_close, default_tolerances
 from rushlight_testing.creation import make_tensor

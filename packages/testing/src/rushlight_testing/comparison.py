@@ -1,4 +1,4 @@
-"""assert_close: are two tensors, numbers or nests of them the same, up to rounding?"""
+"""assert_close: compare two tensors, numbers or nested containers up to rounding."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def assert_allclose(
 ) -> None:
     """Raise AssertionError unless two values agree within tolerances. Deprecated: use `assert_close`.
 
-    Dtypes are not compared, and what is not a tensor is converted to one.
+    Dtypes are not compared, and objects that are not tensors are converted to tensors.
 
     Args:
         actual: a tensor, or numbers.
@@ -207,7 +207,7 @@ def _difference(
 
 
 def _sparse_difference(a: Tensor, b: Tensor, rtol: float, atol: float, equal_nan: bool) -> str:
-    """What is wrong with tensors of one sparse layout: the places of their elements must be equal, and values close."""
+    """Return what is wrong with tensors of one sparse layout: their indices must be equal, and values close."""
     if a.is_sparse:
         if a.is_coalesced() != b.is_coalesced():
             a, b = a.coalesce(), b.coalesce()

@@ -1,8 +1,8 @@
-"""What the laws of ops/*.yaml call: the key `law` of operators whose results no oracle can name.
+"""Helpers of the laws in ops/*.yaml, that is, of the key `law` of operators whose results no oracle can compute.
 
-A law is a Python expression that is true. Of an operator with samples it holds for each: the names are the arguments and
-`result`, as NumPy arrays. Of one without it is a call of its own, over the helpers of rushlight_testing.samples; random
-numbers are compared with distributions, from a fixed seed.
+A law is a Python expression that must be true. For an operator with samples it holds for each sample: the names are the
+arguments and `result`, as NumPy arrays. For an operator without samples it is a call of its own, over the helpers of
+rushlight_testing.samples; random numbers are compared with distributions, from a fixed seed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def adjoint(a: Any) -> Any:
 
 
 def close(a: Any, b: Any) -> bool:
-    """Equal up to the rounding of float32."""
+    """Return whether values are equal up to the rounding of float32."""
     return bool(np.allclose(a, b, rtol=1e-4, atol=1e-4))
 
 
@@ -38,7 +38,7 @@ def follows(values: Any, name: str, *parameters: float) -> bool:
 
 
 def frequent(values: Any, wanted: dict[int, float]) -> bool:
-    """Whether whole numbers occur as often as they should, within four standard deviations; others only as what is left."""
+    """Return whether numbers occur as often as expected, within four standard deviations."""
     numbers = values.numpy()
     count = numbers.size
     rest = count
@@ -60,7 +60,7 @@ def raises(error: type[Exception], function: Callable[[], Any]) -> bool:
 
 
 def same_memory(make: Callable[[Any, Any], Any]) -> bool:
-    """Return whether `make(x, y)` is x, and y's memory in y's shape."""
+    """Return whether `make(x, y)` returns x with y's memory in y's shape."""
     x, y = core.zeros(1), core.arange(6.0).reshape(2, 3)
     made = make(x, y)
     y[0, 1] = 9.0

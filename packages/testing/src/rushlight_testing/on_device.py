@@ -1,8 +1,8 @@
 """A plug-in of pytest that runs tests on another device: `pytest -p rushlight_testing.on_device --device toy tests`.
 
-New tensors are made on the device unless a test gives another, and arrays are copied to it. What only the host can do
-(`numpy`, buffers) is given a copy. `--every N` runs one test in N, and always the same ones. `--plugin` loads a plug-in that
-serves the device. With `--missing-kernels skip` tests of operators that the device has no kernels for are skipped.
+New tensors are made on the device unless a test gives another, and arrays are copied to it. Methods that only the host
+supports (`numpy`, buffers) get a copy. `--every N` runs one test in N, and always the same ones. `--plugin` loads a plug-in
+that serves the device. With `--missing-kernels skip` tests of operators that the device has no kernels for are skipped.
 Tests that are about the host's memory are skipped: `EXCEPTIONS` gives the reason for each.
 """
 
@@ -103,7 +103,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _of_a_copy(name: str) -> None:
-    """Use a copy on the host if a tensor is elsewhere."""
+    """Use a copy on the host if a tensor is on another device."""
     original = getattr(Tensor, name)
 
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
@@ -114,7 +114,7 @@ def _of_a_copy(name: str) -> None:
 
 
 def _then_moved(name: str, device: str) -> None:
-    """Move what shares an array's memory."""
+    """Move tensors that share an array's memory."""
     original = getattr(core, name)
 
     def function(*args: Any, **kwargs: Any) -> Any:
@@ -124,9 +124,9 @@ def _then_moved(name: str, device: str) -> None:
 
 
 def _wait_where_errors_are_expected(device: str, skip_missing: bool) -> None:
-    """A device reports bad values late: in `pytest.raises`, and in the calls of the laws, it is synchronised.
+    """A device reports bad values late: it is synchronised in `pytest.raises`, and in the calls of the laws.
 
-    There a test would take the error of a missing kernel for the one that it expects.
+    There, a test would mistake the error of a missing kernel for the expected error.
     """
     raises = pytest.raises
 
@@ -179,7 +179,7 @@ def _raise(error: BaseException) -> bool:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """Skip what a device has no kernel for, if that is selected."""
+    """Skip a test that needs a missing kernel, if that is selected."""
     outcome = yield
     report = outcome.get_result()  # type: ignore[attr-defined]
     if call.excinfo is None or item.config.getoption("--missing-kernels") != "skip":
@@ -190,7 +190,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 def _missing_kernel(error: BaseException | None, device: str) -> str:
-    """Return what a device has no kernel for, if that is what an error is about; an error begins with the operator."""
+    """Return the operator that a device has no kernel for, if an error reports that; an error begins with the operator."""
     text, kind = str(error), device.partition(":")[0]
     if not isinstance(error, NotImplementedError) or "no kernel" not in text or kind not in text:
         return ""
@@ -198,7 +198,7 @@ def _missing_kernel(error: BaseException | None, device: str) -> str:
 
 
 def pytest_runtest_teardown(item: pytest.Item) -> None:
-    """Errors are not reported in another test."""
+    """Synchronise after a test, so that its errors are not reported in another test."""
     with contextlib.suppress(Exception):
         devices.synchronize(item.config.getoption("--device"))
 

@@ -1,4 +1,4 @@
-"""What the oracles of ops/*.yaml call beyond NumPy and SciPy: definitions written for clarity, over float64 arrays."""
+"""Functions of the oracles in ops/*.yaml beyond NumPy and SciPy, written for clarity, over float64 arrays."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def convolution(
     x: Array, weight: Array, bias: Array | None, stride: Any, padding: Any, dilation: Any, transposed: bool,
     output_padding: Any, groups: int,
 ) -> Array:  # fmt: skip
-    """Every product on its own: out[..., o] += x[..., o * stride + k * dilation - padding] * weight[k]."""
+    """Add every product separately: out[..., o] += x[..., o * stride + k * dilation - padding] * weight[k]."""
     spatial = weight.ndim - 2
     if x.ndim == spatial + 1:
         return convolution(
@@ -186,7 +186,7 @@ def _windows(
 
 
 def adaptive_pool(reduce: Callable[[Array], Any], x: Array, output_size: Any, pooled: int) -> Array:
-    """Windows [floor(i n / m), ceil((i + 1) n / m))."""
+    """Return the windows [floor(i n / m), ceil((i + 1) n / m))."""
     return _adaptive(reduce, x, _each(output_size, pooled))
 
 
@@ -206,7 +206,7 @@ def batch_norm(
     x: Array, weight: Array | None, bias: Array | None, running_mean: Array | None, running_var: Array | None,
     training: bool, eps: float,
 ) -> Array:  # fmt: skip
-    """(x - mean) / sqrt(var + eps) for each channel, scaled and shifted."""
+    """Return (x - mean) / sqrt(var + eps) for each channel, scaled and shifted."""
     axis = (0, *range(2, x.ndim))
     mean = x.mean(axis) if training or running_mean is None else running_mean
     var = x.var(axis) if training or running_var is None else running_var
@@ -217,7 +217,7 @@ def batch_norm(
 
 
 def layer_norm(x: Array, shape: Any, weight: Array | None, bias: Array | None, eps: float) -> Array:
-    """Return the same over the last dimensions."""
+    """Return layer normalisation, over the last dimensions."""
     axis = tuple(range(x.ndim - len(shape), x.ndim))
     y = (x - x.mean(axis, keepdims=True)) / np.sqrt(x.var(axis, keepdims=True) + eps)
     y = y if weight is None else y * weight
@@ -225,7 +225,7 @@ def layer_norm(x: Array, shape: Any, weight: Array | None, bias: Array | None, e
 
 
 def log_of_sum(a: Array, b: Array) -> Array:
-    """log(exp(a) + exp(b)); of complex numbers beside the one of larger real part, whose angle is kept."""
+    """Return log(exp(a) + exp(b)); for complex numbers relative to the one with the larger real part."""
     if not np.iscomplexobj(a) and not np.iscomplexobj(b):
         return np.logaddexp(a, b)
     a, b = np.broadcast_arrays(np.asarray(a, complex), np.asarray(b, complex))
@@ -237,14 +237,14 @@ def log_of_sum(a: Array, b: Array) -> Array:
 
 
 def logs_of_sums(x: Array, dim: int) -> Array:
-    """log(exp(x[0]) + ... + exp(x[i])) for each i along a dimension; of equal real parts the later decides the turn."""
+    """Return log(exp(x[0]) + ... + exp(x[i])) for each i along a dimension."""
     lines = np.moveaxis(x, dim, 0)
     made = list(itertools.accumulate(lines, lambda so_far, one: log_of_sum(one, so_far)))
     return np.moveaxis(np.stack(made), 0, dim) if made else x
 
 
 def rms_norm(x: Array, shape: Any, weight: Array | None, eps: float | None) -> Array:
-    """Over the root of the mean square of the last dimensions."""
+    """Divide by the root of the mean square of the last dimensions."""
     axis = tuple(range(x.ndim - len(shape), x.ndim))
     eps = float(np.finfo(np.float32).eps) if eps is None else eps
     y = x / np.sqrt(np.mean(x**2, axis, keepdims=True) + eps)
@@ -252,7 +252,7 @@ def rms_norm(x: Array, shape: Any, weight: Array | None, eps: float | None) -> A
 
 
 def group_norm(x: Array, groups: int, weight: Array | None, bias: Array | None, eps: float) -> Array:
-    """Over each group of channels of each sample."""
+    """Normalise over each group of channels of each sample."""
     y = x.reshape(x.shape[0], groups, -1)
     y = ((y - y.mean(2, keepdims=True)) / np.sqrt(y.var(2, keepdims=True) + eps)).reshape(x.shape)
     shape = (1, -1, *[1] * (x.ndim - 2))
@@ -294,7 +294,7 @@ def native_group_norm(
 
 
 def lower_median(x: Array, dim: int | None, keepdim: bool, ignore_nan: bool = False) -> Array:
-    """Return the lower of the two elements in the middle; NaN where there is one, or where there is nothing else."""
+    """Return the lower of the two elements in the middle; NaN where an element is NaN, or where all are."""
 
     def of_line(line: Array) -> Any:
         known = line[~np.isnan(line)]
@@ -306,7 +306,7 @@ def lower_median(x: Array, dim: int | None, keepdim: bool, ignore_nan: bool = Fa
 
 
 def most_frequent(x: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
-    """Return the smallest of the most frequent values, and where it is last."""
+    """Return the smallest of the most frequent values, and the position of its last occurrence."""
 
     def value(line: Array) -> Any:
         values, counts = np.unique(line, return_counts=True)
@@ -328,13 +328,13 @@ def _by_lines(f: Callable[[Array], Any], x: Array, dim: int | None, keepdim: boo
 
 
 def combinations(x: Array, r: int, with_replacement: bool) -> Array:
-    """Return all choices of r elements, a row for each; of none, nothing."""
+    """Return all combinations of r elements, a row for each; of none, nothing."""
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     return np.array(list(choose(x.tolist(), r))).reshape(-1, r) if r else np.zeros(0)
 
 
 def diag_embed(x: Array, offset: int, dim1: int, dim2: int) -> Array:
-    """Zeros with the last dimension on a diagonal of two new dimensions."""
+    """Return zeros with the last dimension on a diagonal of two new dimensions."""
     length = x.shape[-1] + abs(offset)
     result = np.zeros((*x.shape[:-1], length, length), x.dtype)
     place = np.arange(x.shape[-1])
@@ -343,7 +343,7 @@ def diag_embed(x: Array, offset: int, dim1: int, dim2: int) -> Array:
 
 
 def im2col(x: Array, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Array:
-    """Each window of an image as a column."""
+    """Return each window of an image as a column."""
     batch = x if x.ndim == 4 else x[None]
     padded = np.pad(batch, ((0, 0), (0, 0), *((p, p) for p in padding)))
     places = [
@@ -363,7 +363,7 @@ def im2col(x: Array, kernel_size: Any, dilation: Any, padding: Any, stride: Any)
 def col2im(
     x: Array, output_size: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any
 ) -> Array:  # fmt: skip
-    """Return what im2col does, transposed: its matrix is built column by column."""
+    """Return the transpose of im2col: its matrix is built column by column."""
     batch = x if x.ndim == 3 else x[None]
     channels = batch.shape[1] // int(np.prod(kernel_size))
     size = int(np.prod(output_size))
@@ -395,7 +395,7 @@ def pixel_shuffle(x: Array, r: int) -> Array:
 
 
 def scattered(x: Array, dim: int, index: Array, src: Array, reduce: str, include_self: bool) -> Array:
-    """Return all values for a place, one after the other."""
+    """Return all values for a position, one after the other."""
     if x.ndim == 0:
         return scattered(x.reshape(1), 0, index.reshape(-1), src.reshape(-1), reduce, include_self).reshape(
             ()
@@ -435,7 +435,7 @@ def polynomial(name: str, x: Any, n: Any) -> Array:
 
 
 def replaced(x: Array, values: Array, part: Callable[[Array], Array]) -> Array:
-    """Return a copy in which what `part` shows, a view, is `values`."""
+    """Return a copy in which the elements of the view `part` are `values`."""
     out = np.array(x, order="C")
     part(out)[...] = values
     return out
@@ -451,7 +451,7 @@ def replaced_diagonal(x: Array, values: Array, offset: int, dim1: int, dim2: int
 
 
 def with_diagonal(x: Array, value: Any, wrap: bool) -> Array:
-    """Return a copy with a number on the main diagonal; with `wrap` a tall matrix has it again below."""
+    """Return a copy with a number on the main diagonal; with `wrap` the diagonal of a tall matrix begins again below."""
     out = np.array(x, order="C")
     if x.ndim == 2:
         np.fill_diagonal(out, value, wrap)
@@ -462,7 +462,7 @@ def with_diagonal(x: Array, value: Any, wrap: bool) -> Array:
 
 
 def index_put(x: Array, indices: list[Any], values: Array, accumulate: bool) -> Array:
-    """Values written, or added one after the other, at the places of index arrays; None keeps a dimension."""
+    """Return an array with values written or added at the positions of index arrays; None keeps a dimension."""
     out = np.array(x)
     place: Any = tuple(slice(None) if i is None else i for i in indices)
     if accumulate:
@@ -476,7 +476,7 @@ def stft(
     x: Array, n_fft: int, hop: int | None, width: int | None, window: Array | None, center: bool, pad_mode: str,
     normalized: bool, onesided: bool | None, return_complex: bool | None, align_to_window: bool | None,
 ) -> Array:  # fmt: skip
-    """Windows of the signal, one by one, each transformed."""
+    """Return the transforms of windows of the signal, one by one."""
     hop, width = hop or n_fft // 4, width or n_fft
     taper = np.zeros(n_fft, float if window is None else window.dtype)
     left = (n_fft - width) // 2
@@ -495,7 +495,7 @@ def istft(
     x: Array, n_fft: int, hop: int | None, window: Array | None, normalized: bool, onesided: bool | None,
     length: int | None, return_complex: bool,
 ) -> Array:  # fmt: skip
-    """Frames of centered signals added up and divided by the sum of the squared windows, by default of ones."""
+    """Add up frames of centered signals and divide by the sum of the squared windows, by default of ones."""
     hop = hop or n_fft // 4
     taper = np.ones(n_fft) if window is None else window
     if not return_complex:  # a real signal is that of the first half of its frequencies

@@ -13,7 +13,7 @@ Array = NDArray[Any]
 
 
 def _each(function: Callable[..., Any], *arrays: Array, ndims: tuple[int, ...] | None = None) -> Any:
-    """Call `function` for each of a batch that is broadcast, and stacks what it gives: an array or a tuple of them."""
+    """Call `function` for each item of a batch that is broadcast, and stack the results: an array or a tuple of arrays."""
     ndims = ndims or (2,) * len(arrays)
     batch = np.broadcast_shapes(*(a.shape[: a.ndim - n] for a, n in zip(arrays, ndims, strict=True)))
     wide = [np.broadcast_to(a, batch + a.shape[a.ndim - n :]) for a, n in zip(arrays, ndims, strict=True)]
@@ -40,7 +40,7 @@ def cholesky(a: Array, upper: bool) -> Array:
 
 
 def lu_factor(a: Array) -> tuple[Array, Array]:
-    """Both factors in one array, and rows counted from 1."""
+    """Return both factors in one array, with rows counted from 1."""
     if not a.size:
         return a, np.zeros((*a.shape[:-2], min(a.shape[-2:])), np.int32)
     factors, pivots = _each(lambda m: tuple(scipy.linalg.lu_factor(m)), a)
@@ -48,7 +48,7 @@ def lu_factor(a: Array) -> tuple[Array, Array]:
 
 
 def ldl_factor(a: Array, hermitian: bool) -> tuple[Array, Array, Array]:
-    """L below the diagonal and D on it, of matrices that need no exchange of rows; rows counted from 1; no errors."""
+    """Return L below the diagonal and D on it, for matrices that need no exchange of rows, and the rows from 1 on."""
 
     def one(m: Array) -> Array:
         lower, middle, _ = scipy.linalg.ldl(m, hermitian=hermitian)
@@ -96,7 +96,7 @@ def solve_triangular(a: Array, b: Array, upper: bool, left: bool, unitriangular:
 
 
 def solve(a: Array, b: Array, left: bool) -> Array:
-    """Vectors where b has one dimension, or a's shape without the last."""
+    """Return whether b has vectors: one dimension, or a's shape without the last."""
     if b.ndim == 1 or (b.ndim == a.ndim - 1 and b.shape == a.shape[:-1]):
         return np.linalg.solve(a, b[..., None])[..., 0]
     if left:
@@ -105,7 +105,7 @@ def solve(a: Array, b: Array, left: bool) -> Array:
 
 
 def lstsq(a: Array, b: Array) -> tuple[Array]:
-    """Return the solution alone: the rest depends on the driver."""
+    """Return the solution alone: other results depend on the driver."""
     return (np.linalg.pinv(a) @ b,)
 
 

@@ -1,4 +1,4 @@
-"""Oracles of what networks are made of, from their definitions: losses, attention, recurrent layers and resampling."""
+"""Oracles of parts of networks, from their definitions: losses, attention, recurrent layers and resampling."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Array = NDArray[Any]
 
 
 def reduced(losses: Array, reduction: int) -> Any:
-    """0 all of them, 1 the mean, 2 the sum."""
+    """Reduce values: 0 returns all of them, 1 the mean, 2 the sum."""
     return losses if reduction == 0 else np.mean(losses) if reduction == 1 else np.sum(losses)
 
 
@@ -26,7 +26,7 @@ def _log_softmax(x: Array, axis: int) -> Array:
 
 
 def nll_loss(x: Array, target: Array, weight: Array | None, reduction: int, ignore_index: int) -> Any:
-    """-weight[target] * x[target], over the sum of these weights for the mean."""
+    """Return -weight[target] * x[target], divided by the sum of these weights for the mean."""
     classes = x[None] if x.ndim == 1 else x
     targets = target.reshape(1) if x.ndim == 1 else target
     losses, used = np.zeros(targets.shape), np.zeros(targets.shape)
@@ -64,7 +64,7 @@ def cross_entropy(
 
 
 def bce(x: Array, target: Array, weight: Array | None, reduction: int) -> Any:
-    """Of probabilities, whose logarithms are at least -100."""
+    """Return the cross entropy of probabilities, whose logarithms are at least -100."""
     losses = -(target * np.maximum(np.log(x), -100) + (1 - target) * np.maximum(np.log1p(-x), -100))
     return reduced(losses if weight is None else losses * weight, reduction)
 
@@ -72,7 +72,7 @@ def bce(x: Array, target: Array, weight: Array | None, reduction: int) -> Any:
 def bce_with_logits(
     x: Array, target: Array, weight: Array | None, pos_weight: Array | None, reduction: int
 ) -> Any:
-    """Return the same of sigmoid(x), with positive targets weighted."""
+    """Return the cross entropy of sigmoid(x), with positive targets weighted."""
     positive = target if pos_weight is None else target * pos_weight
     losses = positive * np.logaddexp(0, -x) + (1 - target) * np.logaddexp(0, x)
     return reduced(losses if weight is None else losses * weight, reduction)
@@ -139,7 +139,7 @@ def ctc_loss(
     log_probs: Array, targets: Array, input_lengths: Array, target_lengths: Array, blank: int, reduction: int,
     zero_infinity: bool,
 ) -> Any:  # fmt: skip
-    """Over every alignment of the labels, one by one."""
+    """Sum over every alignment of the labels, one by one."""
     single = log_probs.ndim == 2
     scores = log_probs[:, None] if single else log_probs
     lengths, counts = np.atleast_1d(input_lengths), np.atleast_1d(target_lengths)
@@ -171,7 +171,7 @@ def attention(
     scale: float | None,
     gqa: bool,
 ) -> Array:
-    """softmax(scale * query @ key^T + mask) @ value."""
+    """Return softmax(scale * query @ key^T + mask) @ value."""
     if gqa:
         shared = query.shape[-3] // key.shape[-3]
         key, value = np.repeat(key, shared, -3), np.repeat(value, shared, -3)
@@ -248,7 +248,8 @@ def recurrent(
     name: str, x: Array, hx: Any, params: list[Array], has_biases: bool, layers: int, bidirectional: bool,
     batch_first: bool = False, batch_sizes: Array | None = None,
 ) -> tuple[Array, ...]:  # fmt: skip
-    """Layers of a cell over sequences, without dropout: the last layer's states, and the last states of every layer.
+    """Run layers of a cell over sequences, without dropout; return the last layer's states, and the last states of every
+    layer.
 
     `batch_sizes` has the number of packed sequences with a first, a second… element.
     """
@@ -298,7 +299,7 @@ def _cubic(distance: float, a: float) -> float:
 def resample(
     x: Array, dim: int, size: int, mode: int, align_corners: bool, scale: float | None, antialias: bool
 ) -> Array:
-    """Each place as a weighted sum of its neighbours: 0 nearest, 1 nearest-exact, 2 linear, 3 cubic."""
+    """Return each position as a weighted sum of its neighbours: 0 nearest, 1 nearest-exact, 2 linear, 3 cubic."""
     n = x.shape[dim]
     step = (n - 1) / (size - 1) if align_corners and size > 1 else 1 / scale if scale else n / size
     weights = np.zeros((size, n))
@@ -324,7 +325,7 @@ def resample(
 
 
 def grid_sample(x: Array, grid: Array, mode: int, padding: int, align_corners: bool) -> Array:
-    """Return the input at places of a grid: 0 linear, 1 nearest, 2 cubic; outside 0 zeros, 1 the edge, 2 mirrored."""
+    """Return the input at positions of a grid: 0 linear, 1 nearest, 2 cubic; outside 0 zeros, 1 the edge, 2 mirrored."""
     sizes = x.shape[2:]
 
     def reflect(at: float, n: int) -> float:

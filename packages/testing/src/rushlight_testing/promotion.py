@@ -1,4 +1,4 @@
-"""The dtype of a result, worked out from an operator's entry: PyTorch's rules of promotion, written a second time.
+"""The dtype of a result, computed from an operator's entry: PyTorch's rules of promotion, implemented independently of core.
 
 Nothing here uses core: a test compares the results of core with those of these rules. `result_dtypes(op, arguments)` reads
     the
@@ -25,14 +25,14 @@ _REAL_OF = {"complex64": "float32", "complex128": "float64"}
 
 
 def _category(dtype: str) -> int:
-    """0 bool, 1 integers, 2 floating point, 3 complex."""
+    """Return the category of a dtype: 0 bool, 1 integers, 2 floating point, 3 complex."""
     if dtype == "bool":
         return 0
     return 1 if dtype in _UNSIGNED + _SIGNED else 2 if dtype in _FLOATS else 3
 
 
 def _pair(a: str, b: str) -> str:
-    """Return the smallest dtype that takes the values of both, as PyTorch has it."""
+    """Return the smallest dtype that holds the values of both, as in PyTorch."""
     if a == b:
         return a
     first, second = sorted((a, b), key=_category)
@@ -59,7 +59,7 @@ def _pair(a: str, b: str) -> str:
 
 
 def _over(high: str | None, low: str | None) -> str | None:
-    """Operands with dimensions against those without, or tensors against numbers: only the category can be raised."""
+    """Promote operands with dimensions and those without, or tensors and numbers: only the category can be raised."""
     if high is None or low is None:
         return high or low
     if _category(high) == 3:
@@ -72,7 +72,7 @@ def _over(high: str | None, low: str | None) -> str | None:
 def promote(*operands: Any) -> str | None:
     """Return the name of the dtype to which tensors, numbers and lists of them promote.
 
-    None among them counts for nothing; without any operand the result is None.
+    None in a list is ignored; without any operand the result is None.
 
     Raises:
         TypeError: no dtype holds all of them, such as uint64 and int8.
@@ -162,7 +162,7 @@ def result_dtypes(op: Op, arguments: dict[str, Any], count: int) -> list[str | N
     Args:
         op: the entry.
         arguments: the call's arguments by name.
-        count: how many results there are; a rule for one result holds for each of a list.
+        count: the number of results; a rule for one result holds for each of a list.
 
     Raises:
         AssertionError: the entry declares another number of results.

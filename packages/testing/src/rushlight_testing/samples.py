@@ -47,12 +47,12 @@ class Sample:
 
 
 def samples_of(text: str, library: Any, dtype: str = "float32") -> list[Sample]:
-    """Return the calls that `text` stands for.
+    """Return the calls that `text` describes.
 
     Args:
         text: the arguments of a call, as an entry's `samples` and `errors` have them.
         library: makes the tensors, by `library.tensor(data, dtype=...)`.
-        dtype: of the tensors for which the text names none.
+        dtype: the dtype of tensors for which the text names none.
 
     Example:
         >>> import rushlight_core as core
@@ -121,7 +121,7 @@ class _Helpers:
         self._source = source
 
     def t(self, *shape: int, dtype: Any = None, low: float = -3, high: float = 3) -> Any:
-        """Return a random tensor. Integers leave out zero unless the range begins there; floats keep away from it."""
+        """Return a random tensor. Integers exclude zero unless the range begins there; floats keep a distance from it."""
         name = self._dtype if dtype is None else str(dtype).rsplit(".", 1)[-1]
         count = math.prod(shape)
         if name == "bool":
@@ -137,7 +137,7 @@ class _Helpers:
         return self._make(values, shape, name)
 
     def spd(self, *shape: int) -> Any:
-        """Symmetric (or hermitian) positive-definite: random numbers below 1/2; on the diagonal n times 1, 2, ..."""
+        """Return random symmetric (or Hermitian) matrices with a large diagonal, which makes them positive-definite."""
         if self._dtype in (*_INTEGERS, "bool"):
             return self.t(*shape, shape[-1])
         n, values = shape[-1], []
@@ -165,7 +165,7 @@ class _Helpers:
         return made if tuple(made.shape) == tuple(shape) else made.view(shape)
 
     def special(self, **kwargs: Any) -> Any:
-        """Values at which functions differ that agree elsewhere."""
+        """Return values at which functions differ that agree elsewhere."""
         if self._dtype == "bool":
             values: list[Any] = [False, True]
         elif self._dtype in _INTEGERS:
@@ -185,7 +185,7 @@ class _Helpers:
         return self._make(values, (len(values),), self._dtype)
 
     def units(self, low: float = -3, high: float = 3, **kwargs: Any) -> _Group:
-        """Samples of one tensor: several dimensions, another order in memory, none, empty."""
+        """Return samples of one tensor: several dimensions, another order in memory, no dimensions, no elements."""
         dtype = kwargs.pop("dtype", None)
 
         def make(*shape: int) -> Any:
@@ -195,7 +195,7 @@ class _Helpers:
         return _Group(((one,), dict(kwargs)) for one in shapes)
 
     def pairs(self, low: float = -3, high: float = 3, **kwargs: Any) -> _Group:
-        """Samples of two tensors: equal shapes, broadcast ones, other orders in memory, none, empty."""
+        """Return samples of two tensors: equal shapes, broadcast ones, other memory layouts, 0-d and empty ones."""
         dtype = kwargs.pop("dtype", None)
 
         def make(*shape: int) -> Any:
@@ -215,7 +215,7 @@ class _Helpers:
         return _Group((pair, dict(kwargs)) for pair in both)
 
     def scalars(self, low: float = -3, high: float = 3, **kwargs: Any) -> _Group:
-        """Samples of a tensor and a number."""
+        """Return samples of a tensor and a number."""
         dtype = kwargs.pop("dtype", None)
 
         def make(*shape: int) -> Any:

@@ -1,6 +1,6 @@
-"""The rules of Chrome's Trace Event Format, as a check: what a viewer such as Perfetto needs to show a trace as it is meant.
+"""The rules of Chrome's Trace Event Format, as a check: the requirements of viewers such as Perfetto.
 
-Source: "Trace Event Format", Google, 2016; where it leaves something open, Perfetto's importer.
+Source: "Trace Event Format", Google, 2016; where it leaves something open, the behavior of Perfetto's importer.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _refuse(constant: str) -> float:
 
 
 def _report(entry: Any, number: int, problems: list[str]) -> bool:
-    """Add what is wrong with one entry by itself; whether there was anything."""
+    """Add the problems of one entry by itself, and return whether there were any."""
     if not isinstance(entry, dict):
         problems.append(f"entry {number} is not an object: {entry!r}")
         return True

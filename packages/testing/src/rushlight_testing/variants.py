@@ -1,6 +1,6 @@
-"""Samples made from samples: the same call on tensors of other sizes, other places in memory, or no dimensions.
+"""Samples made from samples: the same call on tensors of other sizes, other memory layouts, or no dimensions.
 
-A variant may be a call that the operator refuses. What it gives where it works must follow the same laws as the sample.
+A variant may be a call that the operator refuses. If it succeeds, its result must follow the same laws as the sample.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _may_be_index(t: Any) -> bool:
 
 
 def _cut(length: int, dim: int | None) -> Callable[[Any], Any]:
-    """Copies of at most `length` elements along one dimension, or along all."""
+    """Return copies of at most `length` elements along one dimension, or along all."""
 
     def cut(t: Any) -> Any:
         if t.dim() == 0:
@@ -121,7 +121,7 @@ def _expanded(t: Any) -> Any:
 
 
 def _windows(t: Any) -> Any:
-    """Elements along the last dimension that are also those of the rows above: they share memory."""
+    """Return a tensor whose rows overlap: elements along the last dimension are also those of the rows above."""
     if t.dim() < 2 or t.numel() == 0:
         return t
     rows, columns = t.shape[-2], t.shape[-1]

@@ -8,8 +8,7 @@
         return e / xp.sum(e, axis=-1, keepdims=True)
 
 `rushlight` itself has PyTorch's functions, whose names, defaults and results differ from the standard's in places. The
-arrays are rushlight's tensors: gradients flow through every function. What is left that differs is listed in
-docs/differences.md.
+arrays are rushlight's tensors: gradients flow through every function. docs/differences.md lists the remaining differences.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ def arange(
 ) -> Tensor:
     """Return the numbers from `start` up to, but not including, `stop`, `step` apart.
 
-    With one argument the numbers go from 0 to `start`. There are none where `step` leads away from `stop`.
+    With one argument the numbers go from 0 to `start`. The result is empty if `step` leads away from `stop`.
 
     Shape:
         - Output: (n), where n is ceil((stop - start) / step), but at least 0.
@@ -67,7 +67,7 @@ def asarray(
         - Output: the shape of `obj`; of nested sequences their lengths.
 
     Raises:
-        ValueError: `copy` is False, and it cannot be had without a copy.
+        ValueError: `copy` is False, and a copy is needed.
 
     Example:
         >>> import rushlight.array_api as xp
@@ -156,7 +156,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
         - Output: the shape of `x`.
 
     Raises:
-        BufferError: `copy` is False, and it cannot be had without a copy.
+        BufferError: `copy` is False, and a copy is needed.
 
     Example:
         >>> import rushlight.array_api as xp
@@ -252,8 +252,8 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
 
     Args:
         arrays: vectors, (n_1), (n_2), ...
-        indexing: "xy": the first vector lies along the second dimension, and the second vector along the first. "ij":
-            each along its own.
+        indexing: "xy": the first vector lies along the second dimension, and the second vector along the first. "ij": each
+            vector lies along its own dimension.
 
     Shape:
         - Output: (n_1, n_2, ...) each with "ij", (n_2, n_1, ...) with "xy".

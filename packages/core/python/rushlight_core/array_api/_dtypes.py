@@ -82,7 +82,7 @@ def iinfo(type: dtype | Tensor, /) -> IInfo:
 def can_cast(from_: dtype | Tensor, to: dtype, /) -> bool:
     """Return whether type promotion leads from a dtype to another.
 
-    PyTorch's `can_cast` is also true from int64 to int8.
+    PyTorch's `can_cast` also returns True from int64 to int8.
 
     Args:
         from_: a dtype or a tensor of any shape.

@@ -132,7 +132,7 @@ def imag(x: Tensor, /) -> Tensor:
 def clip(x: Tensor, /, min: Tensor | Scalar | None = None, max: Tensor | Scalar | None = None) -> Tensor:
     """Return the elements of `x`, each raised to `min` and lowered to `max`.
 
-    The result has the dtype of `x`, whatever that of the bounds.
+    The result has the dtype of `x`, whatever the dtypes of the bounds.
 
     Args:
         x: the tensor.

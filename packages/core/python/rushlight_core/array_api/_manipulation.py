@@ -1,4 +1,4 @@
-"""Functions of shapes, and of places of elements, of the array API standard."""
+"""Functions of the array API standard that change shapes or the positions of elements."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def expand_dims(x: Tensor, /, axis: Axes = 0) -> Tensor:
         - Output: that of `x` with sizes of 1 inserted at `axis`.
 
     Raises:
-        IndexError: a position is listed twice or is none of the result's dimensions.
+        IndexError: a position is listed twice or out of range.
 
     Example:
         >>> import rushlight.array_api as xp

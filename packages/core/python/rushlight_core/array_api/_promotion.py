@@ -1,6 +1,6 @@
-"""How the standard finds the dtype of a result: from the dtypes alone, and from a Python scalar only its kind.
+"""Promotion by the standard's rules: by dtypes alone, and for a Python scalar only by its kind.
 
-Operators of tensors do as PyTorch does: beside a tensor of one dimension or more, one of none counts like a scalar.
+Operators of tensors follow PyTorch, where a tensor without dimensions promotes like a scalar beside one with dimensions.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Scalar: TypeAlias = bool | int | float | complex
 
 
 def like(scalar: Scalar, x: Tensor) -> Tensor:
-    """A scalar as a tensor of no dimensions: of the dtype of `x`, or of a default one where that cannot hold its kind."""
+    """Return a scalar as a 0-d tensor: of the dtype of `x`, or of a default dtype if that cannot hold its kind."""
     dtype = x.dtype
     if isinstance(scalar, bool):
         fits = True
@@ -29,7 +29,7 @@ def like(scalar: Scalar, x: Tensor) -> Tensor:
 
 
 def filled(shape: Sequence[int], value: Scalar, dtype: _C.dtype | None, device: Any) -> Tensor:
-    """Return `full`, also of integers that uint64 holds and int64 does not, which operators do not take as arguments."""
+    """Return `full`, also of integers that uint64 holds and int64 does not, which operators do not accept as arguments."""
     if not isinstance(value, int) or value < 2**63:
         return _C.full(shape, value, dtype=dtype, device=device)
     made = _C.tensor(value, dtype=_C.uint64, device=device).expand(shape)
@@ -37,7 +37,7 @@ def filled(shape: Sequence[int], value: Scalar, dtype: _C.dtype | None, device: 
 
 
 def pair(name: str, x1: Tensor | Scalar, x2: Tensor | Scalar) -> tuple[Tensor, Tensor]:
-    """Two operands as tensors whose promotion is the standard's."""
+    """Return two operands as tensors whose promotion follows the standard."""
     if isinstance(x1, Tensor):
         if not isinstance(x2, Tensor):
             return x1, like(x2, x1)
@@ -52,7 +52,7 @@ def pair(name: str, x1: Tensor | Scalar, x2: Tensor | Scalar) -> tuple[Tensor, T
 
 
 def same(x1: Tensor, x2: Tensor) -> tuple[Tensor, Tensor]:
-    """Two tensors converted to the dtype that both promote to."""
+    """Return two tensors converted to the dtype that both promote to."""
     if x1.dtype == x2.dtype:
         return x1, x2
     dtype = _C.promote_types(x1.dtype, x2.dtype)
@@ -60,7 +60,7 @@ def same(x1: Tensor, x2: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def accumulator(x: Tensor, dtype: _C.dtype | None) -> _C.dtype:
-    """Return the dtype of sums and products: 64 bits for integers, with a sign where `x` has one; else that of `x`."""
+    """Return the dtype of sums and products: 64 bits for integers, signed if `x` is; else that of `x`."""
     if dtype is not None:
         return dtype
     if x.dtype.is_floating_point or x.dtype.is_complex:

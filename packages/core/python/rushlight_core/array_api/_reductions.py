@@ -14,7 +14,7 @@ Axis = int | tuple[int, ...] | None
 
 
 def _over(x: Tensor, axis: Axis, keepdims: bool) -> tuple[Tensor, Axis, bool]:
-    """Return what to reduce, where: for no dimension a new one of size 1."""
+    """Return the tensor and the dimensions to reduce; to reduce none, a new dimension of size 1 is added."""
     return (x.unsqueeze(0), 0, False) if axis == () else (x, axis, keepdims)
 
 

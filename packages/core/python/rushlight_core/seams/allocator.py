@@ -14,7 +14,8 @@ __all__ = ["set_allocator"]
 def set_allocator(address: int | None) -> int | None:
     """Serve all new storages from the allocator at an address; None stands for the default one.
 
-    Memory that tensors have keeps the allocator that made it, so the struct and what it refers to must outlive them.
+    The memory of existing tensors belongs to the allocator that made it, so the struct and what it refers to must outlive
+    them.
 
     Args:
         address: the address of a `rushlight::AllocatorInterface`; None for the default allocator.

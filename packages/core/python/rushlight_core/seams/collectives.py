@@ -1,4 +1,4 @@
-"""The seam between processes that compute together and the packages that make use of them.
+"""The interface between processes that compute together and the packages that use them.
 
 A provider (rushlight-multiprocessing over shared memory) makes groups of processes. The code that initializes the group of
 all processes announces it by `set_default_group`; a module that sums gradients and a sampler that reads a rank's part of a
@@ -65,7 +65,7 @@ class Group(Protocol):
         """Return the object of one rank, which is pickled."""
 
     def abort(self, why: str) -> None:
-        """Make the operations that other ranks wait in, and all later ones, raise RuntimeError with a text."""
+        """Make the operations for which other ranks wait, and all later ones, raise RuntimeError with a text."""
 
 
 _default: Group | None = None

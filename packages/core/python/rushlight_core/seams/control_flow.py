@@ -1,8 +1,8 @@
-"""The seam between control flow on values and the packages that capture programs.
+"""The interface between control flow on values and the packages that capture programs.
 
 `cond`, `while_loop` and `scan` read values to choose what runs next, which a captured program cannot follow. A package that
-captures programs installs a recorder: while it records, the functions hand their parts to the recorder instead of running
-them.
+A package that captures programs installs a recorder: while it records, the functions pass their parts to the recorder
+instead of running them.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""The seams around the profiler: named spans that any package may open, and sinks that take what was
-recorded.
+"""The interfaces of the profiler: named spans that any package may open, and sinks that write recordings.
 
-`span("DataLoader.next")` marks a part of the program for whichever profiler records at the moment; with none
-it does nothing. A sink writes a recorded profile somewhere. It is given as an argument or found by name in
-the entry point group `rushlight.profiler`; rushlight-profiler brings two, a Chrome trace and JSON lines.
+`span("DataLoader.next")` marks a part of the program for the profiler that records at the moment; without one it does
+nothing. A sink writes a recorded profile somewhere. It is given as an argument or found by name in the entry point group
+`rushlight.profiler`; rushlight-profiler brings two, a Chrome trace and JSON lines.
 """
 
 from __future__ import annotations
@@ -53,9 +52,9 @@ class Argument(NamedTuple):
 
 
 class Event(NamedTuple):
-    """Something that happened on one thread: a span of time, or memory taken or given back at one moment.
+    """An event on one thread: a span of time, or memory that is allocated or freed at one moment.
 
-    The spans of one thread nest: two of them lie apart, or one inside the other.
+    The spans of one thread nest: two of them are disjoint, or one is inside the other.
 
     Example::
 

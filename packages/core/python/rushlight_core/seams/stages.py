@@ -1,11 +1,11 @@
-"""The seam of dispatch for providers that are written in Python.
+"""The dispatch interface for providers that are written in Python.
 
 A stage handles every call of an operator on tensors that are marked for it, before the kernel runs. Its provider is one
 function, given to `provide_stage`, and called with
 
 * the operator's name ("add", "add_", "sum.out"),
 * its arguments, one for each of its schema's, defaults included,
-* a number that stands for the stages still to come: `go_on(rest, name, *args)` hands the call on to them.
+* a number that represents the remaining stages: `go_on(rest, name, *args)` passes the call on to them.
 
 What the function returns is the operator's result. Providers in C++ install typed functions instead
 (rushlight/dispatch.h). A process has one provider of a stage.
@@ -63,7 +63,7 @@ def provide_stage(stage: str, function: StageFunction) -> None:
 
 
 def go_on(rest: int, name: str, *args: Any) -> Any:
-    """Call an operator by the stages that come after this one, and the kernel.
+    """Call an operator through the stages after this one, and the kernel.
 
     Args:
         rest: the number that the stage's function received.
@@ -83,10 +83,10 @@ def go_on(rest: int, name: str, *args: Any) -> Any:
 
 @contextmanager
 def stage_on(stage: str) -> Iterator[None]:
-    """Let a stage handle every operator of this thread within the block, for all tensors.
+    """Make a stage handle every operator of this thread within the block, for all tensors.
 
     Args:
-        stage: the name of the stage. A tracer is turned on so.
+        stage: the name of the stage. Tracers are turned on in this way.
 
     Example::
 
@@ -102,7 +102,7 @@ def stage_on(stage: str) -> Iterator[None]:
 
 @contextmanager
 def stage_off(stage: str) -> Iterator[None]:
-    """Let the operators of this thread pass by a stage within the block; grad mode does not change.
+    """Exclude a stage from the operators of this thread within the block; grad mode does not change.
 
     Args:
         stage: the name of the stage.
@@ -125,7 +125,7 @@ def provide_state() -> None:
     """Claim the state of tensors for the provider that calls this function.
 
     Raises:
-        RuntimeError: another provider has the state.
+        RuntimeError: another provider has claimed it.
 
     Example::
 
@@ -152,7 +152,7 @@ def get_state(tensor: _C.Tensor) -> Any:
 
 
 def set_state(tensor: _C.Tensor, state: Any) -> None:
-    """Attach an object to a tensor, which keeps it until another takes its place.
+    """Attach an object to a tensor, which keeps it until another one replaces it.
 
     Args:
         tensor: a tensor of any shape.

@@ -1,12 +1,12 @@
-"""The seam between code that starts workers (the DataLoader) and packages that transfer tensors to and from them.
+"""The interface between code that starts workers (the DataLoader) and packages that transfer tensors to and from them.
 
-A transport is found by the entry point group `rushlight.transport`, or given as an argument. What it must
-offer is the part of the standard `multiprocessing` module that a loader needs, so that the standard module
-itself almost is one. There are three: shared memory (`rushlight_multiprocessing`), standard pickling and
-threads (both in `rushlight_data`).
+A transport is found by the entry point group `rushlight.transport`, or given as an argument. A transport has to offer the
+part of the standard `multiprocessing` module that a loader needs, so that the standard module is nearly one itself. There
+are three: shared memory (`rushlight_multiprocessing`), standard pickling and threads (both in `rushlight_data`).
 
-A transport may also have a method `memory_left() -> int | None`: how many bytes of memory the loader's process may
-still use, None without a limit. The loader then reads fewer batches ahead while there is no room for them."""
+A transport may also have a method `memory_left() -> int | None`, which returns the number of bytes of memory that the
+loader's process may still use, or None without a limit. If the next batch does not fit, the loader reads fewer batches
+ahead."""
 
 from __future__ import annotations
 
@@ -24,8 +24,11 @@ class Connection(Protocol):
     """One end of a pipe between the loader and a worker; `multiprocessing.connection.Connection` is one."""
 
     def send(self, obj: Any, /) -> None:
-        """Send an object. What is sent is given away: the sender does not change it afterwards. Raises
-        OSError (BrokenPipeError) when the other side is closed."""
+        """Send an object.
+
+        The sender must not change an object after it was sent. Raises OSError (BrokenPipeError) when the other side is
+        closed.
+        """
 
     def recv(self) -> Any:
         """Wait for the next object and return it.
@@ -34,7 +37,7 @@ class Connection(Protocol):
         """
 
     def poll(self, timeout: float | None = 0.0, /) -> bool:
-        """Return whether `recv` would not wait, at the latest after `timeout` seconds."""
+        """Return whether `recv` would not wait, after at most `timeout` seconds."""
 
     def fileno(self) -> int:
         """Return a file descriptor that is readable when `recv` would not wait."""
@@ -69,7 +72,7 @@ class Worker(Protocol):
         """Wait for the end of the worker, at most `timeout` seconds."""
 
     def kill(self) -> None:
-        """End the worker at once. Does nothing where that is impossible, as for a thread."""
+        """End the worker at once. Does nothing if that is impossible, as for a thread."""
 
 
 @runtime_checkable

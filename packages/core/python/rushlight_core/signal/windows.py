@@ -1,7 +1,7 @@
 """Windows by which pieces of signals are weighted: `rushlight.signal.windows`, as torch.signal.windows defines them.
 
-With n = 0, ..., M - 1 the places of a window of M elements, and N = M - 1, or N = M where `sym` is False, formulas are in
-x = n / N, which runs from 0 to 1. A window of one element is 1.
+For a window of M elements at n = 0, ..., M - 1, with N = M - 1, or N = M where `sym` is False, formulas are given in x = n /
+N, which runs from 0 to 1. A window of one element is 1.
 
 Sources: F. Harris, "On the use of windows for harmonic analysis with the discrete Fourier transform", 1978; A. Nuttall,
 "Some windows with very good sidelobe behavior", 1981.
@@ -473,7 +473,7 @@ def _window(
     shape: Callable[[Tensor, int], Tensor],
     one: bool = True,
 ) -> Tensor:
-    """Return `shape` of the places and the period, computed in float64; a single element is 1 if `one` is true."""
+    """Return `shape` of the positions and the period, computed in float64; a single element is 1 if `one` is true."""
     M = index(M)
     if M < 0:
         raise ValueError(f"{name}(M): must not be negative, got {M}")

@@ -1,6 +1,6 @@
 """Transforms from all real numbers to sets: for optimizers, which work on all real numbers, and for samplers.
 
-`transform_to(constraint)` need not be invertible, and avoids what is ill-conditioned: for optimization.
+`transform_to(constraint)` need not be invertible, and avoids ill-conditioned functions: for optimization.
 `biject_to(constraint)` is a bijection with a determinant: for densities.
 """
 
@@ -27,7 +27,7 @@ class ConstraintRegistry:
 
     Raises:
         NotImplementedError: no transform is registered for the class of a constraint.
-        TypeError: what is registered is neither a constraint nor a class of them.
+        TypeError: the registered object is neither a constraint nor a class of constraints.
 
     Example:
         >>> from rushlight.distributions import biject_to, constraints, transform_to
@@ -44,7 +44,7 @@ class ConstraintRegistry:
         """Register the function that makes the transform to a set of this class; without `factory`, return a decorator.
 
         Raises:
-            TypeError: it is neither a constraint nor a class of them.
+            TypeError: the object is neither a constraint nor a class of constraints.
         """
         if factory is None:
             return lambda given: self.register(constraint, given)

@@ -1,4 +1,4 @@
-"""Sets of values: what parameters must be, and what distributions are over.
+"""Sets of values, which define valid parameters and the supports of distributions.
 
 `constraint.check(value)` returns for each event whether it belongs to the set. An event has the last `event_dim` dimensions.
 """
@@ -266,7 +266,7 @@ class _Real(Constraint):
 
 
 class _Bounded(Constraint):
-    """Above `lower_bound`, below `upper_bound`, where there are such."""
+    """Numbers above `lower_bound` and below `upper_bound`, where these are given."""
 
     def __repr__(self) -> str:
         parts = [
@@ -490,7 +490,7 @@ class _PositiveDefinite(_Symmetric):
 
 
 class _Cat(Constraint):
-    """Of parts, `lengths` long along `dim`, that each belong to a set of their own."""
+    """Tensors whose parts, of `lengths` along `dim`, each belong to a set of their own."""
 
     def __init__(
         self, cseq: Sequence[Constraint], dim: int = 0, lengths: Sequence[int] | None = None
@@ -522,7 +522,7 @@ class _Cat(Constraint):
 
 
 class _Stack(Constraint):
-    """Of slices along `dim` that each belong to a set of their own."""
+    """Tensors whose slices along `dim` each belong to a set of their own."""
 
     cseq: list[Constraint]
     dim: int

@@ -63,7 +63,7 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
             self.__dict__[name] = clamp_probs(value)
 
     def _split(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Return where formulas hold, the log-odds there, and the log-odds elsewhere, where series do."""
+        """Return where the formulas hold, the log-odds there, and the log-odds elsewhere, where series are used."""
         low, high = self._lims
         steep = (self.probs < low) | (self.probs > high)
         return steep, core.where(steep, self.logits, 1.0), core.where(steep, 0.0, self.logits)

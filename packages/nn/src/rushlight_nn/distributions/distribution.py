@@ -86,7 +86,7 @@ class Distribution:
         _validate = value
 
     def _check(self, name: str, constraint: constraints.Constraint, value: Tensor) -> None:
-        """Raise ValueError unless all of `value` belongs to the set."""
+        """Raise ValueError unless every element of `value` belongs to the set."""
         fits = constraint.check(value)
         if not bool(fits.all()):
             raise ValueError(
@@ -180,7 +180,7 @@ class Distribution:
         raise self._lacks("cdf")
 
     def icdf(self, value: Tensor) -> Tensor:
-        """Return what is not exceeded with probability `value`."""
+        """Return the value that is not exceeded with probability `value`."""
         raise self._lacks("icdf")
 
     def entropy(self) -> Tensor:
@@ -192,7 +192,7 @@ class Distribution:
         return self.entropy().exp()
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        """Return all values there are, along a first dimension."""
+        """Return all values of the support, along a new first dimension."""
         raise self._lacks("enumerate_support")
 
     @property

@@ -1,4 +1,4 @@
-"""What a transform makes of a distribution."""
+"""The distribution of a transformed variable."""
 
 from __future__ import annotations
 

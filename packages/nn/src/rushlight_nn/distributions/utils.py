@@ -1,4 +1,4 @@
-"""What distributions share: parameters of one shape, probabilities and their logits, triangles as vectors."""
+"""Helpers of distributions: parameters of one shape, probabilities and their logits, triangles as vectors."""
 
 from __future__ import annotations
 

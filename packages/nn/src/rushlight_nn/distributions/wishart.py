@@ -135,7 +135,7 @@ class Wishart(ExponentialFamily):
         return spread + (self.df - size - 1) * determinant - self._normalizer()
 
     def _normalizer(self) -> Tensor:
-        """Return the logarithm of the integral of what is not constant in the density."""
+        """Return the logarithm of the normalising constant."""
         size, half = self._event_shape[-1], self.df / 2
         logs = math.log(2) * size * half + core.mvlgamma(half, size)
         return logs + self.df * half_log_determinant(self._unbroadcasted_scale_tril)

@@ -14,8 +14,7 @@ def reduction_code(
 ) -> int:
     """Core's number for a reduction: 0 none, 1 mean, 2 sum.
 
-    `size_average` and `reduce` are the names this choice had before `reduction`; they still win, with a
-    warning.
+    `size_average` and `reduce` are older names of this choice; they take precedence, with a warning.
     """
     if size_average is not None or reduce is not None:
         average = size_average is None or size_average

@@ -1,4 +1,4 @@
-"""A linear layer and the cross entropy of its result, in one: for more classes than their scores have room."""
+"""A linear layer and the cross entropy of its result in one function, for more classes than memory has room for scores."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ _function: Any = None
 
 
 def _recomputed(losses: Any, part: Tensor, rows: Tensor, bias: Tensor | None, wanted: Tensor) -> Tensor:
-    """Return `losses(part, rows, bias, wanted)`, of which backward keeps nothing but these."""
+    """Return `losses(part, rows, bias, wanted)`, whose backward pass keeps only these arguments."""
     global _function
     provider: Any = getattr(core, "autograd", None)
     tensors = [part, rows] if bias is None else [part, rows, bias]

@@ -1,4 +1,4 @@
-"""Patches of images, and channels moved to places and back."""
+"""Patches of images, and channels that are rearranged as positions and back."""
 
 from __future__ import annotations
 

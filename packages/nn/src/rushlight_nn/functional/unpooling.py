@@ -1,4 +1,4 @@
-"""Pools of other kinds: powers, and the way back from maxima."""
+"""Pools of other kinds: power averages, and the inverse of max pooling."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def interpolate(
 def _resample_bytes(
     input: Tensor, dim: int, size: int, kind: int, align_corners: bool, scale: float | None, antialias: bool
 ) -> Tensor:
-    """One dimension of a uint8 tensor, in the fixed-point numbers of PyTorch and Pillow: weights of 15 bits and a sign."""
+    """Resize one dimension of a uint8 tensor in fixed-point numbers, with weights of 15 bits and a sign as in Pillow."""
     identity = core.eye(input.shape[dim], dtype=core.float64)
     weights = _resample(identity, 1, size, kind, align_corners, scale, antialias)  # (old, new)
     most, bits = float(weights.max()), 0

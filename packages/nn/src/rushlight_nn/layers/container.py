@@ -14,7 +14,7 @@ from ..module import Module
 
 
 class _Numbered(Module):
-    """Children called "0", "1", … : what Sequential and ModuleList share."""
+    """The base class of Sequential and ModuleList, whose children are called "0", "1", and so on."""
 
     def _position(self, index: Any) -> int:
         """Return `index` as a number from 0 to the length, counting negative ones from the end."""

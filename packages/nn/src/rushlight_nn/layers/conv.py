@@ -19,7 +19,7 @@ _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 
 class _Convolution(Module):
-    """What convolutions of any number of dimensions share."""
+    """The base class of convolutions of any number of dimensions."""
 
     _dims: int
     _convolve: Callable[..., Tensor]
@@ -82,7 +82,7 @@ class _Convolution(Module):
         return (self.out_channels, self.in_channels // self.groups, *self.kernel_size)
 
     def _split_padding(self) -> tuple[tuple[int, ...], list[int] | None]:
-        """Return the part of the padding that the operator can do, and what has to be padded before it."""
+        """Return the part of the padding that the operator can do, and the part that has to be done before it."""
         if isinstance(self.padding, str):
             if self.padding not in ("same", "valid"):
                 raise ValueError(

@@ -199,7 +199,7 @@ class DistributedDataParallel(Module, Joinable):
             self.process_group.broadcast_tensors(list(buffers.values()), root, "buffers").wait()
 
     def _begin_step(self, has_inputs: bool, backward: bool, buffers: bool) -> _Step:
-        """Learn in a `join` context what the ranks that have inputs are about to do."""
+        """Receive, in a `join` context, what the ranks that still have inputs do next."""
         group = self.process_group
         mine = core.zeros(group.size() + 2, dtype=core.int64)
         mine[group.rank()] = int(has_inputs)
@@ -259,7 +259,7 @@ class DistributedDataParallel(Module, Joinable):
 
     @property
     def join_device(self) -> core.device:
-        """The device of the tensors with which processes tell each other whether they have inputs."""
+        """The device of the tensors by which processes tell each other whether they have inputs."""
         return core.device("cpu")
 
     @property
@@ -294,7 +294,7 @@ class DistributedDataParallel(Module, Joinable):
 
 
 class _Step:
-    """What ranks that have inputs are about to do: `root` is one of them, `ranks` is their number."""
+    """What ranks that still have inputs do next: `root` is one of them, and `ranks` their number."""
 
     def __init__(self, root: int, ranks: int, backward: bool, buffers: bool) -> None:
         self.root, self.ranks, self.backward, self.buffers = root, ranks, backward, buffers
@@ -347,9 +347,9 @@ def _compare(group: Any, parameters: Mapping[str, Tensor], buffers: Mapping[str,
 class _Reducer:
     """Sums gradients over the ranks as they come in the backward pass.
 
-    A bucket is a list of parameters, by number, of which the gradients are summed in one collective. Buckets begin in
-    their order, which is the same on all ranks, each when its last gradient and all buckets before are there. What is
-    left waits for the end of the pass, and so does the whole first pass, which has no order yet."""
+    A bucket is a list of parameters, by number, of which the gradients are summed in one collective. Buckets begin in their
+    order, which is the same on all ranks, each when its last gradient and all buckets before it have arrived. The remaining
+    buckets are summed at the end of the pass; in the first pass, which has no order yet, all are."""
 
     def __init__(self, group: Any, parameters: Mapping[str, Tensor], cap: int, unused: bool) -> None:
         self.group = group
@@ -407,7 +407,7 @@ class _Reducer:
             self.hook = state, hook
 
     def add(self, number: int) -> None:
-        """Take in a parameter of which the gradient is there."""
+        """Record that the gradient of a parameter has arrived."""
         with self.lock:
             if not self.sync:
                 self.local.add(number)
@@ -460,7 +460,7 @@ class _Reducer:
         raise RuntimeError(text) from error
 
     def _take_over(self) -> None:
-        """Wait for hooks, and copy what they made to the gradients."""
+        """Wait for hooks, and copy their results to the gradients."""
         for future, gradients in self.futures:
             try:
                 result = future.wait()
@@ -492,7 +492,7 @@ class _Reducer:
         return gradient
 
     def finish(self) -> None:
-        """Sum what is left at the end of a pass, and wait for the sums."""
+        """Sum the remaining buckets at the end of a pass, and wait for all sums."""
         with self.lock:
             absent = sorted(set(range(len(self.parameters))) - set(self.ready))
             if absent and not self.unused:
@@ -530,9 +530,9 @@ class _Reducer:
         return core.zeros_like(self.parameters[number].detach())
 
     def _reduce_rest(self, absent: list[int], used: Tensor) -> None:
-        """Begin the sums that wait for absent gradients, for which there are stand-ins, and wait for all sums.
+        """Begin the sums that wait for absent gradients, which are replaced by zeros, and wait for all sums.
 
-        With `unused`, `used` becomes what any rank has used."""
+        With `unused`, `used` becomes the parameters that any rank has used."""
         ready = set(absent)
         if not self.buckets:
             self._divide(self.group.broadcast_object([*self.ready, *absent], self.root, "order of gradients"))

@@ -33,7 +33,7 @@ class JoinHook:
         """Run the collectives of one step of the processes that still have inputs."""
 
     def post_hook(self, is_last_joiner: bool) -> None:
-        """Do what is left when the inputs of all processes have ended.
+        """Finish when the inputs of all processes have ended.
 
         Args:
             is_last_joiner: whether this process is one of those whose inputs ended last.
@@ -82,9 +82,9 @@ class _Config:
 class Join:
     """A context for processes of a group that have different numbers of inputs.
 
-    When the loop in the context has ended on one process, it goes on with the collectives of the others, through the
-    hooks of the joinables, until the loops of all processes have ended. Every step begins with a collective in which
-    processes say whether they have inputs.
+    When the loop in the context has ended on one process, the process continues to take part in the collectives of the
+    others, through the hooks of the joinables, until the loops of all processes have ended. Every step begins with a
+    collective in which processes say whether they have inputs.
 
     Args:
         joinables: objects such as `DistributedDataParallel`, in the same order on all processes.

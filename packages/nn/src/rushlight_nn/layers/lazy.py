@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 
 
 def _channels(module: Any, input: Tensor, dims: tuple[int, int]) -> int:
-    """Channels of an input with the first number of dimensions, or with a batch the second."""
+    """Return the number of channels of an input, whose dimensions must be one of two numbers, the second with a batch."""
     if input.dim() not in dims:
         raise RuntimeError(
             f"{type(module).__name__}(input): got {input.dim()} dimensions, needs {dims[0]} or {dims[1]}"
@@ -74,7 +74,7 @@ class LazyLinear(LazyModuleMixin, Linear):
 
 
 class _LazyParts(LazyModuleMixin):
-    """What lazy convolutions share, transposed or not."""
+    """The base class of lazy convolutions, transposed or not."""
 
     if TYPE_CHECKING:
         in_channels: int
@@ -330,7 +330,7 @@ class _LazyNorm(LazyModuleMixin, _NormBase):
             self.running_var: Any = UninitializedBuffer(device=device, dtype=dtype)
 
     def reset_parameters(self) -> None:
-        """Start again: weight one, bias zero, no statistics; if the sizes are known."""
+        """Reset the parameters and statistics: weight one, bias zero, no statistics; if the sizes are known."""
         if not self.has_uninitialized_params() and self.num_features != 0:
             super().reset_parameters()
 

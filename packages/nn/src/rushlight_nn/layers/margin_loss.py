@@ -352,7 +352,7 @@ class MultiMarginLoss(_WeightedLoss):
 class MultiLabelMarginLoss(_Loss):
     """The hinge loss of several target classes: the sum of ``max(0, 1 - input[target] + input[other]) / C``.
 
-    The sum is over all pairs of a target class and a class that is none.
+    The sum is over all pairs of a target class and a class that is not a target.
 
     Args:
         size_average, reduce: deprecated; use `reduction`.

@@ -22,7 +22,7 @@ def _reset_affine(module: Any) -> None:
 
 
 class _NormBase(Module):
-    """What normalisations of batches and of instances share."""
+    """The base class of normalisations of batches and of instances."""
 
     _dims: tuple[int, ...]
 
@@ -72,7 +72,7 @@ class _NormBase(Module):
             self.num_batches_tracked.zero_()
 
     def reset_parameters(self) -> None:
-        """Start again: weight one, bias zero, no statistics."""
+        """Reset the parameters and statistics: weight one, bias zero, no statistics."""
         self.reset_running_stats()
         _reset_affine(self)
 
@@ -127,7 +127,7 @@ class _NormBase(Module):
 
 
 class _BatchNorm(_NormBase):
-    """Normalisations of batches, for `isinstance`."""
+    """The base class of batch normalisations, for `isinstance`."""
 
 
 class BatchNorm1d(_BatchNorm):
@@ -224,8 +224,8 @@ class BatchNorm3d(_BatchNorm):
 class SyncBatchNorm(_BatchNorm):
     """Batch normalisation with the statistics of this process's own batch.
 
-    Statistics are not yet shared between the processes of a group. The class is there so that programs which convert
-    their models run in one process, where both are the same.
+    Statistics are not yet shared between the processes of a group. The class exists so that programs which convert their
+    models run in one process, where both are the same.
 
     Args:
         num_features: C, the number of channels.

@@ -28,7 +28,7 @@ _GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
 
 
 class RNNBase(Module):
-    """What recurrent layers share: their parameters, first states and packed sequences.
+    """The base class of recurrent layers: their parameters, first states and packed sequences.
 
     Parameters, for layer k (with `_reverse` for the second direction): `weight_ih_lk` (gates · hidden, in),
     `weight_hh_lk` (gates · hidden, out), `bias_ih_lk` and `bias_hh_lk` (gates · hidden), and of projected

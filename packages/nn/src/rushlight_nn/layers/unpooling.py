@@ -1,4 +1,4 @@
-"""Pools of other kinds as layers; what they compute is described in :mod:`rushlight_nn.functional`."""
+"""Layers for power-average pooling and for the inverse of max pooling; see :mod:`rushlight_nn.functional`."""
 
 from __future__ import annotations
 

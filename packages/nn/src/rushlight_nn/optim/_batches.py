@@ -8,10 +8,10 @@ from .._typing import Any
 
 
 def batches(params: list[Any]) -> list[tuple[list[Any], list[Any]]]:
-    """Return the parameters that have a gradient, with these, as one pair of lists per device and dtype.
+    """Return the parameters that have a gradient, and the gradients, as one pair of lists per device and dtype.
 
-    Nothing is remembered from step to step: parameters may be replaced, moved or converted between two steps, and
-    looking at them again costs less than finding out whether one may skip it.
+    Nothing is cached between steps: parameters may be replaced, moved or converted between two steps, and examining them
+    again costs less than determining whether that is necessary.
     """
     with_grad: list[Any] = []
     grads: list[Any] = []
@@ -33,8 +33,7 @@ def batches(params: list[Any]) -> list[tuple[list[Any], list[Any]]]:
 
 
 def as_real(*lists: list[Any]) -> tuple[list[Any], ...]:
-    """Lists of tensors of one dtype, complex ones as the pairs of real numbers that they are: a step treats both parts
-    alike, as PyTorch's do."""
+    """Return lists of tensors of one dtype, complex ones as pairs of real numbers, which a step treats alike."""
     if not lists[0][0].is_complex():
         return lists
     return tuple([core.view_as_real(t) for t in tensors] for tensors in lists)

@@ -29,7 +29,7 @@ class EachParameter(Optimizer):
             state.update(_complex_entries(state, values.shape))
 
     def _update(self, group: dict[str, Any], param: Tensor, grad: Tensor, state: dict[str, Any]) -> None:
-        """Update `param` in place; the gradient has its sign and, where `_decays`, its weight decay."""
+        """Update `param` in place; `maximize` and, where `_decays`, weight decay are applied to the gradient already."""
         raise NotImplementedError
 
     def _decays(self, group: dict[str, Any]) -> bool:
@@ -63,7 +63,7 @@ class EachParameter(Optimizer):
         return loss
 
     def _update_one(self, group: dict[str, Any], param: Tensor, grad: Tensor, state: dict[str, Any]) -> None:
-        """Take the step of one parameter, whose state is there."""
+        """Take the step of one parameter, whose state exists."""
         values, grad = as_real(param), as_real(grad)
         if "step" in state:
             if self._reads_count:
@@ -83,7 +83,7 @@ class EachParameter(Optimizer):
 
 
 def as_real(tensor: Tensor) -> Tensor:
-    """Return a complex tensor as the pairs of its parts, which are updated alike; others as they are."""
+    """Return a complex tensor as the pairs of its parts, which are updated alike; return others unchanged."""
     return core.view_as_real(tensor) if tensor.is_complex() else tensor
 
 
@@ -92,7 +92,7 @@ def _real_entry(value: Any) -> Any:
 
 
 def _complex_entries(state: dict[str, Any], shape: Any) -> dict[str, Any]:
-    """The entries of a state that have the shape of the parameter's parts, as complex tensors over the same memory."""
+    """Return the entries of a state that have the shape of the parameter's parts as complex views."""
     return {
         key: core.view_as_complex(value)
         for key, value in state.items()
@@ -101,7 +101,7 @@ def _complex_entries(state: dict[str, Any], shape: Any) -> dict[str, Any]:
 
 
 def counter() -> Tensor:
-    """Return how many steps a parameter has taken: float32, on the CPU, where reading it waits for nothing."""
+    """Return the number of steps of a parameter: float32, on the CPU, where reading it does not wait for a device."""
     return core.zeros((), dtype=core.float32)
 
 

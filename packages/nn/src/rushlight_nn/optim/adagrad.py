@@ -114,7 +114,7 @@ class Adagrad(EachParameter):
 
 
 def _update_sparse(param: Tensor, grad: Tensor, total: Tensor, rate: float, eps: float) -> None:
-    """The update where the gradient has values, and nowhere else."""
+    """Update the parameter where the gradient has values, and nowhere else."""
     values = _sparse_values(grad)
     total.add_(_with_sparse_values(values * values, grad))
     root = _sparse_values(total.sparse_mask(grad)).sqrt_().add_(eps)

@@ -3,7 +3,7 @@
 Note [Shared step counters]
 The fused operators take one counter per parameter, a 0-d float32 tensor on its device, which the caller has
 advanced. Parameters that have taken every step together share one tensor: it is advanced once, however many
-there are. One that sits out a step, because it has no gradient, gets a counter of its own first.
+there are. A parameter that skips a step, because it has no gradient, gets a counter of its own first.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class Adam(Optimizer):
             raise
 
     def _states(self, params: list[Any], amsgrad: bool) -> list[dict[str, Any]]:
-        """Return the state of each of `params`, which starts here where there is none."""
+        """Return the state of each of `params`, which is created here if there is none."""
         state = self.state
         states = [state[param] for param in params]
         counter = None
@@ -169,7 +169,7 @@ class Adam(Optimizer):
         return states
 
     def _part_counters(self, group_params: list[Any], params: list[Any], counters: dict[int, Any]) -> None:
-        """Give parameters that sit this step out counters of their own; see Note [Shared step counters]."""
+        """Give parameters that skip this step counters of their own; see Note [Shared step counters]."""
         stepping = set(map(id, params))
         for param in group_params:
             if id(param) not in stepping and param in self.state:

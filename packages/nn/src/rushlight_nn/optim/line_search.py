@@ -1,4 +1,4 @@
-"""A step length that lowers a function enough and flattens it enough: the strong Wolfe conditions."""
+"""A line search for a step length that satisfies the strong Wolfe conditions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Point = tuple[float, float, Tensor, float]
 
 
 def cubic_minimum(a: Point, b: Point, bounds: tuple[float, float] | None = None) -> float:
-    """Where the cubic with the values and slopes of two points is least between `bounds` (Nocedal and Wright, 3.59)."""
+    """Return the minimum, within `bounds`, of the cubic through two points with slopes (Nocedal and Wright, 3.59)."""
     (x1, f1, _, g1), (x2, f2, _, g2) = a, b
     low, high = bounds or (min(x1, x2), max(x1, x2))
     d1 = g1 + g2 - 3 * (f1 - f2) / (x1 - x2)
@@ -46,8 +46,8 @@ def strong_wolfe(
         evaluate: the value and the gradient at a step length.
         length: the first one to try.
         lower, flatter: constants of the two conditions.
-        tolerance: a bracket, in the direction's largest element, at which it is done.
-        most: evaluations of each of the two phases.
+        tolerance: the length of the bracket, in the direction's largest element, at which the search ends.
+        most: the largest number of evaluations in each of the two phases.
 
     Returns:
         the value and gradient at the length found, the length, and the number of evaluations.

@@ -1,4 +1,4 @@
-"""What optimizers share: parameter groups, state, hooks."""
+"""The base class of optimizers: parameter groups, state, hooks."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ class SGD(Optimizer):
         return param.grad.is_sparse or (buffer is not None and buffer.is_sparse)
 
     def _step_each(self, group: dict[str, Any], params: list[Any]) -> None:
-        """The step of parameters of which some have a sparse gradient, whose step costs what the gradient has rows."""
+        """Take the step of parameters with sparse gradients, at a cost proportional to the gradients' rows."""
         plain = [param for param in params if not self._is_sparse(param)]
         if plain:
             self._step_fused(group, plain, [param.grad for param in plain])

@@ -105,7 +105,7 @@ def update_rows(group: dict[str, Any], param: Tensor, grad: Tensor, state: dict[
 
 
 def _move(average: Tensor, places: Tensor, values: Tensor, weight: float) -> Tensor:
-    """Move an average towards `values` where they are; return what it is there."""
+    """Move an average towards `values` at their indices, and return the result there."""
     before = _sparse_values(average.sparse_mask(places))
     change = (values - before).mul_(weight)
     average.add_(_with_sparse_values(change, places))

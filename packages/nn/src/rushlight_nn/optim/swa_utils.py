@@ -170,7 +170,7 @@ class AveragedModel(Module):
         return list(itertools.chain(tensors, model.buffers()) if self.use_buffers else tensors)
 
     def update_parameters(self, model: Module) -> None:
-        """Take the present values of `model` into the averages; the first ones are taken as they are."""
+        """Include the present values of `model` in the averages; the first values are copied."""
         ours, theirs = self._averaged_tensors(self.module), self._averaged_tensors(model)
         values = [new.detach().to(old.device) for old, new in zip(ours, theirs, strict=True)]
         with core.no_grad():
@@ -270,7 +270,7 @@ class SWALR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def _share(self, epoch: int) -> float:
-        """Return how far the rate has come."""
+        """Return how far annealing has progressed, from 0 to 1."""
         done = min(1.0, max(0.0, epoch / max(1, self.anneal_epochs)))
         return done if self.anneal_strategy == "linear" else (1 - math.cos(math.pi * done)) / 2
 

@@ -1,8 +1,8 @@
 """The zip container of PyTorch's files: entries that are stored as they are, at aligned places.
 
-Reading relies on the directory at the end, as every reader does, and checks that entries lie in the file, apart from one
-another and where their own headers are. Compressed and encrypted entries are refused: PyTorch writes none, and a bomb
-needs them. The format is PKWARE's APPNOTE 6.3.10.
+The reader relies on the directory at the end, as every reader does, and checks that entries are in the file, do not overlap,
+and begin where their own headers say. Compressed and encrypted entries are refused: PyTorch writes none, and decompression
+bombs need them. The format is PKWARE's APPNOTE 6.3.10.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def read_directory(source: Source, budget: Budget) -> dict[str, Entry]:
 
 
 def _find_directory(source: Source) -> tuple[int, int, int]:
-    """Return how many entries there are, and the size and the place of their list."""
+    """Return the number of entries, and the size and the position of their list."""
     tail_begin = max(source.size - (22 + 65535), 0)
     tail = source.read(tail_begin, source.size - tail_begin)
     at = tail.rfind(_END)
@@ -114,7 +114,7 @@ def _read_entry(directory: bytes, position: int) -> tuple[Entry, int]:
 
 
 def _wide(extra: bytes, size: int, packed: int, header: int) -> tuple[int, int, int]:
-    """Return the numbers of an entry, those of which are taken from its zip64 field that do not fit in 32 bits."""
+    """Return the numbers of an entry; those that do not fit in 32 bits are in its zip64 field."""
     values = [size, packed, header]
     if _FULL not in values:
         return size, packed, header
@@ -132,7 +132,7 @@ def _wide(extra: bytes, size: int, packed: int, header: int) -> tuple[int, int, 
 
 
 def _locate(source: Source, entries: dict[str, Entry], end: int) -> None:
-    """Find where the entries' bytes begin, and make sure that none reaches into another."""
+    """Find where the entries' bytes begin, and make sure that no two of them overlap."""
     ordered = sorted(entries.values(), key=lambda entry: entry.header)
     for entry, behind in zip(ordered, [*(e.header for e in ordered[1:]), end], strict=True):
         if entry.header + 30 > end:
@@ -163,7 +163,7 @@ def read_entry(source: Source, entry: Entry, checked: bool = True) -> bytes:
 
 
 def require_plain(entry: Entry) -> None:
-    """Refuse an entry whose bytes are not its content.
+    """Raise FormatError for an entry that is compressed or encrypted.
 
     Raises:
         FormatError: it is compressed.

@@ -1,6 +1,6 @@
-"""What the names in a pickle mean: the table of all that data needs.
+"""The table of all names in pickles that data needs, and the values that they stand for.
 
-A name is a key of :data:`_NAMES`, and stands for a class or for one of the functions here that make a value of it from plain
+A name is a key of :data:`_NAMES`, and stands for a class or for a function of this module that makes a value from plain
 arguments. The classes serve as values, too, such as the factory of a defaultdict; what may be *called* is in :data:`_CALLS`.
 """
 
@@ -55,7 +55,7 @@ for _name in (*STORAGES.values(), "uint16", "uint32", "uint64"):
 
 
 class StorageType:
-    """A class of PyTorch's for memory of a dtype; `dtype` is None for bytes."""
+    """A storage class of PyTorch's; `dtype` is None for bytes."""
 
     def __init__(self, name: str, dtype: Any) -> None:
         self.name = name
@@ -226,7 +226,7 @@ def size(values: Any = ()) -> Any:
 
 
 def _set_attributes(value: Any, state: Any) -> None:
-    """Give `value` attributes of data, none of which hides what its class has."""
+    """Give `value` attributes of data, none of which replaces an attribute of its class."""
     if not isinstance(state, dict):
         raise FormatError(f"a {type(value).__name__} has a state that is not a dictionary")
     for name in state:
@@ -389,7 +389,7 @@ def _zone(zone: Any) -> Any:
 
 
 class ArrayType:
-    """Stands for numpy.ndarray, so that NumPy is loaded only for files that have arrays."""
+    """A placeholder for numpy.ndarray, so that NumPy is loaded only for files that have arrays."""
 
 
 class DtypeType:
@@ -595,13 +595,13 @@ _ERRORS = (
 
 
 def _find(name: str) -> Any:
-    """Return what `name` stands for, or None."""
+    """Return the object that `name` stands for, or None."""
     found = trust.allowed_by_name(name)
     return _NAMES.get(name) if found is None else found
 
 
 def _cost(value: Any) -> int:
-    """Return what a copy of `value`, an argument, may take in memory."""
+    """Return an upper limit of the memory that a copy of `value`, an argument, takes."""
     if isinstance(value, (str, bytes, bytearray)):
         return 2 * len(value)
     if isinstance(value, (list, tuple, dict, set, frozenset)):
@@ -623,7 +623,7 @@ class Names:
         self.keys: Keys = Keys(trust.is_allowed)
 
     def find(self, name: str) -> Any:
-        """Return what `name` stands for.
+        """Return the object that `name` stands for.
 
         Raises:
             UnknownName: nothing.
@@ -634,7 +634,7 @@ class Names:
         return found
 
     def has(self, name: str) -> bool:
-        """Return whether `name` stands for something."""
+        """Return whether the table has `name`."""
         return _find(name) is not None
 
     def call(self, function: Any, arguments: tuple[Any, ...], new: bool) -> Any:

@@ -123,12 +123,12 @@ def metadata_of(document: str) -> dict[str, str]:
 
 
 def read(source: Source, map_location: Any, verify: bool | None, budget: Budget) -> Any:
-    """Return the object in a safetensors file; of another program's, a dictionary from names to tensors.
+    """Return the object in a safetensors file; for a file of another program, a dictionary from names to tensors.
 
     Args:
         source: the file.
         map_location: where tensors go.
-        verify: whether the tensors' checksums are compared; None: if the tensors are read, and not mapped.
+        verify: whether the tensors' checksums are compared; None compares them if the tensors are read and not mapped.
         budget: the memory that may be taken.
 
     Raises:
@@ -149,7 +149,7 @@ def read(source: Source, map_location: Any, verify: bool | None, budget: Budget)
 
 
 def is_described(metadata: dict[str, str]) -> bool:
-    """Return whether the file was written here."""
+    """Return whether this library wrote the file."""
     return _KEY in metadata or f"{_KEY}.crc32" in metadata
 
 
@@ -178,7 +178,7 @@ def restore(document: dict[str, Any], stored: dict[str, Tensor], map_location: A
     """Return the object of a description.
 
     Raises:
-        FormatError: no description is like this one.
+        FormatError: the description is not valid.
     """
     try:
         return decode(document["root"], _Restorer(document["tensors"], stored, map_location))

@@ -138,7 +138,7 @@ class Entry:
 
     @property
     def kind(self) -> bytes:
-        """What its checksum covers beside its bytes."""
+        """Return the bytes that a tensor's checksum covers beside its elements."""
         return f"{self.dtype}{list(self.shape)}".encode()
 
 
@@ -199,7 +199,7 @@ def parse_json(text: bytes, budget: Budget) -> Any:
     """Return the JSON object in `text`; its objects have no key twice, and need no more memory than there is.
 
     Raises:
-        FormatError: it is none, or has, or does.
+        FormatError: the text is not a JSON object, has a key twice, or needs too much memory.
     """
     # Estimated from the brackets: an empty object takes two bytes of text and seventy of memory.
     braces, brackets, commas = text.count(b"{"), text.count(b"["), text.count(b",")
@@ -224,7 +224,7 @@ def read_tensor(source: Source, entry: Entry, checked: bool, crc: int = 0) -> tu
     """Return the tensor of `entry`, with the checksum of its bytes, which goes on from `crc`.
 
     Raises:
-        FormatError: the file ends early, or the tensor holds what no bool is.
+        FormatError: the file ends early, or a tensor of bools has bytes other than 0 and 1.
     """
     dtype = getattr(core, _DTYPES[entry.dtype])
     storage, crc = source.storage(entry.begin, entry.size, min(dtype.itemsize, 8), checked, crc)

@@ -6,7 +6,7 @@ from pickle import UnpicklingError
 
 
 class FormatError(Exception):
-    """What is wrong with a file, in words; `load` makes a :class:`CheckpointError` of it."""
+    """Raised with a description of what is wrong with a file; `load` makes a :class:`CheckpointError` of it."""
 
 
 class CheckpointError(RuntimeError, UnpicklingError):

@@ -1,7 +1,8 @@
 """Which values of a file may be keys of a dictionary, or elements of a set.
 
-A file could choose keys that all have one hash, so that filling a dictionary takes time by the square of their number.
-Python salts the hashes of strings and bytes; those of small numbers are apart. Others are few in data, and limited here.
+A file could choose keys that all have one hash, so that filling a dictionary takes time proportional to the square of their
+number. Python salts the hashes of strings and bytes, and those of small numbers differ. Data has few other keys, and their
+number is limited here.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ class Keys:
         self.left = _CHOSEN
 
     def check(self, keys: Iterable[Any]) -> None:
-        """Refuse keys that data do not have.
+        """Raise FormatError for keys that data does not have.
 
         Raises:
-            FormatError: there is one, or there are too many of a kind.
+            FormatError: there is such a key, or there are too many of a kind.
         """
         for key in keys:
             if type(key) is str:

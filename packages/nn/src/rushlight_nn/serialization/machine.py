@@ -1,9 +1,9 @@
 """Reading pickles without running anything: an interpreter of the instructions that data needs.
 
-A pickle is a program for a small stack machine. This one has the instructions that put values on the stack and gather
-them in containers; those that name, call or fill objects go to a table (:mod:`builders`), which has the few names
-that data has and resolves no other. Nothing is imported, and no attribute of anything is looked up by a name from the
-file. The instructions are those of Python's `pickletools`.
+A pickle is a program for a small stack machine. This one has the instructions that put values on the stack and gather them
+in containers; instructions that name, call or fill objects use a table (:mod:`builders`), which has the few names that data
+needs and no others. Nothing is imported, and no attribute of anything is looked up by a name from the file. The instructions
+are those of Python's `pickletools`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     class Table(Protocol):
-        """What names mean, and what may be called and filled."""
+        """The table of names, which defines what may be called and filled."""
 
         keys: Keys
 

@@ -33,7 +33,7 @@ _BATCH = 1000  # items between two marks
 class Stored:
     """A storage that a file is going to hold: the part of it that tensors use.
 
-    The parts at either end that no tensor reaches are left out: a row of a large matrix does not take the matrix along.
+    The parts at either end that no tensor uses are left out: a row of a large matrix is saved without the matrix.
     """
 
     def __init__(self, storage: Any, key: str, dtype: Any) -> None:
@@ -142,7 +142,7 @@ class Pickler:
     # Values -------------------------------------------------------------------------------------------------
 
     def save(self, value: Any) -> None:
-        """Write what puts `value` on the stack."""
+        """Write the instructions that put `value` on the stack."""
         kind = type(value)
         if value is None:
             self.out += b"N"
@@ -188,7 +188,7 @@ class Pickler:
             self.remember(key)
 
     def plain_tuple(self, values: Any) -> None:
-        """A tuple that nothing refers to again."""
+        """Write a tuple to which no later instruction refers."""
         if not values:
             self.out += b")"
             return
@@ -207,7 +207,7 @@ class Pickler:
         return True
 
     def remember(self, key: Any) -> None:
-        """Number what is on top of the stack."""
+        """Number the object on top of the stack."""
         number = self.memo[key] = len(self.memo)
         self.out += b"q" + struct.pack("<B", number) if number < 256 else b"r" + struct.pack("<I", number)
 
@@ -326,13 +326,13 @@ class Pickler:
         self.remember_object(value)
 
     def plain_tensor(self, plain: Tensor, requires_grad: bool) -> None:
-        """The call that makes a tensor."""
+        """Write the call that makes a tensor."""
         self.function_of(plain)
         self.arguments_of(plain, requires_grad)
         self.out += b"R"
 
     def function_of(self, plain: Tensor) -> None:
-        """The name of the function that makes a tensor like `plain`."""
+        """Return the name of the function that makes a tensor like `plain`."""
         if core._C._sparse_parts(plain) is not None:
             self.name("torch._utils", "_rebuild_sparse_tensor")
             return
@@ -345,7 +345,7 @@ class Pickler:
         self.name("torch._utils", "_rebuild_tensor_v2" if typed else "_rebuild_tensor_v3")
 
     def arguments_of(self, plain: Tensor, requires_grad: bool) -> None:
-        """The arguments of that function."""
+        """Write the arguments of that function."""
         if (parts := core._C._sparse_parts(plain)) is not None:
             self.sparse(plain, parts)
             return
@@ -366,7 +366,10 @@ class Pickler:
         self.out += b"t"
 
     def sparse(self, plain: Tensor, parts: Any) -> None:
-        """The layout of a sparse tensor and the tuple of its parts. Whether it requires grad has no place in the format."""
+        """Write the layout of a sparse tensor and the tuple of its parts.
+
+        The format does not record whether it requires grad.
+        """
         layout, indices, columns, found, coalesced = parts
         self.name("torch.serialization", "_get_layout")
         self.plain_tuple((layout,))
@@ -381,7 +384,7 @@ class Pickler:
         self.out += b"t\x86"
 
     def storage(self, stored: Stored) -> None:
-        """The persistent id of a storage."""
+        """Write the persistent id of a storage."""
         self.out += b"("
         self.save("storage")
         if stored.dtype is None:
@@ -396,7 +399,7 @@ class Pickler:
         self.out += b"tQ"
 
     def reduce_hooks(self) -> None:
-        """The tensor's hooks, which are not saved: an empty dictionary."""
+        """Write the tensor's hooks, which are not saved: an empty dictionary."""
         self.name("collections", "OrderedDict")
         self.out += b")R"
 
@@ -404,14 +407,14 @@ class Pickler:
 
     @property
     def place(self) -> str:
-        """Where the value is that is being written."""
+        """The place of the value that is being written."""
         return ".".join(map(str, self.path)) or "the object"
 
     def refuse(self, value: Any) -> TypeError:
         return refusal(value, self.place)
 
     def other(self, value: Any) -> None:
-        """A value whose class is not in the table: one of NumPy's, of an allowed class, or none that is data."""
+        """Write a value whose class is not in the table: one of NumPy's, one of an allowed class, or raise TypeError."""
         kind = type(value)
         numpy = sys.modules.get("numpy")
         if isinstance(value, Tensor):
@@ -470,7 +473,7 @@ class Pickler:
         self.out += b"b"
 
     def allowed(self, value: Any) -> None:
-        """An instance of a class that was allowed, by its own `__reduce_ex__`."""
+        """Write an instance of a class that was allowed, by its own `__reduce_ex__`."""
         reduced = value.__reduce_ex__(2)
         if not isinstance(reduced, tuple):
             raise self.refuse(value)

@@ -40,12 +40,15 @@ _SHOWN, _LISTED = 12, 10_000
 
 
 def is_archive(start: bytes) -> bool:
-    """Whether a file that begins so is a zip archive. A safetensors header of that length has a brace for the method."""
+    """Return whether a file that begins with these bytes is a zip archive.
+
+    A safetensors header of that length has a brace for the method.
+    """
     return start[:4] == b"PK\x03\x04" and start[8:9] != b"{"
 
 
 def is_legacy(start: bytes) -> bool:
-    """Return whether a file that begins so has the legacy layout."""
+    """Return whether a file that begins with these bytes has the legacy layout."""
     return start.startswith(LEGACY_START)
 
 
@@ -110,7 +113,7 @@ class _Storages:
         return _as(whole.untyped()[begin:end], whole.dtype)
 
     def placed(self, storage: Any, device: str) -> Any:
-        """Return `storage` where it belongs."""
+        """Return `storage` on the device where it belongs."""
         if self.map_location is None and device == "cpu":
             return storage
         data = core._C._tensor_over(storage, core.uint8, [storage.nbytes()], [1], 0)
@@ -123,7 +126,7 @@ def _as(storage: Any, dtype: Any) -> Any:
 
 
 def check_bools(storage: Any) -> None:
-    """Refuse bytes that are neither true nor false, which would mislead whatever counts them.
+    """Raise FormatError for bytes other than 0 and 1, which would give wrong results in operators that count them.
 
     Raises:
         FormatError: there is one.
@@ -219,7 +222,7 @@ def run(machine: Machine) -> Any:
 
 
 def _names_in(data: bytes, table: Table, limit: int) -> list[str]:
-    """At most `limit` names in a pickle that the table does not have, found without running it; as far as it can be read."""
+    """Return at most `limit` names in a pickle that the table does not have, without running the pickle."""
     import warnings
     from pickletools import genops
 

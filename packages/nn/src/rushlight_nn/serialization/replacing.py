@@ -1,4 +1,4 @@
-"""Putting a new file in the place of an old one, all or nothing."""
+"""Replacing an old file by a new one, all or nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def replace_file(path: str, write: Callable[[BinaryIO], Any]) -> None:
-    """Let `write` fill a new file, and when all of it is on disk put it in the place of `path`."""
+    """Call `write` to fill a new file, and move it to `path` when all of it is on disk."""
     path = os.path.realpath(path)  # through a link, what it points to is replaced, not the link
     try:
         mode = os.stat(path).st_mode

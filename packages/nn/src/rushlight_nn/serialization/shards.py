@@ -5,8 +5,8 @@
 `metadata`.
 
 Note [Replacing shards]
-The index is what makes files one checkpoint, and is replaced last, all or nothing. New shards get names that no file
-has, so that those of the old index stay whole until the new one stands; then they are removed.
+The index is what makes files one checkpoint, and is replaced last, all or nothing. New shards get names that no file has, so
+that those of the old index remain complete until the new index is written; then they are removed.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _split(tensors: dict[str, Tensor], limit: int) -> list[dict[str, Tensor]]:
 
 
 def _free_names(path: str, count: int) -> list[str]:
-    """File names of shards, none of which is there."""
+    """Return file names of shards, none of which exists."""
     folder, (stem, suffix) = os.path.dirname(path), os.path.splitext(os.path.basename(path))
     mark = ""
     while True:
@@ -150,7 +150,7 @@ def _in_parallel(work: Callable[[int], Any], count: int) -> list[Any]:
 
 
 def index_of(path: str) -> str:
-    """Return `path`, or its index where only that is there."""
+    """Return `path`, or the path of its index if only that exists."""
     index = path + _INDEX
     return index if not os.path.exists(path) and os.path.exists(index) else path
 

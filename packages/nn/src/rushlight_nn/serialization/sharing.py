@@ -3,7 +3,7 @@
 Note [Shared memory in a checkpoint]
 Tensors whose bytes overlap (tied weights, a tensor and its slice) are stored as one and described as views of
 it, so that they share memory again after loading. Tensors that merely are in one storage without overlapping
-are stored on their own: a slice of a big tensor does not take the big tensor along.
+are stored on their own: a slice of a large tensor is saved without the tensor.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where a checkpoint's bytes come from: a file, read or mapped, or what a stream holds."""
+"""The sources of a checkpoint's bytes: a file, read or mapped, or a stream."""
 
 from __future__ import annotations
 

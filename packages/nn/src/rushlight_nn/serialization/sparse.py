@@ -1,4 +1,4 @@
-"""Sparse tensors of a file: made of their parts, which are checked."""
+"""Sparse tensors of a file, which are made from parts that are checked."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _unchecked: ContextVar[list[Tensor] | None] = ContextVar("_unchecked", default=N
 
 @contextmanager
 def indices_come_later() -> Iterator[list[Tensor]]:
-    """Collect sparse tensors in the block without looking at their indices; `check_indices` does it."""
+    """Collect sparse tensors in the block without checking their indices; `check_indices` checks them."""
     collected: list[Tensor] = []
     token = _unchecked.set(collected)
     try:

@@ -1,4 +1,4 @@
-"""Nested containers as JSON, with the tensors in them taken out and put back.
+"""Nested containers as JSON; tensors are taken out when they are written and put back when they are read.
 
 Plain values, lists, and dictionaries with names as keys are themselves in JSON. Everything else is an object
 whose key "!" names its type: a container with its items, or a value of one of the classes in :mod:`values`.

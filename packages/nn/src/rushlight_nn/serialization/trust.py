@@ -1,7 +1,7 @@
 """Classes and functions that the user allows a pickle to call.
 
-Everything else that a file names is either data, which :mod:`builders` makes, or refused. What is allowed here is code
-of the user's choosing, and the only code that reading a file runs.
+Everything else that a file names is either data, which :mod:`builders` makes, or refused. Allowed objects are code of the
+user's choice, and the only code that reading a file runs.
 """
 
 from __future__ import annotations

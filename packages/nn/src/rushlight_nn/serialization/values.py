@@ -26,7 +26,7 @@ from .sparse import COMPRESSED, rebuild_sparse
 
 
 class UnknownTag(Exception):  # noqa: N818
-    """A name that no value has."""
+    """Raised for a name that no value has."""
 
 
 def encode(value: Any) -> tuple[str, dict[str, Any]] | None:
@@ -56,7 +56,7 @@ def decode(tag: str, parts: dict[str, Any]) -> Any:
 
     Raises:
         UnknownTag: no value has this name.
-        LookupError, TypeError, ValueError, ...: the parts are none of its own.
+        LookupError, TypeError, ValueError, ...: the parts are not valid for the name.
     """
     found = _DECODERS.get(tag)
     if found is None:
@@ -189,10 +189,10 @@ _FACTORIES: dict[str, Callable[[], Any]] = {
 
 
 def name_of_factory(factory: Any, place: str) -> str | None:
-    """Return the name of what a defaultdict makes for new keys.
+    """Return the name of the factory of a defaultdict.
 
     Raises:
-        TypeError: it is none that data has.
+        TypeError: the factory is not one that data has.
     """
     for name, one in _FACTORIES.items():
         if one is factory:

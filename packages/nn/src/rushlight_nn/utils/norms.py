@@ -9,9 +9,10 @@ from ..functional import normalize
 
 
 def norm_except(weight: Tensor, dim: int | None) -> Tensor:
-    """Return the norm over all dimensions but `dim`, which stay with size one; of everything, a 0-d tensor, if None.
+    """Return the norm over all dimensions but `dim`, which remains, the others with size one; if None, the norm of all
+    elements as a 0-d tensor.
 
-    Also if `dim` is -1, which PyTorch writes for None.
+    A `dim` of -1, which PyTorch writes for None, means None, too.
     """
     if dim is None or dim == -1:
         return core.linalg.vector_norm(weight)
@@ -29,7 +30,7 @@ def rows_of(weight: Tensor, dim: int) -> Tensor:
 def power_iteration(
     matrix: Tensor, u: Tensor, v: Tensor, count: int, eps: float, v_first: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """Directions that approach the singular vectors of the largest singular value; they have no graph."""
+    """Return directions that approach the singular vectors of the largest singular value; they have no graph."""
     with core.no_grad():
         adjoint = matrix.mT.conj() if matrix.is_complex() else matrix.mT
         for _ in range(count):

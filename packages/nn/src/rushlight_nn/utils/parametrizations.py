@@ -34,9 +34,9 @@ def _is_orthogonal(matrix: Tensor) -> bool:
 
 
 class _Orthogonal(Module):
-    """Makes a matrix with orthonormal columns, or rows if there are fewer rows, of any matrix.
+    """A module that maps any matrix to a matrix with orthonormal columns, or rows if there are fewer rows.
 
-    With `base` the matrix starts at any given value: what is made of the parameter is multiplied by it.
+    With `base` the matrix can start at any given value: the mapped parameter is multiplied by it.
     """
 
     base: Any
@@ -197,7 +197,7 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
 
 
 class _RenameOlder:
-    """Gives keys of the older `weight_norm` their present names. (A class, so that modules can be copied.)"""
+    """Rename keys of the older `weight_norm`. (A class, so that modules can be copied.)"""
 
     def __init__(self, name: str) -> None:
         self.name = name

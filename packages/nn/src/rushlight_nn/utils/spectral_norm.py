@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 class SpectralNorm:
-    """The hook: sets `name` to the parameter `name_orig` divided by its largest singular value.
+    """The hook, which sets `name` to the parameter `name_orig` divided by its largest singular value.
 
-    The buffers `name_u` and `name_v` hold what is known of that value's directions.
+    The buffers `name_u` and `name_v` hold estimates of that value's singular vectors.
     """
 
     def __init__(self, name: str, n_power_iterations: int, dim: int, eps: float) -> None:

@@ -23,23 +23,23 @@ def functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
-    """module(*args, **kwargs) with other parameters and buffers, which it has only during the call.
+    """Call `module(*args, **kwargs)` with other parameters and buffers, which replace its own during the call.
 
     Args:
-        module: left as it was, also where the call raises.
-        parameter_and_buffer_dicts: tensors by the names of `named_parameters` and `named_buffers`; those that are not
-            named stay. A name that the module does not have is an attribute during the call. Several dictionaries
-            count as one. What the module writes in place, such as running statistics, is written to these tensors.
-        args: a tuple of arguments, or one that is not a tuple.
+        module: the module, which is left unchanged, also if the call raises.
+        parameter_and_buffer_dicts: tensors by the names of `named_parameters` and `named_buffers`; others keep their values.
+            A name that the module does not have is an attribute during the call. Several dictionaries are merged. What the
+            module writes in place, such as running statistics, is written to these tensors.
+        args: a tuple of arguments, or a single argument that is not a tuple.
         kwargs: keyword arguments.
         tie_weights: whether a parameter that the module has under several names is replaced under all of them.
         strict: whether every parameter and buffer must be named, and nothing else.
 
     Raises:
-        ValueError: a name stands in two dictionaries, or one parameter would get two values.
+        ValueError: a name is in two dictionaries, or one parameter would get two values.
         RuntimeError: with `strict`, names are missing or unknown.
         AttributeError: a name contains a submodule that does not exist.
-        TypeError: a name is that of an attribute that is not a tensor, or the value of an unknown name is none.
+        TypeError: a name is that of an attribute that is not a tensor, or the value of an unknown name is not a tensor.
 
     Example:
         >>> layer = nn.Linear(2, 1)
@@ -86,7 +86,7 @@ _ABSENT = object()
 
 
 def _places(module: Module) -> dict[str, _Place]:
-    """Return where each parameter and buffer is kept, tied ones under all of their names."""
+    """Return where each parameter and buffer is stored, tied ones under all of their names."""
     found: dict[str, _Place] = {}
     for path, child in module.named_modules(remove_duplicate=False):
         for table in (child._parameters, child._buffers):
@@ -97,7 +97,7 @@ def _places(module: Module) -> dict[str, _Place]:
 
 
 def _new_place(module: Module, path: str, value: Any) -> _Place:
-    """Where a tensor that the module does not have lies during the call: among the attributes of the submodule named."""
+    """The place of a tensor that the module does not have during the call: among the attributes of the named submodule."""
     owner, _, name = path.rpartition(".")
     home = module.get_submodule(owner)
     if not name:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class WeightNorm:
-    """The hook: sets `name` to g v / |v|, of the parameters `name_g` and `name_v`."""
+    """The hook, which sets `name` to g v / |v|, computed from the parameters `name_g` and `name_v`."""
 
     def __init__(self, name: str, dim: int | None) -> None:
         self.name = name

@@ -1,4 +1,4 @@
-"""Sinks: what writes a recording down. The contract is rushlight_core.seams.profiler.Sink."""
+"""Sinks, which write recordings. The contract is rushlight_core.seams.profiler.Sink."""
 
 from __future__ import annotations
 

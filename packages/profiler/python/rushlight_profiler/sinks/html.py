@@ -1,5 +1,7 @@
-"""One page of HTML with everything in it: summary, advice, table, memory and timeline. It loads nothing from
-anywhere."""
+"""One page of HTML with everything in it: summary, advice, table, memory and timeline.
+
+The page loads nothing from elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +82,7 @@ def page_data(header: Header, raw: list[Event]) -> dict[str, Any]:
 
 
 def _thin(points: list[list[float]]) -> list[list[float]]:
-    """At most MAX_MEMORY_POINTS of the points, the least and the greatest of each stretch among them."""
+    """Return at most MAX_MEMORY_POINTS of the points, including the least and the greatest of each stretch."""
     if len(points) <= MAX_MEMORY_POINTS:
         return points
     stretch = -(-2 * len(points) // MAX_MEMORY_POINTS)

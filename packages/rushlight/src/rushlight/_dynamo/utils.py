@@ -1,4 +1,4 @@
-"""Queries of libraries about PyTorch's compiler: there is none."""
+"""Functions by which libraries query PyTorch's compiler: there is none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs and libraries that import `torch` run on rushlight as they are.
+"""Run programs and libraries that import `torch` on rushlight, unchanged.
 
     python -m rushlight.as_torch train.py --epochs 3
 
@@ -11,7 +11,7 @@ runs a program so. A program can also call this itself, before anything else imp
     import torch  # rushlight
     import torch.nn.functional as F  # rushlight.nn.functional, the very module
 
-Decision 0026 has the reasons.
+Decision 0026 gives the reasons.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class _Finder(DistributionFinder, Loader):
         return _Torch() if spec.name == "torch" else None
 
     def exec_module(self, module: ModuleType) -> None:
-        """Put rushlight's module in the place of the empty one that importing made."""
+        """Replace the empty module that importing made by rushlight's module."""
         name = module.__name__
         if name != "torch":
             sys.modules[name] = sys.modules["rushlight" + name.removeprefix("torch")]

@@ -1,8 +1,8 @@
-"""`python -m rushlight.as_torch report FILE...`: which of the names of torch that programs use are there.
+"""`python -m rushlight.as_torch report FILE...`: list which names of torch that programs use exist here.
 
 Programs are parsed, not run. A name is followed from the imports of torch and its modules through attributes: `F.relu` after
-`import torch.nn.functional as F` is `torch.nn.functional.relu`. Methods of tensors are not found: what an object is shows
-only when a program runs.
+`import torch.nn.functional as F` is `torch.nn.functional.relu`. Methods of tensors are not found: the type of an object is
+known only when a program runs.
 """
 
 from __future__ import annotations

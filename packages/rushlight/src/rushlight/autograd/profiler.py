@@ -1,4 +1,4 @@
-"""The profiler, by the file that PyTorch had it in first."""
+"""The profiler, in the file in which PyTorch had it first."""
 
 from __future__ import annotations
 

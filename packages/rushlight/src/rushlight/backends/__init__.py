@@ -1,8 +1,8 @@
 """Libraries that compute: whether they are available, and switches for parts of them.
 
-Queries return the actual state. Three switches have an effect: `device_fallback`, `mkldnn.enabled` and those of attention
-(`cuda.enable_math_sdp` and others). Everything else is computed in one way on a device, so the other switches are stored and
-change nothing.
+Queries return the actual state. Three switches have an effect: `device_fallback`, `mkldnn.enabled` and the switches of
+attention (`cuda.enable_math_sdp` and others). Everything else is computed in one way on a device, so the other switches are
+stored and change nothing.
 
 `device_fallback` selects what happens if a device has no kernel for an operator. "error", the default, raises
 NotImplementedError; "warn" computes it on the CPU, over copies, and warns at the first call of each operator, with the

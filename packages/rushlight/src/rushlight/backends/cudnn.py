@@ -1,7 +1,7 @@
 """Convolutions on GPUs, by the name of NVIDIA's library for them.
 
-Of the switches `allow_tf32` changes something: whether float32 convolutions may round to TF32. The others are kept: kernels
-give the same result for the same input, and none is chosen by timing.
+Only the switch `allow_tf32` has an effect: it sets whether float32 convolutions may round to TF32. The others are stored:
+kernels give the same result for the same input, and none is chosen by timing.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def flags(
 
 
 class _Switches(ModuleType):
-    """The module's class: assigning to `allow_tf32` is what switches."""
+    """The module's class, which handles assignments to `allow_tf32`."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "allow_tf32":

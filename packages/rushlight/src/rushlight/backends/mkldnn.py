@@ -79,7 +79,7 @@ def flags(
 
 
 class _Switches(ModuleType):
-    """The module's class: assigning to `enabled` is what switches."""
+    """The module's class, which handles assignments to `enabled`."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "enabled":

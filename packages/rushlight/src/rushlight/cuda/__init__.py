@@ -126,7 +126,7 @@ def _has(index: int) -> bool:
 
 
 def _driver_is_there() -> bool:
-    """Return whether the driver's library opens: sooner known than which packages are installed."""
+    """Return whether the driver's library can be opened, which is faster than searching for packages."""
     import os
     from _ctypes import dlopen
 
@@ -564,11 +564,11 @@ def mem_get_info(device: Any = None) -> tuple[int, int]:
 
 
 def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None:
-    """Take at most that part of a GPU's memory. Raises RuntimeError where there is none.
+    """Limit the part of a GPU's memory that is used. Raises RuntimeError if there is no GPU.
 
     Raises:
-        TypeError: it is not a float.
-        ValueError: it is not between 0 and 1.
+        TypeError: the fraction is not a float.
+        ValueError: the fraction is not between 0 and 1.
     """
     _need("set_per_process_memory_fraction")
     if not isinstance(fraction, float):
@@ -604,7 +604,7 @@ def get_per_process_memory_fraction(device: Any = None) -> float:
 
 
 def memory_snapshot(device: Any = None) -> list[dict[str, Any]]:
-    """Segments of a GPU's memory, and the blocks in each; an empty list where there is no GPU."""
+    """Return the segments of a GPU's memory, and the blocks in each; an empty list if there is no GPU."""
     from json import loads
 
     return loads(core.devices.memory_snapshot(_device(device))) if is_available() else []
@@ -722,10 +722,10 @@ class graph(_graphs.Capture):  # noqa: N801
         pool: memory to share with other graphs that are not replayed at the same time: `CUDAGraph.pool()` of one of them,
             or `graph_pool_handle()`.
         stream: the stream to record; by default one that all captures share.
-        capture_error_mode: "global", "thread_local" or "relaxed". What cannot be recorded raises in every mode.
+        capture_error_mode: "global", "thread_local" or "relaxed". Calls that cannot be recorded raise in every mode.
 
     Raises:
-        RuntimeError: something in the block cannot be recorded.
+        RuntimeError: a call in the block cannot be recorded.
 
     Example::
 

@@ -1,7 +1,7 @@
 """Processes of one machine that compute together: rushlight_multiprocessing.distributed.
 
-What PyTorch has beside process groups over one machine is absent: the submodules have the classes for `isinstance`, and
-making an instance raises RuntimeError.
+Parts of PyTorch other than process groups on one machine are absent: the submodules have the classes for `isinstance`, and
+creating an instance raises RuntimeError.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def is_torchelastic_launched() -> bool:
 
 
 def _is_there() -> bool:
-    """Return whether this backend is there: no."""
+    """Return whether this backend is available: False."""
     return False
 
 

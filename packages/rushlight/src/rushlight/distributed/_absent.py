@@ -1,4 +1,4 @@
-"""What stands for classes that programs check for, and for functions that make their instances: there are none."""
+"""Placeholders for classes that programs check for, and for functions that create their instances."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages between processes that gradients flow through: not supported."""
+"""Collectives through which gradients flow, which are not supported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Optimizers over several processes: there are none.
+"""Optimizers over several processes, which are not supported.
 
 The classes are there for `isinstance`; making an instance raises RuntimeError.
 """

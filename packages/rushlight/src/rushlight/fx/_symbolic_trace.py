@@ -1,4 +1,4 @@
-"""Tracing: a program is run with proxies for its arguments, and what it does with them becomes a graph."""
+"""Tracing: a program runs with proxies for its arguments, and its operations on them become a graph."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ class Tracer(TracerBase):
         return home.split(".")[0] == "rushlight_nn" and type(m).__name__ != "Sequential"
 
     def path_of_module(self, mod: Module) -> str:
-        """Return the path of a module of the root. NameError where it has none."""
+        """Return the path of a module of the root. Raise NameError if it has none."""
         try:
             return self._paths[mod]
         except KeyError:
@@ -154,14 +154,14 @@ class Tracer(TracerBase):
     def call_module(
         self, m: Module, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        """Return what a call of a submodule gives: that of `forward`, or a proxy."""
+        """Return the result of a call of a submodule: that of `forward`, or a proxy."""
         path = self.path_of_module(m)
         if not self.is_leaf_module(m, path):
             return forward(*args, **kwargs)
         return self.create_proxy("call_module", path, args, kwargs)
 
     def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Any]) -> Any:
-        """Return what an attribute of a module gives: a proxy for a parameter of the root."""
+        """Return the value of an attribute of a module, with a proxy for a parameter of the root."""
         if isinstance(attr_val, Parameter):
             names = self._parameters
         elif self.proxy_buffer_attributes and isinstance(attr_val, Tensor):
@@ -204,7 +204,7 @@ class Tracer(TracerBase):
 
         Args:
             root: is called once. A function's tensors and modules become those of an empty Module, `self.root`.
-            concrete_args: values of arguments, by name, that are to be no proxies. The graph keeps the argument, and
+            concrete_args: values of arguments, by name, for which no proxies are created. The graph keeps the argument, and
                 checks it.
         """
         self._enter(root if isinstance(root, Module) else Module())
@@ -221,7 +221,7 @@ class Tracer(TracerBase):
     def create_args_for_root(
         self, root_fn: Callable[..., Any], is_module: bool, concrete_args: dict[str, Any] | None = None
     ) -> tuple[Callable[..., Any], list[Any]]:
-        """Placeholders for the arguments of `root_fn`, and a function that takes them all by position."""
+        """Return placeholders for the arguments of `root_fn`, and a function that takes them all by position."""
         analysed = inspect.unwrap(root_fn)
         if isinstance(analysed, functools.partial) or not hasattr(analysed, "__code__"):
             raise TypeError(
@@ -279,7 +279,7 @@ class Tracer(TracerBase):
         return root_fn, args
 
     def _patch(self, stack: ExitStack, function: Callable[..., Any]) -> None:
-        """Until the stack ends, calls and attributes of modules come here, and wrapped functions make nodes."""
+        """Intercept calls and attributes of modules, and calls of wrapped functions, until the stack ends."""
         thread = threading.get_ident()
         call, attribute = Module.__call__, Module.__getattribute__
         cache: dict[str, Any] = {}

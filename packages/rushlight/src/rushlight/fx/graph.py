@@ -215,11 +215,11 @@ class Graph:
         return self.create_node("call_function", the_function, args, kwargs, name, type_expr)
 
     def output(self, result: Argument, type_expr: Any = None) -> Node:
-        """Add what is returned: a node, or containers of nodes."""
+        """Add the output of the graph: a node, or containers of nodes."""
         return self.create_node("output", "output", (result,), type_expr=type_expr)
 
     def node_copy(self, node: Node, arg_transform: Callable[[Node], Argument] = lambda x: x) -> Node:
-        """Add a copy of a node of another graph; `arg_transform` gives this graph's nodes for its arguments."""
+        """Add a copy of a node of another graph; `arg_transform` returns this graph's nodes for its arguments."""
         copied = self.create_node(
             node.op,
             node.target,
@@ -296,7 +296,7 @@ class Graph:
     # Passes --------------------------------------------------------------------------------------------------
 
     def eliminate_dead_code(self, is_impure_node: Callable[[Node], bool] | None = None) -> bool:
-        """Erase nodes whose result is unused and which do nothing else, and return whether there were any."""
+        """Erase nodes whose result is unused and which have no other effect, and return whether there were any."""
         self.lint()
         before = self._count
         for node in reversed(self.nodes):
@@ -305,7 +305,7 @@ class Graph:
         return self._count != before
 
     def lint(self) -> None:
-        """Raise RuntimeError for a node that is used before it is made, or twice named, or whose path leads nowhere."""
+        """Raise RuntimeError if a node is used before it is made, has a name twice, or has a path that does not exist."""
         seen: set[Node] = set()
         names: set[str] = set()
         for node in self.nodes:
@@ -332,7 +332,10 @@ class Graph:
     # Text ----------------------------------------------------------------------------------------------------
 
     def python_code(self, root_module: str = "self", *, verbose: bool = False) -> PythonCode:
-        """Return the function `forward` that the graph stands for. `root_module` is what it calls the module."""
+        """Return the function `forward` that the graph represents.
+
+        `root_module` is the name by which the code refers to the module.
+        """
         return _Writer(self, root_module).write()
 
     def print_tabular(self) -> None:

@@ -18,7 +18,7 @@ _numbers = itertools.count()
 
 
 def _copy_attr(from_module: Module, to_module: Module, target: str) -> None:
-    """Give one module what the other has at a path, with plain modules on the way."""
+    """Copy the attribute at a path from one module to another, creating plain modules on the way."""
     *folders, field = target.split(".")
     for folder in folders:
         below = getattr(from_module, folder)
@@ -128,7 +128,7 @@ class GraphModule(Module):
         self.recompile()
 
     def recompile(self) -> PythonCode:
-        """Make `forward` of the graph as it is now."""
+        """Generate `forward` from the graph in its present state."""
         code = self._graph.python_code("self")
         file = f"<fx graph {next(_numbers)}>"
         linecache.cache[file] = (len(code.src), None, code.src.splitlines(True), file)  # for tracebacks
@@ -144,7 +144,7 @@ class GraphModule(Module):
         return self._code
 
     def print_readable(self, print_output: bool = True, **options: Any) -> str:
-        """Print and return a class with this code."""
+        """Print and return the source of a class with this code."""
         lines = "".join(f"    {line}" if line.strip() else line for line in self._code.splitlines(True))
         text = f"class {type(self).__name__}(torch.nn.Module):\n{lines}"
         if print_output:
@@ -152,7 +152,7 @@ class GraphModule(Module):
         return text
 
     def add_submodule(self, target: str, m: Module) -> bool:
-        """Put a module at a path, with plain modules on the way. False where something else is in the way."""
+        """Put a module at a path, creating plain modules on the way. Return False if the path contains something else."""
         *folders, field = target.split(".")
         module: Module = self
         for folder in folders:
@@ -167,7 +167,7 @@ class GraphModule(Module):
         return True
 
     def delete_submodule(self, target: str) -> bool:
-        """Remove the module of a path. False where there is none."""
+        """Remove the module of a path. Return False if there is none."""
         *folders, field = target.split(".")
         module: Any = self
         for folder in folders:
@@ -180,7 +180,7 @@ class GraphModule(Module):
         return True
 
     def delete_all_unused_submodules(self) -> None:
-        """Remove modules that no node uses, and that hold none that is used."""
+        """Remove modules that no node uses and that contain no module which is used."""
         used: set[str] = set()
         for node in self._graph.nodes:
             if node.op in ("call_module", "get_attr"):

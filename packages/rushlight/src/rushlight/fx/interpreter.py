@@ -1,4 +1,4 @@
-"""Running graphs node by node, and rewriting them so."""
+"""Running graphs node by node, and rewriting them in the same way."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Interpreter:
         return None
 
     def boxed_run(self, args_list: list[Any]) -> Any:
-        """Return the same with arguments in a list, which is emptied."""
+        """Return the result for arguments in a list, which is emptied."""
         args = tuple(args_list)
         args_list.clear()
         return self.run(*args)
@@ -83,7 +83,7 @@ class Interpreter:
         return getattr(self, n.op)(n.target, args, kwargs)
 
     def placeholder(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
-        """Return the next argument, or all that are left for a target that begins with a star."""
+        """Return the next argument, or all remaining ones for a target that begins with a star."""
         if isinstance(target, str) and target.startswith("*"):
             return list(self.args_iter)
         try:

@@ -159,7 +159,7 @@ class Node:
         before._next, x._prev, x._next, self._prev = x, before, self, x
 
     def append(self, x: Node) -> None:
-        """Move `x`, of the same graph, behind this node."""
+        """Move `x`, of the same graph, after this node."""
         if x is not self:
             self._next.prepend(x)
 
@@ -232,7 +232,7 @@ class Node:
         *,
         propagate_meta: bool = False,
     ) -> list[Node]:
-        """Let the users of this node for which `delete_user_cb` is true use another node, and return these users."""
+        """Replace this node by another one in those users for which `delete_user_cb` is true, and return these users."""
         if propagate_meta:
             if replace_with.meta:
                 raise AssertionError(
@@ -277,8 +277,8 @@ class Node:
     def is_impure(self, impure_random: bool = True) -> bool:
         """Return whether the call has an effect besides its result.
 
-        Besides arguments, results and assertions these are calls in place whose first argument, or what that is a view
-        of, comes from outside or is used later.
+        Besides arguments, results and assertions these are in-place calls whose first argument, or the tensor of which that
+        is a view, comes from outside or is used later.
         """
         if self.op in ("placeholder", "output"):
             return True
@@ -345,7 +345,7 @@ def _text(argument: Argument) -> str:
 
 
 def qualified_name(function: Callable[..., Any]) -> str:
-    """Return a dotted name of a function: one below `torch`, where it is one of ours."""
+    """Return a dotted name of a function, below `torch` if it is one of ours."""
     from rushlight.fx._names import name_of
 
     return name_of(function) or repr(function)

@@ -1,4 +1,4 @@
-"""Values while a program is traced: what is done with them becomes nodes."""
+"""Values while a program is traced: operations on them become nodes."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class TracerBase:
         type_expr: Any = None,
         proxy_factory_fn: Callable[[Node], Proxy] | None = None,
     ) -> Proxy:
-        """Add a node with arguments that may be or hold proxies, and gives a proxy for its result."""
+        """Add a node with arguments that may be or contain proxies, and return a proxy for its result."""
         node_args, node_kwargs = self.create_arg(args), self.create_arg(kwargs)
         node = self.create_node(kind, target, node_args, node_kwargs, name, type_expr)
         if self.record_stack_traces:
@@ -98,7 +98,7 @@ class TracerBase:
         return proxy_factory_fn(node) if proxy_factory_fn else self.proxy(node)
 
     def create_arg(self, a: Any) -> Argument:
-        """Return `a` as an argument of a node. NotImplementedError for an object that no graph can hold."""
+        """Return `a` as an argument of a node. Raises NotImplementedError for an object that no graph can hold."""
         return map_aggregate(a, self._argument)
 
     def _argument(self, a: Any) -> Argument:

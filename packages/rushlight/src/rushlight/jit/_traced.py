@@ -1,4 +1,4 @@
-"""Traced modules and functions: what they are in this process, and what is saved of them."""
+"""Traced modules and functions, which run as Python in this process and are saved as programs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class TracerWarning(Warning):
 
     @staticmethod
     def ignore_lib_warnings() -> None:
-        """Nothing: no library is warned of."""
+        """Do nothing: there are no warnings about libraries."""
 
 
 def is_tracing() -> bool:
@@ -124,7 +124,7 @@ class TopLevelTracedModule(ScriptModule):
         return TopLevelTracedModule, (self._original, self._recordings)
 
     def _check_tables(self) -> None:
-        """They are those of the module that was traced."""
+        """The parameters are those of the module that was traced."""
         self._original._check_tables()
 
     def _apply(self, fn: Any, recurse: bool = True) -> Any:

@@ -1,4 +1,4 @@
-"""What optimizers share, by the file that PyTorch has it in."""
+"""The base class of optimizers, in the file in which PyTorch has it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the time goes: rushlight_profiler. `python -m rushlight.profiler script.py` runs a program under it."""
+"""Profiling: rushlight_profiler. `python -m rushlight.profiler script.py` runs a program under it."""
 
 import rushlight_profiler as _package
 from rushlight_profiler import *  # noqa: F403

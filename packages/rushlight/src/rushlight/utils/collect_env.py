@@ -23,7 +23,7 @@ _PACKAGES = (
 
 
 class SystemEnv(NamedTuple):
-    """The versions and the hardware that matter; None where something is not there."""
+    """The relevant versions and hardware; None where something is missing."""
 
     torch_version: str
     cuda_compiled_version: str | None

@@ -40,8 +40,9 @@ _lock = Lock()
 def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[_Formula], _Formula]:
     """Let FlopCounterMode count calls of custom operators by a formula. A decorator.
 
-    The formula takes the operator's arguments, with shapes in the place of tensors, and as `out_shape` the shape of the
-    result, or of each of several; it returns the number of operations. What the operator computes with is not counted then.
+    The formula takes the operator's arguments, with shapes instead of tensors, and as `out_shape` the shape of the result,
+    or of each of several; it returns the number of operations. Operators that the custom operator calls are not counted
+    then.
 
     Args:
         targets: a custom operator, such as `torch.ops.namespace.name`, or a list of them.
@@ -79,7 +80,7 @@ def _require_custom(argument: str, target: Any) -> None:
 
 
 def _of_shapes(formula: Callable[..., int]) -> Callable[..., int]:
-    """Return a formula of tensors that calls one of shapes."""
+    """Return a formula of tensors that calls a formula of shapes."""
 
     def shape_of(x: Any) -> Any:
         return x.shape if isinstance(x, Tensor) else x
@@ -92,14 +93,15 @@ def _of_shapes(formula: Callable[..., int]) -> Callable[..., int]:
 
 
 class FlopCounterMode:
-    """A block whose products, convolutions and attention, and those of their gradients, are counted.
+    """Context manager that counts the operations of products, convolutions and attention, and of their gradients, in its
+    block.
 
     A multiplication and an addition count as two operations. The block is recorded with `rushlight.profiler.profile`, so
-    that no other profile may record meanwhile. Of a convolution's backward pass the weight's gradient is always counted.
-    Gradients of custom operators and functions count in "Global" alone, not for the module that called them.
+    that no other profile may record meanwhile. For the backward pass of a convolution, the weight's gradient is always
+    counted. Gradients of custom operators and functions count in "Global" alone, not for the module that called them.
 
     Args:
-        mods: accepted, as by PyTorch, which has no use for it any more.
+        mods: accepted, as in PyTorch, which no longer uses it.
         depth: how many levels of modules the table shows; None for all.
         display: whether the table is printed at the end of the block.
         custom_mapping: formulas of custom operators, as `register_flop_formula` takes them, by operator. They replace
@@ -134,11 +136,11 @@ class FlopCounterMode:
         self._names: dict[int, str] = {}
 
     def get_flop_counts(self) -> dict[str, dict[str, int]]:
-        """For "Global" and for every module that ran, by its path, the operations of each operator, by its name."""
+        """Return, for "Global" and for every module that ran, by its path, the operations of each operator, by its name."""
         return {path: dict(counts) for path, counts in self._counts.items()}
 
     def get_total_flops(self) -> int:
-        """Return all of them together."""
+        """Return the sum of all operations."""
         return sum(self._counts["Global"].values())
 
     def get_table(self, depth: int | None = None) -> str:
@@ -204,7 +206,10 @@ class FlopCounterMode:
     def _call(
         self, operator: CustomOpDef, kernel: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]
     ) -> Any:
-        """Run a custom operator. If it has a formula, count its result under the number of a span around the call."""
+        """Run a custom operator.
+
+        If the operator has a formula, store the result under the number of a span around the call.
+        """
         formula = self._formulas.get(operator) or _formulas.get(operator)
         if formula is None:
             return kernel(*args, **kwargs)

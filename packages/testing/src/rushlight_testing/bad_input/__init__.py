@@ -1,7 +1,7 @@
-"""Bad input for every operator, made from its entry; tried in processes that may die over it.
+"""Bad input for every operator, made from its entry, and run in processes that may crash.
 
-`cases_of(op, library)` makes the calls, `judge` and `judge_gradients` describe what is wrong with an outcome, `hunt` runs
-them all and survives.
+`cases_of(op, library)` makes the calls, `judge` and `judge_gradients` describe what is wrong with an outcome, and `hunt`
+runs all calls in separate processes.
 """
 
 from rushlight_testing.bad_input.cases import Call, Case, cases_of

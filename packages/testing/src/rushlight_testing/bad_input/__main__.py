@@ -79,7 +79,7 @@ def main() -> None:
 
 
 def _limit(nbytes: int) -> None:
-    """Memory of this process ends `nbytes` above what it has now."""
+    """Limit the memory of this process to `nbytes` more than it has now."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + nbytes,) * 2)
 

@@ -38,9 +38,9 @@ class Call:
 
     Attributes:
         arguments: name to value.
-        out: what is passed as `out`; `NOTHING` where it is not given.
+        out: the value passed as `out`; `NOTHING` if it is not passed.
         inplace: whether the in-place form is called.
-        safe: the same arguments in dense tensors that share no memory, where both calls must agree; else None.
+        safe: the same arguments in dense tensors that share no memory, with which both calls must agree; else None.
 
     Example:
         >>> from rushlight_testing.operators import operators
@@ -104,7 +104,7 @@ class _Maker:
     # --- where cases start from ---
 
     def starts(self) -> list[dict[str, Any]]:
-        """Arguments of the first sample that has elements, and of the one that gives most arguments."""
+        """Return the arguments of the first sample that has elements, and of the sample with the most arguments."""
         found: list[tuple[bool, int, int, dict[str, Any]]] = []
         for text in self.op.samples:
             for sample in samples_of(text.text, self.library):
@@ -119,7 +119,7 @@ class _Maker:
         return [found[number][3] for number in dict.fromkeys([first[1], fullest[1]])]
 
     def made_up(self) -> Sample:
-        """Something of each type, for operators that have no samples."""
+        """Return a value of each type, for operators that have no samples."""
         make: dict[str, Any] = {
             "Tensor": lambda: self.library.ones(3, 4),
             "Tensor[]": lambda: [self.library.ones(3, 4), self.library.ones(3, 4)],
@@ -150,7 +150,7 @@ class _Maker:
                 yield from self.tensors(one)
 
     def copy(self, value: Any) -> Any:
-        """Tensors with memory of their own, everything else as it is."""
+        """Return tensors with memory of their own, and other objects unchanged."""
         if isinstance(value, self.library.Tensor):
             return value.clone()
         if isinstance(value, (list, tuple)):
@@ -207,7 +207,7 @@ class _Maker:
             yield self.case(bound, name, _short(value), lambda v=value: v)
 
     def lists_of_integers(self, value: Any) -> Iterator[Any]:
-        """Values at each place, at all places; lists too short and too long."""
+        """Yield lists with other values at each position and at all positions, and lists that are too short or too long."""
         given = [value] if isinstance(value, int) else list(value or [])
         for integer in INTEGERS:
             for i in range(len(given)):
@@ -247,7 +247,7 @@ class _Maker:
         return Call(arguments, safe=safe)
 
     def shapes(self, x: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
-        """Empty, of too few and too many dimensions, of sizes that do not fit the rest, of absurd ones."""
+        """Yield tensors that are empty, or have a wrong number of dimensions, or sizes that do not fit or are extreme."""
         shape, n = tuple(x.shape), x.dim()
         yield "empty(0)", lambda: x.new_empty((0,))
         yield "scalar", lambda: x.new_ones(())
@@ -301,13 +301,13 @@ class _Maker:
                 yield f"ends in {value}", lambda v=value: self.ending_in(x, v)
 
     def ending_in(self, x: Any, value: Any) -> Any:
-        """The last element is another."""
+        """Yield a tensor whose last element is another one."""
         copy = x.clone(memory_format=self.library.contiguous_format)
         copy.view(-1)[-1] = value
         return copy
 
     def layouts(self, x: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
-        """Yield the same shape in memory of every shape: broadcast, transposed, with gaps, with an offset, overlapping."""
+        """Yield the same values in other memory layouts: broadcast, transposed, with gaps or an offset, overlapping."""
         shape, n = tuple(x.shape), x.dim()
         if x.numel() == 0:
             return
@@ -340,14 +340,14 @@ class _Maker:
             yield "an absurd stride where the size is 1", lambda: x.clone().as_strided(shape, stride)
 
     def overlapping(self, x: Any) -> Any:
-        """Each row begins one element after the one before."""
+        """Return a tensor in which each row begins one element after the one before."""
         shape = tuple(x.shape)
         flat = x.reshape(-1).clone()
         strides, reach = [1] * len(shape), sum(s - 1 for s in shape) + 1
         return flat[:reach].as_strided(shape, strides)
 
     def replaced_list(self, bound: dict[str, Any], name: str, value: list[Any]) -> Iterator[Case]:
-        """Lists of tensors: none, many, with other objects among them, and each in turn replaced."""
+        """Yield lists of tensors: empty, long, with other objects in them, and with each tensor in turn replaced."""
         yield from self.constants(bound, name, ([], [None], None, [1.5], ["x"]))
         yield self.case(bound, name, "with None", lambda: [*self.copy(value), None])
         yield self.case(
@@ -402,7 +402,7 @@ class _Maker:
     # --- what is written ---
 
     def written_inputs(self, bound: dict[str, Any]) -> Iterator[Case]:
-        """In-place forms: on memory that cannot be written, and that other operands share."""
+        """Yield calls of in-place forms on memory that cannot be written, and on memory that other operands share."""
         name = next(iter(bound))
         target = bound[name]
         if not isinstance(target, self.library.Tensor):
@@ -428,7 +428,7 @@ class _Maker:
         return Call(arguments, inplace=True, safe=arguments | {name: dense(target), other: dense(alias)})
 
     def aliases(self, written: Any, read: Any) -> Iterator[tuple[str, Callable[[], tuple[Any, Any]]]]:
-        """Pairs of tensors shaped like these two over the same memory."""
+        """Yield pairs of tensors with the shapes of these two over the same memory."""
         if written.dtype != read.dtype or not written.numel() or not read.numel():
             return
         size = max(written.numel(), read.numel())
@@ -479,7 +479,7 @@ class _Maker:
         yield "read-only", make
 
     def outputs(self, bound: dict[str, Any]) -> Iterator[Case]:
-        """out=: of other dtypes and shapes, overlapping with itself and with the inputs, no tensor at all."""
+        """Yield values of out=: other dtypes and shapes, tensors that overlap with inputs, and other objects."""
         try:
             results = call(self.op, self.library, Call(self.fresh(bound)))
         except Exception:

@@ -1,4 +1,4 @@
-"""What a call with bad input may do: raise a typed error that names the operator and changes nothing, or be right."""
+"""Bad input: a call raises a typed error that names the operator and changes nothing, or its result is correct."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def judge(op: Any, library: Any, case: Case) -> str | None:
 
 
 def written_names(op: Any, given: Call) -> set[str]:
-    """Arguments that a call writes, except out=."""
+    """Return the arguments that a call writes, except out=."""
     names = {a.name for a in op.schema.arguments if a.write} | set(op.writes)
     if given.inplace or op.is_inplace:
         names.add(op.schema.arguments[0].name)
@@ -69,7 +69,7 @@ def written_names(op: Any, given: Call) -> set[str]:
 
 
 class _State:
-    """A tensor as it was."""
+    """The state of a tensor before a call."""
 
     def __init__(self, tensor: Any, library: Any) -> None:
         self.tensor, self.library = tensor, library
@@ -98,7 +98,7 @@ def _changed(states: list[_State]) -> str:
 
 
 def bits(t: Any, library: Any) -> bytes | None:
-    """Return the elements, bit for bit; None of tensors without values and of large ones."""
+    """Return the elements, bit for bit; None for tensors without values and for large ones."""
     if t.device.type != "cpu" or t.numel() > LARGE:
         return None
     if not t.numel():
@@ -110,7 +110,7 @@ def bits(t: Any, library: Any) -> bytes | None:
 
 
 def _unnamed(op: Any, error: Exception) -> str | None:
-    """Errors name the operator that was called, under one of its names."""
+    """Return whether an error names the operator that was called, under one of its names."""
     if isinstance(error, MemoryError):
         return None
     text = str(error)
@@ -123,7 +123,10 @@ def _unnamed(op: Any, error: Exception) -> str | None:
 
 
 def _touch(result: Any, library: Any, read: bool) -> str | None:
-    """Read a result whole: a memory checker looks on. And by its geometry, without one."""
+    """Read a whole result, so that a memory checker detects invalid memory.
+
+    Check the memory of a result by its geometry, without a memory checker.
+    """
     if result.device.type != "cpu":
         return None
     if str(result.layout) != "torch.strided":  # no memory of its own: read what it consists of

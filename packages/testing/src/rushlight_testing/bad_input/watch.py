@@ -41,7 +41,7 @@ class Report:
 def hunt(ops: Sequence[Any], *, every: int = 1, memory: int = 0, patience: float = 60, slow: float = 0,
          processes: int = 1, provider: str = "",
          environment: dict[str, str] | None = None) -> dict[str, Report]:  # fmt: skip
-    """Run the cases of operators in processes of their own, which may die.
+    """Run the cases of operators in separate processes, which may crash.
 
     Args:
         ops: entries, `rushlight_core.codegen.model.Op`.
@@ -83,7 +83,7 @@ def hunt(ops: Sequence[Any], *, every: int = 1, memory: int = 0, patience: float
 def _share(
     ops: list[Any], options: list[str], reports: dict[str, Report], environment: dict[str, str]
 ) -> None:
-    """Run processes one after the other, each from where the one before it crashed."""
+    """Run processes one after the other, each from the case after the one at which the process before it crashed."""
     begin, deaths = 0, 0
     with tempfile.TemporaryDirectory() as folder:
         state, errors, entries = (Path(folder) / name for name in ("state", "errors", "entries"))
@@ -124,7 +124,7 @@ def _share(
 
 
 def _note(line: str, reports: dict[str, Report]) -> bool:
-    """Return whether an operator is through."""
+    """Return whether all cases of an operator have run."""
     try:
         message = json.loads(line)
     except ValueError:  # something that a library printed

@@ -1,4 +1,5 @@
-"""Conformance kits: the tests that every implementation of a seam passes, for those who replace a part of rushlight.
+"""Conformance kits: the tests that every implementation of an interface must pass, for authors who replace a part of
+rushlight.
 
 A kit is a class of tests. Its user derives from it, defines what is tested, and lets pytest collect the result:
 

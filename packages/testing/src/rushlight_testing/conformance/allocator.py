@@ -1,4 +1,4 @@
-"""The kit of the allocator seam: what tensors require of an allocator."""
+"""The kit of the allocator interface: requirements of tensors on an allocator."""
 
 from __future__ import annotations
 

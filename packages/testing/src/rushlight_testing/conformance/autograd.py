@@ -1,4 +1,4 @@
-"""The kit of the autograd seam: what any provider of gradients does."""
+"""The kit of the autograd interface: requirements on any provider of gradients."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def ones(t: Tensor) -> Tensor:
 
 
 def gradient(t: Tensor) -> Tensor:
-    """Return its grad, which must be there."""
+    """Return the grad of a tensor, which must exist."""
     assert t.grad is not None
     return t.grad
 
@@ -49,7 +49,7 @@ class AutogradContract(Contract):
     grad: ClassVar[Callable[..., tuple[Tensor | None, ...]]]
 
     def gradients(self, function: Callable[..., Tensor], *inputs: Tensor) -> None:
-        """First and second derivatives of the sum of `function`, against differences."""
+        """Compare the first and second derivatives of the sum of `function` with finite differences."""
         check_gradients(function, list(inputs), type(self).grad)
 
     # --- leaves ---
@@ -308,7 +308,7 @@ class AutogradContract(Contract):
         provider: Any = core.autograd  # type: ignore[attr-defined]
 
         class Double(provider.Function):
-            """Its gradient, unlike its value, is twice what comes."""
+            """A function whose gradient, unlike its value, is twice the incoming gradient."""
 
             @staticmethod
             def forward(ctx: Any, x: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""The kit of the device seam: what a backend's tensors do, whichever operators it has kernels for."""
+"""The kit of the device interface: requirements on a backend's tensors, whichever operators it has kernels for."""
 
 from __future__ import annotations
 
@@ -177,8 +177,7 @@ class DeviceContract(Contract):
                 core.ones(2) + core.tensor(1.0, device=self.device)
 
     def test_every_operator_computes_or_says_that_it_cannot(self) -> None:
-        """No operator reads a device's memory from the host: the values of samples are right, or a typed error names the
-        operator and the device."""
+        """Check that no operator reads a device's memory from the host: results are correct, or a typed error is raised."""
         silent = []
         for op in operators():
             if "function" not in op.variants or op.random or op.is_inplace:

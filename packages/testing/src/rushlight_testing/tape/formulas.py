@@ -18,7 +18,7 @@ from rushlight_core.codegen.model import Op
 
 
 class Shape(NamedTuple):
-    """What is kept of a tensor whose values a formula does not need."""
+    """A placeholder for a tensor whose values a formula does not need."""
 
     shape: tuple[int, ...]
     dtype: Any
@@ -98,7 +98,10 @@ def _default(argument: Any) -> Any:
 
 
 class Evaluator(ast.NodeVisitor):
-    """Evaluates one formula. `names` holds arguments and results, `shapes` what was kept of those that are not in it."""
+    """Evaluates one formula.
+
+    `names` holds arguments and results, and `shapes` the placeholders of those that are not in it.
+    """
 
     operators: Operators
     names: dict[str, Any]
@@ -175,7 +178,7 @@ class Evaluator(ast.NodeVisitor):
 
 
 def fit(grad: Tensor | None, shape: Sequence[int], dtype: Any, device: Any = None) -> Tensor | None:
-    """Return a gradient, summed over what was broadcast, and cast and moved back."""
+    """Return a gradient, summed over broadcast dimensions, and converted and moved to its argument's dtype and device."""
     if grad is None or dtype is None:
         return grad
     lead = grad.dim() - len(shape)

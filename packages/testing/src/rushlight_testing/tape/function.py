@@ -50,11 +50,11 @@ class FunctionCtx:
         self._node: Node | None = None
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
-        """Arguments and results; anything else that backward needs may be an attribute of `ctx`."""
+        """Save arguments and results; other values that backward needs may be attributes of `ctx`."""
         self._to_save = tensors
 
     def mark_dirty(self, *tensors: Tensor) -> None:
-        """Arguments that forward wrote and returns."""
+        """Mark arguments that forward wrote and returns."""
         self._dirty = tensors
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
@@ -62,7 +62,7 @@ class FunctionCtx:
         self._non_differentiable = tensors
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Whether backward gets zeros, or None, for results whose gradient did not come."""
+        """Set whether backward gets zeros, or None, for results without a gradient."""
         self.materialize_grads = value
 
     @property
@@ -167,7 +167,7 @@ class Function:
 
 
 def _result(value: Any, args: tuple[Any, ...], context: FunctionCtx) -> Any:
-    """An argument that comes out as it went in is another tensor over the same memory."""
+    """A result that is an argument unchanged becomes another tensor over the same memory."""
     if isinstance(value, Tensor) and _is_in(value, args) and not _is_in(value, context._dirty):
         alias = value.detach()
         if _is_in(value, context._non_differentiable):

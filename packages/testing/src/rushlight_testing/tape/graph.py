@@ -1,4 +1,4 @@
-"""The recorded graph, and how tensors find their place in it."""
+"""The recorded graph, and the connections between tensors and its nodes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _sequence = itertools.count(1)
 
 
 class Edge:
-    """Where a gradient goes: the `index`-th result of a node."""
+    """The destination of a gradient: the `index`-th result of a node."""
 
     node: Node
     index: int
@@ -30,7 +30,7 @@ class Edge:
 
 
 class Node:
-    """Turns gradients of results into gradients of arguments."""
+    """A node, which computes the gradients of arguments from gradients of results."""
 
     title: str
     edges: list[Edge | None]
@@ -74,8 +74,11 @@ class Node:
 
 
 class State:
-    """What hangs on a tensor. `generation`: of a root, how often its history was replaced; of a view, that of its root
-    when its own history was made."""
+    """The state of a tensor.
+
+    `generation`: for a root, the number of times that its history was replaced; for a view, that of its root when the view's
+        history was made.
+    """
 
     node: Node | None
     index: int
@@ -123,7 +126,7 @@ class Accumulate(Node):
 
 
 class NotDifferentiable(Node):
-    """Stands where an operator has no derivative."""
+    """A node for an operator without a derivative."""
 
     __slots__ = ()
 
@@ -132,7 +135,7 @@ class NotDifferentiable(Node):
 
 
 class Overwritten(Node):
-    """Of what writes truth values in place: the gradient is zero."""
+    """The node of an operator that writes truth values in place: its gradient is zero."""
 
     __slots__ = ()
 
@@ -141,8 +144,10 @@ class Overwritten(Node):
 
 
 class Saved:
-    """A tensor that a node keeps. A result is kept without its history, which would keep the node; it gets it back when it
-    is used."""
+    """A tensor that a node saved.
+
+    A result is saved without its history, which would keep the node alive; the history is restored when the tensor is used.
+    """
 
     version: int
     index: int | None
@@ -174,9 +179,9 @@ class Saved:
 
 
 class Window:
-    """The positions of a view in its root, over new memory.
+    """Return the positions of a view in its root, over new memory.
 
-    Where one of the two is complex and the other real, that memory holds real numbers.
+    If one of the two is complex and the other real, that memory holds real numbers.
     """
 
     root: tuple[tuple[int, ...], tuple[int, ...]]
@@ -206,14 +211,14 @@ class Window:
 
 
 def _place(t: Tensor, as_pairs: bool) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], int]:
-    """Shape and strides, and the offset; of complex numbers as pairs of real ones."""
+    """Return shape, strides and offset; of complex numbers as pairs of real ones."""
     if not as_pairs:
         return (tuple(t.shape), t.stride()), t.storage_offset()
     return ((*t.shape, 2), (*(2 * s for s in t.stride()), 1)), 2 * t.storage_offset()
 
 
 class ViewOfRoot(Node):
-    """A view's history, read from its root through the view's geometry."""
+    """The history of a view, which selects the view's part of its root's gradient."""
 
     __slots__ = ("window",)
 
@@ -231,8 +236,7 @@ class ViewOfRoot(Node):
 
 
 class WriteThroughView(Node):
-    """The history of a root after an in-place operator on one of its views: the view's part of the gradient goes through
-    the operator, the rest past it."""
+    """The history of a root after an in-place operator on a view of it, which sees the view's part of the gradient."""
 
     window: Window
     write: Node
@@ -267,7 +271,7 @@ class WriteThroughView(Node):
 
 
 def history_of(t: Tensor) -> State | None:
-    """Return the node behind a tensor; None for a leaf. A view whose root was written since gets a new one."""
+    """Return the node behind a tensor; None for a leaf. A view whose root was written since gets a new node."""
     if not t.requires_grad:
         return None
     root = t._base
@@ -280,7 +284,7 @@ def history_of(t: Tensor) -> State | None:
 
 
 def edge_of(t: Any) -> Edge | None:
-    """Return where the gradient of an argument goes; None where it needs none."""
+    """Return the destination of the gradient of an argument, or None if it needs none."""
     if not isinstance(t, Tensor) or not t.requires_grad:
         return None
     history = history_of(t)
@@ -295,7 +299,7 @@ def edge_of(t: Any) -> Edge | None:
 
 
 def set_history(t: Any, node: Node, index: int = 0) -> None:
-    """`t` was computed by the operator behind `node`, as its `index`-th result."""
+    """Record that `t` was computed by the operator of `node`, as its `index`-th result."""
     if not isinstance(t, Tensor) or not (t.is_floating_point() or t.is_complex()):
         return
     root = t._base
@@ -304,7 +308,7 @@ def set_history(t: Any, node: Node, index: int = 0) -> None:
 
 
 def check_inplace(name: str, t: Tensor) -> None:
-    """Raise where an in-place operator on `t` cannot be recorded."""
+    """Raise an error if an in-place operator on `t` cannot be recorded."""
     leaf, root = t.is_leaf and t.requires_grad, t._base
     of_leaf = root is not None and root.is_leaf and root.requires_grad
     if leaf or of_leaf:
@@ -315,7 +319,7 @@ def check_inplace(name: str, t: Tensor) -> None:
 
 
 def rebase_history(t: Tensor, node: Node, index: int = 0) -> None:
-    """`t` was overwritten by the operator behind `node`."""
+    """Record that `t` was overwritten by the operator of `node`."""
     root = t._base
     if root is None:
         _replace_history(t, node, index, state_of(t).generation + 1)
@@ -326,7 +330,7 @@ def rebase_history(t: Tensor, node: Node, index: int = 0) -> None:
 
 
 def _replace_history(t: Tensor, node: Node, index: int, generation: int) -> None:
-    """What keeps the tensor's gradient goes with it to the new node; its hooks stay where they were registered."""
+    """The function that keeps the tensor's gradient moves to the new node; its hooks stay where they were registered."""
     former, state = state_of(t), State(node, index, generation)
     if former.retained is not None:
         if former.node is not None:

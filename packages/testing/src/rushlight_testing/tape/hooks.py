@@ -15,7 +15,7 @@ _number = itertools.count()
 
 
 class RemovableHandle:
-    """Takes a hook off: by `remove()`, or at the end of a `with` block."""
+    """A handle that removes a hook, by `remove()` or at the end of a `with` block."""
 
     def __init__(self, hooks: Hooks, key: int) -> None:
         self._hooks, self._key = hooks, key
@@ -37,7 +37,7 @@ def _add(hooks: Hooks, hook: Callable[[Tensor], Any]) -> RemovableHandle:
 
 
 def register_hook(self: Tensor, hook: Callable[[Tensor], Any]) -> RemovableHandle:
-    """Calls `hook` with the tensor's gradient in every pass; what it returns, unless None, takes the gradient's place."""
+    """Call `hook` with the tensor's gradient in every pass; its result, unless None, replaces the gradient."""
     if not self.requires_grad:
         raise RuntimeError("register_hook(): the tensor does not require grad, so no gradient will come")
     return _add(_hooks_of(self), hook)
@@ -72,7 +72,7 @@ def _keep(tensor: weakref.ref[Tensor], grad: Tensor) -> None:
 
 
 def _hooks_of(t: Tensor) -> Hooks:
-    """Return the hooks of a leaf, or those of the node of a computed tensor, which may be gone when its gradient comes."""
+    """Return the hooks of a leaf, or those of the node of a computed tensor, which may be gone when its gradient arrives."""
     history = history_of(t)
     if history is None or history.node is None:
         return state_of(t).hooks
@@ -80,7 +80,7 @@ def _hooks_of(t: Tensor) -> Hooks:
 
 
 def run_hooks(node: Node, grads: Gradients) -> None:
-    """Those on the gradients of a node's results."""
+    """Return the hooks on the gradients of a node's results."""
     for index, hooks in node.tensor_hooks.items():
         for hook in list(hooks.values()):
             grad = grads[index]

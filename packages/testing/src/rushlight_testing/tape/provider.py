@@ -1,4 +1,4 @@
-"""Attaching the tape, and the backward pass."""
+"""Attachment of the tape, and the backward pass."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ def _seed(i: int, output: Tensor, grad: Tensor | None) -> Tensor:
 
 
 def _leading_to(roots: list[Node], ends: list[Edge | None]) -> set[Node]:
-    """Return the nodes on a way from the roots to the ends."""
+    """Return the nodes on paths from the roots to the ends."""
     seen, waiting = set(roots), list(roots)
     while waiting:
         for edge in waiting.pop().edges:

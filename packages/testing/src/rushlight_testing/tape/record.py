@@ -1,4 +1,4 @@
-"""The stage function: which calls become nodes, and what they keep."""
+"""The stage function: which calls become nodes, and what these save."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class FormulaNode(Node):
             self.shapes.setdefault("fit " + name, Shape.of(bound[name]))
 
     def uses(self) -> set[Use]:
-        """Return what the formulas of the needed gradients read."""
+        """Return the values that the formulas of the needed gradients read."""
         return {
             use
             for names, formula in self.derivative.grads.items()
@@ -96,7 +96,7 @@ class FormulaNode(Node):
         }
 
     def fitted(self) -> list[str]:
-        """Arguments whose gradient is reduced to their shape: formulas of pointwise operators ignore broadcasting."""
+        """Return the arguments whose gradient is reduced to their shape, since their formulas ignore broadcasting."""
         op = self.derivative.op
         if op.kind != "pointwise" and op.base != "copy_":
             return []
@@ -112,7 +112,7 @@ class FormulaNode(Node):
             self.shapes[use.name] = Shape.of(value)
 
     def keep_results(self, results: list[Any], auxiliary: dict[str, Any]) -> None:
-        """Results are known by name, by number, and as `result`."""
+        """Results are available by name, by number, and as `result`."""
         names = [r.name for r in self.derivative.op.schema.returns]
         self.result_shapes = [Shape.of(r) for r in results]
         self.num_results: int = len(results)
@@ -172,7 +172,7 @@ class FormulaNode(Node):
 
 
 def _argument(use: Use) -> str:
-    """Return the argument that a name of a formula may stand for; `grad` is the gradient, whatever arguments are called."""
+    """Return the argument that a name of a formula refers to; `grad` is the gradient, whatever arguments are called."""
     return {"grad": "", "grads": "", "arg_grad": "grad"}.get(use.name, use.name)
 
 

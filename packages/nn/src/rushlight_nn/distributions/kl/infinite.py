@@ -1,4 +1,4 @@
-"""Divergences that are infinite, because p has values that q does not have."""
+"""Divergences that are infinite, because p has values outside of q's support."""
 
 from __future__ import annotations
 

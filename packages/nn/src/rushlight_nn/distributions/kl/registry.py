@@ -1,4 +1,4 @@
-"""Which function computes the divergence of which classes."""
+"""The registry of functions that compute the divergences of classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What transforms share, and those that are made of others."""
+"""The base class of transforms, and transforms that are composed of others."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Transform:
 
     @property
     def event_dim(self) -> int:
-        """How many dimensions an event of the domain has, and one of the codomain."""
+        """The number of dimensions of an event of the domain, and of one of the codomain."""
         if self.domain.event_dim == self.codomain.event_dim:
             return self.domain.event_dim
         raise ValueError(
@@ -84,7 +84,7 @@ class Transform:
 
     @property
     def sign(self) -> Any:
-        """1 where the function rises, -1 where it falls."""
+        """1 if the function is increasing, -1 if it is decreasing."""
         raise NotImplementedError(f"{type(self).__name__} does not define sign: it is not monotonic")
 
     def with_cache(self, cache_size: int = 1) -> Transform:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class _Plain(Transform):
-    """Without parameters: two of a class are equal."""
+    """Base class of transforms without parameters: all instances of a class are equal."""
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self)

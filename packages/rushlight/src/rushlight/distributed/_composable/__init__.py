@@ -1,1 +1,1 @@
-"""Names of what changes modules in place for several processes, which is absent."""
+"""Names of functions that change modules in place for several processes, which are absent."""

@@ -1,1 +1,1 @@
-"""What goes with modules over several processes: communication hooks, and the context for uneven inputs."""
+"""Parts for modules over several processes: communication hooks, and the context for uneven inputs."""

@@ -1,7 +1,7 @@
-"""Checkpoints that several processes write together: there are none.
+"""Checkpoints that several processes write together, which are not supported.
 
-`torch.save(max_shard_size=...)` writes several files in parallel. The names here are for libraries that import them; using
-them raises RuntimeError.
+`torch.save(max_shard_size=...)` writes several files in parallel. The names exist for libraries that import them; using them
+raises RuntimeError.
 """
 
 from rushlight.distributed._absent import Absent as _Absent

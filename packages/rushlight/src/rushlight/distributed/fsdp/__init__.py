@@ -1,4 +1,4 @@
-"""Modules in parts over processes: there are none.
+"""Modules that are sharded over processes, which are not supported.
 
 The classes are there for `isinstance`; making an instance raises RuntimeError.
 """

@@ -1,6 +1,6 @@
-"""Tensors in parts over processes: there are none.
+"""Tensors that are sharded over processes, which are not supported.
 
-`DTensor` is there for `isinstance`, and making one raises RuntimeError. Placements describe how such a tensor would be
+`DTensor` exists for `isinstance`, and creating one raises RuntimeError. Placements describe how such a tensor would be
 distributed; libraries keep them in tables.
 """
 
@@ -37,15 +37,15 @@ class Placement:
     """
 
     def is_shard(self, dim: int | None = None) -> bool:
-        """Return whether it is in parts along a dimension: `dim`, if that is given."""
+        """Return whether the tensor is divided along a dimension: `dim`, if that is given."""
         return isinstance(self, Shard) and dim in (None, self.dim)
 
     def is_replicate(self) -> bool:
-        """Return whether it is whole in each process."""
+        """Return whether each process has the whole tensor."""
         return isinstance(self, Replicate)
 
     def is_partial(self, reduce_op: str | None = None) -> bool:
-        """Return whether the processes have parts of a reduction: `reduce_op`, if that is given."""
+        """Return whether the processes have terms of a reduction: `reduce_op`, if that is given."""
         return isinstance(self, Partial) and reduce_op in (None, self.reduce_op)
 
 
@@ -63,7 +63,7 @@ class Shard(Placement):
 
 @dataclass(frozen=True, kw_only=True)
 class _StridedShard(Shard):
-    """In parts of a dimension that do not lie one behind the other."""
+    """Placement in parts of a dimension that are not contiguous."""
 
     split_factor: int
 

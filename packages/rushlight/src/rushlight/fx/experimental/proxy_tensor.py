@@ -1,4 +1,4 @@
-"""Whether operators are being traced: no."""
+"""Return whether operators are being traced: False."""
 
 __all__ = ["get_proxy_mode"]
 

@@ -1,4 +1,4 @@
-"""Which way `scaled_dot_product_attention` is computed: by a kernel that keeps no matrix of scores, or by operators."""
+"""Which implementation computes `scaled_dot_product_attention`: a kernel that stores no matrix of scores, or operators."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Attention whose scores a function of the program changes: `flex_attention(q, k, v, score_mod, block_mask)`.
 
-The function is written for one score, and `vmap` runs it for all: the scores are made whole, of (B, H, Q_LEN, KV_LEN). A
-mask is kept whole too; where there is only a mask, the blocked kernel of `scaled_dot_product_attention` computes.
+The function is written for one score, and `vmap` runs it for all: the scores are computed as one tensor (B, H, Q_LEN,
+KV_LEN). A mask is stored as one tensor, too; if there is only a mask, the blocked kernel of `scaled_dot_product_attention`
+is used.
 """
 
 from __future__ import annotations
@@ -127,7 +128,7 @@ def or_masks(*mask_mods: MaskMod) -> MaskMod:
 
 
 def _for_all(function: Callable[..., Tensor], scores: int, *sizes: int, device: Any) -> Callable[..., Tensor]:
-    """Return the function of one place, run for all: with `scores` leading arguments of shape `sizes`."""
+    """Return the function of one position, run for all positions: with `scores` leading arguments of shape `sizes`."""
     places = [core.arange(size, device=device) for size in sizes]
     first = (0,) * scores
     for at in reversed(range(len(sizes))):

@@ -1,4 +1,4 @@
-"""Parts of a batch on several devices: there is one, which gets the whole."""
+"""Scattering a batch over devices: there is one device, which gets all of it."""
 
 from __future__ import annotations
 

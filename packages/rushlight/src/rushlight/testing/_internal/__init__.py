@@ -1,1 +1,1 @@
-"""What PyTorch keeps for its own tests, and libraries test with."""
+"""Parts of PyTorch's own tests with which libraries test."""

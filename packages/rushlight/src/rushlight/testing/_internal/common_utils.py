@@ -89,11 +89,11 @@ class TestCase(unittest.TestCase):
         """Compare tensors, numbers, arrays and containers of them within tolerances, and all else by `==`.
 
         Args:
-            x, y: what is compared. A number may stand for a tensor of one element.
-            msg: is added to the error's text; a function receives the text and returns another.
-            atol, rtol: tolerances; both or none. They follow from the dtypes otherwise.
+            x, y: what is compared. A number is accepted for a tensor of one element.
+            msg: a text that is added to the error's text; a function receives the text and returns another.
+            atol, rtol: tolerances; both or none. By default they follow from the dtypes.
             equal_nan: whether NaN equals NaN.
-            exact_dtype, exact_device, exact_layout, exact_stride, exact_is_coalesced: what else must agree.
+            exact_dtype, exact_device, exact_layout, exact_stride, exact_is_coalesced: which other properties must agree.
         """
         if (atol is None) != (rtol is None):
             raise ValueError("assertEqual(atol, rtol): give both or none")

@@ -1,4 +1,5 @@
-"""How long statements take: `Timer` measures one, `Compare` prints measurements side by side, `Fuzzer` makes operands.
+"""Measuring how long statements take: `Timer` measures one, `Compare` prints measurements side by side, `Fuzzer` makes
+operands.
 
 timer = Timer("x + y", setup="x, y = torch.ones(64), torch.ones(64)", label="add")
 print(timer.blocked_autorange())

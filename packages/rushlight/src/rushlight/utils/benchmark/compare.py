@@ -45,11 +45,11 @@ class Compare:
             self._results.append(one)
 
     def trim_significant_figures(self) -> None:
-        """Show no more figures than mean something."""
+        """Show only significant figures."""
         self._trim = True
 
     def colorize(self, rowwise: bool = False) -> None:
-        """Show the best of each column in green, and what is twice as slow in red; `rowwise`, of each row."""
+        """Show the best of each column in green, and times twice as long in red; with `rowwise`, of each row."""
         self._color, self._rowwise = True, rowwise
 
     def highlight_warnings(self) -> None:

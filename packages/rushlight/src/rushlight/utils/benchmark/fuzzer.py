@@ -88,7 +88,7 @@ class FuzzedParameter:
 
 
 class ParameterAlias:
-    """A value of a distribution that stands for the value of another parameter. Aliases may point to aliases.
+    """A value of a distribution that refers to the value of another parameter. Aliases may point to aliases.
 
     Example::
 
@@ -108,8 +108,8 @@ class FuzzedTensor:
     Args:
         name: the name of the tensor.
         size: sizes: integers, and names of parameters.
-        steps: for each size by what it is larger in memory: the tensor has each such element of a larger one.
-        probability_contiguous: how often dimensions lie in memory in their order.
+        steps: for each size the factor by which it is larger in memory: the tensor has every such element of a larger one.
+        probability_contiguous: the probability that dimensions are in memory in their order.
         min_elements, max_elements: limits of the number of elements.
         max_allocation_bytes: a limit of the memory, `steps` included.
         dim_parameter: the name of the parameter that holds the number of sizes that are used.
@@ -216,7 +216,7 @@ class FuzzedTensor:
 
 
 class FuzzedSparseTensor(FuzzedTensor):
-    """A sparse tensor (COO) of random shape, with random places and values.
+    """A sparse tensor (COO) of random shape, with random positions and values.
 
     Args:
         name: the name of the tensor.
@@ -225,8 +225,8 @@ class FuzzedSparseTensor(FuzzedTensor):
         dim_parameter: the name of the parameter that holds the number of sizes that are used.
         sparse_dim: the name of the parameter that holds the number of sparse dimensions.
         nnz: accepted, as by PyTorch: `density` determines the number of values.
-        density: the name of the parameter that holds the fraction of places with a value.
-        coalesced: the name of the parameter that holds whether places are sorted and occur once.
+        density: the name of the parameter that holds the fraction of positions with a value.
+        coalesced: the name of the parameter that holds whether positions are sorted and distinct.
         dtype: the dtype.
         cuda: whether the tensor is on a GPU.
 
@@ -261,7 +261,7 @@ class FuzzedSparseTensor(FuzzedTensor):
     def sparse_tensor_constructor(
         size: Sequence[int], dtype: dtype, sparse_dim: int, nnz: int, is_coalesced: bool
     ) -> Tensor:
-        """Make a sparse tensor of `nnz` random places. If it is coalesced, values at one place have been added."""
+        """Make a sparse tensor of `nnz` random positions. If it is coalesced, values at one position have been added."""
         values = FuzzedTensor.default_tensor_constructor([nnz, *size[sparse_dim:]], dtype)
         sizes = rushlight.tensor(size[:sparse_dim], dtype=rushlight.float64)
         indices = (rushlight.rand(sparse_dim, nnz, dtype=rushlight.float64) * sizes.unsqueeze(1)).long()
@@ -294,13 +294,13 @@ class FuzzedSparseTensor(FuzzedTensor):
 
 
 class Fuzzer:
-    """Draws parameters, such as sizes, and makes tensors of them, that satisfy all limits.
+    """Draws parameters, such as sizes, and makes tensors from them that satisfy all limits.
 
     Args:
         parameters: parameters, or lists of parameters.
         tensors: tensors, or lists of tensors.
         constraints: functions that are called with all parameters by name; a set for which one returns False is refused.
-        seed: the seed of what is drawn, tensors' values included; None takes one from the system.
+        seed: the seed of all drawn values, including the elements of tensors; None takes one from the system.
 
     Raises:
         ValueError: two parameters or tensors have one name.
@@ -339,7 +339,7 @@ class Fuzzer:
         """Iterate over `n` sets: tensors, their properties and the parameters, each by name.
 
         Raises:
-            ValueError: of a thousand sets of parameters in turn, none satisfied all limits.
+            ValueError: a thousand sets of parameters in a row did not satisfy the limits.
         """
         state = np.random.RandomState(self._seed)
         rushlight.manual_seed(int(state.randint(0, 2**32 - 1, dtype=np.int64)))
@@ -351,7 +351,7 @@ class Fuzzer:
 
     @property
     def rejection_rate(self) -> float:
-        """The part of the sets of parameters that were refused so far."""
+        """The fraction of the sets of parameters that were refused so far."""
         return 1 - self._accepted / self._generated if self._generated else 0.0
 
     def _generate(self, state: np.random.RandomState) -> dict[str, Any]:
@@ -375,7 +375,7 @@ def _flat(items: Iterable[Any], kind: type) -> list[Any]:
 
 
 def _without_aliases(drawn: dict[str, Any]) -> dict[str, Any]:
-    """Return the values, where aliases are replaced by what they stand for."""
+    """Return the values, with aliases replaced by the values to which they refer."""
     found = {}
     for name, value in drawn.items():
         seen = [name]

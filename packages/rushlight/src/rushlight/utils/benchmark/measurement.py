@@ -30,7 +30,7 @@ def unit_to_english(u: str) -> str:
     """Return the word for a unit.
 
     Raises:
-        KeyError: there is no such unit.
+        KeyError: the unit is unknown.
 
     Example:
         >>> unit_to_english("us")
@@ -120,9 +120,9 @@ class Measurement:
 
     @property
     def significant_figures(self) -> int:
-        """How many figures of the median mean something, from 1 to 5.
+        """The number of significant figures of the median, from 1 to 5.
 
-        The median is taken to be known up to 1.57 IQR / √n (McGill, Tukey and Larsen: "Variations of box plots", 1978).
+        The median is assumed to be known within 1.57 IQR / √n (McGill, Tukey and Larsen: "Variations of box plots", 1978).
         """
         if not self.median:
             return 5
@@ -150,7 +150,7 @@ class Measurement:
 
     @property
     def as_row_name(self) -> str:
-        """What a row of a table is called."""
+        """The name of a row of a table."""
         return self.task_spec.sub_label or self.task_spec.stmt or "[Unknown]"
 
     def __repr__(self) -> str:
@@ -177,7 +177,7 @@ class Measurement:
 
     @staticmethod
     def merge(measurements: Iterable[Measurement]) -> list[Measurement]:
-        """Measurements of the same task as one, with the times of all."""
+        """Merge measurements of the same task into one with the times of all."""
         grouped: dict[TaskSpec, list[Measurement]] = {}
         for one in measurements:
             grouped.setdefault(one.task_spec, []).append(one)

@@ -82,7 +82,7 @@ class Timer:
             rushlight.set_num_threads(before)
 
     def timeit(self, number: int = 1_000_000) -> Measurement:
-        """Return one measurement of `number` runs, after a hundredth as many to warm up."""
+        """Return one measurement of `number` runs, after a hundredth as many warm-up runs."""
         with self._threads():
             self._timer.timeit(max(number // 100, 2))
             return Measurement(number, [self._timer.timeit(number)], self._task_spec)
@@ -92,7 +92,7 @@ class Timer:
         raise NotImplementedError("Timer.repeat(): use blocked_autorange()")
 
     def _block_size(self, min_run_time: float) -> int:
-        """Return how many runs take at least a hundredth of `min_run_time`, so that reading the clock does not count."""
+        """Return a number of runs that takes a hundredth of `min_run_time`, so that reading the clock is negligible."""
         number = 1
         while self._timer.timeit(number) < min_run_time / 100 and number < _MOST_RUNS:
             number *= 10
@@ -124,10 +124,10 @@ class Timer:
         max_run_time: float = 10.0,
         callback: Callable[[int, float], None] | None = None,
     ) -> Measurement:
-        """Measurements of blocks of runs, until the interquartile range is below `threshold` of the median.
+        """Measure blocks of runs until the interquartile range is below `threshold` of the median.
 
         Args:
-            threshold: of the range, by the median.
+            threshold: the largest quotient of the range and the median.
             min_run_time, max_run_time: how many seconds the blocks take together, at least and at most.
             callback: called with the runs and the seconds of each block.
         """
@@ -149,7 +149,7 @@ class Timer:
 
 
 def _code(text: str) -> str:
-    """Code as `timeit` takes it: without the indentation that lines of a program have in common."""
+    """Return code as `timeit` takes it: without the common indentation of the lines of a program."""
     from textwrap import dedent
 
     return dedent(text).strip() or "pass"

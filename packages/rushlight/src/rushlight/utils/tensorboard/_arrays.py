@@ -65,7 +65,7 @@ def grid(pictures: np.ndarray, columns: int = 8) -> np.ndarray:
 
 
 def to_bytes(array: np.ndarray) -> np.ndarray:
-    """Return pictures as uint8. Values of other dtypes reach from 0 to 1."""
+    """Return pictures as uint8. Values of other dtypes range from 0 to 1."""
     if array.dtype == np.uint8:
         return array
     return (array.astype(np.float32) * 255).clip(0, 255).astype(np.uint8)

@@ -156,7 +156,7 @@ def histogram(name: str, values: Any, bins: Any, max_bins: int | None = None) ->
     Args:
         name: the tag.
         values: a tensor, an array or a number.
-        bins: limits of the buckets, or what `numpy.histogram` takes.
+        bins: limits of the buckets, or a value that `numpy.histogram` accepts.
         max_bins: neighbouring buckets are joined until there are at most about so many.
 
     Raises:
@@ -343,9 +343,9 @@ def pr_curve_raw(
     Args:
         tag: the tag.
         tp, fp, tn, fn: true and false positives and negatives.
-        precision, recall: what follows from them.
-        num_thresholds: how many there are, at most 127.
-        weights: accepted, as by PyTorch, and of no use here: the counts have them already.
+        precision, recall: the ratios that follow from the counts.
+        num_thresholds: number of thresholds, at most 127.
+        weights: accepted, as in PyTorch, and unused: the counts include them already.
 
     Example::
 
@@ -364,10 +364,10 @@ def pr_curve(tag: str, labels: Any, predictions: Any, num_thresholds: int = 127,
 
     Args:
         tag: the tag.
-        labels: whether an example is positive.
-        predictions: probabilities that it is.
-        num_thresholds: how many thresholds, at most 127.
-        weights: how much an example counts; 1 by default.
+        labels: whether each example is positive.
+        predictions: the probability that each example is positive.
+        num_thresholds: number of thresholds, at most 127.
+        weights: the weight of each example; 1 by default.
 
     Raises:
         ValueError: the sizes differ, or a prediction is not from 0 to 1.
@@ -445,12 +445,12 @@ def hparams(
     metric_dict: Mapping[str, Any] | None = None,
     hparam_domain_discrete: Mapping[str, Sequence[Any]] | None = None,
 ) -> tuple[Any, Any, Any]:
-    """Return three summaries of an experiment's hyperparameters: what there is, the run's beginning and its end.
+    """Return three summaries of an experiment's hyperparameters: their definition, the beginning of the run and its end.
 
     Args:
         hparam_dict: values of the hyperparameters: numbers, strings, bools, tensors of one element.
         metric_dict: the metrics by their tags.
-        hparam_domain_discrete: for hyperparameters the values that they may have.
+        hparam_domain_discrete: the possible values of hyperparameters.
 
     Raises:
         TypeError: an argument is not a dictionary, or a domain has values of another type than the hyperparameter.

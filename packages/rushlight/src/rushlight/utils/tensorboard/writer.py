@@ -28,8 +28,8 @@ class FileWriter:
 
     Args:
         log_dir: the folder of the file.
-        max_queue: how many messages wait until they are written; adding another one then waits, too.
-        flush_secs: after how many seconds messages that wait are written in any case.
+        max_queue: number of messages that may wait to be written; adding another one then waits, too.
+        flush_secs: number of seconds after which waiting messages are written in any case.
         filename_suffix: the end of the file's name.
 
     Example::
@@ -85,16 +85,16 @@ class FileWriter:
 class SummaryWriter:
     """Writes scalars, images and more for TensorBoard, which reads the files of a folder while they grow.
 
-    Values are tensors, NumPy's arrays or numbers. A tag names a chart; tags with a slash are grouped by what stands
-    before it. `global_step` is the place on the horizontal axis, and `walltime` the time in seconds, now by default. Methods
-    raise ValueError for a tensor whose shape does not fit.
+    Values are tensors, NumPy's arrays or numbers. A tag names a chart; tags with a slash are grouped by the part before it.
+    `global_step` is the place on the horizontal axis, and `walltime` the time in seconds, now by default. Methods raise
+    ValueError for a tensor whose shape does not fit.
 
     Args:
         log_dir: the folder; by default runs/ with the time and the computer's name.
         comment: the end of the default folder's name.
-        purge_step: TensorBoard shows nothing of earlier files from this step on.
-        max_queue: how many events wait until they are written; adding another one then waits, too.
-        flush_secs: after how many seconds events that wait are written in any case.
+        purge_step: the step from which on TensorBoard ignores earlier files.
+        max_queue: number of events that may wait to be written; adding another one then waits, too.
+        flush_secs: number of seconds after which waiting events are written in any case.
         filename_suffix: the end of the file's name.
 
     Example::
@@ -239,7 +239,7 @@ class SummaryWriter:
             tag: the chart.
             values: a tensor or an array, of any shape.
             global_step: the step.
-            bins: "tensorflow" for buckets that grow by a tenth, or what `numpy.histogram` takes.
+            bins: "tensorflow" for buckets that grow by a tenth, or a value that `numpy.histogram` accepts.
             walltime: the time.
             max_bins: neighbouring buckets are joined until there are at most about so many.
 
@@ -267,9 +267,9 @@ class SummaryWriter:
 
         Args:
             tag: the chart.
-            min, max, num, sum, sum_squares: of the values.
+            min, max, num, sum, sum_squares: statistics of the values.
             bucket_limits: where each bucket ends.
-            bucket_counts: how many values each one has.
+            bucket_counts: number of values in each bucket.
             global_step: the step.
             walltime: the time.
 
@@ -327,7 +327,7 @@ class SummaryWriter:
             box_tensor: boxes (N, 4): x and y of one corner and of the opposite one.
             global_step: the step.
             walltime: the time.
-            rescale: by what the picture is enlarged.
+            rescale: the factor by which the picture is enlarged.
             dataformats: the dimensions of the picture.
             labels: a text for each box, or one for a single box.
 
@@ -411,7 +411,7 @@ class SummaryWriter:
             model: the module.
             input_to_model: example arguments: a tensor, or a tuple or a list of them.
             verbose: print the captured program, too.
-            use_strict_trace: accepted, as by PyTorch; results may be lists and dictionaries in any case.
+            use_strict_trace: accepted, as in PyTorch; results may be lists and dictionaries in any case.
         """
         from rushlight.utils.tensorboard import _graph
 
@@ -466,7 +466,7 @@ class SummaryWriter:
             labels: whether an example is positive.
             predictions: probabilities that it is.
             global_step: the step.
-            num_thresholds: how many thresholds from 0 to 1, at most 127.
+            num_thresholds: number of thresholds from 0 to 1, at most 127.
             weights: how much each example counts; 1 by default.
             walltime: the time.
 
@@ -537,8 +537,8 @@ class SummaryWriter:
         Args:
             tag: the chart.
             vertices: points (B, N, 3).
-            colors: of the points (B, N, 3), from 0 to 255.
-            faces: triangles (B, M, 3), as numbers of points.
+            colors: the colors of the points (B, N, 3), from 0 to 255.
+            faces: triangles (B, M, 3), as indices of points.
             config_dict: settings of the view, by names of three.js.
             global_step: the step.
             walltime: the time.
@@ -555,7 +555,7 @@ class SummaryWriter:
             writer.flush()
 
     def close(self) -> None:
-        """Write everything, and close the files. What is added afterwards goes into a new file."""
+        """Write everything, and close the files. Data that is added afterwards goes into a new file."""
         for writer in (self.all_writers or {}).values():
             writer.flush()
             writer.close()

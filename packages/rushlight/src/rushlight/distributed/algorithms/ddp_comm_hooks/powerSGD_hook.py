@@ -20,15 +20,15 @@ _logger = logging.getLogger(__name__)
 
 
 class PowerSGDState:
-    """What PowerSGD keeps between passes, and its settings: the state of `powerSGD_hook` and `batched_powerSGD_hook`.
+    """The state of `powerSGD_hook` and `batched_powerSGD_hook`: settings, and matrices that are kept between passes.
 
     Arguments:
         process_group: a group; None selects the group of all processes.
         matrix_approximation_rank: the number of columns of the two matrices.
-        start_powerSGD_iter: the number of passes before, in which gradients are sent whole.
-        min_compression_rate: a gradient is sent whole unless it has more than so many times the elements of its two
+        start_powerSGD_iter: the number of passes before the first one that is compressed.
+        min_compression_rate: a gradient is compressed only if it has more than this many times the elements of its two
             matrices.
-        use_error_feedback: whether what the matrices do not represent is added to the next pass's gradients.
+        use_error_feedback: whether the error of the approximation is added to the next pass's gradients.
         warm_start: whether the next pass begins with the matrices of the last one, and not with random ones.
         orthogonalization_epsilon, batch_tensors_with_same_shape: have no effect: matrices are made orthogonal by a QR
             decomposition, one by one.

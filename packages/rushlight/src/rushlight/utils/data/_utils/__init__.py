@@ -1,4 +1,4 @@
-"""Parts of the loader, by the files that PyTorch has them in."""
+"""Parts of the loader, in the files in which PyTorch has them."""
 
 from rushlight.utils.data._utils import collate as collate
 from rushlight.utils.data._utils import worker as worker

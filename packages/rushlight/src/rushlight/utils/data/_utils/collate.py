@@ -1,4 +1,4 @@
-"""How samples become a batch, by the file that PyTorch has it in."""
+"""Collation of samples, in the file in which PyTorch has it."""
 
 import re
 
