@@ -253,7 +253,7 @@ def set_default_tensor_type(t: Any, /) -> None:
         t: a name such as "torch.DoubleTensor".
 
     Raises:
-        TypeError: it is not a type of floating-point numbers on the CPU.
+        TypeError: `t` is not the name of a floating-point type on the CPU.
 
     Example:
         >>> torch.set_default_tensor_type("torch.DoubleTensor")

@@ -7,8 +7,8 @@ A subclass of Tensor, or any other class, may define::
 
 It is then called in place of an operator that gets one of its instances. `func` is the public function of
 that operator (a method of Tensor where there is no function), `types` are the classes among the arguments
-that define such a method. A result of NotImplemented passes the call on to the next of them.
-`super().__torch_function__(...)` runs the operator.
+that define such a method. A result of NotImplemented passes the call on to the next class. `super().__torch_function__(...)`
+runs the operator.
 
 A function written in Python is overridden as one call if it is decorated with `overridable`, otherwise by its operators.
 """

@@ -81,7 +81,7 @@ class GradScaler:
         """Divide the gradients of the optimizer's parameters by the scale, in place, for example before clipping them.
 
         Raises:
-            RuntimeError: it was called for this optimizer since the last update.
+            RuntimeError: the method was called for this optimizer since the last update.
             ValueError: a gradient is float16, which could not hold it: parameters have to be float32.
         """
         if not self._enabled:
@@ -106,7 +106,7 @@ class GradScaler:
         """Divide the gradients by the scale and call `optimizer.step(*args, **kwargs)`, unless a gradient is not finite.
 
         Raises:
-            RuntimeError: it was called for this optimizer since the last update, or a closure is given.
+            RuntimeError: the method was called for this optimizer since the last update, or a closure is given.
         """
         if not self._enabled:
             return optimizer.step(*args, **kwargs)

@@ -61,7 +61,7 @@ class ConstraintRegistry:
         """Return the transform to `constraint`.
 
         Raises:
-            NotImplementedError: none is registered.
+            NotImplementedError: no transform is registered for the constraint.
         """
         factory = self._registry.get(type(constraint))
         if factory is None:

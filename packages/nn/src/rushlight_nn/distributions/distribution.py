@@ -129,7 +129,7 @@ class Distribution:
 
     @property
     def event_shape(self) -> Size:
-        """The shape of one sample of one of them."""
+        """The shape of one sample of each distribution in the batch."""
         return self._event_shape
 
     @property

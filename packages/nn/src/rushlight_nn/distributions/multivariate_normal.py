@@ -128,7 +128,7 @@ def one_matrix(
     """Return the name of the one matrix that is given, and it.
 
     Raises:
-        ValueError: none or several are, or it is not a matrix.
+        ValueError: not exactly one matrix is given, or it is not a matrix.
     """
     given = {"covariance_matrix": covariance, "precision_matrix": precision, "scale_tril": factor}
     found = [(name, matrix) for name, matrix in given.items() if matrix is not None]
@@ -144,7 +144,7 @@ def factor_of(name: str, matrix: Tensor) -> Tensor:
     """Return the lower triangular factor of the covariances, from whichever matrix is given.
 
     Raises:
-        ValueError: it is not positive definite.
+        ValueError: the matrix is not positive definite.
     """
     if name == "scale_tril":
         return matrix

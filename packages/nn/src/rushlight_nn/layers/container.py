@@ -104,7 +104,7 @@ class Sequential(_Numbered):
         - Input: that of the first module. Output: that of the last one.
 
     Raises:
-        ValueError: it is multiplied by what is not a positive int.
+        ValueError: a Sequential is multiplied by an object that is not a positive int.
 
     Example:
         >>> model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))

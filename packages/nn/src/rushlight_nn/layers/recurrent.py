@@ -114,7 +114,7 @@ class RNNBase(Module):
             init.uniform_(parameter, -bound, bound)
 
     def flatten_parameters(self) -> None:
-        """Do nothing: parameters need not lie side by side."""
+        """Do nothing: parameters need not be contiguous in memory."""
 
     @property
     def all_weights(self) -> list[list[Parameter]]:

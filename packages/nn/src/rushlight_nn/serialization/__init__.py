@@ -131,7 +131,7 @@ def load(
         CheckpointError: the file is not a checkpoint, is truncated, was altered, or contains more than data.
         TypeError: an argument is not known.
         ValueError: an open file is to be mapped.
-        OSError: it cannot be opened or read.
+        OSError: the file cannot be opened or read.
 
     Example:
         >>> torch.save({"weight": torch.arange(3)}, "weights.safetensors")

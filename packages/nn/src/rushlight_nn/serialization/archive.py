@@ -166,7 +166,7 @@ def require_plain(entry: Entry) -> None:
     """Raise FormatError for an entry that is compressed or encrypted.
 
     Raises:
-        FormatError: it is compressed.
+        FormatError: the entry is compressed.
     """
     if not entry.is_plain:
         raise FormatError(

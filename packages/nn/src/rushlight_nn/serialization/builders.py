@@ -76,7 +76,7 @@ def check_geometry(shape: Any, strides: Any, offset: Any) -> None:
     """Refuse a geometry that no tensor has. Python's ints do not overflow, core's would.
 
     Raises:
-        FormatError: it is none.
+        FormatError: the geometry is not valid.
     """
     for values in (shape, strides, (offset,)):
         if not isinstance(values, (tuple, list)) or len(values) > MAX_DIMENSIONS:

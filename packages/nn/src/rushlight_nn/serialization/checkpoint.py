@@ -32,7 +32,7 @@ class Layout:
 
     Raises:
         TypeError: something in `obj` is not data; the message names the place.
-        ValueError: it contains itself, or is nested too deeply.
+        ValueError: the object contains itself, or is nested too deeply.
     """
 
     def __init__(self, obj: Any) -> None:
@@ -132,7 +132,7 @@ def read(source: Source, map_location: Any, verify: bool | None, budget: Budget)
         budget: the memory that may be taken.
 
     Raises:
-        FormatError: it is damaged.
+        FormatError: the file is damaged.
     """
     metadata, entries = container.read_header(source, budget)
     if not is_described(metadata):
@@ -159,7 +159,7 @@ def read_stored(
     """Return the tensors of a file by name.
 
     Raises:
-        FormatError: one was altered.
+        FormatError: a tensor was altered.
     """
     checked = verify if verify is not None else source.mapping is None
     stored: dict[str, Tensor] = {}
@@ -192,7 +192,7 @@ def read_document(metadata: dict[str, Any], budget: Budget) -> dict[str, Any]:
     """Return the description in the metadata.
 
     Raises:
-        FormatError: it was altered, or is of another version.
+        FormatError: the description was altered, or has another version.
     """
     text = metadata.get(_KEY, "")
     if metadata.get("format", "pt") != "pt" or set(metadata) - {

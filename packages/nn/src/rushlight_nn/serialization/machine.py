@@ -60,7 +60,7 @@ class Machine:
         """Return the value of the pickle at `position`, which moves behind it.
 
         Raises:
-            FormatError: it is damaged, or contains more than data.
+            FormatError: the pickle is damaged, or contains more than data.
         """
         self.stack: list[Any] = []
         self.marks: list[int] = []

@@ -100,7 +100,7 @@ def dump(obj: Any, legacy: bool = False) -> tuple[bytes, list[Stored]]:
 
     Raises:
         TypeError: something in it is not data; the message names the place.
-        ValueError: it is nested too deeply.
+        ValueError: the object is nested too deeply.
     """
     storages = Storages()
     try:

@@ -172,7 +172,7 @@ def read_archive(source: Source, map_location: Any, verify: bool, budget: Budget
         budget: the memory that may be taken.
 
     Raises:
-        FormatError: it is damaged, or contains more than data.
+        FormatError: the archive is damaged, or contains more than data.
     """
     entries = archive.read_directory(source, budget)
     prefix = _prefix(entries)
@@ -249,7 +249,7 @@ def unknown_names(source: Source, budget: Budget) -> list[str]:
     """Return the names in a file of PyTorch's that :func:`read_archive` and :func:`read_legacy` refuse.
 
     Raises:
-        FormatError: it is damaged, or none of PyTorch's files.
+        FormatError: the file is damaged, or is not a file of PyTorch.
     """
     names = Names(_no_storage, budget)
     start = source.read(0, min(source.size, 16))
@@ -318,7 +318,7 @@ def read_legacy(source: Source, map_location: Any, budget: Budget) -> Any:
     """Return the value in a legacy file. It has no checksums.
 
     Raises:
-        FormatError: it is damaged, or contains more than data.
+        FormatError: the file is damaged, or contains more than data.
     """
     try:
         return _read_legacy(source, source.read(0, min(source.size, _PICKLES)), map_location, budget)

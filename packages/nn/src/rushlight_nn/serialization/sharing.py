@@ -90,7 +90,7 @@ def view_of(data: Tensor, geometry: Any) -> Tensor:
     """Return the view of the contiguous tensor `data` that :class:`Stored` describes by [shape, strides, offset].
 
     Raises:
-        FormatError: it would reach beyond the tensor.
+        FormatError: the view would reach beyond the tensor.
     """
     if not isinstance(geometry, list) or len(geometry) != 3:
         raise FormatError("a view has no valid geometry")

@@ -23,7 +23,7 @@ def skip_init(module_cls: Callable[..., M], *args: Any, **kwargs: Any) -> M:
         args, kwargs: its arguments; `device` is where the module is created.
 
     Raises:
-        RuntimeError: it is not a Module, or does not take `device`.
+        RuntimeError: the class is not a Module, or does not take `device`.
 
     Example:
         >>> layer = nn.utils.skip_init(nn.Linear, 2, 3)

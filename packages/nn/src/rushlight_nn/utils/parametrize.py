@@ -140,7 +140,7 @@ class ParametrizationList(ModuleList):
 
         Raises:
             RuntimeError: a parametrization has no `right_inverse`.
-            ValueError: it returned another number of tensors, or another dtype, than are stored.
+            ValueError: `right_inverse` returned another number of tensors, or another dtype, than are stored.
         """
         with core.no_grad():
             start: Any = value

@@ -170,8 +170,8 @@ class PruningContainer(BasePruningMethod):
         """Add a method for the same tensor.
 
         Raises:
-            TypeError: it is not a pruning method.
-            ValueError: it is for another tensor.
+            TypeError: the argument is not a pruning method.
+            ValueError: the method is for another tensor.
         """
         if not isinstance(method, BasePruningMethod):
             raise TypeError(

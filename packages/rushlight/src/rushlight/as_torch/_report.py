@@ -73,7 +73,7 @@ def uses(text: str) -> list[Use]:
     """Return the names of torch that the program `text` uses.
 
     Raises:
-        SyntaxError: it is none.
+        SyntaxError: the text is not a Python program.
     """
     visitor = _Uses()
     tree = ast.parse(text)

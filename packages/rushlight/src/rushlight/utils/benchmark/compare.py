@@ -37,7 +37,7 @@ class Compare:
         """Add measurements.
 
         Raises:
-            ValueError: one is none.
+            ValueError: an element is not a Measurement.
         """
         for one in results:
             if not isinstance(one, Measurement):
