@@ -102,7 +102,7 @@ class NodeEmitter(DerivativeEmitter):
         return [f"        const bool conjugate = {condition}f::conjugate(grads);"]
 
     def _share(self, text: str) -> str:
-        """Return a gradient, reduced and conjugated where necessary."""
+        """Return the text of a gradient, conjugated if the values may be complex."""
         return f"f::conjugated(conjugate, {text})" if self.d.complex_values and text != "f::none" else text
 
     def _apply(self, names: tuple[str, ...], formula: Formula) -> list[str]:
@@ -135,7 +135,7 @@ class NodeEmitter(DerivativeEmitter):
         ]
 
     def _mask(self) -> list[str]:
-        """Return the masked gradient of an activation's node: the factor by which it multiplies the gradient."""
+        """Return the method `mask` of an activation's node, which describes the factor of the gradient."""
         if not self.d.mask:
             return []
         lines = ["    bool mask(ActivationMask& mask) override {", "        check_not_released();"]
@@ -150,7 +150,7 @@ class NodeEmitter(DerivativeEmitter):
         return [*lines, "        return true;", "    }"]
 
     def _apply_masked(self) -> list[str]:
-        """Return the node whose result an activation takes."""
+        """Return the methods of a node whose result an activation takes, for masked gradients."""
         if self.d.masked is None:
             return []
         lines = ["    bool takes_mask() const override { return true; }"]

@@ -127,7 +127,7 @@ class _World:
         self.hidden |= {id(pair) for pair in self.locals} | {id(pair[1]) for pair in self.locals}
 
     def tensors(self) -> list[Any]:
-        """Yield every tensor and node that a container or a variable holds. The search's own objects are not among them."""
+        """Return every tensor and node that a container or a variable holds. The search's own objects are not among them."""
         kinds = (Tensor, _C.Node, _C.FunctionCtx)
         found: dict[int, Any] = {}
         for _, variables in self.locals:

@@ -164,7 +164,7 @@ class set_grad_enabled(_Mode):  # noqa: N801
         return super().__call__(function)
 
     def __enter__(self) -> None:
-        """Return whether the mode was changed already."""
+        """Do nothing: the mode was changed when the object was made."""
 
 
 class inference_mode(_Mode):  # noqa: N801

@@ -729,12 +729,12 @@ def _dtype_of_sum(input: Tensor) -> Any:
 
 
 def _lowest(name: str, input: Tensor) -> float:
-    """Return the largest value of the input's dtype."""
+    """Return a lower bound of the values of the input's dtype: -inf, or its smallest integer."""
     return _limit(name, input, -inf, "min")
 
 
 def _highest(name: str, input: Tensor) -> float:
-    """Return the smallest value of the input's dtype."""
+    """Return an upper bound of the values of the input's dtype: inf, or its largest integer."""
     return _limit(name, input, inf, "max")
 
 

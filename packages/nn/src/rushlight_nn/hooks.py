@@ -233,7 +233,7 @@ def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
 
 
 def _one_kind(before: bool | None, full: bool, where: str) -> bool:
-    """Set the kind of backward hooks of all modules. PyTorch's older ones see other gradients, so they cannot be mixed."""
+    """Check that backward hooks are of one kind, and return it: the older kind sees other gradients."""
     if before is not None and before != full:
         raise RuntimeError(
             f"{where} has backward hooks of the {'newer' if before else 'older'} kind: use either "

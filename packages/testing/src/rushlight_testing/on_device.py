@@ -190,7 +190,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 def _missing_kernel(error: BaseException | None, device: str) -> str:
-    """Return the operator that a device has no kernel for, if an error reports that; an error begins with the operator."""
+    """Return a text about a missing kernel if an error reports one, or ""; an error begins with the operator."""
     text, kind = str(error), device.partition(":")[0]
     if not isinstance(error, NotImplementedError) or "no kernel" not in text or kind not in text:
         return ""

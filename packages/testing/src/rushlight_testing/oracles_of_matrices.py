@@ -96,7 +96,7 @@ def solve_triangular(a: Array, b: Array, upper: bool, left: bool, unitriangular:
 
 
 def solve(a: Array, b: Array, left: bool) -> Array:
-    """Return whether b has vectors: one dimension, or a's shape without the last."""
+    """Return the solution, of vectors if b has one dimension, or a's shape without the last."""
     if b.ndim == 1 or (b.ndim == a.ndim - 1 and b.shape == a.shape[:-1]):
         return np.linalg.solve(a, b[..., None])[..., 0]
     if left:

@@ -163,7 +163,7 @@ def read_entry(source: Source, entry: Entry, checked: bool = True) -> bytes:
 
 
 def require_plain(entry: Entry) -> None:
-    """Raise FormatError for an entry that is compressed or encrypted.
+    """Check that an entry is stored uncompressed.
 
     Raises:
         FormatError: the entry is compressed.

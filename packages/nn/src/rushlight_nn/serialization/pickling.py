@@ -332,7 +332,7 @@ class Pickler:
         self.out += b"R"
 
     def function_of(self, plain: Tensor) -> None:
-        """Return the name of the function that makes a tensor like `plain`."""
+        """Write the name of the function that makes a tensor like `plain`."""
         if core._C._sparse_parts(plain) is not None:
             self.name("torch._utils", "_rebuild_sparse_tensor")
             return

@@ -301,7 +301,7 @@ class _Maker:
                 yield f"ends in {value}", lambda v=value: self.ending_in(x, v)
 
     def ending_in(self, x: Any, value: Any) -> Any:
-        """Yield a tensor whose last element is another one."""
+        """Return a tensor whose last element is another one."""
         copy = x.clone(memory_format=self.library.contiguous_format)
         copy.view(-1)[-1] = value
         return copy

@@ -80,7 +80,7 @@ def _hooks_of(t: Tensor) -> Hooks:
 
 
 def run_hooks(node: Node, grads: Gradients) -> None:
-    """Return the hooks on the gradients of a node's results."""
+    """Run the hooks on the gradients of a node's results."""
     for index, hooks in node.tensor_hooks.items():
         for hook in list(hooks.values()):
             grad = grads[index]
