@@ -101,12 +101,13 @@ PyMethodDef functions[] = {
      "_call_boxed(name, *args): calls an operator with one argument for each of its schema's."},
     {"memory_stats", memory_stats, METH_NOARGS,
      "memory_stats()\n--\n\nStatistics of the host allocator: bytes in use and cached, and counts of calls."},
-     {"reset_peak_memory_stats", reset_peak_memory_stats, METH_NOARGS,
-     "reset_peak_memory_stats()\n--\n\nResets the peaks of memory_stats() to the current values."}, {"memory_snapshot",
-     memory_snapshot_py, METH_NOARGS,
+    {"reset_peak_memory_stats", reset_peak_memory_stats, METH_NOARGS,
+     "reset_peak_memory_stats()\n--\n\nResets the peaks of memory_stats() to the current values."},
+    {"memory_snapshot", memory_snapshot_py, METH_NOARGS,
      "memory_snapshot()\n--\n\nSegments and blocks of the host allocator, as JSON."},
     {"empty_cache", empty_cache_py, METH_NOARGS,
-     "empty_cache()\n--\n\nReturns unused host memory to the system."}, {nullptr, nullptr, 0, nullptr}};
+     "empty_cache()\n--\n\nReturns unused host memory to the system."},
+    {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 

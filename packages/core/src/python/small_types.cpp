@@ -238,8 +238,8 @@ PyMethodDef random_functions[] = {
     {"random_stream", get_random_stream, METH_NOARGS,
      "random_stream()\n--\n\nThe random stream of generators that are made: \"philox\" or \"torch\"."},
     {"set_random_stream", choose_random_stream, METH_O,
-     "set_random_stream(name, /)\n--\n\nSets the random stream, also for the default generator."}, {nullptr, nullptr, 0,
-     nullptr}};
+     "set_random_stream(name, /)\n--\n\nSets the random stream, also for the default generator."},
+    {nullptr, nullptr, 0, nullptr}};
 PyObject* generator_stream(PyObject* self, void*) {
     return PyUnicode_FromString(stream_name(generator_of(self).stream()));
 }

@@ -164,8 +164,9 @@ PyMethodDef methods[] = {
     {"size", storage_nbytes, METH_NOARGS, "size($self)\n--\n\nThe size in bytes."},
     {"data_ptr", storage_data_ptr, METH_NOARGS, "data_ptr($self)\n--\n\nThe address of the first byte."},
     {"resizable", storage_resizable, METH_NOARGS,
-     "resizable($self)\n--\n\nWhether the memory can be resized: it belongs to this library and no other object refers to
-     it."}, {"resize_", storage_resize, METH_O,
+     "resizable($self)\n--\n\nWhether the memory can be resized: it belongs to this library, and no other "
+     "object refers to it."},
+    {"resize_", storage_resize, METH_O,
      "resize_($self, size, /)\n--\n\nMake the memory larger, in place: `size` bytes, of which the new ones are not "
      "initialised."},
     {"_move_to", storage_move_to, METH_O, nullptr},
