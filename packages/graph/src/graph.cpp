@@ -149,7 +149,7 @@ class Verifier {
             const auto* list = argument ? std::get_if<std::vector<int64_t>>(argument) : nullptr;
             const bool is_integer = argument && std::holds_alternative<int64_t>(*argument) && item == 0;
             if (expression >= graph_.expressions.size() || !(is_integer || (list && item < list->size())))
-                fail("%s has an argument of a size that does not exist", name().c_str());
+                fail("%s has a size among its arguments that does not exist", name().c_str());
         }
         for (uint32_t position : node.writes) {
             if (position >= node.arguments.size()) fail("%s writes argument %u", name().c_str(), position);

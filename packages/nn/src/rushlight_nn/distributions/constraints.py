@@ -56,7 +56,7 @@ class Constraint:
     `is_discrete` is whether the set is discrete, `event_dim` the number of dimensions of an event.
 
     Shape:
-        - `check(value)` of a value (*, *event): (*), bool.
+        - `check(value)` for a value of shape (*, *event) returns a bool tensor of shape (*).
 
     Raises:
         NotImplementedError: the subclass does not define `check` (when it is called).
@@ -202,7 +202,7 @@ class MixtureSameFamilyConstraint(Constraint):
         base_constraint: the support of the components.
 
     Shape:
-        - `check(value)` of a value (*, *event): (*), bool.
+        - `check(value)` for a value of shape (*, *event) returns a bool tensor of shape (*).
 
     Raises:
         TypeError: `base_constraint` is not a constraint.

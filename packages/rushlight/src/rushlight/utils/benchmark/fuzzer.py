@@ -108,7 +108,7 @@ class FuzzedTensor:
     Args:
         name: the name of the tensor.
         size: sizes: integers, and names of parameters.
-        steps: for each size the factor by which it is larger in memory: the tensor has every such element of a larger one.
+        steps: for each size a step k: the tensor consists of every k-th element of a larger tensor.
         probability_contiguous: the probability that dimensions are in memory in their order.
         min_elements, max_elements: limits of the number of elements.
         max_allocation_bytes: a limit of the memory, `steps` included.
