@@ -27,7 +27,7 @@ def rows_of_libraries() -> tuple[dict[str, list[Row]], str, dict[str, Absence]]:
 
     folder = Path(torch.__file__).parent / "_C"
     theirs = Stubs(folder / "_VariableFunctions.pyi", folder / "__init__.pyi")
-    # Of an editable package what is generated lies in another folder than what is written.
+    # Of an editable package what is generated lies in a different folder from what is written.
     generated = (Path(folder) / "_C.pyi" for folder in rushlight_core.__path__)
     ours = Stubs(next(path for path in generated if path.exists()))
     aliases: dict[str, dict[str, str]] = {}

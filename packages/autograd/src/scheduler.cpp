@@ -96,7 +96,7 @@ Scheduler::Scheduler(Pass& pass, bool branches)
         first_edge_.push_back(edges);
         edges += static_cast<uint32_t>(task.node->edges().size());
     }
-    places_.resize(edges);
+    positions_.resize(edges);
     slots_.resize(pass.grads_.size());
     number_arrivals();
     queues_.emplace_back();
@@ -113,7 +113,7 @@ void Scheduler::number_arrivals() {
         std::span<Edge> edges = pass_.tasks_[task].node->edges();
         for (size_t k = 0; k < edges.size(); ++k)
             if (edges[k])
-                places_[first_edge_[task] + k] =
+                positions_[first_edge_[task] + k] =
                     slots_[pass_.tasks_[task_of(edges[k])].first_grad + edges[k].index].arrivals++;
     }
 }
@@ -318,7 +318,7 @@ void Scheduler::run_node(uint32_t task, Queue& queue, Lock& lock) {
     lock.lock();
     for (size_t k = 0; k < n; ++k)
         if (Edge& edge = node->edges()[k])
-            arrive(edge, places_[first_edge_[task] + k], std::move(out[k]), queue, lock, leaves);
+            arrive(edge, positions_[first_edge_[task] + k], std::move(out[k]), queue, lock, leaves);
     for (uint32_t leaf : leaves) {
         if (error_) break;
         lock.unlock();

@@ -77,8 +77,8 @@ class Scheduler : public std::enable_shared_from_this<Scheduler> {
     SavedHook* const hook_;
     const bool branches_;
     const int process_;
-    std::vector<uint32_t> first_edge_;  // of a task in places_
-    std::vector<uint32_t> places_;      // of each edge among the arrivals at its slot
+    std::vector<uint32_t> first_edge_;  // of a task in positions_
+    std::vector<uint32_t> positions_;      // of each edge among the arrivals at its slot
     std::vector<Slot> slots_;
 
     std::mutex mutex_;  // of all below, of the slots and of the pass's tasks

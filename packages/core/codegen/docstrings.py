@@ -172,5 +172,5 @@ def raised(group: list[Op]) -> dict[str, str]:
         for error, text in op.raises.items():
             add(error, text)
     return {error: " ".join(texts) for error, texts in found.items()} or {
-        "TypeError": "An argument has another type than in the signature."
+        "TypeError": "An argument is not of the type in the signature."
     }

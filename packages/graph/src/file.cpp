@@ -88,7 +88,7 @@ Extent read_extent(const std::string& name, const Json& json, size_t room) {
     if (!begin || !end || *begin < 0 || *end < *begin || static_cast<size_t>(*end) > room)
         fail("tensor '" + name + "' lies outside of the file: it is truncated, or its header is wrong");
     if (static_cast<size_t>(*end - *begin) != bytes)
-        fail("tensor '" + name + "' of the file has another length than its shape");
+        fail("tensor '" + name + "' of the file has a different length from its shape");
     extent.begin = static_cast<size_t>(*begin);
     extent.end = static_cast<size_t>(*end);
     return extent;

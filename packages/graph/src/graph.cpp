@@ -28,7 +28,7 @@ constexpr int kDeepestBlocks = 12;
 
 class Verifier {
   public:
-    explicit Verifier(const Graph& graph) : graph_(graph), places_(graph.values.size()) {}
+    explicit Verifier(const Graph& graph) : graph_(graph), definitions_(graph.values.size()) {}
 
     void run() {
         operators_ = resolve(graph_);
@@ -40,13 +40,13 @@ class Verifier {
         for (const Constant& constant : graph_.constants) check_constant(constant);
         check_nodes(graph_.nodes);
         for (ValueId output : graph_.outputs) use(output, "the results");
-        for (size_t i = 0; i < places_.size(); ++i)
-            if (!places_[i].defined) fail("value %zu is never defined", i);
+        for (size_t i = 0; i < definitions_.size(); ++i)
+            if (!definitions_[i].defined) fail("value %zu is never defined", i);
     }
 
   private:
     // Where a value is defined.
-    struct Place {
+    struct Definition {
         bool defined = false;
         bool in_scope = false;
         bool by_node = false;  // and not an input or constant
@@ -95,17 +95,17 @@ class Verifier {
     }
 
     void define(ValueId id, const std::string& what, bool by_node = false) {
-        if (id >= places_.size())
-            fail("%s defines value %u, but there are only %zu", what.c_str(), id, places_.size());
-        if (places_[id].defined) fail("%s defines value %u a second time", what.c_str(), id);
-        places_[id] = {true, true, by_node, block_};
+        if (id >= definitions_.size())
+            fail("%s defines value %u, but there are only %zu", what.c_str(), id, definitions_.size());
+        if (definitions_[id].defined) fail("%s defines value %u a second time", what.c_str(), id);
+        definitions_[id] = {true, true, by_node, block_};
         if (block_) defined_here_.push_back(id);
     }
     void use(ValueId id, const std::string& what) const {
-        if (id >= places_.size())
-            fail("%s uses value %u, but there are only %zu", what.c_str(), id, places_.size());
-        if (!places_[id].defined) fail("%s uses value %u before it is defined", what.c_str(), id);
-        if (!places_[id].in_scope) fail("%s uses value %u outside of the block of it", what.c_str(), id);
+        if (id >= definitions_.size())
+            fail("%s uses value %u, but there are only %zu", what.c_str(), id, definitions_.size());
+        if (!definitions_[id].defined) fail("%s uses value %u before it is defined", what.c_str(), id);
+        if (!definitions_[id].in_scope) fail("%s uses value %u outside of the block of it", what.c_str(), id);
     }
 
     void check_constant(const Constant& constant) {
@@ -170,8 +170,8 @@ class Verifier {
 
     // Whether the memory of a value was made by a node of the block that is checked.
     bool is_own(ValueId id) const {
-        const Place& place = places_[graph_.values[id].memory];
-        return place.block == block_ && place.by_node;
+        const Definition& at = definitions_[graph_.values[id].memory];
+        return at.block == block_ && at.by_node;
     }
     void check_write(const Argument& argument) const {
         if (!block_) return;
@@ -224,7 +224,7 @@ class Verifier {
             fail("%s is inside of %d blocks, at most %d are allowed", name().c_str(), depth_, kDeepestBlocks);
         for (size_t i = 0; i < node.results.size(); ++i) {
             const auto* id = std::get_if<ValueId>(&node.results[i]);
-            if (!id || *id >= places_.size()) fail("%s: result %zu must be a tensor", name().c_str(), i);
+            if (!id || *id >= definitions_.size()) fail("%s: result %zu must be a tensor", name().c_str(), i);
             last.push_back(type(*id));
         }
         if (is_cond) {
@@ -268,7 +268,7 @@ class Verifier {
             if (ids.size() != types.size())
                 fail("%s: a block has %zu %s, needs %zu", name().c_str(), ids.size(), what, types.size());
             for (size_t i = 0; i < ids.size(); ++i)
-                if (ids[i] >= places_.size() || !(type(ids[i]) == types[i]))
+                if (ids[i] >= definitions_.size() || !(type(ids[i]) == types[i]))
                     fail("%s: the %s of a block must have the type %s at place %zu", name().c_str(), what,
                          to_text(types[i]).c_str(), i);
         };
@@ -286,7 +286,7 @@ class Verifier {
             if (block.outputs.size() != 1) fail("%s: the condition must be one tensor", name().c_str());
             require_one_element(block.outputs[0]);
         }
-        for (ValueId id : defined_here_) places_[id].in_scope = false;
+        for (ValueId id : defined_here_) definitions_[id].in_scope = false;
         defined_here_.swap(outer_defined);
         block_ = outer_block;
         --depth_;
@@ -349,7 +349,7 @@ class Verifier {
     const Graph& graph_;
     std::vector<const Operator*> operators_;
     std::vector<SchemaText> schemas_;
-    std::vector<Place> places_;
+    std::vector<Definition> definitions_;
     std::unordered_set<std::string_view> names_;
     const Node* node_ = nullptr;  // that is checked, and its place in its list
     size_t number_ = 0;
@@ -389,7 +389,7 @@ std::vector<const Operator*> resolve(const Graph& graph) {
             RUSHLIGHT_VERSION, wanted.name.c_str(), graph.writer.c_str());
         RL_CHECK(
             op->hash == wanted.hash, throw_runtime,
-            "program: operator '%s' of this library, rushlight %s, has another schema than the program's "
+            "program: operator '%s' of this library, rushlight %s, has a different schema from the program's "
             "(hash %016llx, needs %016llx)\nhint: the program was written by %s",
             wanted.name.c_str(), RUSHLIGHT_VERSION, static_cast<unsigned long long>(op->hash),
             static_cast<unsigned long long>(wanted.hash), graph.writer.c_str());

@@ -42,13 +42,13 @@ void rename_uses(Node& node, const std::map<ValueId, ValueId>& names) {
 // Numbers the values that are there from 0 on, and drops unused texts and operators.
 class Compaction {
   public:
-    explicit Compaction(Graph& graph) : graph_(graph), places_(graph.values.size(), ~ValueId{0}) {}
+    explicit Compaction(Graph& graph) : graph_(graph), new_ids_(graph.values.size(), ~ValueId{0}) {}
 
     void run() {
         for (Input& input : graph_.inputs) define(input.value);
         for (Constant& constant : graph_.constants) define(constant.value);
         for (Node& node : graph_.nodes) take(node);
-        for (ValueId& output : graph_.outputs) output = places_[output];
+        for (ValueId& output : graph_.outputs) output = new_ids_[output];
         // The first value with some memory may be gone: then the first that is left takes its place.
         std::map<ValueId, ValueId> firsts;
         for (ValueId id = 0; id < values_.size(); ++id)
@@ -60,9 +60,9 @@ class Compaction {
 
   private:
     void define(ValueId& id) {
-        places_[id] = static_cast<ValueId>(values_.size());
+        new_ids_[id] = static_cast<ValueId>(values_.size());
         values_.push_back(graph_.values[id]);
-        id = places_[id];
+        id = new_ids_[id];
     }
     template <class T>
     static void keep(uint32_t& index, std::map<uint32_t, uint32_t>& kept, const std::vector<T>& from,
@@ -76,15 +76,15 @@ class Compaction {
         keep(node.line, text_places_, graph_.texts, texts_);
         keep(node.module, text_places_, graph_.texts, texts_);
         for (Argument& argument : node.arguments) {
-            if (auto* use = std::get_if<Use>(&argument)) use->value = places_[use->value];
+            if (auto* use = std::get_if<Use>(&argument)) use->value = new_ids_[use->value];
             else if (auto* list = std::get_if<std::vector<std::optional<ValueId>>>(&argument))
                 for (auto& id : *list)
-                    if (id) id = places_[*id];
+                    if (id) id = new_ids_[*id];
         }
         for (Block& block : node.blocks) {
             for (ValueId& id : block.inputs) define(id);
             for (Node& inner : block.nodes) take(inner);
-            for (ValueId& id : block.outputs) id = places_[id];
+            for (ValueId& id : block.outputs) id = new_ids_[id];
         }
         for (Result& result : node.results) {
             if (auto* one = std::get_if<ValueId>(&result)) define(*one);
@@ -94,7 +94,7 @@ class Compaction {
     }
 
     Graph& graph_;
-    std::vector<ValueId> places_;  // the new numbers
+    std::vector<ValueId> new_ids_;  // the new numbers
     std::vector<ValueInfo> values_;
     std::vector<OperatorRef> operators_;
     std::vector<std::string> texts_{""};

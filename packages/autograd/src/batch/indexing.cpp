@@ -62,10 +62,10 @@ struct Indexing {
             }
             if (t.dtype() == DType::Bool || t.dtype() == DType::UInt8) {
                 if (c.is_batched(t)) c.fail_shape_depends_on_values();
-                const Tensor places = ops::nonzero(t);
+                const Tensor positions = ops::nonzero(t);
                 for (int64_t k = 0; k < t.dim(); ++k) {
                     indexed.push_back(d++);
-                    indices.push_back(ops::select(places, 1, k));
+                    indices.push_back(ops::select(positions, 1, k));
                 }
                 continue;
             }
@@ -249,11 +249,11 @@ void masked_scatter(Call& c) {
     if (!c.is_batched(0) || c.is_batched(1) || rank == 0 || mask.dim() > rank) return loop(c);
     for (int64_t d = 1; d <= mask.dim(); ++d)
         if (mask.size(-d) != 1 && mask.size(-d) != input.size(-d)) return loop(c);
-    const Tensor places = ops::nonzero(ops::expand(mask, input.sizes()));
-    const int64_t count = places.size(0);
+    const Tensor positions = ops::nonzero(ops::expand(mask, input.sizes()));
+    const int64_t count = positions.size(0);
     if (count > source.numel()) return loop(c);
     std::vector<Tensor> at{Tensor()};
-    for (int64_t d = 0; d < rank; ++d) at.push_back(ops::select(places, 1, d));
+    for (int64_t d = 0; d < rank; ++d) at.push_back(ops::select(positions, 1, d));
     const Tensor rows = ops::reshape(c.expanded(source), std::array<int64_t, 2>{c.size(), source.numel()});
     ops::index_put_(c.lower(input), at, ops::narrow(rows, 1, 0, count), false);
     c.wrap();
@@ -270,8 +270,8 @@ void embedding(Call& c) {
     const Tensor indices = c.expanded(c.tensor(1));
     const Tensor offsets = ops::mul(example_numbers(c, indices.dim() - 1, indices.device()), Scalar(rows));
     const Tensor beyond = ops::logical_or(ops::lt(indices, Scalar(0)), ops::ge(indices, Scalar(rows)));
-    const Tensor places = ops::masked_fill(ops::add(indices, offsets, Scalar(1)), beyond, Scalar(-1));
-    c.give(ops::embedding(fold(c.lower(c.tensor(0))), places, -1, false, false));
+    const Tensor positions = ops::masked_fill(ops::add(indices, offsets, Scalar(1)), beyond, Scalar(-1));
+    c.give(ops::embedding(fold(c.lower(c.tensor(0))), positions, -1, false, false));
 }
 
 // embedding_dense_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq)

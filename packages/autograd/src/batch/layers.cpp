@@ -133,14 +133,14 @@ Tensor likelihood(const Tensor& log_p, const Tensor& target, const Tensor& weigh
     return ops::mul(one, weights);
 }
 
-// Whether there is a class for each sample and place, and a weight for each class, if any.
+// Whether there is a class for each sample and position, and a weight for each class, if any.
 bool fits(const Tensor& log_p, const Tensor& target, const Tensor& weight) {
     if (log_p.dim() == 0) return false;
-    std::vector<int64_t> places = log_p.shape();
-    const auto classes = places.begin() + (log_p.dim() == 1 ? 0 : 1);
+    std::vector<int64_t> expected = log_p.shape();
+    const auto classes = expected.begin() + (log_p.dim() == 1 ? 0 : 1);
     if (weight.defined() && weight.shape() != std::vector<int64_t>{*classes}) return false;
-    places.erase(classes);
-    return target.shape() == places;
+    expected.erase(classes);
+    return target.shape() == expected;
 }
 
 }  // namespace

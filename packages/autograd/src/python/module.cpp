@@ -191,9 +191,10 @@ int execute(PyObject* module) {
         return -1;
     }
     if (core->instance != instance()) {
-        PyErr_SetString(PyExc_ImportError,
-                        "two copies of librushlight.so are loaded: rushlight-autograd found another one than "
-                        "rushlight-core; remove one installation or unset LD_LIBRARY_PATH");
+        PyErr_SetString(
+            PyExc_ImportError,
+            "two copies of librushlight.so are loaded: rushlight-autograd found a different one from "
+            "rushlight-core; remove one installation or unset LD_LIBRARY_PATH");
         return -1;
     }
     try {

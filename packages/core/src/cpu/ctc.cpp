@@ -116,15 +116,15 @@ class Batch {
         const int64_t longest = targets.size(1), *labels = targets.as<int64_t>() + n * longest;
         const int64_t steps = input_lengths.as<int64_t>()[n], length = target_lengths.as<int64_t>()[n];
         RL_CHECK(steps >= 0 && steps <= time(), throw_runtime,
-                 "ctc_loss(input_lengths): number %lld is %lld, needs 0 to %lld", (long long)n,
-                 (long long)steps, (long long)time());
+                 "ctc_loss(input_lengths): entry %lld must be from 0 to %lld, got %lld", (long long)n,
+                 (long long)time(), (long long)steps);
         RL_CHECK(length >= 0 && length <= longest, throw_runtime,
-                 "ctc_loss(target_lengths): number %lld is %lld, needs 0 to %lld", (long long)n,
-                 (long long)length, (long long)longest);
+                 "ctc_loss(target_lengths): entry %lld must be from 0 to %lld, got %lld", (long long)n,
+                 (long long)longest, (long long)length);
         for (int64_t i = 0; i < length; ++i)
             RL_CHECK(labels[i] >= 0 && labels[i] < classes(), throw_runtime,
-                     "ctc_loss(targets): label %lld of target %lld is %lld, needs 0 to %lld", (long long)i,
-                     (long long)n, (long long)labels[i], (long long)classes() - 1);
+                     "ctc_loss(targets): label %lld of target %lld must be from 0 to %lld, got %lld",
+                     (long long)i, (long long)n, (long long)classes() - 1, (long long)labels[i]);
     }
 };
 

@@ -133,7 +133,8 @@ void bernoulli_(KernelContext& ctx, const View& self, double p) {
 
 void bernoulli(KernelContext& ctx, const View& out, const View& p) {
     if (Generator* twister = twister_of(ctx)) return twister::bernoulli(ctx, *twister, out, p);
-    const View chances = contiguous_in(ctx, p, p.dtype == DType::Float64 ? DType::Float64 : DType::Float32);
+    const View probabilities =
+        contiguous_in(ctx, p, p.dtype == DType::Float64 ? DType::Float64 : DType::Float32);
     auto draw = [&](const auto* chance, auto* uniform) {
         fill_uniform(ctx.random, uniform, out.numel);
         uint8_t* values = scratch<uint8_t>(ctx, out.numel);
@@ -146,8 +147,9 @@ void bernoulli(KernelContext& ctx, const View& out, const View& p) {
         spread(out, values, DType::UInt8);
     };
     if (out.numel == 0) return;
-    if (chances.dtype == DType::Float64) draw(chances.as<double>(), scratch<double>(ctx, out.numel));
-    else draw(chances.as<float>(), scratch<float>(ctx, out.numel));
+    if (probabilities.dtype == DType::Float64)
+        draw(probabilities.as<double>(), scratch<double>(ctx, out.numel));
+    else draw(probabilities.as<float>(), scratch<float>(ctx, out.numel));
 }
 
 void integers_(KernelContext& ctx, const View& self, int64_t low, int64_t range) {

@@ -19,7 +19,7 @@ Operator& require(const char* who, std::string_view name, uint64_t schema_hash) 
     RL_CHECK(op, throw_runtime, "%s: core has no operator '%.*s'", who, int(name.size()), name.data());
     RL_CHECK(
         op->hash == schema_hash, throw_runtime,
-        "%s: '%.*s' was built for another schema than core's '%s'\nhint: install packages of one release",
+        "%s: '%.*s' was built for a different schema from core's '%s'\nhint: install packages of one release",
         who, int(name.size()), name.data(), op->schema);
     return *op;
 }

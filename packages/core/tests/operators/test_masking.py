@@ -21,8 +21,8 @@ DTYPES = [
 
 
 def masks(n: int) -> list[core.Tensor]:
-    chances = core.rand(n)
-    return [chances < share for share in (0, 0.02, 0.5, 2)]
+    probabilities = core.rand(n)
+    return [probabilities < share for share in (0, 0.02, 0.5, 2)]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

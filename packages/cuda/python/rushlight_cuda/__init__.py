@@ -37,7 +37,7 @@ def library() -> str:
     if not os.path.exists(path):
         raise RuntimeError(f"cuda: {_PLUGIN} is not in {os.path.dirname(path)}: rushlight_cuda was not built")
     for name, package in _LIBRARIES.items():
-        # By its path: an editable install has another place than the plug-in's own search path.
+        # By its path: an editable install is not in the plug-in's own search path.
         file = _find(name)
         if file is None:
             raise RuntimeError(

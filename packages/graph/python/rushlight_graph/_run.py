@@ -11,7 +11,7 @@ from typing import NoReturn
 
 def program() -> Path:
     """Return where the program lies."""
-    library = find_spec("rushlight_graph._C")  # of an editable install, in another folder than this file
+    library = find_spec("rushlight_graph._C")  # of an editable install, in a different folder from this file
     if library is None or library.origin is None:
         raise ImportError("rushlight-graph is installed without its module _C")
     return Path(library.origin).parent / "bin" / "rushlight-run"

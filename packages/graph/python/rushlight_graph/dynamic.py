@@ -231,7 +231,7 @@ def sizes_of(
             for number, (one, part) in enumerate(zip(value, wanted, strict=True)):
                 walk(one, part, f"{path}.{number}")
         else:
-            raise TypeError(f"export(dynamic_shapes): {path} has another structure than the argument")
+            raise TypeError(f"export(dynamic_shapes): {path} has a different structure from the argument")
 
     if isinstance(dynamic_shapes, Mapping):
         named = _by_name(function, args, kwargs)

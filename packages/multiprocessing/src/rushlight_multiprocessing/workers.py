@@ -59,7 +59,7 @@ class Pool(standard.Pool):
         self._outqueue = self._ctx.SimpleQueue()
         self._inqueue = _Tasks(self._outqueue)
         self._quick_put = self._inqueue.put
-        self._quick_get = self._inqueue.get_answer
+        self._quick_get = self._inqueue.get_result
 
     @staticmethod
     def Process(ctx: Any, *args: Any, **kwargs: Any) -> Any:
@@ -115,7 +115,7 @@ class _Tasks:
         self._sending = threading.Lock()
         self._sent = 0  # number of messages to the processes
         self._open: dict[int, tuple[Any, Any]] = {}  # job and index of each task without a result, by its tag
-        self._answers: deque[tuple[Any, Any, Any]] = deque()
+        self._received: deque[tuple[Any, Any, Any]] = deque()
         self._stopped = False
 
     # For the threads that hand tasks out and collect results.
@@ -142,9 +142,9 @@ class _Tasks:
             if outgoing.arenas:
                 time.sleep(0.001)  # the kernel may have room for the message but not for its descriptors
 
-    def get_answer(self) -> tuple[Any, Any, Any] | None:
+    def get_result(self) -> tuple[Any, Any, Any] | None:
         """Wait for the result of a task, and return its job, its index and the result; None ends the pool's thread."""
-        while not self._answers:
+        while not self._received:
             message = self.results.get()
             if message is None:
                 return None
@@ -153,8 +153,8 @@ class _Tasks:
                 self._failed_starts = 0
             # Tasks that were given up before are not open.
             found = [self._open.pop(tag) for tag in tags if tag in self._open]
-            self._answers.extend((job, i, result) for job, i in found)
-        return self._answers.popleft()
+            self._received.extend((job, i, result) for job, i in found)
+        return self._received.popleft()
 
     def drop_one(self) -> bool:
         """Remove a task from the queue, since the pool ends, and return whether there was one."""

@@ -12,34 +12,34 @@ namespace {
 
 constexpr uint64_t kMaxCalls = 64;
 
-// A place in a program. Code objects are kept alive, so that their addresses name them.
-struct Place {
+// An instruction of a code object. Code objects are kept alive, so that their addresses identify them.
+struct Location {
     PyCodeObject* code;
     int instruction;
-    bool operator==(const Place&) const = default;
+    bool operator==(const Location&) const = default;
 };
 struct Hash {
-    size_t operator()(const Place& p) const {
+    size_t operator()(const Location& p) const {
         return (reinterpret_cast<uintptr_t>(p.code) >> 4) * 0x9e3779b97f4a7c15ull +
                static_cast<size_t>(p.instruction);
     }
 };
-struct Places {
+struct Locations {
     std::mutex lock;
-    std::unordered_map<Place, uint64_t, Hash> numbers;
-    std::vector<Place> list;
+    std::unordered_map<Location, uint64_t, Hash> numbers;
+    std::vector<Location> list;
 };
-Places& places() {
-    static auto* all = new Places;
+Locations& locations() {
+    static auto* all = new Locations;
     return *all;
 }
 
 uint64_t number_of(PyFrameObject* frame) {
-    Place place{PyFrame_GetCode(frame), PyFrame_GetLasti(frame)};
-    std::lock_guard guard(places().lock);
-    auto [at, is_new] = places().numbers.try_emplace(place, places().list.size());
-    if (is_new) places().list.push_back(place);
-    else Py_DECREF(place.code);  // never the last reference
+    Location location{PyFrame_GetCode(frame), PyFrame_GetLasti(frame)};
+    std::lock_guard guard(locations().lock);
+    auto [at, is_new] = locations().numbers.try_emplace(location, locations().list.size());
+    if (is_new) locations().list.push_back(location);
+    else Py_DECREF(location.code);  // never the last reference
     return at->second;
 }
 
@@ -65,31 +65,31 @@ uint16_t write_stack(Ring<uint64_t>& words) {
 }
 
 void* describe_call(uint64_t word) {
-    Place place;
+    Location location;
     {
-        std::lock_guard guard(places().lock);
-        if (word >= places().list.size()) return PyUnicode_FromString("?");
-        place = places().list[word];
+        std::lock_guard guard(locations().lock);
+        if (word >= locations().list.size()) return PyUnicode_FromString("?");
+        location = locations().list[word];
     }
-    PyObject* file = PyObject_GetAttrString(reinterpret_cast<PyObject*>(place.code), "co_filename");
-    PyObject* name = PyObject_GetAttrString(reinterpret_cast<PyObject*>(place.code), "co_qualname");
+    PyObject* file = PyObject_GetAttrString(reinterpret_cast<PyObject*>(location.code), "co_filename");
+    PyObject* name = PyObject_GetAttrString(reinterpret_cast<PyObject*>(location.code), "co_qualname");
     PyObject* text = nullptr;
     if (file && name)
-        text =
-            PyUnicode_FromFormat("%U(%d): %U", file, PyCode_Addr2Line(place.code, place.instruction), name);
+        text = PyUnicode_FromFormat("%U(%d): %U", file, PyCode_Addr2Line(location.code, location.instruction),
+                                    name);
     Py_XDECREF(file);
     Py_XDECREF(name);
     return text;
 }
 
 void forget_stacks() {
-    std::vector<Place> old;
+    std::vector<Location> old;
     {
-        std::lock_guard guard(places().lock);
-        old.swap(places().list);
-        places().numbers.clear();
+        std::lock_guard guard(locations().lock);
+        old.swap(locations().list);
+        locations().numbers.clear();
     }
-    for (Place& place : old) Py_DECREF(place.code);
+    for (Location& location : old) Py_DECREF(location.code);
 }
 
 }  // namespace rushlight::profiler

@@ -15,11 +15,11 @@ using functors::first_position;
 template <class T>
 struct Toss {
     uint8_t* out;
-    const T* chances;
+    const T* probabilities;
     KeyPosition position;
     Alarm alarm;
     __device__ void operator()(int64_t i) const {
-        const T chance = chances[i];
+        const T chance = probabilities[i];
         if (!(chance >= 0 && chance <= 1)) alarm.raise(Cause::BadProbability);
         out[i] = uniform_at<T>(position.key(), i) < chance;
     }

@@ -32,8 +32,8 @@ Tensor lengths_of(const char* argument, const Tensor& given, int64_t batch, int6
     const int64_t* values = t.impl()->view().as<int64_t>();
     for (int64_t n = 0; n < batch; ++n)
         RL_CHECK(values[n] >= 0 && values[n] <= most, throw_runtime,
-                 "%s(%s): number %lld is %lld, needs 0 to %lld", kOp, argument, (long long)n,
-                 (long long)values[n], (long long)most);
+                 "%s(%s): entry %lld must be from 0 to %lld, got %lld", kOp, argument, (long long)n,
+                 (long long)most, (long long)values[n]);
     return t;
 }
 
@@ -64,10 +64,10 @@ Tensor rows_of(const Tensor& targets, const Tensor& lengths, int64_t classes, in
     for (int64_t n = 0, start = 0; n < batch; start += joined ? length[n] : given.size(1), ++n)
         for (int64_t i = 0; i < longest; ++i) {
             const int64_t label = i < length[n] ? from[start + i] : blank;
-            RL_CHECK(i >= length[n] || (label >= 0 && label < classes && label != blank), throw_runtime,
-                     "%s(targets): label %lld of target %lld is %lld, needs 0 to %lld without the blank %lld",
-                     kOp, (long long)i, (long long)n, (long long)label, (long long)classes - 1,
-                     (long long)blank);
+            RL_CHECK(
+                i >= length[n] || (label >= 0 && label < classes && label != blank), throw_runtime,
+                "%s(targets): label %lld of target %lld must be from 0 to %lld and not the blank %lld, got %lld",
+                kOp, (long long)i, (long long)n, (long long)classes - 1, (long long)blank, (long long)label);
             to[n * longest + i] = label;
         }
     return rows;

@@ -291,15 +291,14 @@ Network::Result packed(const Network& net, const Tensor& data, const Tensor& bat
     const auto view = batch_sizes.impl()->view();
     for (int64_t t = 0; t < batch_sizes.numel(); ++t) {
         const int64_t size = view.as<int64_t>()[t * view.stride(0)];
-        RL_CHECK(
-            size > 0 && size <= data.size(0), throw_runtime,
-            "%s(batch_sizes): must be positive and no more than the %lld rows of data, number %lld is %lld",
-            op, (long long)data.size(0), (long long)t, (long long)size);
+        RL_CHECK(size > 0 && size <= data.size(0), throw_runtime,
+                 "%s(batch_sizes): entry %lld must be from 1 to %lld, the number of rows of data, got %lld",
+                 op, (long long)t, (long long)data.size(0), (long long)size);
         steps.add(size);
     }
     for (size_t t = 0; t < steps.sizes.size(); ++t)
         RL_CHECK(steps.sizes[t] > 0 && (t == 0 || steps.sizes[t] <= steps.sizes[t - 1]), throw_runtime,
-                 "%s(batch_sizes): must be positive and never grow, number %zu is %lld", op, t,
+                 "%s(batch_sizes): must be positive and must not increase, but entry %zu is %lld", op, t,
                  (long long)steps.sizes[t]);
     RL_CHECK(steps.total() == data.size(0), throw_runtime,
              "%s(batch_sizes): they add up to %lld, but data has %lld rows", op, (long long)steps.total(),

@@ -154,7 +154,7 @@ RL_API const char* name(ControlFlow control);
 /// RuntimeError where the library lacks an operator of the program, or has it with another schema.
 RL_API std::vector<const Operator*> resolve(const Graph& graph);
 /// ValueError that names the node where a graph is not one: a value that is used before it is defined or defined twice, an
-/// index out of range, an argument of another kind than the operator's schema has, a type that no tensor can have.
+/// index out of range, an argument of a different kind from the operator's schema has, a type that no tensor can have.
 RL_API void verify(const Graph& graph);
 
 /// The numbers of all expressions, for these values of the symbols. ValueError for a division by zero, and beyond int64.

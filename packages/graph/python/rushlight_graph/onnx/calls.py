@@ -139,7 +139,7 @@ class Call:
         return core.empty((1,) * len(value.sizes), dtype=getattr(core, value.dtype))
 
     def check_asked(self) -> None:
-        """Raise UnsupportedError if an argument that was not read has another value than its default."""
+        """Raise UnsupportedError if an argument that was not read has a different value from its default."""
         for name, given in self._arguments.items():
             if name in self._asked or name in _NO_MEANING:
                 continue

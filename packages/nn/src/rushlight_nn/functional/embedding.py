@@ -152,7 +152,7 @@ def embedding_bag(
     Raises:
         ValueError: the arguments do not fit each other.
         RuntimeError: the offsets are out of range.
-        NotImplementedError: `per_sample_weights` are given for another mode than "sum".
+        NotImplementedError: `per_sample_weights` are given for a mode other than "sum".
         IndexError: a number of a row is out of range.
 
     Example:

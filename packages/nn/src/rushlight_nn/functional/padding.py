@@ -32,7 +32,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     Raises:
         RuntimeError: `pad` has an odd number of numbers, or more than the input has dimensions for.
         NotImplementedError: the mode is unknown.
-        ValueError: a value is given to another mode than "constant".
+        ValueError: a value is given for a mode other than "constant".
 
     Example:
         >>> F.pad(torch.tensor([1.0, 2.0, 3.0]), (2, 1))

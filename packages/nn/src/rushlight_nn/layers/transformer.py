@@ -167,7 +167,7 @@ class TransformerDecoderLayer(Module):
         - `tgt_mask`: (T, T); `memory_mask`: (T, S); their key padding masks (N, T) and (N, S).
 
     Raises:
-        RuntimeError: `activation` is another string than "relu" and "gelu".
+        RuntimeError: `activation` is a string other than "relu" and "gelu".
 
     Example:
         >>> layer = nn.TransformerDecoderLayer(d_model=16, nhead=4, dim_feedforward=32)

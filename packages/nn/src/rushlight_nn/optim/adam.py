@@ -16,6 +16,7 @@ from rushlight_core import Tensor
 from .._core import operator
 from .._typing import Any
 from ._batches import as_real, batches
+from ._each import check_betas
 from .optimizer import Optimizer, check_settings, refuse
 
 _fused_adam_ = operator("_fused_adam_")
@@ -31,7 +32,7 @@ class Adam(Optimizer):
     Args:
         params: tensors or parameter groups.
         lr: learning rate.
-        betas: the parts of the two running means that are kept.
+        betas: the decay rates of the running means of the gradient and of its square.
         eps: added to the root.
         weight_decay: this times the parameter is added to the gradient; see `decoupled_weight_decay`.
         amsgrad: divide by the root of the largest v̂ so far (Reddi et al. 2018).
@@ -82,9 +83,7 @@ class Adam(Optimizer):
         check_settings(name, lr=lr, eps=eps, weight_decay=weight_decay)
         if foreach and not capturable and isinstance(lr, core.Tensor):
             raise ValueError(f"{name}(lr): a tensor with foreach=True needs capturable=True")
-        for position, beta in enumerate(betas):
-            if not 0.0 <= beta < 1.0:
-                raise ValueError(f"{name}(betas): number {position} is {beta}, needs 0 <= beta < 1")
+        check_betas(name, betas)
         defaults = {
             "lr": lr,
             "betas": betas,
@@ -219,7 +218,7 @@ class AdamW(Adam):
     Args:
         params: tensors or parameter groups.
         lr: learning rate.
-        betas: the parts that are kept of the running means of the gradient and of its square.
+        betas: the decay rates of the running means of the gradient and of its square.
         eps: added to the root.
         weight_decay: how fast parameters decay.
         amsgrad: divide by the root of the largest mean square so far (Reddi et al. 2018).

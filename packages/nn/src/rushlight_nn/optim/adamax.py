@@ -18,7 +18,7 @@ class Adamax(EachParameter):
     Args:
         params: tensors or parameter groups.
         lr: learning rate.
-        betas: the parts that are kept of the running mean of the gradient and of its largest magnitude.
+        betas: the decay rates of the running mean of the gradient and of its largest magnitude.
         eps: added to that magnitude.
         weight_decay: this times the parameter is added to the gradient.
         maximize: ascend instead of descending.

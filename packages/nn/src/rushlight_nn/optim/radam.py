@@ -18,7 +18,7 @@ class RAdam(EachParameter):
     Args:
         params: tensors or parameter groups.
         lr: learning rate.
-        betas: the parts that are kept of the running means of the gradient and of its square.
+        betas: the decay rates of the running means of the gradient and of its square.
         eps: added to the root.
         weight_decay: this times the parameter is added to the gradient; see `decoupled_weight_decay`.
         decoupled_weight_decay: subtract lr · weight_decay · parameter instead, as :class:`AdamW` does.

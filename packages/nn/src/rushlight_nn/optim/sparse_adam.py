@@ -25,7 +25,7 @@ class SparseAdam(Optimizer):
     Args:
         params: dense tensors or parameter groups, whose gradients are sparse.
         lr: learning rate.
-        betas: the parts that are kept of the running means of the gradient and of its square.
+        betas: the decay rates of the running means of the gradient and of its square.
         eps: added to the root.
         maximize: ascend instead of descending.
 

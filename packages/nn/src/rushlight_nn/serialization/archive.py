@@ -1,4 +1,4 @@
-"""The zip container of PyTorch's files: entries that are stored as they are, at aligned places.
+"""The zip container of PyTorch's files: entries that are stored uncompressed, at aligned offsets.
 
 The reader relies on the directory at the end, as every reader does, and checks that entries are in the file, do not overlap,
 and begin where their own headers say. Compressed and encrypted entries are refused: PyTorch writes none, and decompression

@@ -67,7 +67,7 @@ class SequentialLR(_Combined):
             )
         for position, scheduler in enumerate(schedulers):
             if scheduler.optimizer is not optimizer:
-                raise ValueError(f"SequentialLR(schedulers): number {position} belongs to another optimizer")
+                raise ValueError(f"SequentialLR(schedulers): entry {position} belongs to another optimizer")
         self.optimizer = optimizer
         self._schedulers = list(schedulers)
         self._milestones = list(milestones)
@@ -125,7 +125,7 @@ class ChainedScheduler(_Combined):
         for position, scheduler in enumerate(schedulers):
             if scheduler.optimizer is not self.optimizer:
                 raise ValueError(
-                    f"ChainedScheduler(schedulers): number {position} belongs to another optimizer"
+                    f"ChainedScheduler(schedulers): entry {position} belongs to another optimizer"
                 )
         self._schedulers = list(schedulers)
         self._last_lr = self._rates()

@@ -21,7 +21,7 @@ class LambdaLR(LRScheduler):
         last_epoch: the number of the last epoch done, to continue a schedule; -1 starts one.
 
     Raises:
-        ValueError: the list has another length than the groups.
+        ValueError: the list has a different length from the groups.
 
     Example:
         >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
@@ -70,7 +70,7 @@ class MultiplicativeLR(LambdaLR):
         last_epoch: the number of the last epoch done, to continue a schedule; -1 starts one.
 
     Raises:
-        ValueError: the list has another length than the groups.
+        ValueError: the list has a different length from the groups.
 
     Example:
         >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)

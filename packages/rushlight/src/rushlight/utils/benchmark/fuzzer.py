@@ -50,9 +50,9 @@ class FuzzedParameter:
         if isinstance(distribution, dict):
             if minval is not None or maxval is not None:
                 self._refuse("a dictionary has no minval and maxval")
-            chances = list(distribution.values())
-            if min(chances, default=-1.0) < 0 or abs(sum(chances) - 1) > 1e-6:
-                self._refuse(f"probabilities must not be negative, and must sum to 1, got {chances}")
+            probabilities = list(distribution.values())
+            if min(probabilities, default=-1.0) < 0 or abs(sum(probabilities) - 1) > 1e-6:
+                self._refuse(f"probabilities must not be negative, and must sum to 1, got {probabilities}")
         elif distribution not in ("uniform", "loguniform"):
             self._refuse(f"must be 'uniform', 'loguniform' or a dictionary, got {distribution!r}")
         elif minval is None or maxval is None or not minval <= maxval:

@@ -453,7 +453,7 @@ def hparams(
         hparam_domain_discrete: the possible values of hyperparameters.
 
     Raises:
-        TypeError: an argument is not a dictionary, or a domain has values of another type than the hyperparameter.
+        TypeError: an argument is not a dictionary, or a domain has values of a different type from the hyperparameter.
         ValueError: a value is of another type.
 
     Example::
