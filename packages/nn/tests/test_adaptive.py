@@ -161,7 +161,9 @@ def test_linear_cross_entropy_elsewhere():
     scores = layer.linear(x).reshape(4, 7, 2, 3)
     assert float(layer(x, target)) == pytest.approx(float(F.cross_entropy(scores, target)), rel=1e-5)
     probabilities = scores.softmax(1).detach()
-    assert float(layer(x, probabilities)) == pytest.approx(float(F.cross_entropy(scores, probabilities)), rel=1e-5)
+    assert float(layer(x, probabilities)) == pytest.approx(
+        float(F.cross_entropy(scores, probabilities)), rel=1e-5
+    )
     single = nn.LinearCrossEntropyLoss(5, 7)
     assert single(x[0], core.tensor(3)).shape == ()
     assert "num_classes=7" in repr(single)

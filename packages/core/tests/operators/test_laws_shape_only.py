@@ -58,7 +58,9 @@ NOTHING_TO_CHOOSE = re.compile("for 0 classes|of size 0|of 0 (elements|rows)|0 r
 
 
 # What values must add up to, or lie below, none of OTHER_VALUES need do.
-SUMS_AND_LENGTHS = re.compile(r"the repeats add up to|does not hold \d+ targets|_lengths\): entry \d+ must be")
+SUMS_AND_LENGTHS = re.compile(
+    r"the repeats add up to|does not hold \d+ targets|_lengths\): entry \d+ must be"
+)
 
 
 def meta(t: Any) -> Any:

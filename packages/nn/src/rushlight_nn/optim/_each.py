@@ -109,4 +109,6 @@ def check_betas(optimizer: str, betas: tuple[float, float]) -> None:
     """Raise ValueError unless both are at least 0 and below 1."""
     for position, beta in enumerate(betas):
         if not 0.0 <= beta < 1.0:
-            raise ValueError(f"{optimizer}(betas): entry {position} must be at least 0 and below 1, got {beta}")
+            raise ValueError(
+                f"{optimizer}(betas): entry {position} must be at least 0 and below 1, got {beta}"
+            )
