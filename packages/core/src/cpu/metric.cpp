@@ -30,8 +30,8 @@ void cdist_rows(KernelContext& ctx, const View& out, const View& a, const View& 
 void cdist_gradient(KernelContext& ctx, const View& out, const View& grad, const View& a, const View& b,
                     const View& distances, double p) {
     if (out.numel == 0) return;
-    const View slopes = contiguous_in(ctx, grad), rows = contiguous_in(ctx, a),
-               others = contiguous_in(ctx, b), far = contiguous_in(ctx, distances);
+    const View grads = contiguous_in(ctx, grad), rows = contiguous_in(ctx, a), others = contiguous_in(ctx, b),
+               far = contiguous_in(ctx, distances);
     const auto size = static_cast<int64_t>(itemsize(a.dtype));
     const int64_t all = a.sizes[0] * a.sizes[1], count = b.sizes[1], n = b.sizes[2];
     const int64_t chunks = std::min<int64_t>({num_threads(), all, all * count * n / kWork + 1});
@@ -39,7 +39,7 @@ void cdist_gradient(KernelContext& ctx, const View& out, const View& grad, const
     char* factors = scratch<char>(ctx, chunks * count * size);
     parallel_chunks(chunks, [&](int64_t c) {
         for (int64_t i = all * c / chunks; i < all * (c + 1) / chunks; ++i)
-            gradient(out.as<char>() + i * n * size, slopes.as<char>() + i * count * size,
+            gradient(out.as<char>() + i * n * size, grads.as<char>() + i * count * size,
                      rows.as<char>() + i * n * size, others.as<char>() + i / a.sizes[1] * count * n * size,
                      far.as<char>() + i * count * size, count, n, p, factors + c * count * size);
     });

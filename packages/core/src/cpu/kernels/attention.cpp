@@ -229,8 +229,8 @@ void backward(KernelContext& ctx, const Attention<T>& a, T* grad_query, T* grad_
         product + 2 * scores + sums, [&](int64_t task, T* memory) {
             const int64_t b = task / a.key_heads, key_head = task % a.key_heads;
             T* weights = memory + product;
-            T* slopes = weights + scores;
-            T* outer = slopes + scores;
+            T* grads = weights + scores;
+            T* outer = grads + scores;
             T* dk = grad_key + task * a.sources * a.depth;
             T* dv = grad_value + task * a.sources * a.width;
             __builtin_memset(dk, 0, sizeof(T) * static_cast<size_t>(a.sources * a.depth));
@@ -257,11 +257,11 @@ void backward(KernelContext& ctx, const Attention<T>& a, T* grad_query, T* grad_
                         block.compute_scores();
                         // grad_out value^T
                         multiply(Gemm<T>{block.rows, n, a.width, dyi, grad_out.row, 1, block.value(), 1,
-                                         a.value.row, slopes, n, T(1), T(0), nullptr, 0, 0},
+                                         a.value.row, grads, n, T(1), T(0), nullptr, 0, 0},
                                  memory);
                         for (int64_t r = 0; r < block.rows; ++r) {
                             T* p = weights + r * n;
-                            T* s = slopes + r * n;
+                            T* s = grads + r * n;
                             const T log_total = sum[i + r], d = outer[i + r];
                             const int64_t seen = log_total == lowest<T>() ? 0 : block.visible(r);
                             if (a.kept == nullptr) {
@@ -289,10 +289,10 @@ void backward(KernelContext& ctx, const Attention<T>& a, T* grad_query, T* grad_
                         multiply(Gemm<T>{n, a.width, block.rows, weights, 1, n, dyi, grad_out.row, 1, dvj,
                                          a.width, T(1), T(1), dvj, a.width, 1},
                                  memory);
-                        multiply(Gemm<T>{n, a.depth, block.rows, slopes, 1, n, block.query(), a.query.row, 1,
+                        multiply(Gemm<T>{n, a.depth, block.rows, grads, 1, n, block.query(), a.query.row, 1,
                                          dkj, a.depth, T(1), T(1), dkj, a.depth, 1},
                                  memory);
-                        multiply(Gemm<T>{block.rows, a.depth, n, slopes, n, 1, block.key(), a.key.row, 1, dqi,
+                        multiply(Gemm<T>{block.rows, a.depth, n, grads, n, 1, block.key(), a.key.row, 1, dqi,
                                          a.depth, T(1), T(1), dqi, a.depth, 1},
                                  memory);
                     }

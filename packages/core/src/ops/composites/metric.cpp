@@ -123,7 +123,7 @@ Tensor renorm(const Tensor& input, Scalar p, int64_t dim, Scalar maxnorm) {
     const Tensor x = ops::to(input, compute_dtype(input.dtype()));
     const Tensor length = ops::norm(x, p, IntList(others), true);
     const Tensor longer = ops::gt(length, maxnorm);
-    // A length that does not count has a slope of zero, and none that is zero times infinity.
+    // A length that is not used has derivative zero, and not zero times infinity.
     const Tensor counting = ops::add(ops::where(longer, length, Scalar(1)), Scalar(1e-7));
     return ops::to(ops::mul(x, ops::where(longer, ops::div(maxnorm, counting), Scalar(1))), input.dtype());
 }

@@ -56,7 +56,7 @@ Tensor prod_backward(const Tensor& grad, const Tensor& input, const Tensor& resu
 Tensor pow_backward_input(const Tensor& grad, const TensorOrScalar& input, const TensorOrScalar& exponent) {
     RL_CHECK(input.is_tensor(), throw_type, "pow_backward_input(input): a number has no gradient");
     if (exponent.is_tensor()) {
-        // An exponent of 0 makes the slope 0, which has a slope in the exponent itself. Only where the base has no inverse
+        // An exponent of 0 makes the derivative 0, which depends on the exponent. Only where the base has no inverse
         // would 0 be multiplied by infinity.
         const Tensor invertible = ops::isfinite(ops::reciprocal(input.tensor()));
         const Tensor flat = ops::logical_and(ops::eq(exponent.tensor(), 0), ops::logical_not(invertible));

@@ -64,7 +64,7 @@ Tensor padded(Tensor x, int64_t size, int64_t padding, bool align) {
                            minus(low + span, rest));
         }
     }
-    // NaN counts as the first place. At the limits, too, the coordinate has no slope.
+    // NaN counts as the first position. At the limits, too, the coordinate has no derivative.
     const Tensor moves = ops::logical_and(ops::gt(x, Scalar(0)), ops::lt(x, Scalar(last)));
     const Tensor fixed = ops::detach(x);
     return ops::where(moves, x,

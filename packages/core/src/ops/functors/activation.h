@@ -135,8 +135,8 @@ struct GeluTanhBackward {
     explicit GeluTanhBackward(const Scalar*) {}
     RL_HD T operator()(T grad, T x) const {
         T s = math::sigmoid(T(1.5957691216057308) * (x + T(0.044715) * x * x * x));
-        T slope = T(1.5957691216057308) * (T(1) + T(3 * 0.044715) * x * x);
-        return grad * (s + x * s * (T(1) - s) * slope);
+        T inner = T(1.5957691216057308) * (T(1) + T(3 * 0.044715) * x * x);
+        return grad * (s + x * s * (T(1) - s) * inner);
     }
 };
 

@@ -9,7 +9,7 @@ namespace math {
 inline namespace RUSHLIGHT_CPU {
 
 /// At most 9.5 away from 0: a Taylor series around the nearest whole number, whose coefficients follow from y'' = x y.
-RL_SPECIAL double airy_near(double x, bool slope) {
+RL_SPECIAL double airy_near(double x, bool derivative) {
     // Ai and Ai' at -9, -8, ..., 9, computed with 40 digits.
     static constexpr double kAiryAt[19][2] = {
         {-0.022133721547341403, -0.9756639809263316},     {-0.0527050503563862, 0.9355609381983065},
@@ -26,7 +26,7 @@ RL_SPECIAL double airy_near(double x, bool slope) {
     const double* at = kAiryAt[static_cast<int>(center) + 9];
     double before = 0, c = at[0], next = at[1], power = 1, sum = 0;
     for (int n = 0; n < 26; ++n) {
-        sum += power * (slope ? (n + 1) * next : c);
+        sum += power * (derivative ? (n + 1) * next : c);
         power *= d;
         const double after = (center * c + before) / ((n + 2.0) * (n + 1.0));
         before = c;
@@ -37,11 +37,11 @@ RL_SPECIAL double airy_near(double x, bool slope) {
 }
 
 /// Further away: asymptotic series (DLMF 9.7), up to their least term.
-RL_SPECIAL double airy_far(double x, bool slope) {
+RL_SPECIAL double airy_far(double x, bool derivative) {
     const double y = std::fabs(x), root = std::sqrt(std::sqrt(y)), zeta = y * std::sqrt(y) * (2.0 / 3);
     double even = 0, odd = 0, u = 1, sign = 1;  // terms u_k / zeta^k, and those of the derivative
     for (int k = 0; k < 40; ++k) {
-        const double term = slope ? -u * (6 * k + 1.0) / (6 * k - 1.0) : u;
+        const double term = derivative ? -u * (6 * k + 1.0) / (6 * k - 1.0) : u;
         // Below zero the signs change every other term, above with each.
         if (x > 0) even += sign * term;
         else (k % 2 == 0 ? even : odd) += (k / 2 % 2 == 0 ? 1 : -1) * term;
@@ -55,13 +55,13 @@ RL_SPECIAL double airy_far(double x, bool slope) {
     if (x > 0) {
         const double scale = zeta > 745 ? 0 : 0.5 * kRootPi * std::exp(-zeta);
         if (scale == 0) return 0;
-        return slope ? -root * scale * even : scale / root * even;
+        return derivative ? -root * scale * even : scale / root * even;
     }
-    if (y == kInfinity) return slope ? static_cast<double>(NAN) : 0;
+    if (y == kInfinity) return derivative ? static_cast<double>(NAN) : 0;
     constexpr double kQuarter = 0.7853981633974483;
     const double sine = std::sin(zeta - kQuarter), cosine = std::cos(zeta - kQuarter);
-    return slope ? kRootPi * root * (sine * even - cosine * odd)
-                 : kRootPi / root * (cosine * even + sine * odd);
+    return derivative ? kRootPi * root * (sine * even - cosine * odd)
+                      : kRootPi / root * (cosine * even + sine * odd);
 }
 
 RL_SPECIAL double airy_ai(double x) {

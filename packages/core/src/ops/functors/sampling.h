@@ -1,7 +1,7 @@
 // Functors of ops/sampling.yaml.
 #pragma once
 
-#include "ops/functors/gamma_slope.h"
+#include "ops/functors/gamma_derivative.h"
 
 namespace rushlight::functors {
 namespace {
@@ -11,7 +11,7 @@ struct StandardLogGammaGrad {
     explicit StandardLogGammaGrad(const Scalar*) {}
     RL_HD T operator()(T a, T y) const {
         return static_cast<T>(
-            math::gamma_slope(static_cast<double>(a), static_cast<double>(y), false, sizeof(T) == 4));
+            math::gamma_derivative(static_cast<double>(a), static_cast<double>(y), false, sizeof(T) == 4));
     }
 };
 template <class T>
@@ -19,7 +19,7 @@ struct StandardLogGammaCurvature {
     explicit StandardLogGammaCurvature(const Scalar*) {}
     RL_HD T operator()(T a, T y) const {
         return static_cast<T>(
-            math::gamma_slope(static_cast<double>(a), static_cast<double>(y), true, sizeof(T) == 4));
+            math::gamma_derivative(static_cast<double>(a), static_cast<double>(y), true, sizeof(T) == 4));
     }
 };
 

@@ -110,12 +110,12 @@ struct IgammaBackward {
     explicit IgammaBackward(const Scalar*) {}
     RL_HD T operator()(T grad, T a, T x) const {
         double s = static_cast<double>(a), y = static_cast<double>(x);
-        double slope = s == math::kInfinity && y < s ? 0  // igamma is 0 there for every finite x
-                       : y != 0                      ? math::gamma_density(s, y) * s / y
-                       : s > 1                       ? 0
-                       : s < 1                       ? math::kInfinity
-                                                     : 1;
-        return grad * static_cast<T>(slope);
+        double derivative = s == math::kInfinity && y < s ? 0  // igamma is 0 there for every finite x
+                            : y != 0                      ? math::gamma_density(s, y) * s / y
+                            : s > 1                       ? 0
+                            : s < 1                       ? math::kInfinity
+                                                          : 1;
+        return grad * static_cast<T>(derivative);
     }
 };
 

@@ -8,7 +8,7 @@ namespace {
 namespace math {
 inline namespace RUSHLIGHT_CPU {  // the copies carry their capability in their names
 
-// Note [Slope of a gamma variable]
+// Note [Derivative of a gamma variable]
 // z of shape a, y = log z, keeps its place in the distribution, P(a, z) = u, while a moves: so
 // dy/da = -(dP/da) / (z p(z)), p the density. dP/da is the integral of p(t) (log t - psi(a)) from 0 to z; t = z e^-s makes of it
 //     dy/da = integral over s > 0 of e^(-a s - z (e^-s - 1)) (psi(a) - y + s).
@@ -17,7 +17,7 @@ inline namespace RUSHLIGHT_CPU {  // the copies carry their capability in their 
 // One of the two has no negative part. Both may be derived once more in a: the curvature, at a fixed z.
 
 /// The first integral by the power series of its exponential, sum of z^n / (a (a+1) ... (a+n)) (psi(a) - y + 1/a + ... + 1/(a+n)).
-RL_SPECIAL double gamma_slope_series(double a, double y, bool curvature, bool quick) {
+RL_SPECIAL double gamma_derivative_series(double a, double y, bool curvature, bool quick) {
     const double z = std::exp(y), end = quick ? kQuick : 1e-17;
     // psi(a + 1) holds the first fraction: for small a psi(a) and 1/a would cancel.
     const double gap = (quick ? digamma_positive(static_cast<float>(a + 1)) : digamma(a + 1)) - y,
@@ -47,7 +47,7 @@ RL_SPECIAL double exp_rest(double x) {
 
 /// The integral that is positive, by the trapezoidal rule over v, s = width e^(v - e^-v): H. Takahasi and M. Mori, "Double
 /// exponential formulas for numerical integration", 1974.
-RL_SPECIAL double gamma_slope_quadrature(double a, double y, bool curvature, bool quick) {
+RL_SPECIAL double gamma_derivative_quadrature(double a, double y, bool curvature, bool quick) {
     const double z = std::exp(y), apart = a - z, step = quick ? 0.25 : 0.125;
     // y - psi(a), without cancellation where both are large: DLMF 5.11.2.
     const double r = 1 / (a * a), deviation = a < 100 ? y - digamma(a)
@@ -68,10 +68,10 @@ RL_SPECIAL double gamma_slope_quadrature(double a, double y, bool curvature, boo
 }
 
 /// For large a: an expansion in 1/a whose terms are power series of t = y - log a. Derived in y, the integrals give
-///     s' + a (1 - e^t) s = -(t + log a - psi(a)) of the slope s,
+///     s' + a (1 - e^t) s = -(t + log a - psi(a)) of the derivative s,
 /// and so the terms one after the other: S_0 = t / (e^t - 1), S_k = (d_k + S_(k-1)') / (e^t - 1), d_k those of log a - psi(a).
 template <int kTerms, int kPowers>
-RL_SPECIAL double gamma_slope_expansion(double a, double t, bool curvature) {
+RL_SPECIAL double gamma_derivative_expansion(double a, double t, bool curvature) {
     static constexpr double kSlope[8][20] = {
         {1.0,
          -0.5,
@@ -156,16 +156,17 @@ RL_SPECIAL double gamma_slope_expansion(double a, double t, bool curvature) {
     return sum * r;
 }
 
-/// dy/da, or the derivative of that in a at a fixed y: Note [Slope of a gamma variable].
-RL_SPECIAL double gamma_slope(double a, double y, bool curvature, bool quick) {
+/// dy/da, or the derivative of that in a at a fixed y: Note [Derivative of a gamma variable].
+RL_SPECIAL double gamma_derivative(double a, double y, bool curvature, bool quick) {
     if (!(a > 0 && y == y)) return static_cast<double>(NAN);
     if (a >= (quick ? 8 : 20)) {
         const double t = y - std::log(a);
-        if (quick && std::fabs(t) < 1) return gamma_slope_expansion<6, 16>(a, t, curvature);
-        if (std::fabs(t) < 0.6) return gamma_slope_expansion<8, 20>(a, t, curvature);
+        if (quick && std::fabs(t) < 1) return gamma_derivative_expansion<6, 16>(a, t, curvature);
+        if (std::fabs(t) < 0.6) return gamma_derivative_expansion<8, 20>(a, t, curvature);
     }
     const bool near = a < 100 && std::exp(y) <= a + 1 + 1.5 * std::sqrt(a);
-    return near ? gamma_slope_series(a, y, curvature, quick) : gamma_slope_quadrature(a, y, curvature, quick);
+    return near ? gamma_derivative_series(a, y, curvature, quick)
+                : gamma_derivative_quadrature(a, y, curvature, quick);
 }
 
 }  // namespace RUSHLIGHT_CPU
