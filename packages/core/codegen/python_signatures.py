@@ -1,4 +1,4 @@
-"""Signatures in Python's syntax, of which stubs, docstrings, pages and `inspect.signature` are made.
+"""Signatures in Python's syntax, from which stubs, docstrings, pages and `inspect.signature` are made.
 
 Note [Signatures of builtins]
 `inspect.signature` reads the signature of a function that is written in C from the first line of its docstring,

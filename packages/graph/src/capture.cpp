@@ -649,7 +649,8 @@ const std::vector<GradChange>& Capture::changed_gradients() const { return chang
 bool Capture::needs_below() const { return recorder_->needs_below; }
 
 Program Capture::finish(TensorList outputs, std::map<std::string, std::string> metadata) {
-    RL_CHECK(recorder_ && recorder_->stopped, throw_runtime, "capture: finish() comes once, after stop()");
+    RL_CHECK(recorder_ && recorder_->stopped, throw_runtime,
+             "capture: finish() must be called once, after stop()");
     const auto done = std::move(recorder_);
     recorder_ = std::make_unique<Recorder>(std::vector<Named>(), std::vector<Named>(),
                                            std::set<std::string>(), done->level);

@@ -39,14 +39,16 @@ std::string text_of(const Graph& graph, const Expression& e, bool in_product) {
 void verify_sizes(const Graph& graph) {
     for (const Symbol& symbol : graph.symbols) {
         const char* name = symbol.name.c_str();
-        RL_CHECK(symbol.least >= 0 && symbol.least <= symbol.example && symbol.example <= symbol.most,
-                 throw_value, "program: size '%s' has the range %lld to %lld around %lld", name,
-                 static_cast<long long>(symbol.least), static_cast<long long>(symbol.most),
-                 static_cast<long long>(symbol.example));
+        RL_CHECK(
+            symbol.least >= 0 && symbol.least <= symbol.example && symbol.example <= symbol.most, throw_value,
+            "program: the range of size '%s' must not be negative and must include %lld, got %lld to %lld",
+            name, static_cast<long long>(symbol.example), static_cast<long long>(symbol.least),
+            static_cast<long long>(symbol.most));
         RL_CHECK(!symbol.places.empty(), throw_value, "program: size '%s' belongs to no input", name);
         for (const Symbol::Place& place : symbol.places)
             RL_CHECK(place.scale >= 1 && std::abs(place.offset) < int64_t{1} << 60, throw_value,
-                     "program: size '%s' is scaled by %lld", name, static_cast<long long>(place.scale));
+                     "program: size '%s' needs a positive scale and an offset below 2^60, got scale %lld",
+                     name, static_cast<long long>(place.scale));
     }
     std::vector<int> weights;
     for (size_t i = 0; i < graph.expressions.size(); ++i) {
@@ -54,11 +56,11 @@ void verify_sizes(const Graph& graph) {
         int weight = 1;
         if (e.kind == Kind::Symbol) {
             RL_CHECK(e.number >= 0 && static_cast<size_t>(e.number) < graph.symbols.size(), throw_value,
-                     "program: expression %zu is of size %lld of %zu", i, static_cast<long long>(e.number),
-                     graph.symbols.size());
+                     "program: expression %zu refers to size %lld, but there are only %zu", i,
+                     static_cast<long long>(e.number), graph.symbols.size());
         } else if (e.kind != Kind::Constant) {
             RL_CHECK(std::max(e.left, e.right) < i, throw_value,
-                     "program: expression %zu is made of one that comes later", i);
+                     "program: expression %zu uses one that is defined later", i);
             weight += weights[e.left] + weights[e.right];
         }
         RL_CHECK(weight <= kLargestExpression, throw_value, "program: expression %zu is too large", i);

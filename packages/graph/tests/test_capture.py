@@ -287,7 +287,7 @@ def test_grads_that_a_region_sets_are_refused() -> None:
 
 def test_a_thread_captures_one_region_at_a_time() -> None:
     outer, inner = Capture([], []), Capture([], [])
-    with pytest.raises(RuntimeError, match=r"finish\(\) comes once, after stop"):
+    with pytest.raises(RuntimeError, match=r"finish\(\) must be called once, after stop"):
         outer.finish([], {})
     outer.start()
     with pytest.raises(RuntimeError, match="another capture is under way"):
@@ -308,7 +308,7 @@ def test_a_thread_captures_one_region_at_a_time() -> None:
     assert "on the thread that started it" in str(failed[0])
     outer.stop()
     outer.finish([], {})
-    with pytest.raises(RuntimeError, match="comes once"):
+    with pytest.raises(RuntimeError, match="must be called once"):
         outer.finish([], {})
 
 

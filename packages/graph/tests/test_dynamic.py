@@ -222,8 +222,8 @@ HOSTILE: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "no place": (lambda g: g["symbols"][0].update(places=[]), "belongs to no input"),
     "place": (lambda g: g["symbols"][0]["places"][0].update(input=3), "an input that does not exist"),
     "dimension": (lambda g: g["symbols"][0]["places"][0].update(dim=3), "an input that does not exist"),
-    "scale": (lambda g: g["symbols"][0]["places"][0].update(scale=0), "scaled by 0"),
-    "range": (lambda g: g["symbols"][0].update(least=5), "has the range 5 to"),
+    "scale": (lambda g: g["symbols"][0]["places"][0].update(scale=0), "got scale 0"),
+    "range": (lambda g: g["symbols"][0].update(least=5), "must include 4, got 5 to"),
     "size": (lambda g: g["values"][0]["sizes"].__setitem__(0, {"size": 99}), "the index of an expression"),
     "negative size": (lambda g: g["values"][0]["sizes"].__setitem__(0, -2), "negative size"),
 }

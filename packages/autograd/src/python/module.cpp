@@ -131,7 +131,7 @@ std::vector<Root> require_roots(PyObject* outputs, PyObject* grads) {
         PyObject* item = PySequence_Fast_GET_ITEM(outputs, static_cast<Py_ssize_t>(i));
         if (Edge edge = edge_or_null(item)) {
             RL_CHECK(given[i].defined(), throw_runtime,
-                     "backward(): output %zu is a GradientEdge, of which the shape is not known\n"
+                     "backward(): the shape of output %zu is not known, since it is a GradientEdge\n"
                      "hint: pass its gradient in grad_tensors",
                      i);
             roots.push_back({std::move(edge), std::move(given[i])});

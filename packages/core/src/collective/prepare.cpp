@@ -25,7 +25,7 @@ void check_tensor(const char* who, const Tensor& t, bool written) {
     for (int64_t d = 0; d < t.dim(); ++d)
         RL_CHECK(
             t.numel() == 0 || t.size(d) == 1 || t.impl()->stride(static_cast<int>(d)) != 0, throw_runtime,
-            "%s: writes to a tensor of which several elements have the same memory\nhint: clone() it first",
+            "%s: writes to a tensor whose elements share memory\nhint: clone() it first",
             who);
 }
 

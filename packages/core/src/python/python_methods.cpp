@@ -62,7 +62,7 @@ PythonMethod python_functions[] = {
      "lu($self, pivot=True, get_infos=False)\n--\n\nThe factors of A = P L U in one tensor, and the rows exchanged: see `rushlight.lu`.",
      nullptr},
     {"coalesce", "_sparse", "coalesce",
-     "coalesce($self)\n--\n\nReturn the tensor with sorted indices, each of which stands once: values of equal indices are added. Raises RuntimeError if the layout is not torch.sparse_coo.",
+     "coalesce($self)\n--\n\nReturn the tensor with sorted indices, each of which occurs once: values of equal indices are added. Raises RuntimeError if the layout is not torch.sparse_coo.",
      nullptr},
     {"is_coalesced", "_sparse", "is_coalesced",
      "is_coalesced($self)\n--\n\nReturn whether the indices are known to be sorted and distinct. Raises RuntimeError if the layout is not torch.sparse_coo.",

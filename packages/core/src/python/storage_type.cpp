@@ -106,7 +106,8 @@ PyObject* storage_reduce(PyObject* o, PyObject* protocol) {
 PyObject* storage_deepcopy(PyObject* o, PyObject*) {
     RL_PY_TRY
     Storage& s = storage_of(o);
-    RL_CHECK(s.device().type == DeviceType::CPU, throw_not_implemented, "deepcopy: storage on %s",
+    RL_CHECK(s.device().type == DeviceType::CPU, throw_not_implemented,
+             "deepcopy: not supported for a storage on %s, only for storages on the CPU",
              name(s.device()).c_str());
     Ref<Storage> copy = Storage::allocate(s.nbytes(), s.device());
     if (s.nbytes()) std::memcpy(copy->data(), s.data(), s.nbytes());
@@ -167,8 +168,7 @@ PyMethodDef methods[] = {
      "resizable($self)\n--\n\nWhether the memory can be resized: it belongs to this library, and no other "
      "object refers to it."},
     {"resize_", storage_resize, METH_O,
-     "resize_($self, size, /)\n--\n\nMake the memory larger, in place: `size` bytes, of which the new ones are not "
-     "initialised."},
+     "resize_($self, size, /)\n--\n\nMake the memory larger, in place, to `size` bytes; the new bytes are not initialised."},
     {"_move_to", storage_move_to, METH_O, nullptr},
     {"__reduce_ex__", storage_reduce, METH_O, nullptr},
     {"__deepcopy__", storage_deepcopy, METH_O, nullptr},

@@ -1,4 +1,4 @@
-"""Find random generators that a dataset holds, of which every worker would have a copy in the same state."""
+"""Find random generators that a dataset holds: every worker would have a copy in the same state."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class DataLoader(Generic[T_co]):
         generator: the generator from which seeds are drawn; None selects core's global one.
         prefetch_factor: number of batches read ahead per worker. Default: 2.
         persistent_workers: whether to keep the workers between epochs. None keeps worker processes that read a
-            map-style dataset as long as nothing has changed of which they have a copy; otherwise, and where
+            map-style dataset as long as nothing has changed that they have a copy of; otherwise, and where
             changes could go unnoticed, each epoch has new workers. True keeps them also where changes could go
             unnoticed. False starts new workers for each epoch.
         pin_memory_device: the device for which memory is pinned; "" selects the available one.

@@ -337,7 +337,7 @@ class WeightedRandomSampler(_Seeded):
 
 
 def _numbers(tensors: Iterable[core.Tensor]) -> Iterator[int]:
-    """Iterate over the elements of tensors, of which a few are ints of Python at a time."""
+    """Iterate over the elements of tensors, converting a few to Python ints at a time."""
     return itertools.chain.from_iterable(
         tensor[i : i + _CHUNK].tolist() for tensor in tensors for i in range(0, len(tensor), _CHUNK)
     )

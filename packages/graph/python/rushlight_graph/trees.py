@@ -22,7 +22,7 @@ class Flattening:
         self.tensors: list[tuple[str, Tensor]] = []
 
     def structure(self, value: Any, path: str) -> Any:
-        """Return what holds the tensors of `value` together, of which JSON can be made."""
+        """Return the structure that contains the tensors of `value`, in a form that JSON can represent."""
         if isinstance(value, Tensor):
             if id(value) not in self._numbers:
                 self._numbers[id(value)] = len(self.tensors)

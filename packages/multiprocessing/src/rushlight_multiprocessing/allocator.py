@@ -189,7 +189,7 @@ class Heap:
             return block, block.view()
 
     def take_back(self, owned: OwnedArena, block: Block, returned: bool) -> None:
-        """Free or lend a block of which this process has no view left."""
+        """Free or lend a block that this process no longer views."""
         if block.lent:  # it was received back in a message and is still in the list
             return
         if returned or not block.sent:

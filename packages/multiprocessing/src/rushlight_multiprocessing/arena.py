@@ -205,7 +205,7 @@ class Arena:
         return block.view()
 
     def release(self, block: Block) -> None:
-        """Release a block of which this process has no view left."""
+        """Release a block that this process no longer views."""
         returned = False
         if block.returns_pages:
             returned = self._return_pages_if_last(block)

@@ -519,7 +519,7 @@ def _make_rows_orthonormal(matrix: Tensor) -> None:
 
 @_outside_autograd
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
-    """Fill a matrix with normal numbers of which each column has a fraction set to zero (Martens 2010).
+    """Fill a matrix with normally distributed numbers, and set a fraction of each column to zero (Martens 2010).
 
     Args:
         tensor: the matrix, which is returned.

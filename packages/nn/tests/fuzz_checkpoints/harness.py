@@ -89,7 +89,7 @@ def check(data: bytes, measured: bool = True) -> bool:
 
     Raises:
         Violation: reading took too long, or too much memory.
-        Exception: reading raised something else than CheckpointError.
+        Exception: reading raised something other than CheckpointError.
     """
     file = wrap(data)
     before = _resident() if measured else 0

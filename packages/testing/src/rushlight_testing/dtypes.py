@@ -72,7 +72,7 @@ def _asks_for_another(op: Op, sample: Sample) -> bool:
 
 
 def accepted_dtypes(op: Op, alone: bool = False) -> set[str]:
-    """Return the names of the dtypes of which an operator takes a sample.
+    """Return the names of the dtypes that an operator accepts for a sample.
 
     Args:
         op: the entry.

@@ -154,7 +154,7 @@ class _DependentProperty(property, _Dependent):
 
 
 class _IndependentConstraint(Constraint):
-    """Events of which every part, over `reinterpreted_batch_ndims` dimensions, belongs to a set."""
+    """Events whose parts, over `reinterpreted_batch_ndims` dimensions, all belong to a set."""
 
     def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int) -> None:
         for name, given, kind in (

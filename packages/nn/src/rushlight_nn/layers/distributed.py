@@ -1,4 +1,4 @@
-"""A module of which every process of a group trains a copy."""
+"""A wrapper that trains a module in several processes, each with a copy of it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FIRST_BUCKET = _MB  # small, so that the first sum begins early
 
 
 class DistributedDataParallel(Module, Joinable):
-    """A module of which every process of a group trains a copy, on its own part of each batch.
+    """A wrapper that trains a module in several processes, each with a copy of it and its own part of each batch.
 
     After `backward` every rank's gradients are the mean of those of all ranks, so that equal optimizers keep the
     copies equal. Gradients are summed while the backward pass runs: in buckets, in the order in which they came in
@@ -33,7 +33,7 @@ class DistributedDataParallel(Module, Joinable):
     Parameters and buffers are those of rank 0 at first.
 
     Names of parameters begin with `module.`. Call `no_sync` around forward and backward passes whose gradients are
-    only to be added on this rank, and `join` around a loop over batches of which ranks have different numbers.
+    only to be added on this rank, and `join` around a loop over batches whose number differs between ranks.
 
     Args:
         module: the module, with the same parameters on all ranks.
@@ -227,7 +227,7 @@ class DistributedDataParallel(Module, Joinable):
         enable: bool = True,
         throw_on_early_termination: bool = False,
     ) -> Join:
-        """Return a context for a loop over batches of which ranks have different numbers.
+        """Return a context for a loop over batches whose number differs between ranks.
 
         A rank whose batches have ended takes part in the collectives of the others with gradients of zero. At the end
         all ranks get the parameters and buffers of a rank that had the most batches. Each step costs two more
@@ -347,7 +347,7 @@ def _compare(group: Any, parameters: Mapping[str, Tensor], buffers: Mapping[str,
 class _Reducer:
     """Sums gradients over the ranks as they come in the backward pass.
 
-    A bucket is a list of parameters, by number, of which the gradients are summed in one collective. Buckets begin in their
+    A bucket is a list of parameters, by number, whose gradients are summed in one collective. Buckets begin in their
     order, which is the same on all ranks, each when its last gradient and all buckets before it have arrived. The remaining
     buckets are summed at the end of the pass; in the first pass, which has no order yet, all are."""
 

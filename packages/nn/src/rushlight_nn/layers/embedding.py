@@ -15,7 +15,7 @@ from ..parameter import Parameter
 class Embedding(Module):
     """A table of trainable vectors, which are looked up by integers.
 
-    The vectors start standard normal, the one of `padding_idx` zero.
+    The vectors are initialised from the standard normal distribution; that of `padding_idx` is zero.
 
     Args:
         num_embeddings: number of vectors.

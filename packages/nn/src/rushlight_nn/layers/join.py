@@ -57,7 +57,7 @@ class Joinable(ABC):
 
     @abstractmethod
     def join_hook(self, **kwargs: Any) -> JoinHook:
-        """Return the hook for a `Join` context, of which the other keyword arguments are passed on."""
+        """Return the hook for a `Join` context, which passes its other keyword arguments on."""
 
     @property
     @abstractmethod

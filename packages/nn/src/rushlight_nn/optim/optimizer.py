@@ -86,7 +86,7 @@ class Optimizer:
         - Parameters: (*), any shapes.
 
     Raises:
-        TypeError: `params` is a tensor or contains something else than tensors.
+        TypeError: `params` is a tensor or contains something other than tensors.
         ValueError: there is no parameter, one appears twice, or one was computed from other tensors.
         NotImplementedError: the subclass does not define `step` (when it is called).
 

@@ -161,7 +161,7 @@ def rebuild_tensor_v3(
 
 def rebuild_parameter(data: Any, requires_grad: Any, hooks: Any, state: Any = None) -> Parameter:
     if not isinstance(data, Tensor):
-        raise FormatError("a parameter is made of something other than a tensor")
+        raise FormatError("a parameter must be built from a tensor")
     parameter = Parameter(data.detach(), requires_grad=_check_flags(data, requires_grad))
     if state:
         _set_attributes(parameter, state)
@@ -221,12 +221,12 @@ def device(*arguments: Any) -> Any:
 
 def size(values: Any = ()) -> Any:
     if not isinstance(values, (tuple, list)) or not all(type(v) is int for v in values):
-        raise FormatError("a size is made of something other than ints")
+        raise FormatError("a size must be built from ints")
     return core.Size(values)
 
 
 def _set_attributes(value: Any, state: Any) -> None:
-    """Give `value` attributes of data, none of which replaces an attribute of its class."""
+    """Give `value` attributes of data, unless one would replace an attribute of its class."""
     if not isinstance(state, dict):
         raise FormatError(f"a {type(value).__name__} has a state that is not a dictionary")
     for name in state:
@@ -251,7 +251,7 @@ def _pairs(items: Any) -> list[tuple[Any, Any]]:
     if not isinstance(found, (list, tuple)) or not all(
         isinstance(p, (list, tuple)) and len(p) == 2 for p in found
     ):
-        raise FormatError("a dictionary is made of something other than pairs")
+        raise FormatError("a dictionary must be built from pairs")
     Keys(trust.is_allowed).check(key for key, _ in found)
     return [(key, value) for key, value in found]
 
@@ -277,13 +277,13 @@ def plain_frozenset(items: Any = ()) -> Any:
 
 def _check_items(items: Any) -> None:
     if not isinstance(items, (list, tuple)):
-        raise FormatError("a set is made of something other than a list")
+        raise FormatError("a set must be built from a list")
     Keys(trust.is_allowed).check(items)
 
 
 def plain_list(items: Any = ()) -> Any:
     if not isinstance(items, (list, tuple)):
-        raise FormatError("a list is made of something other than a list")
+        raise FormatError("a list must be built from a list")
     return list(items)
 
 
@@ -293,13 +293,13 @@ def plain_deque(items: Any = (), maxlen: Any = None) -> Any:
 
 def encode(text: Any, encoding: Any = "latin1") -> bytes:
     if type(text) is not str or encoding not in ("latin1", "latin-1"):
-        raise FormatError("bytes are made of something other than a string in latin-1")
+        raise FormatError("bytes must be built from a string in latin-1")
     return text.encode("latin-1")
 
 
 def plain_bytes(data: Any = b"") -> bytes:
     if type(data) is not bytes:
-        raise FormatError("bytes are made of something else")
+        raise FormatError("bytes must be built from bytes")
     return data
 
 
@@ -309,19 +309,19 @@ def plain_bytearray(data: Any = b"", encoding: Any = None) -> bytearray:
 
 def plain_complex(real: Any = 0.0, imag: Any = 0.0) -> complex:
     if type(real) is not float or type(imag) is not float:
-        raise FormatError("a complex number is made of something other than floats")
+        raise FormatError("a complex number must be built from floats")
     return complex(real, imag)
 
 
 def plain_slice(*arguments: Any) -> slice:
     if not all(v is None or type(v) is int for v in arguments):
-        raise FormatError("a slice is made of something other than ints")
+        raise FormatError("a slice must be built from ints")
     return slice(*arguments)
 
 
 def plain_range(*arguments: Any) -> range:
     if not all(type(v) is int for v in arguments):
-        raise FormatError("a range is made of something other than ints")
+        raise FormatError("a range must be built from ints")
     return range(*arguments)
 
 
@@ -334,7 +334,7 @@ def namespace(*arguments: Any) -> Namespace:
 def _path_of(kind: type) -> Callable[..., Any]:
     def build(*parts: Any) -> Any:
         if not all(type(part) is str for part in parts):
-            raise FormatError("a path is made of something other than strings")
+            raise FormatError("a path must be built from strings")
         return kind(*parts)
 
     return build
@@ -365,7 +365,7 @@ def time(data: Any, zone: Any = None) -> datetime.time:
 
 def duration(days: Any = 0, seconds: Any = 0, microseconds: Any = 0) -> datetime.timedelta:
     if not all(type(v) is int for v in (days, seconds, microseconds)):
-        raise FormatError("a timedelta is made of something other than ints")
+        raise FormatError("a timedelta must be built from ints")
     return datetime.timedelta(days, seconds, microseconds)
 
 
@@ -462,7 +462,7 @@ def packed_sequence(*arguments: Any) -> Any:
 
     kinds = (Tensor, type(None))
     if not 1 <= len(arguments) <= 4 or not all(isinstance(value, kinds) for value in arguments):
-        raise FormatError("a PackedSequence is made of something other than tensors")
+        raise FormatError("a PackedSequence must be built from tensors")
     return PackedSequence(*arguments)
 
 

@@ -175,7 +175,7 @@ class Machine:
         arguments = self.pop()
         function = self.pop()
         if type(arguments) is not tuple:
-            raise FormatError("a pickle calls with something other than a tuple: it was altered")
+            raise FormatError("a pickle calls a function with arguments that are not a tuple: it was altered")
         self.push(self.table.call(function, arguments, new))
 
     def build(self) -> None:

@@ -19,7 +19,7 @@ COMPRESSED = (core.sparse_csr, core.sparse_csc, core.sparse_bsr, core.sparse_bsc
 def rebuild_sparse(kind: Any, parts: Any, *requires_grad: Any) -> Tensor:
     """Return a sparse tensor of its layout and parts, whose indices are checked."""
     if not isinstance(parts, tuple) or not all(isinstance(part, Tensor) for part in parts[:2]):
-        raise FormatError("a sparse tensor is made of something other than tensors")
+        raise FormatError("a sparse tensor must be built from tensors")
     if kind is core.sparse_coo and len(parts) in (3, 4):
         indices, found, shape, *coalesced = parts
         return _sparse(kind, shape, indices, None, found, coalesced == [True])

@@ -88,7 +88,7 @@ class PythonCode:
 
 
 class Graph:
-    """A program as a list of nodes, of which the last is the "output" node.
+    """A program as a list of nodes that ends with the "output" node.
 
     Args:
         owning_module: the module in which paths of `call_module` and `get_attr` are looked up, or None.

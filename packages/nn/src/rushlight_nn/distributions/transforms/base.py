@@ -196,7 +196,7 @@ class _InverseTransform(Transform):
 
 
 class ComposeTransform(Transform):
-    """The composition of transforms, of which the first one is applied first.
+    """The composition of transforms, applied in the order of the list.
 
     Args:
         parts: the transforms; none of them make the identity.

@@ -39,7 +39,7 @@ def sdpa_kernel(backends: SDPBackend | Iterable[SDPBackend], set_priority: bool 
         set_priority: use the first of them that can compute a call instead. MATH can compute all calls.
 
     Raises:
-        TypeError: `backends` contains something else than members of SDPBackend.
+        TypeError: `backends` contains something other than members of SDPBackend.
 
     Example:
         >>> from rushlight.nn.attention import SDPBackend, sdpa_kernel

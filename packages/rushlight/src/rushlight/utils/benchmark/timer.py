@@ -88,7 +88,7 @@ class Timer:
             return Measurement(number, [self._timer.timeit(number)], self._task_spec)
 
     def repeat(self, repeat: int = -1, number: int = -1) -> NoReturn:
-        """Raise NotImplementedError: `blocked_autorange` repeats."""
+        """Not supported: raise NotImplementedError, since `blocked_autorange` chooses the number of runs."""
         raise NotImplementedError("Timer.repeat(): use blocked_autorange()")
 
     def _block_size(self, min_run_time: float) -> int:
