@@ -34,7 +34,7 @@ class Generalizer {
                 RL_CHECK(
                     graph.values[constant.value].type == out_.values[constant.value].type, throw_runtime,
                     "capture: constant '%s' is %s with %s and %s with %s: tensors that are made of Python's data "
-                    "cannot follow sizes\nhint: make it by an operator, such as arange",
+                    "cannot follow sizes\nhint: create it with an operator, such as arange",
                     constant.name.c_str(), to_text(out_.values[constant.value].type).c_str(),
                     sizes_of(0).c_str(), to_text(graph.values[constant.value].type).c_str(),
                     sizes_of(index_of(graph)).c_str());

@@ -344,8 +344,7 @@ Program Program::generalize(const std::vector<Program>& programs, std::vector<Sy
             const Tensor &first = programs[0].constants()[i], &other = program.constants()[i];
             RL_CHECK(
                 first.impl()->data() == other.impl()->data() || ops::equal(first, other), throw_runtime,
-                "capture: constant '%s' has other elements with other sizes: tensors that are made of Python's data "
-                "cannot follow sizes\nhint: make it by an operator, such as arange",
+                "capture: constant '%s' changes with the sizes: a tensor that is created from Python data is a constant of the program\nhint: create it with an operator, such as arange",
                 graph.constants[i].name.c_str());
         }
     const TensorList constants = programs[0].constants();

@@ -47,7 +47,7 @@ def _of_each(name: str, operand: Any, count: int) -> Sequence[Any]:
         return [operand] * count
     if len(operand) != count:
         raise RuntimeError(
-            f"_foreach_{name}(): got lists of {count} and {len(operand)}, needs as many of both"
+            f"_foreach_{name}(): got lists of {count} and {len(operand)}, needs lists of the same length"
         )
     return operand
 

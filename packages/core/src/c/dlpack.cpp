@@ -79,7 +79,7 @@ RL_API rl_status rl_tensor_to_dlpack_unversioned(rl_tensor* tensor, struct DLMan
         *result = nullptr;
         const Tensor t = shareable(tensor, kName);
         RL_CHECK(!t.impl()->storage()->read_only(), throw_buffer,
-                 "%s(tensor): the memory is read-only, for which arrays without a version have no flag\n"
+                 "%s(tensor): the memory is read-only, which DLPack before version 1.0 cannot express\n"
                  "hint: rl_tensor_to_dlpack, or a clone",
                  kName);
         *result =
