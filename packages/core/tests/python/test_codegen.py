@@ -322,7 +322,7 @@ def test_the_command_line(tmp_path: Path) -> None:
         ("- op: add\n  grad:\n    alpha: grad\n", r"wrong\.yaml:1: add: grad of 'alpha', which is not a tensor"),
         ("- op: add\n  grad:\n    input: grad +\n", r"wrong\.yaml:1: add: 'grad \+'"),
         ("- op: exp\n  grad:\n    input: grad * result\n  jvp: {}\n", r"jvp lacks 'input': its tangent would be lost"),
-        ("- op: exp\n  grad: {input: grad}\n- op: exp\n  grad: {input: grad}\n", "stands in .* already"),
+        ("- op: exp\n  grad: {input: grad}\n- op: exp\n  grad: {input: grad}\n", "is defined in .* already"),
         ("- op: add\n  grad: {input: grad}\n", r"wrong\.yaml:1: add: the tensor argument 'other' has no gradient"),
         ("- op: add\n  grad: {input: grad}\n  constant: [alpha, other]\n", "'alpha' is not a tensor argument"),
         ("- op: add\n  grad: {input: grad}\n  constant: other\n", "constant must be a list of arguments"),
