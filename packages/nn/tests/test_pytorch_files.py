@@ -189,7 +189,7 @@ def test_memory_as_two_dtypes():
     found = through({"i": x.view(core.int32)[3:], "x": x, "h": x.view(core.int16)[:2]}, False)
     found["x"][3] = 1.0
     assert found["i"].tolist() == [0x3F800000, 0]
-    with pytest.raises(TypeError, match=r"before 1\.6"):
+    with pytest.raises(TypeError, match=r"before version 1\.6"):
         through([x, x.view(core.int32)], True)
     with pytest.raises(ValueError, match="clone"):
         through([x, x.view(core.uint8), x.view(core.uint8).view(core.bool)], False)
