@@ -464,7 +464,7 @@ def test_points_that_fill_a_cube() -> None:
     assert torch.equal(later.draw(2), points[2:])
     assert torch.equal(later.reset().draw_base2(2), points)
     assert engine(2, scramble=True, seed=3).draw(8).unique().numel() == 16
-    with pytest.raises(ValueError, match="not even"):
+    with pytest.raises(ValueError, match="would not be balanced"):
         later.draw(1)
         later.draw_base2(1)
 
