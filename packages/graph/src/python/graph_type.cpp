@@ -55,22 +55,28 @@ PyObject* graph_memory(PyObject* self, PyObject*) {
 }
 
 PyMethodDef methods[] = {
-    {"parse", graph_parse, METH_O | METH_STATIC, "parse(text): the graph whose str() is the text."},
-    {"json", graph_json, METH_NOARGS, "The graph as JSON, in the form that files have."},
+    {"parse", graph_parse, METH_O | METH_STATIC, "Return the graph whose str() is `text`."},
+    {"json", graph_json, METH_NOARGS, "Return the graph as JSON, in the form that files have."},
     {"svg", graph_svg, METH_NOARGS,
-     "A picture: a box for each input and call, with lines to those that use what it gives."},
+     "Return a drawing as SVG: a box for each input and call, with lines to the calls that use its results."},
     {"differences", graph_differences, METH_O,
-     "differences(other): a line for all that differs, where - is here alone, + in the other, and ~ in both."},
+     "Return a line for each difference from `other`: - only here, + only in `other`, ~ in both but changed."},
     {"memory", graph_memory, METH_NOARGS,
-     "Bytes that the results of a run with the sizes of the capture need: the most that live at the same time (`peak`), and "
-     "one block with room for all (`block`)."},
-    {"constants", graph_constants, METH_NOARGS, "The names of its constants."},
+     "Return the bytes that the results of a run with the captured sizes need: `peak` is the largest sum that is alive at one "
+     "time, `block` the size of one block that holds all of them."},
+    {"constants", graph_constants, METH_NOARGS, "Return the names of the constants."},
     {nullptr, nullptr, 0, nullptr}};
 PyType_Slot slots[] = {
     {Py_tp_dealloc, reinterpret_cast<void*>(graph_dealloc)},
     {Py_tp_str, reinterpret_cast<void*>(graph_str)},
     {Py_tp_methods, methods},
-    {Py_tp_doc, const_cast<char*>("The operators of a program, without the tensors that belong to it.")},
+    {Py_tp_doc,
+     const_cast<char*>("The operators of a program, without its constants.\n\n"
+                       "str() gives a text that Graph.parse reads.\n\n"
+                       "Example:\n"
+                       "    >>> graph = torch.export.export(nn.Linear(2, 3), (torch.ones(1, 2),)).graph\n"
+                       "    >>> str(type(graph).parse(str(graph))) == str(graph)\n"
+                       "    True")},
     {0, nullptr}};
 PyType_Spec spec = {"rushlight_graph._C.Graph", sizeof(PyGraph), 0,
                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};

@@ -10,7 +10,7 @@ from typing import Any
 
 import rushlight_core as core
 from rushlight_core import Tensor
-from rushlight_graph.onnx.graph import Graph, Size, UnsupportedError, Value
+from rushlight_graph.onnx.graph import DecodedGraph, Size, UnsupportedError, Value
 
 #: Names of dtypes, and the numbers that ONNX has for them.
 ELEMENT_TYPES = {
@@ -96,7 +96,7 @@ def nested(nodes: Sequence[Emitted]) -> Iterator[Emitted]:
 class Builder:
     """Collects nodes and constants."""
 
-    def __init__(self, graph: Graph, opset: int) -> None:
+    def __init__(self, graph: DecodedGraph, opset: int) -> None:
         self.graph = graph
         self.opset = opset
         self.nodes: list[Emitted] = []

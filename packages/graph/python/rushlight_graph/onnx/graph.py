@@ -137,8 +137,8 @@ class Symbol:
 
 
 @dataclass
-class Graph:
-    """A program's graph."""
+class DecodedGraph:
+    """The graph of a program, read from its JSON form."""
 
     values: list[Value]
     inputs: list[tuple[str, int]]
@@ -156,7 +156,7 @@ class Graph:
 _BINDING = {"+": 1, "-": 1, "*": 2, "//": 2}
 
 
-def _text(graph: Graph, expression: int) -> tuple[str, int]:
+def _text(graph: DecodedGraph, expression: int) -> tuple[str, int]:
     ((kind, content),) = graph.expressions[expression].items()
     if kind in ("number", "symbol"):
         return (str(content) if kind == "number" else graph.symbols[content].name), 3
@@ -167,7 +167,7 @@ def _text(graph: Graph, expression: int) -> tuple[str, int]:
     return f"{left}{kind}{right}", binding
 
 
-def read(program: Program) -> Graph:
+def read(program: Program) -> DecodedGraph:
     """Return the graph of a program."""
     data = json.loads(program.graph())
     texts = data["texts"]
@@ -212,7 +212,7 @@ def read(program: Program) -> Graph:
     ]
     constants = [(c["name"], c["value"], c["kind"], c.get("written", False)) for c in data["constants"]]
     inputs = [(given["name"], given["value"]) for given in data["inputs"]]
-    return Graph(values, inputs, constants, nodes, data["outputs"], symbols, data["expressions"])
+    return DecodedGraph(values, inputs, constants, nodes, data["outputs"], symbols, data["expressions"])
 
 
 def _integer(item: Any) -> int | Size:

@@ -21,7 +21,7 @@ from rushlight_core._C import _call_boxed
 from rushlight_graph.onnx._operators import DYNAMIC, FORMS, RULES
 from rushlight_graph.onnx.builder import ELEMENT_TYPES, Builder, Subgraph, Val, ValueType, fixed_sizes
 from rushlight_graph.onnx.calls import FUNCTIONS, Call, is_size
-from rushlight_graph.onnx.graph import Block, DTypeName, Graph, Node, UnsupportedError, Use
+from rushlight_graph.onnx.graph import Block, DecodedGraph, DTypeName, Node, UnsupportedError, Use
 
 # They change the shape of their argument, and none of its elements.
 _RESHAPE_IN_PLACE = {"squeeze_", "squeeze_.dim", "unsqueeze_", "transpose_", "swapaxes_", "t_"}
@@ -35,7 +35,7 @@ class _IncompleteError(Exception):
 class Lowering:
     """Exports the calls of a graph one after the other."""
 
-    def __init__(self, graph: Graph, constants: Sequence[Tensor], builder: Builder) -> None:
+    def __init__(self, graph: DecodedGraph, constants: Sequence[Tensor], builder: Builder) -> None:
         self.graph = graph
         self.builder = builder
         self.problems: list[str] = []
