@@ -164,7 +164,7 @@ def test_arguments_that_are_refused() -> None:
     for error, match, arguments in (
         (ValueError, "nccl is not available; there is 'shm'", {"backend": "nccl"}),
         (ValueError, "must begin with env://", {"init_method": "http://x"}),
-        (ValueError, "pass one of them", {"init_method": "env://", "store": store}),
+        (ValueError, "mutually exclusive", {"init_method": "env://", "store": store}),
         (ValueError, "from 0 to 1, got 2", {"store": store, "rank": 2, "world_size": 2}),
         (TypeError, "timedelta", {"store": store, "rank": 0, "world_size": 1, "timeout": 3}),
         (ValueError, "must be None", {"device_id": 0}),

@@ -188,7 +188,7 @@ def test_triangles_as_vectors(rng):
         matrix = t(rng.normal(size=(2, 4, 4))).tril(diag)
         vector = D.utils.tril_matrix_to_vec(matrix, diag)
         np.testing.assert_array_equal(D.utils.vec_to_tril_matrix(vector, diag).numpy(), matrix.numpy())
-    with pytest.raises(ValueError, match="no triangle"):
+    with pytest.raises(ValueError, match="do not fill a triangle"):
         D.utils.vec_to_tril_matrix(core.zeros(4))
     with pytest.raises(ValueError, match="diag"):
         D.utils.tril_matrix_to_vec(core.zeros(3, 3), 3)

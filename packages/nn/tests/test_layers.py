@@ -333,7 +333,7 @@ def test_multihead_attention_layouts_and_masks():
         assert core.allclose(each, other, atol=1e-6)
     with pytest.raises(RuntimeError, match="attn_mask"):
         layer(x, x, x, attn_mask=causal[:4])
-    with pytest.raises(RuntimeError, match="hint about attn_mask"):
+    with pytest.raises(RuntimeError, match="requires attn_mask"):
         layer(x, x, x, is_causal=True)
     with pytest.raises(AssertionError, match="3 equal heads"):
         nn.MultiheadAttention(8, 3)

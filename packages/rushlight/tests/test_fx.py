@@ -178,8 +178,8 @@ def test_wrapped_functions_are_one_node() -> None:
 @pytest.mark.parametrize(
     ("function", "error", "text"),
     [
-        (lambda x: x if x.sum() > 0 else -x, TraceError, "'gt' decides"),
-        (lambda x: list(x), TraceError, "'x' is iterated over"),
+        (lambda x: x if x.sum() > 0 else -x, TraceError, "'gt' is used in control flow"),
+        (lambda x: list(x), TraceError, "'x' has no length in a trace"),
         (lambda x: float(x), TypeError, "Proxy"),
         (lambda x: math.floor(x) + object(), NotImplementedError, "type object"),
         (lambda x: copy.deepcopy(x), TraceError, "is copied"),
