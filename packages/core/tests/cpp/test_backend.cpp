@@ -268,12 +268,13 @@ TEST(an_older_plugin_has_less) {
 
 TEST(devices_are_resolved_for_each_thread) {
     CHECK(resolve(kCurrent) == kFirst);
-    CHECK_RAISES(Runtime, "device fake:2: this machine has 2 of them", resolve({DeviceType::Plugin, 2}));
+    CHECK_RAISES(Runtime, "device fake:2: the index is out of range, this machine has 2 such devices",
+                 resolve({DeviceType::Plugin, 2}));
     set_current_device(kSecond);
     CHECK(resolve(kCurrent) == kSecond);
     std::thread([] { CHECK(resolve(kCurrent) == kFirst); }).join();
     set_current_device(kFirst);
-    CHECK_RAISES(Runtime, "has 2 of them", set_current_device({DeviceType::Plugin, 7}));
+    CHECK_RAISES(Runtime, "has 2 such devices", set_current_device({DeviceType::Plugin, 7}));
     CHECK_EQUAL(current_device(DeviceType::Plugin), 0);
     int mark;
     set_current_stream(kCurrent, &mark);

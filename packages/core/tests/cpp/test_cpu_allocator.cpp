@@ -382,7 +382,7 @@ TEST(a_bad_allocator_gives_errors) {
     AllocatorInterface interface = guard.interface();
     set_allocator(&interface);
     guard.exhausted = true;
-    CHECK_RAISES(OutOfMemory, "has no 10 bytes", rushlight::allocate(10));
+    CHECK_RAISES(OutOfMemory, "could not allocate 10 bytes", rushlight::allocate(10));
     guard.exhausted = false;
     guard.crooked = true;
     CHECK_RAISES(Runtime, "is not a multiple of 64", rushlight::allocate(10));

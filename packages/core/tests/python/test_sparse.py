@@ -449,7 +449,7 @@ def test_more_products(layout: str) -> None:
     ):
         with pytest.raises(RuntimeError):
             bad()
-    with pytest.raises(NotImplementedError, match="no matrix"):
+    with pytest.raises(NotImplementedError, match="not a matrix"):
         core.sparse_coo_tensor([[0]], [[1.0]], (2, 1)) @ core.ones(1, 2)
 
 
