@@ -309,7 +309,7 @@ def test_gradcheck_of_batches_of_tangents() -> None:
         gradcheck(wrong, [x], **both)
     with pytest.raises(ValueError, match="requires check_forward_ad=True"):
         gradcheck(wrong, [x], check_batched_forward_grad=True)
-    with pytest.raises(ValueError, match="needs check_backward_ad=True"):
+    with pytest.raises(ValueError, match="requires check_backward_ad=True"):
         gradcheck(wrong, [x], check_batched_grad=True, check_backward_ad=False)
 
 

@@ -14,7 +14,7 @@ library = ctypes.CDLL(core.__path__[0] + "/lib/librushlight.so")
 fallback_of = library._ZN9rushlight11fallback_ofENS_5StageE
 fallback_of.restype = ctypes.c_void_p
 def state():
-    return fallback_of(6), ctypes.c_void_p.in_dll(library, "_ZN9rushlight6detail8observerE").value
+    return fallback_of(7), ctypes.c_void_p.in_dll(library, "_ZN9rushlight6detail8observerE").value
 
 assert state() == (None, None)
 import rushlight_profiler
