@@ -148,8 +148,6 @@ std::string argument_text(const Graph& graph, const Node& node, uint32_t positio
     return text + "]";
 }
 
-namespace {}  // namespace
-
 std::string names_text(const std::vector<ValueId>& ids) {
     std::string text;
     for (size_t i = 0; i < ids.size(); ++i) text += (i ? ", " : "") + value_name(ids[i]);

@@ -108,7 +108,7 @@ def captures_sizes() -> bool:
 
 @contextmanager
 def capturing_sizes() -> Iterator[None]:
-    """While it lasts, the calling thread's captures are of a program whose sizes change."""
+    """Mark the calling thread's captures as those of a program whose sizes change."""
     _thread.captures_sizes = True
     try:
         yield

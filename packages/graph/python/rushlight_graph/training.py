@@ -51,7 +51,7 @@ class Optimizers:
         return bool(self._found)
 
     def state(self) -> State:
-        """Their tensors: parameters that are not the module's, and what they keep for each parameter."""
+        """Return the optimizers' tensors: parameters that are not the module's, and the state of each parameter."""
         state: State = []
         for path, optimizer in self._found.items():
             for group in optimizer.param_groups:
@@ -146,7 +146,7 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def with_gradients(state: State) -> State:
-    """The state with the gradients that are there."""
+    """Return the state with the gradients that are present."""
     return state + [
         (f"{name}.grad", "buffer", tensor.grad)
         for name, _, tensor in state

@@ -22,7 +22,6 @@
 #include "rushlight/ops/transpose.h"
 
 namespace rushlight::composites {
-namespace {}  // namespace
 
 Tensor tensordot(const Tensor& a, const Tensor& b, IntList dims_a, IntList dims_b) {
     RL_CHECK(dims_a.size() == dims_b.size(), throw_runtime,

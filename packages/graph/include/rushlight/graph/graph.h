@@ -168,25 +168,26 @@ RL_API std::vector<int64_t> evaluate(const Graph& graph, const std::vector<int64
 RL_API Graph generalize(const std::vector<Graph>& graphs, std::vector<Symbol> symbols,
                         const std::vector<std::vector<int64_t>>& values);
 
-/// What memory the results of a run need, in bytes, without inputs, constants and what operators use inside. Memory that an operator makes
-/// lives from the node that makes it to the last that uses it.
+/// The bytes that the results of a run need, without inputs, constants and the operators' scratch memory. A result's memory
+/// is alive from the node that allocates it to the last node that uses it.
 struct MemoryPlan {
-    int64_t peak = 0;  // the most that lives at the same time
-    int64_t block = 0;  // the size of one block that has room for all
+    int64_t peak = 0;   // the largest sum of memory that is alive at the same time
+    int64_t block = 0;  // the size of one block that holds all results
     std::vector<int64_t>
         offsets;  // of each value in it; -1: inputs, constants, and what is in blocks of control flow
 };
-/// `symbols`: their values in the run; none: those of the capture.
+/// Returns the plan for a run in which the symbols have the values `symbols`; by default those of the capture.
 RL_API MemoryPlan plan_memory(const Graph& graph, const std::vector<int64_t>& symbols = {});
 
-/// The graph for people, and for `parse`: a line for each input, size that changes, constant and call.
+/// Returns the graph as text, which `parse` reads: a line for each input, size that changes, constant and call.
 RL_API std::string to_text(const Graph& graph);
-/// The graph of a text that `to_text` has made, but for the metadata. ValueError that names the line where it is none.
+/// Returns the graph whose text `text` is, without metadata. Raises ValueError, which names the line, for other texts.
 RL_API Graph parse(const std::string& text);
-/// The graph as a picture: a box for each input and call, with arrows to those that use what it gives.
+/// Returns a drawing of the graph as SVG: a box for each input and call, with arrows to the calls that use its results.
 RL_API std::string to_svg(const Graph& graph);
-/// What differs between two graphs, but for metadata, lines and modules: a line each, with `-` for what the first has alone, `+` for the
-/// second and `~` for a node that calls one operator in two ways. Values are the same where the same calls made them, whatever their numbers.
+/// Returns a line for each difference between two graphs, other than metadata, source lines and modules: `-` for what only the
+/// first has, `+` for what only the second has, and `~` for a call of the same operator with other arguments. Values are equal
+/// if equal calls made them, whatever their numbers.
 RL_API std::vector<std::string> differences(const Graph& a, const Graph& b);
 /// The graph as JSON, in the form that files have (docs/programs.md).
 RL_API std::string to_json(const Graph& graph);

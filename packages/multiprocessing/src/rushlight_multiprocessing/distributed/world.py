@@ -306,8 +306,8 @@ def _join(store: Store, rank: int, world_size: int, timeout: timedelta) -> Proce
 def _meet(url: str, rank: int, world_size: int, timeout: timedelta) -> tuple[Store, ProcessGroup]:
     """Join the group of all processes through the store that a URL names.
 
-    A rank that restarts may reach the store that rank 0 still serves for the previous group, which is about to end: it then
-        looks for the next store until the time is over."""
+    A rank that restarts may reach the store that rank 0 still serves for the previous group, which is about to end. It then
+    looks for the next store until the timeout."""
     end = time.monotonic() + timeout.total_seconds()
     while True:
         try:
