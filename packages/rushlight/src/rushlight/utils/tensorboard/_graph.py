@@ -7,7 +7,7 @@ from typing import Any
 
 import rushlight
 from rushlight.utils.tensorboard import _package as pb
-from rushlight_graph.onnx.graph import Graph, Value, read
+from rushlight_graph.onnx.graph import DecodedGraph, Value, read
 
 
 def _node(name: str, op: str, inputs: Iterable[str], shapes: list[list[int]], text: str = "") -> Any:
@@ -29,7 +29,7 @@ def of_program(program: Any) -> Any:
 
     Operators are in the scope of the module that called them, and parameters in that of their module.
     """
-    graph: Graph = read(program.program)
+    graph: DecodedGraph = read(program.program)
     names: dict[int, str] = {}
     nodes = []
     for name, value in graph.inputs:
