@@ -181,6 +181,12 @@ def site(session: nox.Session) -> None:
     )  # fmt: skip
 
 
+@nox.session(venv_backend="none")
+def screenshots(session: nox.Session) -> None:
+    """Take pictures of the site that `site` built, in headless Chromium at the widths of a phone and of a desktop."""
+    session.run("python", "-P", "-m", "docsite.screenshots", *session.posargs, env=TOOLS)
+
+
 @nox.session
 def bench(session: nox.Session) -> None:
     """Measure what is published against the peers: arguments after `--` go to `python -m benchmarks`.
