@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,18 @@ EXAMPLES = {
 NUMBER = re.compile(r"(?<![\w.])-?\d+\.?\d*(?:e[+-]?\d+)?")
 
 
+class Torch:
+    """Core under the name that examples have for rushlight, which adds `cuda`."""
+
+    class cuda:
+        @staticmethod
+        def is_available() -> bool:
+            return core.devices.device_count("cuda") > 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(core, name)
+
+
 def text_and_numbers(shown: str) -> tuple[str, list[float]]:
     """The text without its numbers and spaces, and the numbers: their last digits depend on the processor."""
     shown = re.sub(r"\s+", " ", shown)
@@ -27,7 +40,7 @@ def text_and_numbers(shown: str) -> tuple[str, list[float]]:
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_example(name: str) -> None:
     code, _, shown = EXAMPLES[name].strip().partition("  # ")
-    names = {"torch": core}
+    names = {"torch": Torch()}
     program = ast.parse(code)
     last = program.body.pop()
     exec(compile(program, name, "exec"), names)

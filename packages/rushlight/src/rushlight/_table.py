@@ -78,6 +78,7 @@ MODULES: dict[str, dict[str, str]] = {
             "unique unique_consecutive unravel_index"
         ),
     },
+    "futures": {"rushlight_core.futures": "Future collect_all wait_all"},
     "library": {"rushlight_autograd.library": "*"},
     "linalg": {"rushlight_core.linalg": "*"},
     "masked": {"rushlight_core.masked": "*"},
