@@ -80,13 +80,13 @@ __all__ = sorted(_name for _name in globals() if not _name.startswith("_") and _
 
 
 def _array_namespace(self, *, api_version=None):
-    from ._array_api import array_namespace
+    from .array_api._namespace import array_namespace
 
     return array_namespace(self, api_version=api_version)
 
 
 def _to_device(self, device, /, *, stream=None):
-    from ._array_api import to_device
+    from .array_api._namespace import to_device
 
     return to_device(self, device, stream=stream)
 
@@ -173,7 +173,7 @@ _LAZY = {
             "unstack",
             "vecdot",
         ),
-        "_array_api",
+        "array_api",
     ),
     **dict.fromkeys(
         (
@@ -273,7 +273,7 @@ def __getattr__(name: str) -> object:
         value = globals()[name] = getattr(module, name) if _LAZY[name] else module
         return value
     if name == "__array_namespace_info__":
-        from ._array_api import __array_namespace_info__
+        from .array_api import __array_namespace_info__
 
         return __array_namespace_info__
     if name.startswith(("float8_", "float4_", "qint", "quint", "int", "uint", "complex32", "chalf")):

@@ -66,7 +66,16 @@ class _TensorType(type):
 
 
 def _type(name: str) -> Any:
-    return _TensorType(name, (), {"dtype": _DTYPES_BY_NAME[name], "__module__": "torch"})
+    dtype = _DTYPES_BY_NAME[name]
+    text = f"""CPU tensors of dtype {dtype}: deprecated form of `tensor(data, dtype={dtype})`.
+
+    `isinstance` holds for every CPU tensor of the dtype. The call copies data, or creates an uninitialised tensor of given sizes.
+
+    Example:
+        >>> torch.{name}([1, 0]).dtype
+        {dtype}
+    """
+    return _TensorType(name, (), {"dtype": dtype, "__module__": "torch", "__doc__": text})
 
 
 BFloat16Tensor: Any = _type("BFloat16Tensor")

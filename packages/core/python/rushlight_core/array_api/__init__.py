@@ -13,9 +13,6 @@ arrays are rushlight's tensors: gradients flow through every function. docs/diff
 
 from __future__ import annotations
 
-from .._array_api import __array_namespace_info__ as __array_namespace_info__
-from .._array_api import astype as astype
-from .._array_api import isdtype as isdtype
 from .._C import bool as bool
 from .._C import complex64 as complex64
 from .._C import complex128 as complex128
@@ -52,9 +49,11 @@ from ._creation import tril as tril
 from ._creation import triu as triu
 from ._creation import zeros as zeros
 from ._creation import zeros_like as zeros_like
+from ._dtypes import astype as astype
 from ._dtypes import can_cast as can_cast
 from ._dtypes import finfo as finfo
 from ._dtypes import iinfo as iinfo
+from ._dtypes import isdtype as isdtype
 from ._dtypes import result_type as result_type
 from ._elementwise import abs as abs
 from ._elementwise import acos as acos
@@ -140,6 +139,7 @@ from ._manipulation import take as take
 from ._manipulation import take_along_axis as take_along_axis
 from ._manipulation import tile as tile
 from ._manipulation import unstack as unstack
+from ._namespace import __array_namespace_info__ as __array_namespace_info__
 from ._products import matmul as matmul
 from ._products import matrix_transpose as matrix_transpose
 from ._products import tensordot as tensordot

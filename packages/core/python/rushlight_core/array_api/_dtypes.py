@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
+from typing import Any
 
 from .. import _C, _info
-from .._C import Tensor, dtype
+from .._C import Tensor, dtype, overridable
 from ._promotion import Scalar, like
 
 
@@ -79,6 +80,27 @@ def iinfo(type: dtype | Tensor, /) -> IInfo:
     return IInfo(limits.bits, limits.max, limits.min, getattr(_C, limits.dtype))
 
 
+@overridable
+def astype(x: Tensor, dtype: dtype, /, *, copy: bool = True, device: Any = None) -> Tensor:
+    """Return a tensor converted to a dtype.
+
+    Args:
+        x: the tensor.
+        dtype: the dtype.
+        copy: whether to copy even if the tensor has the dtype already.
+        device: the device of the result.
+
+    Shape:
+        - Input and output: (*).
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.astype(xp.asarray([1.7, -1.7]), xp.int64)
+        tensor([ 1, -1])
+    """
+    return x.to(device=device, dtype=dtype, copy=copy) if device is not None else x.to(dtype, copy=copy)
+
+
 def can_cast(from_: dtype | Tensor, to: dtype, /) -> bool:
     """Return whether type promotion leads from a dtype to another.
 
@@ -100,6 +122,41 @@ def can_cast(from_: dtype | Tensor, to: dtype, /) -> bool:
         return bool(_C.promote_types(dtype, to) == to)
     except RuntimeError:  # no dtype holds both
         return False
+
+
+def isdtype(dtype: dtype, kind: Any) -> bool:
+    """Return whether a dtype is of a kind.
+
+    Args:
+        dtype: the dtype.
+        kind: another dtype, "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating" or
+            "numeric", or a tuple of these, any of which may hold.
+
+    Raises:
+        ValueError: the kind is unknown.
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.isdtype(xp.uint8, "integral"), xp.isdtype(xp.float32, ("bool", "integral"))
+        (True, False)
+    """
+    if isinstance(kind, tuple):
+        return any(isdtype(dtype, one) for one in kind)
+    if isinstance(kind, _C.dtype):
+        return dtype == kind
+    name = str(dtype).rsplit(".", 1)[-1]
+    kinds = {
+        "bool": name == "bool",
+        "signed integer": name.startswith("int"),
+        "unsigned integer": name.startswith("uint"),
+        "real floating": dtype.is_floating_point,
+        "complex floating": dtype.is_complex,
+    }
+    kinds["integral"] = kinds["signed integer"] or kinds["unsigned integer"]
+    kinds["numeric"] = name != "bool"
+    if kind not in kinds:
+        raise ValueError(f"isdtype(kind): got {kind!r}, needs a dtype or one of {', '.join(kinds)}")
+    return kinds[kind]
 
 
 def result_type(*arrays_and_dtypes: Tensor | dtype | Scalar) -> dtype:

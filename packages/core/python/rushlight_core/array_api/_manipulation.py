@@ -5,13 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .. import _C
-from .._array_api import broadcast_arrays as broadcast_arrays
-from .._array_api import permute_dims as permute_dims
-from .._array_api import repeat as repeat
-from .._array_api import unstack as unstack
-from .._C import Tensor
+from .._C import Tensor, overridable
 
 Axes = int | tuple[int, ...]
+
+
+@overridable
+def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
+    """Return tensors expanded to one shape.
+
+    Args:
+        arrays: tensors whose shapes broadcast.
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> x, y = xp.broadcast_arrays(xp.ones((2, 1)), xp.zeros(3))
+        >>> x.shape, y.shape
+        (torch.Size([2, 3]), torch.Size([2, 3]))
+    """
+    return list(_C.broadcast_tensors(*arrays))
 
 
 def broadcast_to(x: Tensor, /, shape: Sequence[int]) -> Tensor:
@@ -122,6 +134,25 @@ def moveaxis(x: Tensor, source: Axes, destination: Axes, /) -> Tensor:
     return _C.movedim(x, source, destination)
 
 
+@overridable
+def permute_dims(x: Tensor, /, axes: Sequence[int]) -> Tensor:
+    """Return a tensor with its dimensions in another order.
+
+    Args:
+        x: the tensor.
+        axes: the dimensions in their new order.
+
+    Shape:
+        - Output: the sizes of the input in the new order.
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.permute_dims(xp.ones((2, 3, 4)), (2, 0, 1)).shape
+        torch.Size([4, 2, 3])
+    """
+    return x.permute(axes)
+
+
 def reshape(x: Tensor, /, shape: Sequence[int], *, copy: bool | None = None) -> Tensor:
     """Return the elements in another shape, as a view where that is possible, unless `copy`.
 
@@ -149,6 +180,26 @@ def reshape(x: Tensor, /, shape: Sequence[int], *, copy: bool | None = None) -> 
         return x.view(shape)
     except RuntimeError as error:
         raise ValueError(f"reshape(copy=False): a copy is needed: {error}") from None
+
+
+@overridable
+def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> Tensor:
+    """Return each element, or each slice along a dimension, several times.
+
+    Args:
+        x: the tensor.
+        repeats: the number of repetitions, one number or one for each slice.
+        axis: the dimension; None repeats the elements of the flattened tensor.
+
+    Shape:
+        - Output: the shape of the input with another size in dimension `axis`.
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.repeat(xp.asarray([1, 2]), 2)
+        tensor([1, 1, 2, 2])
+    """
+    return _C.repeat_interleave(x, repeats, axis)
 
 
 def roll(x: Tensor, /, shift: Axes, *, axis: Axes | None = None) -> Tensor:
@@ -268,3 +319,22 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
     places = indices.to(_C.int64)
     places = _C.where(places < 0, places + x.shape[axis], places)
     return _C.take_along_dim(x, places, axis)
+
+
+@overridable
+def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
+    """Return the slices of a tensor along a dimension, as a tuple.
+
+    Args:
+        x: the tensor.
+        axis: the dimension.
+
+    Shape:
+        - Outputs: the shape of the input without dimension `axis`.
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.unstack(xp.asarray([[1, 2], [3, 4]]))
+        (tensor([1, 2]), tensor([3, 4]))
+    """
+    return tuple(x.unbind(axis))

@@ -6,7 +6,6 @@ An `axis` of () reduces no dimension, where PyTorch takes an empty `dim` for all
 from __future__ import annotations
 
 from .. import _C
-from .._array_api import _cumulative
 from .._C import Tensor, dtype
 from ._promotion import accumulator
 
@@ -179,6 +178,22 @@ def var(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: b
     """
     x, axis, keepdims = _over(x, axis, keepdims)
     return _C.var(x, axis, correction=correction, keepdim=keepdims)
+
+
+def _cumulative(
+    name: str, x: Tensor, axis: int | None, dtype: _C.dtype | None, include_initial: bool, first: int
+) -> Tensor:
+    if axis is None:
+        if x.dim() > 1:
+            raise ValueError(f"{name}(axis): must be given for a tensor of {x.dim()} dimensions")
+        axis = 0
+    function = _C.cumsum if first == 0 else _C.cumprod
+    made = function(x.reshape(1) if x.dim() == 0 else x, axis, dtype=dtype)
+    if not include_initial:
+        return made
+    shape = list(made.shape)
+    shape[axis] = 1
+    return _C.cat([_C.full(shape, first, dtype=made.dtype, device=made.device), made], axis)
 
 
 def cumulative_sum(

@@ -2,14 +2,40 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from .. import _C
-from .._array_api import unique_all as unique_all
-from .._array_api import unique_counts as unique_counts
-from .._array_api import unique_inverse as unique_inverse
-from .._array_api import unique_values as unique_values
-from .._C import Tensor
+from .._C import Tensor, overridable
+from .._unique import unique
 from ._promotion import Scalar, like, pair, same
 from ._reductions import Axis, sum
+
+
+class UniqueAll(NamedTuple):
+    values: Tensor
+    indices: Tensor
+    inverse_indices: Tensor
+    counts: Tensor
+
+
+class UniqueCounts(NamedTuple):
+    values: Tensor
+    counts: Tensor
+
+
+class UniqueInverse(NamedTuple):
+    values: Tensor
+    inverse_indices: Tensor
+
+
+def _different(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the distinct elements in order, each element's position among them, and their counts."""
+    if not x.dtype.is_complex:
+        return unique(x, return_inverse=True, return_counts=True)
+    # Complex numbers as rows of two, by the real parts first.
+    rows = _C.view_as_real(x.reshape(-1))
+    values, inverse, counts = unique(rows, dim=0, return_inverse=True, return_counts=True)
+    return _C.view_as_complex(values.contiguous()), inverse.reshape(x.shape), counts
 
 
 def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
@@ -146,6 +172,83 @@ def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool
     """
     values: Tensor = _C.sort(x, dim=axis, descending=descending, stable=stable).values
     return values
+
+
+@overridable
+def unique_all(x: Tensor, /) -> UniqueAll:
+    """Return the distinct elements in order, their first positions, the inverse and the counts, as a named tuple.
+
+    The inverse has, for every element of `x`, the position of its distinct element.
+
+    Args:
+        x: the tensor.
+
+    Shape:
+        - Input and inverse: (*). Other outputs: (number of distinct elements).
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.unique_all(xp.asarray([3, 1, 3])).inverse_indices
+        tensor([1, 0, 1])
+    """
+    values, inverse, counts = _different(x)
+    positions = _C.argsort(inverse.flatten(), stable=True)
+    return UniqueAll(values, positions[counts.cumsum(0) - counts], inverse, counts)
+
+
+@overridable
+def unique_counts(x: Tensor, /) -> UniqueCounts:
+    """Return the distinct elements in order, and the number of occurrences of each, as a named tuple.
+
+    Args:
+        x: the tensor.
+
+    Shape:
+        - Input: (*). Outputs: (number of distinct elements).
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.unique_counts(xp.asarray([3, 1, 3])).counts
+        tensor([1, 2])
+    """
+    values, _, counts = _different(x)
+    return UniqueCounts(values, counts)
+
+
+@overridable
+def unique_inverse(x: Tensor, /) -> UniqueInverse:
+    """Return the distinct elements in order, and for every element the position of its distinct element, as a named tuple.
+
+    Args:
+        x: the tensor.
+
+    Shape:
+        - Input and inverse: (*). Distinct elements: (their number).
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.unique_inverse(xp.asarray([3, 1, 3])).inverse_indices
+        tensor([1, 0, 1])
+    """
+    return UniqueInverse(*_different(x)[:2])
+
+
+@overridable
+def unique_values(x: Tensor, /) -> Tensor:
+    """Return the distinct elements in order.
+
+    Args:
+        x: the tensor.
+
+    Shape:
+        - Input: (*). Output: (number of distinct elements).
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.unique_values(xp.asarray([3, 1, 3]))
+        tensor([1, 3])
+    """
+    return _different(x)[0] if x.dtype.is_complex else unique(x)
 
 
 def where(condition: Tensor, x1: Tensor | Scalar, x2: Tensor | Scalar, /) -> Tensor:

@@ -1,0 +1,72 @@
+"""What `Tensor.__array_namespace__`, `Tensor.to_device` and `__array_namespace_info__` return."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+from .. import _C
+from .._C import Tensor
+from ._dtypes import isdtype
+
+_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
+
+
+def array_namespace(self: Tensor, *, api_version: str | None = None) -> ModuleType:
+    """Return `rushlight.array_api`; this is `Tensor.__array_namespace__`.
+
+    Raises:
+        ValueError: `api_version` is not a version of the standard that is supported.
+    """
+    if api_version is not None and api_version not in _VERSIONS:
+        raise ValueError(
+            f"__array_namespace__(api_version): got {api_version!r}, needs one of {', '.join(_VERSIONS)}"
+        )
+    from .. import array_api
+
+    return array_api
+
+
+def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
+    """Return the tensor on another device: a copy, or the tensor itself (this is `Tensor.to_device`)."""
+    if stream is not None:
+        raise NotImplementedError("to_device(stream): only None is supported")
+    return self.to(device)
+
+
+class _Information:
+    """The standard's information about a namespace."""
+
+    def capabilities(self) -> dict[str, Any]:
+        """Return which optional parts of the standard are supported, and the largest number of dimensions."""
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
+
+    def default_device(self) -> _C.device:
+        """Return the device on which tensors are made unless another is given."""
+        return _C.device("cpu")
+
+    def default_dtypes(self, *, device: Any = None) -> dict[str, _C.dtype]:
+        """Return the dtypes of numbers that are given without one."""
+        real = _C.get_default_dtype()
+        return {
+            "real floating": real,
+            "complex floating": _C.complex128 if real is _C.float64 else _C.complex64,
+            "integral": _C.int64,
+            "indexing": _C.int64,
+        }
+
+    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, _C.dtype]:
+        """Return the standard's dtypes by name, all or those of a kind (see `isdtype`)."""
+        names = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+        names += ["float32", "float64", "complex64", "complex128"]
+        known = {name: getattr(_C, name) for name in names}
+        return {name: t for name, t in known.items() if kind is None or isdtype(t, kind)}
+
+    def devices(self) -> list[_C.device]:
+        """Return the devices that can be used."""
+        return [_C.device("cpu")]
+
+
+def __array_namespace_info__() -> _Information:  # noqa: N807
+    """Return an object with the standard's queries, such as `capabilities`, `default_device` and `dtypes`."""
+    return _Information()
