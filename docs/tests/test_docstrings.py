@@ -25,6 +25,7 @@ SOURCES = [
     *(PACKAGES / name / "python" for name in ("core", "autograd", "profiler", "graph")),
     *(PACKAGES / name / "src" for name in ("nn", "data", "multiprocessing", "rushlight", "testing")),
 ]
+NATIVE = PACKAGES / "core/codegen/templates/_C.pyi.tmpl"
 NUMBER = re.compile(r"(?<![\w.])-?\d+\.?\d*(?:e[+-]?\d+)?")
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL
 
@@ -62,6 +63,9 @@ def examples() -> Iterator[tuple[str, str, str, str, int]]:
             module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
             for name, text, line in documented(ast.parse(path.read_text()), module):
                 yield name, module, text, str(path), line
+    # What is written in C++ has its docstrings from the stub.
+    for name, text, line in documented(ast.parse(NATIVE.read_text()), "rushlight_core._C"):
+        yield name, "builtins", text, str(NATIVE), line
 
 
 EXAMPLES = list(examples())

@@ -74,7 +74,7 @@ def find_browser() -> str | None:
 
 
 class Browser:
-    """Headless Chromium, started anew for every address.
+    """Headless Chromium, a process of its own for each address.
 
     Raises:
         FileNotFoundError: if none of `BROWSERS` is on the PATH.

@@ -19,6 +19,7 @@ from .emit_bodies import emit_bodies
 from .emit_c import emit_c
 from .emit_derivatives import emit_derivatives
 from .emit_docs import emit_docs
+from .emit_docstrings import emit_docstrings
 from .emit_headers import emit_headers
 from .emit_kernels import CUDA, emit_cuda_list, emit_kernels
 from .emit_onnx import emit_onnx
@@ -33,7 +34,9 @@ from .writer import GENERATED, write_all
 def generate(ops_folder: Path, out: Path) -> None:
     """Write every generated file of core below `out`, and sources.cmake, which lists them."""
     ops = load_ops(ops_folder)
-    emitters = (emit_headers, emit_c, emit_bodies, emit_table, emit_kernels, emit_python, emit_stubs)
+    emitters = (
+        emit_headers, emit_c, emit_bodies, emit_table, emit_kernels, emit_python, emit_docstrings, emit_stubs
+    )  # fmt: skip
     _write(out, {name: text for emit in emitters for name, text in emit(ops).items()})
 
 

@@ -65,19 +65,24 @@ def summary(name: str, group: list[Op]) -> str:
 
 def body(name: str, group: list[Op], method: bool) -> str:
     """Return the long docstring: what each overload does, arguments, results, dtypes, errors and examples."""
+    inplace = name != group[0].base
     parts: list[str] = []
     for op in group:
         if len(group) > 1:
             parts.append("\n".join(heads(op, name, method)))
         if op.doc.strip() not in parts:
             parts.append(op.doc.strip())
+    if inplace:
+        parts.append("In place: the result is written to `input`, which is returned.")
     for title, lines in facts(name, group, method).items():
         filled = [
             textwrap.fill(line, _WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 8) for line in lines
         ]
         parts.append("\n".join([f"{title}:", *filled]))
     examples = list(dict.fromkeys(op.example.strip() for op in group if op.example))
-    if examples:
+    if inplace:
+        parts.append(f"See `rushlight.{group[0].base}` for the result and an example.")
+    elif examples:
         parts.append("Example::\n\n    " + "\n".join(examples).replace("\n", "\n    "))
     return "\n\n".join(parts)
 
@@ -97,11 +102,12 @@ def heads(op: Op, name: str, method: bool) -> list[str]:
 
 def facts(name: str, group: list[Op], method: bool) -> dict[str, list[str]]:
     """Return titles and lines of the parts that every docstring and page has: arguments, results, dtypes, errors."""
+    inplace = name != group[0].base
     found = {
         "Arguments": _arguments(name, group, method),
-        "Returns": _each(name, group, method, returned),
+        "Returns": ["`input`."] if inplace else _each(name, group, method, returned),
         "Dtypes": _each(name, group, method, lambda op: [accepted(op)] if op.tensors else []),
-        "Raises": [f"{error}: {text}" for error, text in raised(group).items()],
+        "Raises": [f"{error}: {text}" for error, text in raised(group, inplace).items()],
     }
     return {title: lines for title, lines in found.items() if lines}
 
@@ -146,8 +152,9 @@ def _arguments(name: str, group: list[Op], method: bool) -> list[str]:
     return lines
 
 
-def raised(group: list[Op]) -> dict[str, str]:
+def raised(group: list[Op], inplace: bool = False) -> dict[str, str]:
     """Return a dict from error classes to texts: those of kinds, arguments and dtypes, and of the key `raises`."""
+    written = "input" if inplace else "out"
     found: dict[str, list[str]] = {}
 
     def add(error: str, text: str) -> None:
@@ -168,7 +175,7 @@ def raised(group: list[Op]) -> dict[str, str]:
             for error, text in _ERRORS_OF_ARGUMENTS.get(argument.name, {}).items():
                 add(error, text)
         if "out" in op.variants and op.kind != "create" and not (op.gives_truth or op.result == "bool"):
-            add("RuntimeError", "The dtype of `out` cannot hold the result, as int64 cannot hold float32.")
+            add("RuntimeError", f"The dtype of `{written}` cannot hold the result, as int64 cannot hold float32.")
         for error, text in op.raises.items():
             add(error, text)
     return {error: " ".join(texts) for error, texts in found.items()} or {

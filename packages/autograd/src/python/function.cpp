@@ -535,7 +535,23 @@ int add_functions(PyObject* module) {
     static PyMemberDef members[] = {
         {"__dictoffset__", T_PYSSIZET, offsetof(PyContext, dict), READONLY, nullptr},
         {nullptr, 0, 0, 0, nullptr}};
-    static PyType_Slot slots[] = {{Py_tp_new, (void*)context_new},
+    static constexpr char text[] =
+        R"doc(The node of a Function, which is also the `ctx` of its methods: attributes may be set on it.
+
+Example::
+
+    class Square(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, grad):
+            (x,) = ctx.saved_tensors
+            return 2 * x * grad)doc";
+    static PyType_Slot slots[] = {{Py_tp_doc, const_cast<char*>(text)},
+                                  {Py_tp_new, (void*)context_new},
                                   {Py_tp_dealloc, (void*)context_dealloc},
                                   {Py_tp_traverse, (void*)context_traverse},
                                   {Py_tp_clear, (void*)context_clear},

@@ -6,6 +6,7 @@
 #include "ops/copying.h"
 #include "python/arguments.h"
 #include "python/conversions.h"
+#include "python/docstrings.h"
 #include "python/gil.h"
 #include "python/override.h"
 #include "python/release.h"
@@ -476,17 +477,11 @@ PyObject* crc32_py(PyObject*, PyObject* args) {
     reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(__VA_ARGS__)), METH_VARARGS | METH_KEYWORDS
 #define RL_FAST(...) reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(__VA_ARGS__))
 
-PyMethodDef functions[] = {
-    {"from_numpy", from_numpy, METH_O,
-     "from_numpy(ndarray, /)\n--\n\nA tensor over the memory of a NumPy array; a read-only array makes a read-only "
-     "tensor. ValueError for another byte order, negative strides and misaligned elements, TypeError for dtypes that "
-     "tensors do not have."},
-    {"frombuffer", RL_KEYWORDS(frombuffer),
-     "frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False)\n--\n\nA 1-D tensor over the memory "
-     "of any object with a buffer, beginning `offset` bytes into it; read-only memory makes a read-only tensor."},
-    {"_from_array", RL_FAST(from_array_py), METH_FASTCALL, nullptr},
-    {"_crc32", crc32_py, METH_VARARGS, nullptr},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef functions[] = {{"from_numpy", from_numpy, METH_O, docstrings::from_numpy_},
+                           {"frombuffer", RL_KEYWORDS(frombuffer), docstrings::frombuffer_},
+                           {"_from_array", RL_FAST(from_array_py), METH_FASTCALL, nullptr},
+                           {"_crc32", crc32_py, METH_VARARGS, nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 

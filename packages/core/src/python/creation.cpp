@@ -5,6 +5,7 @@
 #include "python/arguments.h"
 #include "python/conversions.h"
 #include "python/default_device.h"
+#include "python/docstrings.h"
 #include "python/results.h"
 #include "rushlight/dispatch.h"
 #include "rushlight/half.h"
@@ -284,19 +285,13 @@ PyObject* set_default_dtype_py(PyObject*, PyObject* d) {
 
 PyMethodDef functions[] = {
     {"tensor", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(tensor_py)),
-     METH_FASTCALL | METH_KEYWORDS,
-     "tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False)\n--\n\nA new tensor with a "
-     "copy of `data`: a number, nested sequences of numbers, an array, another buffer, or a tensor."},
+     METH_FASTCALL | METH_KEYWORDS, docstrings::tensor_},
     {"as_tensor", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(as_tensor)),
-     METH_FASTCALL | METH_KEYWORDS,
-     "as_tensor(data, dtype=None, device=None)\n--\n\n`data` as a tensor that shares its memory where that is "
-     "possible, and stays in its graph if it is a tensor."},
+     METH_FASTCALL | METH_KEYWORDS, docstrings::as_tensor_},
     {"_from_sequence", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(from_sequence_py)),
      METH_FASTCALL, nullptr},
-    {"get_default_dtype", get_default_dtype, METH_NOARGS,
-     "get_default_dtype()\n--\n\nThe dtype of floating-point numbers, float32 at first."},
-    {"set_default_dtype", set_default_dtype_py, METH_O,
-     "set_default_dtype(d, /)\n--\n\nSets the dtype of floating-point numbers."},
+    {"get_default_dtype", get_default_dtype, METH_NOARGS, docstrings::get_default_dtype_},
+    {"set_default_dtype", set_default_dtype_py, METH_O, docstrings::set_default_dtype_},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

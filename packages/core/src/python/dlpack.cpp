@@ -2,6 +2,7 @@
 #include "tensor/dlpack.h"
 #include "ops/copying.h"
 #include "python/arguments.h"
+#include "python/docstrings.h"
 #include "python/override.h"
 #include "python/release.h"
 #include "rushlight/backend.h"
@@ -204,11 +205,8 @@ PyObject* from_dlpack(PyObject*, PyObject* args, PyObject* kwargs) {
 #define RL_KEYWORDS(...) \
     reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(__VA_ARGS__)), METH_VARARGS | METH_KEYWORDS
 
-PyMethodDef functions[] = {
-    {"from_dlpack", RL_KEYWORDS(from_dlpack),
-     "from_dlpack(ext_tensor, *, device=None, copy=None)\n--\n\nA tensor over the memory of another library's array, "
-     "or of a DLPack capsule; read-only memory makes a read-only tensor. BufferError where it cannot be shared."},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef functions[] = {{"from_dlpack", RL_KEYWORDS(from_dlpack), docstrings::from_dlpack_},
+                           {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 

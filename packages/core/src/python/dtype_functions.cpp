@@ -1,5 +1,6 @@
 // Functions of dtypes: promotion and casts.
 #include "python/arguments.h"
+#include "python/docstrings.h"
 #include "python/results.h"
 #include "tensor/promotion.h"
 
@@ -65,13 +66,10 @@ PyObject* result_type(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObje
 
 PyMethodDef functions[] = {
     {"_dtype_of", dtype_of_value, METH_O, nullptr},
-    {"promote_types", RL_KEYWORDS(promote_types),
-     "promote_types(type1, type2)\n--\n\nThe smallest dtype that holds values of both."},
-    {"can_cast", RL_KEYWORDS(can_cast_py),
-     "can_cast(from_, to)\n--\n\nWhether results of one dtype may be written to tensors of another: the category (bool, integer, floating, complex) must not narrow."},
+    {"promote_types", RL_KEYWORDS(promote_types), docstrings::promote_types_},
+    {"can_cast", RL_KEYWORDS(can_cast_py), docstrings::can_cast_},
     {"result_type", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(result_type)),
-     METH_FASTCALL | METH_KEYWORDS,
-     "result_type(tensor, other)\n--\n\nThe dtype of arithmetic on two tensors or numbers."},
+     METH_FASTCALL | METH_KEYWORDS, docstrings::result_type_},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "python/docstrings.h"
 #include "python/gil.h"
 #include "python/override.h"
 #include "rushlight/warning.h"
@@ -83,7 +84,7 @@ int add_errors(PyObject* module) {
     // Python's error for it, and PyTorch's, which is a RuntimeError.
     PyObject* bases = PyTuple_Pack(2, PyExc_MemoryError, PyExc_RuntimeError);
     if (!bases) return -1;
-    memory_error = PyErr_NewExceptionWithDoc("rushlight.OutOfMemoryError", "There is no memory for a tensor.",
+    memory_error = PyErr_NewExceptionWithDoc("rushlight.OutOfMemoryError", docstrings::OutOfMemoryError_,
                                              bases, nullptr);
     Py_DECREF(bases);
     return memory_error ? PyModule_AddObjectRef(module, "OutOfMemoryError", memory_error) : -1;

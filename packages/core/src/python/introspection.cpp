@@ -1,4 +1,5 @@
 // What the process has: operators by name, boxed calls, memory.
+#include "python/docstrings.h"
 #include "python/results.h"
 #include "python/values.h"
 #include "rushlight/allocator.h"
@@ -99,14 +100,10 @@ PyMethodDef functions[] = {
     {"_operators", operators_py, METH_NOARGS, "Name and schema of every operator, sorted by name."},
     {"_call_boxed", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call_boxed_py)), METH_FASTCALL,
      "_call_boxed(name, *args): calls an operator with one argument for each of its schema's."},
-    {"memory_stats", memory_stats, METH_NOARGS,
-     "memory_stats()\n--\n\nStatistics of the host allocator: bytes in use and cached, and counts of calls."},
-    {"reset_peak_memory_stats", reset_peak_memory_stats, METH_NOARGS,
-     "reset_peak_memory_stats()\n--\n\nResets the peaks of memory_stats() to the current values."},
-    {"memory_snapshot", memory_snapshot_py, METH_NOARGS,
-     "memory_snapshot()\n--\n\nSegments and blocks of the host allocator, as JSON."},
-    {"empty_cache", empty_cache_py, METH_NOARGS,
-     "empty_cache()\n--\n\nReturns unused host memory to the system."},
+    {"memory_stats", memory_stats, METH_NOARGS, docstrings::memory_stats_},
+    {"reset_peak_memory_stats", reset_peak_memory_stats, METH_NOARGS, docstrings::reset_peak_memory_stats_},
+    {"memory_snapshot", memory_snapshot_py, METH_NOARGS, docstrings::memory_snapshot_},
+    {"empty_cache", empty_cache_py, METH_NOARGS, docstrings::empty_cache_},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

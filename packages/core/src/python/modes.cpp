@@ -1,5 +1,6 @@
 // Grad mode, threads: the switches of the running thread and of the process.
 #include "python/arguments.h"
+#include "python/docstrings.h"
 #include "rushlight/dispatch.h"
 #include "rushlight/parallel.h"
 #include "rushlight/strict.h"
@@ -111,19 +112,14 @@ int add_mode_scope(PyObject* module) {
     return result;
 }
 
-PyMethodDef functions[] = {
-    {"is_grad_enabled", is_grad_enabled, METH_NOARGS,
-     "is_grad_enabled()\n--\n\nWhether operators are recorded for gradients."},
-    {"_set_grad_enabled", set_grad_enabled, METH_O, nullptr},
-    {"is_inference_mode_enabled", is_inference_mode_enabled, METH_NOARGS,
-     "is_inference_mode_enabled()\n--\n\nWhether inference mode is on: see `inference_mode`."},
-    {"is_strict_enabled", is_strict_py, METH_NOARGS,
-     "is_strict_enabled()\n--\n\nWhether strict mode is on: see `strict`."},
-    {"get_num_threads", get_num_threads, METH_NOARGS,
-     "get_num_threads()\n--\n\nHow many threads an operator may use."},
-    {"set_num_threads", set_num_threads_py, METH_O,
-     "set_num_threads(n, /)\n--\n\nSets how many threads an operator may use."},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef functions[] = {{"is_grad_enabled", is_grad_enabled, METH_NOARGS, docstrings::is_grad_enabled_},
+                           {"_set_grad_enabled", set_grad_enabled, METH_O, nullptr},
+                           {"is_inference_mode_enabled", is_inference_mode_enabled, METH_NOARGS,
+                            docstrings::is_inference_mode_enabled_},
+                           {"is_strict_enabled", is_strict_py, METH_NOARGS, docstrings::is_strict_enabled_},
+                           {"get_num_threads", get_num_threads, METH_NOARGS, docstrings::get_num_threads_},
+                           {"set_num_threads", set_num_threads_py, METH_O, docstrings::set_num_threads_},
+                           {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "python/arguments.h"
+#include "python/docstrings.h"
 #include "python/values.h"
 #include "rushlight/ops/expand.h"
 
@@ -408,12 +409,10 @@ int add_override(PyObject* module) {
     static PyMethodDef methods[] = {{"__enter__", disable_enter, METH_NOARGS, nullptr},
                                     {"__exit__", disable_exit, METH_VARARGS, nullptr},
                                     {nullptr, nullptr, 0, nullptr}};
-    static PyType_Slot slots[] = {
-        {Py_tp_methods, methods},
-        {Py_tp_new, reinterpret_cast<void*>(PyType_GenericNew)},
-        {Py_tp_doc, const_cast<char*>("with DisableTorchFunctionSubclass(): operators run "
-                                      "without __torch_function__ on this thread.")},
-        {0, nullptr}};
+    static PyType_Slot slots[] = {{Py_tp_methods, methods},
+                                  {Py_tp_new, reinterpret_cast<void*>(PyType_GenericNew)},
+                                  {Py_tp_doc, const_cast<char*>(docstrings::DisableTorchFunctionSubclass_)},
+                                  {0, nullptr}};
     static PyType_Spec spec{"rushlight_core._C.DisableTorchFunctionSubclass", sizeof(Disable), 0,
                             Py_TPFLAGS_DEFAULT, slots};
     PyObject* type = PyType_FromSpec(&spec);

@@ -4,6 +4,7 @@
 
 #include "python/arguments.h"
 #include "python/default_device.h"
+#include "python/docstrings.h"
 
 namespace rushlight::python {
 
@@ -235,10 +236,8 @@ PyObject* choose_random_stream(PyObject*, PyObject* name) {
     RL_PY_CATCH
 }
 PyMethodDef random_functions[] = {
-    {"random_stream", get_random_stream, METH_NOARGS,
-     "random_stream()\n--\n\nThe random stream of generators that are made: \"philox\" or \"torch\"."},
-    {"set_random_stream", choose_random_stream, METH_O,
-     "set_random_stream(name, /)\n--\n\nSets the random stream, also for the default generator."},
+    {"random_stream", get_random_stream, METH_NOARGS, docstrings::random_stream_},
+    {"set_random_stream", choose_random_stream, METH_O, docstrings::set_random_stream_},
     {nullptr, nullptr, 0, nullptr}};
 PyObject* generator_stream(PyObject* self, void*) {
     return PyUnicode_FromString(stream_name(generator_of(self).stream()));
@@ -383,36 +382,36 @@ bool to_device(PyObject* o, Device& out) {
 }
 
 int add_small_types(PyObject* module) {
-    static PyType_Slot dtype_slots[] = {{Py_tp_repr, (void*)dtype_repr},
+    static PyType_Slot dtype_slots[] = {{Py_tp_doc, const_cast<char*>(docstrings::dtype_)},
+                                        {Py_tp_repr, (void*)dtype_repr},
                                         {Py_tp_methods, dtype_methods},
                                         {Py_tp_getset, dtype_properties},
                                         {Py_tp_dealloc, (void*)plain_dealloc},
                                         {0, nullptr}};
     static PyType_Spec dtype_spec{"rushlight_core.dtype", sizeof(PyDType), 0,
                                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, dtype_slots};
-    static PyType_Slot device_slots[] = {
-        {Py_tp_doc, const_cast<char*>("device(type, index=None)\n--\n\nA device, such as the CPU or a GPU.")},
-        {Py_tp_new, (void*)device_new},
-        {Py_tp_repr, (void*)device_repr},
-        {Py_tp_str, (void*)device_str},
-        {Py_tp_methods, device_methods},
-        {Py_tp_getset, device_properties},
-        {Py_tp_richcompare, (void*)device_compare},
-        {Py_tp_hash, (void*)device_hash},
-        {Py_tp_dealloc, (void*)plain_dealloc},
-        {0, nullptr}};
+    static PyType_Slot device_slots[] = {{Py_tp_doc, const_cast<char*>(docstrings::device_)},
+                                         {Py_tp_new, (void*)device_new},
+                                         {Py_tp_repr, (void*)device_repr},
+                                         {Py_tp_str, (void*)device_str},
+                                         {Py_tp_methods, device_methods},
+                                         {Py_tp_getset, device_properties},
+                                         {Py_tp_richcompare, (void*)device_compare},
+                                         {Py_tp_hash, (void*)device_hash},
+                                         {Py_tp_dealloc, (void*)plain_dealloc},
+                                         {0, nullptr}};
     static PyType_Spec device_spec{"rushlight_core.device", sizeof(PyDevice), 0, Py_TPFLAGS_DEFAULT,
                                    device_slots};
-    static PyType_Slot generator_slots[] = {
-        {Py_tp_doc, const_cast<char*>("Generator(device=None)\n--\n\nA source of random numbers.")},
-        {Py_tp_new, (void*)generator_new},
-        {Py_tp_dealloc, (void*)generator_dealloc},
-        {Py_tp_methods, generator_methods},
-        {Py_tp_getset, generator_properties},
-        {0, nullptr}};
+    static PyType_Slot generator_slots[] = {{Py_tp_doc, const_cast<char*>(docstrings::Generator_)},
+                                            {Py_tp_new, (void*)generator_new},
+                                            {Py_tp_dealloc, (void*)generator_dealloc},
+                                            {Py_tp_methods, generator_methods},
+                                            {Py_tp_getset, generator_properties},
+                                            {0, nullptr}};
     static PyType_Spec generator_spec{"rushlight_core.Generator", sizeof(PyGenerator), 0, Py_TPFLAGS_DEFAULT,
                                       generator_slots};
     static PyType_Slot size_slots[] = {{Py_tp_base, &PyTuple_Type},
+                                       {Py_tp_doc, const_cast<char*>(docstrings::Size_)},
                                        {Py_tp_new, (void*)size_new},
                                        {Py_tp_repr, (void*)size_repr},
                                        {Py_tp_methods, size_methods},

@@ -2,6 +2,7 @@
 #include <unordered_map>
 
 #include "python/arguments.h"
+#include "python/docstrings.h"
 #include "python/override.h"
 #include "python/results.h"
 #include "python/tables.h"
@@ -193,18 +194,16 @@ int add_storage_type(PyObject* module) {
     static PyMemberDef members[] = {
         {"__weaklistoffset__", T_PYSSIZET, offsetof(PyStorage, weakrefs), READONLY, nullptr},
         {nullptr, 0, 0, 0, nullptr}};
-    static PyType_Slot slots[] = {
-        {Py_tp_dealloc, reinterpret_cast<void*>(storage_dealloc)},
-        {Py_tp_repr, reinterpret_cast<void*>(storage_repr)},
-        {Py_tp_methods, methods},
-        {Py_tp_members, members},
-        {Py_tp_getset, properties},
-        {Py_sq_length, reinterpret_cast<void*>(storage_length)},
-        {Py_bf_getbuffer, reinterpret_cast<void*>(storage_get_buffer)},
-        {Py_bf_releasebuffer, reinterpret_cast<void*>(storage_release_buffer)},
-        {Py_tp_doc, const_cast<char*>("The bytes behind one or several tensors. Made by "
-                                      "Tensor.untyped_storage().")},
-        {0, nullptr}};
+    static PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(storage_dealloc)},
+                                  {Py_tp_repr, reinterpret_cast<void*>(storage_repr)},
+                                  {Py_tp_methods, methods},
+                                  {Py_tp_members, members},
+                                  {Py_tp_getset, properties},
+                                  {Py_sq_length, reinterpret_cast<void*>(storage_length)},
+                                  {Py_bf_getbuffer, reinterpret_cast<void*>(storage_get_buffer)},
+                                  {Py_bf_releasebuffer, reinterpret_cast<void*>(storage_release_buffer)},
+                                  {Py_tp_doc, const_cast<char*>(docstrings::UntypedStorage_)},
+                                  {0, nullptr}};
     static PyType_Spec spec{"rushlight_core.UntypedStorage", sizeof(PyStorage), 0,
                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
     storage_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));

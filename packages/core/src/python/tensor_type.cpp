@@ -9,6 +9,7 @@
 // and when the tensor is destroyed, it lets the wrapper run its finalizers (`release_wrapper`).
 #include <vector>
 
+#include "python/docstrings.h"
 #include "python/override.h"
 #include "python/release.h"
 #include "python/tables.h"
@@ -205,7 +206,7 @@ int add_tensor_type(PyObject* module) {
         {nullptr, 0, 0, 0, nullptr}};
 
     std::vector<PyType_Slot> slots = {
-        {Py_tp_doc, const_cast<char*>("A typed, multi-dimensional array. See rushlight_core.tensor.")},
+        {Py_tp_doc, const_cast<char*>(docstrings::Tensor_)},
         {Py_tp_new, reinterpret_cast<void*>(tensor_new)},
         {Py_tp_dealloc, reinterpret_cast<void*>(tensor_dealloc)},
         {Py_tp_traverse, reinterpret_cast<void*>(tensor_traverse)},
