@@ -13,12 +13,19 @@ Operand = Tensor | Scalar
 Binary = Callable[[Operand, Operand], Tensor]
 
 
+def _documentation(operator: Callable[..., Tensor], note: str = "") -> str:
+    """Return the description and the example of an operator, without `out` and other arguments that the standard lacks."""
+    text = operator.__doc__ or ""
+    _, mark, example = text.partition("Example::")
+    return "\n\n".join([text.partition("\n\nArguments:")[0], *([note] if note else []), mark + example])
+
+
 def _unary(name: str, operator: Unary) -> Unary:
     def function(x: Tensor, /) -> Tensor:
         return operator(x)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{name} of each element."
+    function.__doc__ = _documentation(operator)
     return function
 
 
@@ -27,7 +34,7 @@ def _binary(name: str, operator: Callable[[Tensor, Tensor], Tensor]) -> Binary:
         return operator(*pair(name, x1, x2))
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{name} of pairs of elements; one of the operands may be a Python scalar."
+    function.__doc__ = _documentation(operator, "One of the operands may be a Python scalar.")
     return function
 
 
