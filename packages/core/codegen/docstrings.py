@@ -175,7 +175,10 @@ def raised(group: list[Op], inplace: bool = False) -> dict[str, str]:
             for error, text in _ERRORS_OF_ARGUMENTS.get(argument.name, {}).items():
                 add(error, text)
         if "out" in op.variants and op.kind != "create" and not (op.gives_truth or op.result == "bool"):
-            add("RuntimeError", f"The dtype of `{written}` cannot hold the result, as int64 cannot hold float32.")
+            add(
+                "RuntimeError",
+                f"The dtype of `{written}` cannot hold the result, as int64 cannot hold float32.",
+            )
         for error, text in op.raises.items():
             add(error, text)
     return {error: " ".join(texts) for error, texts in found.items()} or {

@@ -69,7 +69,8 @@ def _type(name: str) -> Any:
     dtype = _DTYPES_BY_NAME[name]
     text = f"""CPU tensors of dtype {dtype}: deprecated form of `tensor(data, dtype={dtype})`.
 
-    `isinstance` holds for every CPU tensor of the dtype. The call copies data, or creates an uninitialised tensor of given sizes.
+    `isinstance` holds for every CPU tensor of the dtype. A call copies data, or creates an uninitialised tensor of given
+    sizes.
 
     Example:
         >>> torch.{name}([1, 0]).dtype

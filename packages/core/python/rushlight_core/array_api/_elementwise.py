@@ -13,11 +13,11 @@ Operand = Tensor | Scalar
 Binary = Callable[[Operand, Operand], Tensor]
 
 
-def _documentation(operator: Callable[..., Tensor], note: str = "") -> str:
-    """Return the description and the example of an operator, without `out` and other arguments that the standard lacks."""
-    text = operator.__doc__ or ""
-    _, mark, example = text.partition("Example::")
-    return "\n\n".join([text.partition("\n\nArguments:")[0], *([note] if note else []), mark + example])
+def _documentation(operator: Callable[..., Tensor], arguments: str, note: str = "") -> str:
+    """Return a docstring that names the operator and has its example."""
+    _, mark, example = (operator.__doc__ or "").partition("Example::")
+    call = f"Return `rushlight.{operator.__name__}({arguments})`{note}."
+    return "\n\n".join([call, *([mark + example] if mark else [])])
 
 
 def _unary(name: str, operator: Unary) -> Unary:
@@ -25,7 +25,7 @@ def _unary(name: str, operator: Unary) -> Unary:
         return operator(x)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = _documentation(operator)
+    function.__doc__ = _documentation(operator, "x")
     return function
 
 
@@ -34,7 +34,7 @@ def _binary(name: str, operator: Callable[[Tensor, Tensor], Tensor]) -> Binary:
         return operator(*pair(name, x1, x2))
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = _documentation(operator, "One of the operands may be a Python scalar.")
+    function.__doc__ = _documentation(operator, "x1, x2", "; one of the operands may be a Python scalar")
     return function
 
 
@@ -91,10 +91,6 @@ positive: Unary = _unary("positive", _C.positive)
 pow: Binary = _binary("pow", _C.pow)
 reciprocal: Unary = _unary("reciprocal", _C.reciprocal)
 remainder: Binary = _binary("remainder", _C.remainder)
-round: Unary = _unary(
-    "round", lambda x: _C.complex(_C.round(x.real), _C.round(x.imag)) if x.dtype.is_complex else _C.round(x)
-)
-sign: Unary = _unary("sign", lambda x: _C.sgn(x) if x.dtype.is_complex else _C.sign(x))
 signbit: Unary = _unary("signbit", _C.signbit)
 sin: Unary = _unary("sin", _C.sin)
 sinh: Unary = _unary("sinh", _C.sinh)
@@ -104,6 +100,34 @@ subtract: Binary = _binary("subtract", _C.subtract)
 tan: Unary = _unary("tan", _C.tan)
 tanh: Unary = _unary("tanh", _C.tanh)
 trunc: Unary = _unary("trunc", _C.trunc)
+
+
+def round(x: Tensor, /) -> Tensor:
+    """Return each element rounded to the nearest integer, ties to even; of complex numbers both parts.
+
+    Shape:
+        - Input and output: (*).
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.round(xp.asarray([0.5, 1.5, -1.2]))
+        tensor([ 0.,  2., -1.])
+    """
+    return _C.complex(_C.round(x.real), _C.round(x.imag)) if x.dtype.is_complex else _C.round(x)
+
+
+def sign(x: Tensor, /) -> Tensor:
+    """Return the sign of each element: -1, 0 or 1; of complex numbers x / |x|, and 0 at 0.
+
+    Shape:
+        - Input and output: (*).
+
+    Example:
+        >>> import rushlight.array_api as xp
+        >>> xp.sign(xp.asarray([-3.0, 0.0, 2.0]))
+        tensor([-1.,  0.,  1.])
+    """
+    return _C.sgn(x) if x.dtype.is_complex else _C.sign(x)
 
 
 def real(x: Tensor, /) -> Tensor:

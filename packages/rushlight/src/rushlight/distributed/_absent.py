@@ -24,7 +24,9 @@ def refused(name: str) -> Callable[..., NoReturn]:
         raise RuntimeError(f"distributed.{name}(): is not supported\n{HINT}")
 
     refuse.__name__ = refuse.__qualname__ = name
-    refuse.__doc__ = f"Raise RuntimeError: `distributed.{name}` is not supported. It exists for programs that import it."
+    refuse.__doc__ = (
+        f"Raise RuntimeError: `distributed.{name}` is not supported. It exists for programs that import it."
+    )
     return refuse
 
 
