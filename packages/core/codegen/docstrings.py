@@ -18,6 +18,7 @@ from .shapes import shape_in_words
 
 _DTYPE_ERRORS = "NotImplementedError, TypeError or RuntimeError"
 _WIDTH = 120
+_TITLES = {"Arguments": "Args"}  # of a page, and of a docstring
 # Arguments, where they are integers, that name dimensions.
 _DIMENSIONS = {"dim", "dims", "dim0", "dim1", "dim2", "axis0", "axis1", "source", "destination"}
 # What arguments raise that have one meaning in every operator.
@@ -78,7 +79,7 @@ def body(name: str, group: list[Op], method: bool) -> str:
         filled = [
             textwrap.fill(line, _WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 8) for line in lines
         ]
-        parts.append("\n".join([f"{title}:", *filled]))
+        parts.append("\n".join([f"{_TITLES.get(title, title)}:", *filled]))
     examples = list(dict.fromkeys(op.example.strip() for op in group if op.example))
     if inplace:
         parts.append(f"See `rushlight.{group[0].base}` for the result and an example.")

@@ -3,8 +3,9 @@
 Note [Signatures of builtins]
 `inspect.signature` reads the signature of a function that is written in C from the first line of its docstring,
 `name(parameters)`, which a line `--` and an empty line follow; Python leaves them out of `__doc__`. A builtin has one
-signature: for a name with several overloads it is that of the overload with the most parameters, and the docstring lists
-them all. It is text in the library, so that it costs nothing at import.
+signature: for a name with several overloads it is that of the overload with the most parameters, where those that
+another overload does without have the default None; the docstring lists them all. It is text in the library, so that
+it costs nothing at import.
 """
 
 from __future__ import annotations
@@ -141,9 +142,17 @@ def widest(group: list[Op], name: str, method: bool) -> Signature:
     """Return the signature of a name that is shown where only one can be: Note [Signatures of builtins]."""
     every = [s for op in group for s in signatures(op, name, method)]
     # Of two spellings of one overload the second has separate arguments, which is how it is called.
-    return max(
+    shown = max(
         every, key=lambda s: (sum(p.name != "out" for p in s.parameters), any(p.star for p in s.parameters))
     )
+    needed = set.intersection(*({p.name for p in s.parameters} for s in every))
+    parameters = list(shown.parameters)
+    optional = True  # whether all positional arguments after this one may be left out
+    for i, p in reversed(list(enumerate(parameters))):
+        if not p.default and not p.star and p.name not in needed and (p.keyword_only or optional):
+            parameters[i] = replace(p, default="None")
+        optional = optional and (p.keyword_only or bool(parameters[i].default))
+    return replace(shown, parameters=tuple(parameters))
 
 
 def text_signature(spelling: str, shown: Signature, method: bool) -> str:
