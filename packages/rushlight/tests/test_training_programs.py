@@ -323,3 +323,64 @@ def test_what_programs_cannot_follow() -> None:
     with pytest.raises(RuntimeError, match="written in place, and is neither an input nor a parameter"):
         torch.export.export(Outside(), (X, Y))
     assert {key: bits(value) for key, value in step.optimizer.state[model[0].weight].items()} == state
+
+
+# Losses of a batch of any size whose composites make indices, masks or sizes of their own.
+FOLLOWING: dict[str, Callable[..., Any]] = {
+    "attention": lambda h, x: F.scaled_dot_product_attention(
+        h[None], h[None], h[None], is_causal=True
+    ).mean(),
+    "block_diag": lambda h, x: torch.block_diag(h, h).mean(),
+    "diagonal": lambda h, x: h.diag().sum(),
+    "fftshift": lambda h, x: torch.fft.fftshift(h, 0)[0].mean(),
+    "interpolate": lambda h, x: F.interpolate(h.t()[None], scale_factor=2, mode="linear")[..., 1].mean(),
+    "mask": lambda h, x: torch.where(
+        torch.ones(len(x), len(x), dtype=torch.bool).tril(), h @ h.t(), -1.0
+    ).mean(),
+    "median": lambda h, x: h.median(0).values.sum(),
+    "reflection": lambda h, x: F.pad(h.t()[None], (1, 1), mode="reflect").mean(),
+    "repeat_interleave": lambda h, x: h.repeat_interleave(2, 0)[1::3].mean(),
+    "roll": lambda h, x: (h.roll(1, 0) * h).mean(),
+    "subscript": lambda h, x: h[torch.arange(len(x)).flip(0)][1:].mean(),
+    "tensor_split": lambda h, x: h.tensor_split(2)[0].mean(),
+}
+
+
+@pytest.mark.parametrize("name", FOLLOWING)
+def test_steps_follow_a_size(name: str) -> None:
+    class Training(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = mlp()
+            self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+
+        def forward(self, x: Any) -> Any:
+            self.optimizer.zero_grad()
+            loss = FOLLOWING[name](self.model(x), x)
+            loss.backward()
+            self.optimizer.step()
+            return loss
+
+    eager = Training()
+    program = torch.export.export(
+        eager, (torch.randn(6, 8),), dynamic_shapes=({0: torch.export.Dim("n", min=4)},)
+    )
+    module = program.module()
+    for size in (6, 9, 4, 12):
+        x = torch.randn(size, 8)
+        assert bits(module(x)) == bits(eager(x)), size
+
+
+def test_indices_made_of_a_size_in_c_are_refused() -> None:
+    class Pairs(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(1))
+
+        def forward(self, x: Any) -> Any:
+            loss = torch.combinations(x * self.weight).mean()
+            loss.backward()
+            return loss
+
+    with pytest.raises(RuntimeError, match="cannot follow sizes"):
+        torch.export.export(Pairs(), (torch.ones(6),), dynamic_shapes=({0: torch.export.Dim("n", min=4)},))
