@@ -15,6 +15,7 @@ SUITES = {
     "overhead": ("overhead", "calls on tiny tensors"),
     "ops": ("ops", "sixty operators by size and thread count"),
     "shapes": ("shapes", "layers in the shapes of networks, training, the peer's best settings"),
+    "optimizers": ("optimizers", "steps over ResNet-50's parameters, beside a copy of as many bytes"),
     "import": ("imports", "import time in fresh interpreters"),
     "size": ("size", "installed bytes with dependencies"),
     "build": ("build", "seconds per package of a clean build"),

@@ -227,50 +227,6 @@ def _optimizer(label: str, n: int) -> Iterator[Row]:
         )
 
 
-def resnet50_shapes() -> list[tuple[int, ...]]:
-    """The shapes of the parameters of ResNet-50 (He et al. 2016) for 1000 classes: 25.6 million elements."""
-    shapes: list[tuple[int, ...]] = [(64, 3, 7, 7), (64,), (64,)]
-    inside = 64
-    for stage, count in enumerate((3, 4, 6, 3)):
-        width = 64 << stage
-        for block in range(count):
-            convolutions = [(width, inside, 1, 1), (width, width, 3, 3), (4 * width, width, 1, 1)]
-            convolutions += [(4 * width, inside, 1, 1)] if block == 0 else []
-            for shape in convolutions:
-                shapes += [shape, shape[:1], shape[:1]]
-            inside = 4 * width
-    return [*shapes, (1000, inside), (1000,)]
-
-
-def _resnet50_steps() -> Iterator[Row]:
-    """Steps over the parameters of ResNet-50. NumPy copies as many bytes as the step reads and writes.
-
-    The promise is a ratio of 0.8 to the peer, or one of 1.1 to the copy, which one thread makes.
-    """
-    operands = (
-        f"shapes = {resnet50_shapes()}\n"
-        "p = [torch.tensor(data(*shape, seed=i), requires_grad=True) for i, shape in enumerate(shapes)]\n"
-        "for i, q in enumerate(p): q.grad = torch.tensor(data(*q.shape, seed=i + 1000))\n"
-    )
-    elements = sum(math.prod(shape) for shape in resnet50_shapes())
-    # SGD reads a parameter, its gradient and its momentum, and writes two of them; Adam has one moment more.
-    for name, arguments, moved in (
-        ("SGD", "lr=1e-6, momentum=0.9", 5),
-        ("Adam", "lr=1e-6", 7),
-        ("AdamW", "lr=1e-6", 7),
-    ):
-        yield Row(
-            f"{name} step ResNet-50 (peer fused)",
-            "optimizer.step()",
-            operands + f"optimizer = torch.optim.{name}(p, {arguments})\n",
-            peer_setup=operands + f"optimizer = torch.optim.{name}(p, {arguments}, fused=True)\n",
-            result="[optimizer.step(), p]",
-            numpy="np.copyto(b, a)",
-            numpy_setup=f"a = np.ones({elements * moved // 2}, np.float32); b = np.ones_like(a)",
-            group="optimizer, peer fused",
-        )
-
-
 def rows() -> Iterator[Row]:
     """All rows, family by family."""
     for label, n in SIZES.items():
@@ -283,7 +239,6 @@ def rows() -> Iterator[Row]:
     for family in (_pool_and_norm, _embedding, _optimizer):
         for label, n in SIZES.items():
             yield from family(label, n)
-    yield from _resnet50_steps()
 
 
 ROWS: tuple[Row, ...] = tuple(rows())

@@ -31,14 +31,19 @@ def run_rows(suite: str, rows: Sequence[Row], options: Options, *, large: bool =
     chosen = [row for row in rows if options.match in row.name]
     if not chosen:
         raise ValueError(f"no row's name contains {options.match!r}")
-    runs = []
-    for threads in options.threads:
-        with confined(threads, options.cpu_list()):
-            runs.append(_run_threads(chosen, options, threads, options.plan(threads, large=large)))
+    runs = [
+        run_threads(chosen, options, threads, options.plan(threads, large=large)) for threads in options.threads
+    ]
     return {"suite": suite, "module": options.module, "peer": options.peer, "runs": runs}
 
 
-def _run_threads(rows: Sequence[Row], options: Options, threads: int, plan: Plan) -> dict[str, Any]:
+def run_threads(rows: Sequence[Row], options: Options, threads: int, plan: Plan) -> dict[str, Any]:
+    """Measures rows with one thread count, in a fresh process that has as many processors."""
+    with confined(threads, options.cpu_list()):
+        return _run_confined(rows, options, threads, plan)
+
+
+def _run_confined(rows: Sequence[Row], options: Options, threads: int, plan: Plan) -> dict[str, Any]:
     clock = options.clock_for(threads)
     run: dict[str, Any] = {"threads": threads, "clock": clock, "versions": {}, "rows": []}
     pending = list(rows)
