@@ -583,3 +583,25 @@ def test_the_state_of_adam_has_a_counter_for_each_parameter():
     assert first is optimizer.state[params[0]]["step"]
     first.add_(5)
     assert float(second) == 1.0
+
+
+@pytest.mark.parametrize("dtype", [core.float32, core.float64, core.float16, core.bfloat16])
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("SGD", options) for options in SGD_OPTIONS]
+    + [(name, options) for name in ("Adam", "AdamW") for options in ADAM_OPTIONS],
+)
+def test_a_step_does_not_depend_on_where_an_element_lies(rng, name, options, dtype):
+    # Kernels compute whole cache lines in vectors, and the elements after the last whole line one by one.
+    values, *grads = (core.tensor(rng.normal(size=77)).to(dtype) for _ in range(4))
+    together = [Parameter(values.clone())]
+    alone = [Parameter(value.clone()) for value in values]
+    optimizers = [getattr(optim, name)(params, **options) for params in (together, alone)]
+    for grad in grads:
+        together[0].grad = grad
+        for param, own in zip(alone, grad, strict=True):
+            param.grad = own
+        for optimizer in optimizers:
+            optimizer.step()
+    assert core.equal(together[0].detach(), core.stack(alone).detach())
+    assert not core.equal(together[0].detach(), values)

@@ -58,11 +58,11 @@ void scatter(const View& out, const View& dense) {
     }
 }
 
-// Runs update(group, begin, end) over the elements of all groups, divided among threads in pieces of fixed
-// size.
+// Runs update(group, begin, end) over the elements of all groups, divided among threads in small pieces, so that each has as
+// many elements although the tensors' last pieces are not full.
 template <class Update>
 void for_each_element(KernelContext& ctx, const char* op, Group* groups, int64_t count, Update&& update) {
-    constexpr int64_t kPiece = 1 << 14;
+    constexpr int64_t kPiece = 1 << 10, kPiecesOfThread = 64;
     int64_t* first_piece = scratch<int64_t>(ctx, count + 1);
     first_piece[0] = 0;
     for (int64_t i = 0; i < count; ++i) {
@@ -84,7 +84,7 @@ void for_each_element(KernelContext& ctx, const char* op, Group* groups, int64_t
             g.flat[k] = flat ? g.given[k] : contiguous_in(ctx, g.given[k]);
         first_piece[i + 1] = first_piece[i] + (g.numel + kPiece - 1) / kPiece;
     }
-    parallel_for(0, first_piece[count], 4, [&](int64_t begin, int64_t end) {
+    parallel_for(0, first_piece[count], kPiecesOfThread, [&](int64_t begin, int64_t end) {
         int64_t i = std::upper_bound(first_piece, first_piece + count + 1, begin) - first_piece - 1;
         for (int64_t p = begin; p < end;) {
             while (first_piece[i + 1] <= p) ++i;  // also over tensors without elements

@@ -12,6 +12,30 @@ template <> struct Math<double> {
     using type = double;
 };
 
+// Note [Loading ahead]
+// A step reads three to five arrays side by side and writes most of them, and stops where its parameters are larger than the
+// caches: it is as fast as lines arrive. The processor's own prefetchers follow each array, but not far enough; asking for each line
+// six lines ahead takes 0.95 of the time. One line of each array at a time: requests in bursts, for as little as two lines of
+// each, take longer than none, as do streaming stores, since what is written was read just before.
+constexpr int64_t kLineBytes = 64, kBytesAhead = 6 * kLineBytes;
+
+/// Calls update(i) for i in [begin, end), a line of the arrays at a time, vectorised.
+template <class T, class Update, class... Arrays>
+[[gnu::always_inline]] inline void each_element(int64_t begin, int64_t end, Update&& update,
+                                                const Arrays*... arrays) {
+    constexpr int64_t kLine = kLineBytes / static_cast<int64_t>(sizeof(T));
+    int64_t i = begin;
+    for (; i + kLine <= end; i += kLine) {
+        (__builtin_prefetch(reinterpret_cast<const char*>(arrays + i) + kBytesAhead), ...);
+#pragma omp simd
+        for (int64_t k = 0; k < kLine; ++k) update(i + k);
+    }
+    for (; i < end; ++i) {
+        asm volatile("");  // not worth a vector loop of its own
+        update(i);
+    }
+}
+
 float root(float x) { return __builtin_sqrtf(x); }
 double root(double x) { return __builtin_sqrt(x); }
 
@@ -27,7 +51,7 @@ void sgd_loop(const SgdStep& s, int64_t begin, int64_t end) {
             lr = static_cast<M>(s.lr);
     const M damped = static_cast<M>(1 - s.dampening);
     const bool decays = s.weight_decay != 0;  // an infinite parameter times a decay of 0 would be NaN
-    for (int64_t i = begin; i < end; ++i) {
+    const auto update = [&](int64_t i) __attribute__((always_inline)) {
         const M p = static_cast<M>(param[i]);
         M g = static_cast<M>(grad[i]);
         if constexpr (kScaled) {
@@ -47,6 +71,11 @@ void sgd_loop(const SgdStep& s, int64_t begin, int64_t end) {
             }
         }
         param[i] = T(p - lr * g);
+    };
+    if constexpr (kMomentum) {
+        each_element<T>(begin, end, update, param, grad, buffer);
+    } else {
+        each_element<T>(begin, end, update, param, grad);
     }
 }
 
@@ -81,16 +110,15 @@ void adam_loop(const AdamStep& s, int64_t begin, int64_t end) {
     const M size = static_cast<M>(s.lr / correction1), eps = static_cast<M>(s.eps);
     const M inverse_root = static_cast<M>(1 / __builtin_sqrt(correction2));
     const bool decays = s.weight_decay != 0;
-    for (int64_t i = begin; i < end; ++i) {
-        M p = static_cast<M>(param[i]), g = static_cast<M>(grad[i]);
+    const auto update = [&](int64_t i) __attribute__((always_inline)) {
+        const M p = static_cast<M>(param[i]);
+        M g = static_cast<M>(grad[i]);
         if constexpr (kScaled) {
             g *= inverse_scale;
             grad[i] = T(g);
         }
         g *= sign;
-        if constexpr (kDecoupled) {
-            p *= kept;
-        } else {
+        if constexpr (!kDecoupled) {
             if (decays) g += p * decay;
         }
         M m = static_cast<M>(first[i]), v = static_cast<M>(second[i]);
@@ -103,7 +131,17 @@ void adam_loop(const AdamStep& s, int64_t begin, int64_t end) {
             v = before > v ? before : v;
             largest[i] = T(v);
         }
-        param[i] = T(p - size * m / (root(v) * inverse_root + eps));
+        const M change = size * m / (root(v) * inverse_root + eps);
+        if constexpr (kDecoupled) {
+            param[i] = T(kept * p - change);
+        } else {
+            param[i] = T(p - change);
+        }
+    };
+    if constexpr (kAmsgrad) {
+        each_element<T>(begin, end, update, param, grad, first, second, largest);
+    } else {
+        each_element<T>(begin, end, update, param, grad, first, second);
     }
 }
 
