@@ -20,9 +20,10 @@ class Step:
     writes: int
 
 
+# A parameter, its gradient and its momentum, or two moments; all but the gradient are written.
 STEPS = (
-    Step("SGD", "lr=1e-3, momentum=0.9", reads=3, writes=2),  # parameter, gradient, momentum; the first and last
-    Step("Adam", "lr=1e-3", reads=4, writes=3),  # one moment more
+    Step("SGD", "lr=1e-3, momentum=0.9", reads=3, writes=2),
+    Step("Adam", "lr=1e-3", reads=4, writes=3),
     Step("AdamW", "lr=1e-3", reads=4, writes=3),
 )
 

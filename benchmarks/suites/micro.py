@@ -32,7 +32,8 @@ def run_rows(suite: str, rows: Sequence[Row], options: Options, *, large: bool =
     if not chosen:
         raise ValueError(f"no row's name contains {options.match!r}")
     runs = [
-        run_threads(chosen, options, threads, options.plan(threads, large=large)) for threads in options.threads
+        run_threads(chosen, options, threads, options.plan(threads, large=large))
+        for threads in options.threads
     ]
     return {"suite": suite, "module": options.module, "peer": options.peer, "runs": runs}
 

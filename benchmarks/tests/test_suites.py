@@ -16,7 +16,7 @@ from benchmarks import environment, process, report
 from benchmarks.__main__ import main, parse
 from benchmarks.options import Options
 from benchmarks.processes import queues
-from benchmarks.rows import Row, ops, overhead, shapes
+from benchmarks.rows import Row, ops, optimizers, overhead, shapes
 from benchmarks.suites import against, build, checkpoints, imports, micro, processes, profiler, size
 from benchmarks.suites import ops as ops_suite
 from benchmarks.worker import Remote, Worker
@@ -448,6 +448,6 @@ def test_peaks_are_counted_anew() -> None:
 
 
 def test_resnet_50_has_its_parameters() -> None:
-    shapes_ = shapes.resnet50_shapes()
+    shapes_ = optimizers.resnet50_shapes()
     assert len(shapes_) == 161
     assert sum(int(np.prod(shape)) for shape in shapes_) == 25_557_032

@@ -4,6 +4,7 @@
 
 #include "cpu/contiguous.h"
 #include "cpu/optimizer_kernels.h"
+#include "cpu/streaming.h"
 #include "rushlight/error.h"
 #include "rushlight/parallel.h"
 
@@ -58,13 +59,14 @@ void scatter(const View& out, const View& dense) {
     }
 }
 
-// Runs update(group, begin, end) over the elements of all groups, divided among threads in small pieces, so that each has as
-// many elements although the tensors' last pieces are not full.
+// Runs update(group, its number, begin, end, larger_than_caches) over the elements of all groups, divided among threads in
+// small pieces, so that each has as many elements although the tensors' last pieces are not full.
 template <class Update>
 void for_each_element(KernelContext& ctx, const char* op, Group* groups, int64_t count, Update&& update) {
     constexpr int64_t kPiece = 1 << 10, kPiecesOfThread = 64;
     int64_t* first_piece = scratch<int64_t>(ctx, count + 1);
     first_piece[0] = 0;
+    int64_t nbytes = 0;
     for (int64_t i = 0; i < count; ++i) {
         Group& g = groups[i];
         const View& param = g.given[0];
@@ -79,6 +81,7 @@ void for_each_element(KernelContext& ctx, const char* op, Group* groups, int64_t
                      op, static_cast<long long>(i), name(param.dtype), static_cast<long long>(param.numel),
                      name(v.dtype), static_cast<long long>(v.numel));
             flat = flat && same_order(param, v);
+            nbytes += v.numel * static_cast<int64_t>(itemsize(v.dtype));
         }
         for (int k = 0; k < kMostOperands; ++k)
             g.flat[k] = flat ? g.given[k] : contiguous_in(ctx, g.given[k]);
@@ -90,7 +93,7 @@ void for_each_element(KernelContext& ctx, const char* op, Group* groups, int64_t
             while (first_piece[i + 1] <= p) ++i;  // also over tensors without elements
             const int64_t last = std::min(end, first_piece[i + 1]);
             update(groups[i], i, (p - first_piece[i]) * kPiece,
-                   std::min(groups[i].numel, (last - first_piece[i]) * kPiece));
+                   std::min(groups[i].numel, (last - first_piece[i]) * kPiece), worth_streaming(nbytes));
             p = last;
         }
     });
@@ -124,7 +127,7 @@ void adam(KernelContext& ctx, const char* op, bool decoupled, Views params, View
     }
     const double scale = scale_of(grad_scale);
     for_each_element(ctx, op, groups, params.size,
-                     [&](const Group& g, int64_t i, int64_t begin, int64_t end) {
+                     [&](const Group& g, int64_t i, int64_t begin, int64_t end, bool larger_than_caches) {
                          const AdamStep step{g.flat[0].data,
                                              g.flat[1].data,
                                              g.flat[2].data,
@@ -138,7 +141,8 @@ void adam(KernelContext& ctx, const char* op, bool decoupled, Views params, View
                                              weight_decay,
                                              eps,
                                              decoupled,
-                                             maximize};
+                                             maximize,
+                                             larger_than_caches};
                          optimizer_kernels().adam(g.flat[0].dtype, step, begin, end);
                      });
 }
@@ -157,7 +161,7 @@ void fused_sgd(KernelContext& ctx, Views params, Views grads, Views momentum_buf
     }
     const double scale = scale_of(grad_scale);
     for_each_element(ctx, "fused_sgd", groups, params.size,
-                     [&](const Group& g, int64_t, int64_t begin, int64_t end) {
+                     [&](const Group& g, int64_t, int64_t begin, int64_t end, bool larger_than_caches) {
                          const SgdStep step{g.flat[0].data,
                                             g.flat[1].data,
                                             moving ? g.flat[2].data : nullptr,
@@ -168,7 +172,8 @@ void fused_sgd(KernelContext& ctx, Views params, Views grads, Views momentum_buf
                                             dampening,
                                             nesterov,
                                             maximize,
-                                            is_first_step};
+                                            is_first_step,
+                                            larger_than_caches};
                          optimizer_kernels().sgd(g.flat[0].dtype, step, begin, end);
                      });
 }

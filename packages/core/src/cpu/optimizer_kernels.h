@@ -13,6 +13,7 @@ struct SgdStep {
     double grad_scale;      // 1: the gradient is not written
     double weight_decay, momentum, lr, dampening;
     bool nesterov, maximize, is_first_step;
+    bool larger_than_caches;  // all arrays of the step together
 };
 
 struct AdamStep {
@@ -25,6 +26,7 @@ struct AdamStep {
     double step;
     double lr, beta1, beta2, weight_decay, eps;
     bool decoupled, maximize;
+    bool larger_than_caches;
 };
 
 struct OptimizerKernels {
