@@ -19,6 +19,7 @@ from benchmarks.processes import queues
 from benchmarks.rows import Row, ops, optimizers, overhead, shapes
 from benchmarks.suites import against, build, checkpoints, imports, micro, processes, profiler, size
 from benchmarks.suites import ops as ops_suite
+from benchmarks.suites import optimizers as optimizers_suite
 from benchmarks.worker import Remote, Worker
 
 
@@ -451,3 +452,30 @@ def test_resnet_50_has_its_parameters() -> None:
     shapes_ = optimizers.resnet50_shapes()
     assert len(shapes_) == 161
     assert sum(int(np.prod(shape)) for shape in shapes_) == 25_557_032
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_a_copy_moves_what_a_step_moves(threads: int) -> None:
+    scope: dict[str, Any] = {"np": np}
+    exec(optimizers._copy(4 * 1001, threads), scope)
+    scope["targets"] = [np.zeros_like(part) for part in scope["targets"]]
+    scope["copy"]()
+    assert np.array_equal(np.concatenate(scope["targets"]), np.ones(1001, np.float32))
+    assert [optimizers.moved_bytes(step) for step in optimizers.STEPS] == [
+        511_140_640,
+        715_596_896,
+        715_596_896,
+    ]
+
+
+def test_a_step_keeps_one_of_two_promises() -> None:
+    def judged(to_peer: float, to_copy: float) -> str:
+        estimates = [{"value": v, "low": v - 0.01, "high": v + 0.01} for v in (to_peer, to_copy)]
+        row = {"name": "SGD", "ratio": estimates[0], "numpy_ratio": estimates[1]}
+        optimizers_suite.judge(row)
+        return str(row["verdict"])
+
+    assert judged(0.7, 2.0) == judged(1.5, 1.0) == "met"
+    assert judged(0.9, 1.2) == "not met"
+    assert judged(0.9, 1.095) == "met?"
+    assert judged(0.805, 1.2) == "not met?"
