@@ -11,6 +11,7 @@
 #include "rushlight/ops/new_zeros.h"
 #include "rushlight/ops/ones_like.h"
 #include "rushlight/ops/select.h"
+#include "rushlight/ops/to.h"
 #include "rushlight/ops/view_as_complex.h"
 #include "rushlight/ops/zero_.h"
 
@@ -88,9 +89,13 @@ bool Window::seen_alike(const Tensor& t) const {
            root_.offset == 0 && reach(view_) <= reach(root_);
 }
 
+DType Window::flat_dtype(const Tensor& grad) const {
+    return root_complex_ || view_complex_ ? real_dtype(grad.dtype()) : grad.dtype();
+}
+
 Tensor Window::fresh(const Tensor& grad) const {
     const int64_t extent = std::max({int64_t{1}, reach(root_), reach(view_)});
-    const DType dtype = root_complex_ || view_complex_ ? real_dtype(grad.dtype()) : grad.dtype();
+    const DType dtype = flat_dtype(grad);
     // Of each example, where gradients are batched; and by an operator, which a tracer sees.
     if (is_batched(grad) || is_tracing()) return ops::new_zeros(grad, IntList(&extent, 1), dtype);
     Tensor flat = make_tensor(IntList(&extent, 1), dtype, grad.device());
@@ -107,18 +112,31 @@ Tensor Window::shares(const Tensor& flat) const {
     return ops::clamp_min(numbers, Scalar(1));
 }
 
-Tensor Window::filled(const Tensor& values) const {
-    Tensor flat = fresh(values);
-    put(whole(flat), values, root_);
+// In the dtype in which gradients that share an element are added: a sum of half precision is rounded once.
+Tensor Window::widened(const Tensor& grad) const {
+    const DType wide = compute_dtype(grad.dtype());
+    const bool adds = wide != grad.dtype() && (overlaps_itself(root_) || overlaps_itself(view_));
+    return adds ? ops::to(grad, wide) : grad;
+}
+
+Tensor Window::shared_out(const Tensor& flat, DType dtype) const {
     const Tensor count = shares(flat);
-    return count.defined() ? ops::div(flat, count) : flat;
+    const Tensor each = count.defined() ? ops::div(flat, count) : flat;
+    return each.dtype() == dtype ? each : ops::to(each, dtype);
+}
+
+Tensor Window::filled(const Tensor& values) const {
+    const Tensor wide = widened(values);
+    Tensor flat = fresh(wide);
+    put(whole(flat), wide, root_);
+    return shared_out(flat, flat_dtype(values));
 }
 
 Tensor Window::gathered(const Tensor& grad) const {
-    Tensor flat = fresh(grad);
-    put(part(flat), grad, view_);
-    const Tensor count = shares(flat);
-    return count.defined() ? ops::div(flat, count) : flat;
+    const Tensor wide = widened(grad);
+    Tensor flat = fresh(wide);
+    put(part(flat), wide, view_);
+    return shared_out(flat, flat_dtype(grad));
 }
 
 Tensor Window::seen(const Tensor& flat, const Geometry& g, bool as_complex) {

@@ -25,7 +25,10 @@ class Window {
 
   private:
     static Tensor seen(const Tensor& flat, const Geometry& g, bool as_complex);
+    DType flat_dtype(const Tensor& grad) const;
+    Tensor widened(const Tensor& grad) const;
     Tensor shares(const Tensor& flat) const;
+    Tensor shared_out(const Tensor& flat, DType dtype) const;
 
     Geometry root_, view_;
     bool root_complex_ = false, view_complex_ = false;  // it alone

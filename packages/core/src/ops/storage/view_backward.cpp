@@ -9,11 +9,12 @@
 namespace rushlight::storage {
 namespace {
 
-Tensor zeros_for(const Tensor& grad, IntList sizes) {
-    Tensor base = make_tensor(sizes, grad.dtype(), grad.device());
+Tensor zeros_for(const Tensor& grad, IntList sizes, DType dtype) {
+    Tensor base = make_tensor(sizes, dtype, grad.device());
     fill_with(base, Scalar(0));
     return base;
 }
+Tensor zeros_for(const Tensor& grad, IntList sizes) { return zeros_for(grad, sizes, grad.dtype()); }
 
 void check_grad(const char* op, const ViewSpec& spec, const Tensor& grad) {
     const IntList shape(spec.sizes, static_cast<size_t>(spec.ndim));
@@ -50,7 +51,8 @@ Tensor diagonal_backward(const Tensor& grad, IntList input_sizes, int64_t offset
 }
 Tensor unfold_backward(const Tensor& grad, IntList input_sizes, int64_t dimension, int64_t size,
                        int64_t step) {
-    Tensor base = zeros_for(grad, input_sizes);
+    // Sums of half precision are rounded once, where there are any.
+    Tensor base = zeros_for(grad, input_sizes, size > step ? compute_dtype(grad.dtype()) : grad.dtype());
     // Windows may overlap, but the k-th elements of all of them do not: one addition for each k.
     StagesOff stages(kAllStages);
     ViewSpec windows = views::unfold(base, dimension, size, step);
@@ -58,7 +60,10 @@ Tensor unfold_backward(const Tensor& grad, IntList input_sizes, int64_t dimensio
     Tensor all = take_view(base, windows);
     for (int64_t k = 0; k < size; ++k)
         ops::add_(take_view(all, views::select(all, -1, k)), take_view(grad, views::select(grad, -1, k)));
-    return base;
+    if (base.dtype() == grad.dtype()) return base;
+    Tensor rounded = make_tensor(input_sizes, grad.dtype(), grad.device());
+    copy_into(rounded, base);
+    return rounded;
 }
 
 }  // namespace rushlight::storage
