@@ -192,26 +192,34 @@ def _gradient(a: Record | None, b: Record | None, least: float = 0.0, undefined:
     return apart(a, b, least=least)
 
 
-def apart(a: Record, b: Record, factor: float = 1.0, least: float = 0.0) -> str:
-    """Where two tensors of one dtype and shape differ by more than rounding, in words.
+def near(a: Record, b: Record, factor: float = 1.0, least: float = 0.0) -> np.ndarray:
+    """Which elements of two tensors of one dtype and shape differ by no more than rounding.
 
-    The tolerance is that of the dtype, and at least `least`. Of the elements that differ one is named that PyTorch has a
-    finite number for, if there is one.
+    The tolerance is that of the dtype, and at least `least`.
     """
     x, y = a.array, b.array
     if x.dtype.kind not in "fc":
-        near = x == y
-    else:
-        tolerance = max(TOLERANCES.get(a.dtype, 0.0), least) * factor
-        with np.errstate(all="ignore"):
-            finite = np.abs(y[np.isfinite(y)])
-            largest = max(1.0, float(finite.max())) if finite.size else 1.0
-            near = np.isclose(x, y, rtol=tolerance, atol=tolerance * largest, equal_nan=True)
-            if x.dtype.kind == "c":  # what is not finite in a complex number has many spellings
-                near |= ~np.isfinite(x) & ~np.isfinite(y)
-    if np.all(near):
+        return np.asarray(x == y)
+    tolerance = max(TOLERANCES.get(a.dtype, 0.0), least) * factor
+    with np.errstate(all="ignore"):
+        finite = np.abs(y[np.isfinite(y)])
+        largest = max(1.0, float(finite.max())) if finite.size else 1.0
+        found = np.isclose(x, y, rtol=tolerance, atol=tolerance * largest, equal_nan=True)
+        if x.dtype.kind == "c":  # what is not finite in a complex number has many spellings
+            found |= ~np.isfinite(x) & ~np.isfinite(y)
+    return np.asarray(found)
+
+
+def apart(a: Record, b: Record, factor: float = 1.0, least: float = 0.0) -> str:
+    """Where two tensors differ by more than rounding, in words: `near` tells.
+
+    Of the elements that differ one is named that PyTorch has a finite number for, if there is one.
+    """
+    same = near(a, b, factor, least)
+    if np.all(same):
         return ""
+    x, y = a.array, b.array
     finite_there = np.isfinite(y)
-    at = np.unravel_index(int(np.argmax(np.where(near, 0, 1 + finite_there))), near.shape)
+    at = np.unravel_index(int(np.argmax(np.where(same, 0, 1 + finite_there))), same.shape)
     text = f"{x[at]!r}, not {y[at]!r}, at {tuple(int(i) for i in at)}"
     return text if finite_there[at] else f"{text}; {NOT_FINITE}"

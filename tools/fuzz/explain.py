@@ -14,6 +14,7 @@ import numpy as np
 from fuzz import beside
 from fuzz.beside import Otherwise
 from fuzz.compare import TOLERANCES, Difference, as_computed
+from fuzz.conditioning import is_ill_conditioned
 from fuzz.execute import Observation, Record, complete
 from fuzz.processes import Ended
 from fuzz.program import COMPLEX, FLOATS, INTEGERS, Call, Input, Program, Ref, example, mapped, moves
@@ -27,6 +28,7 @@ ONLY_OUT = "PyTorch raises only with out="
 ONE_DTYPE = "PyTorch gives for arguments of one dtype what is here"
 WIDE_INTEGERS = "PyTorch gives for int64 what is here"
 DIGITS = "PyTorch's float64 is as near to what is here"
+CONDITION = "PyTorch's changes by as much where inputs are rounded otherwise"
 ITS_VALUES = "PyTorch's values have the derivatives that are here"
 BESIDE = "PyTorch's are those here beside the point"
 IN_REVERSE = "PyTorch's gradients go with the tangents here"
@@ -68,6 +70,7 @@ def _sentences(
         yield lambda: as_of_one_dtype(program, kind, ours, run), ONE_DTYPE
     elif kind in ("values", "alias", "gradient", "tangent"):
         yield lambda: loses_digits(*both), DIGITS
+        yield lambda: is_ill_conditioned(*both), CONDITION
     if kind == "values":
         yield lambda: differs_by_turns(*both), TURNS
     if kind in ("values", "gradient", "tangent"):

@@ -63,13 +63,13 @@ def loses_digits(program: Program, ours: Run, run: Run) -> bool:
     if wide == program:
         return False
     observations = map(complete, (ours(program), run(program), run(wide)))
-    rows = [_records(seen) for seen in observations if seen is not None]
+    rows = [records(seen) for seen in observations if seen is not None]
     if len(rows) < 3 or len({len(row) for row in rows}) > 1:
         return False
     return all(_is_near(mine, theirs, best) for mine, theirs, best in zip(*rows, strict=True))
 
 
-def _records(seen: Observation) -> list[Any]:
+def records(seen: Observation) -> list[Any]:
     return [
         *(value for step in seen.steps for value in step), *seen.final.values(), *seen.gradients, *seen.tangents
     ]  # fmt: skip

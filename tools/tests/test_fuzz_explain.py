@@ -175,6 +175,23 @@ def test_digits_that_a_smaller_dtype_loses() -> None:
     assert sentence(double, "values", same, library(poor)) == ""
 
 
+def test_differences_that_rounding_of_the_inputs_makes() -> None:
+    """Of the sine of a large number few digits are left; a jump is no steep slope."""
+    program = one_call(Input("x0", "float64", (2,), (1e9 + 0.1, 1e9 + 0.7)))
+
+    def steep(x: Any) -> Any:
+        return np.sin(x)
+
+    def rounded_otherwise(x: Any) -> Any:
+        return np.sin(x * (1 + 16 * np.finfo(float).eps))
+
+    assert sentence(program, "values", library(rounded_otherwise), library(steep)) == explain.CONDITION
+    assert sentence(program, "values", library(lambda x: np.sin(x) * 1.01), library(steep)) == ""
+    jump = one_call(Input("x0", "float64", (1,), (1.0,)))
+    assert sentence(jump, "values", library(lambda x: x * 0), library(lambda x: x >= 1.0)) == ""
+    assert sentence(jump, "values", library(lambda x: x * 0), library(lambda x: np.floor(x))) == ""
+
+
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_numbers_are_rounded_to_a_dtype(dtype: str) -> None:
     torch = pytest.importorskip("torch")
