@@ -45,7 +45,6 @@
 #include "rushlight/ops/real.h"
 #include "rushlight/ops/reciprocal.h"
 #include "rushlight/ops/select.h"
-#include "rushlight/ops/square.h"
 #include "rushlight/ops/sub.h"
 #include "rushlight/ops/sum.h"
 #include "rushlight/ops/unsqueeze.h"
@@ -249,6 +248,23 @@ Tensor with_phase(const Tensor& real, const Tensor& diagonal, const Tensor& s) {
     return is_complex(diagonal.dtype()) ? ops::add(phase(diagonal, s), real) : real;
 }
 
+// The largest singular value: relative to it, squares of large and tiny ones stay in the range. It cancels, so it counts as a
+// constant.
+Tensor scale_of(const Tensor& s) {
+    if (s.numel() == 0) return ops::sum(s, kInts<-1>, true, std::nullopt);
+    const Tensor largest = ops::amax(ops::detach(s), kInts<-1>, true);
+    return ops::masked_fill(largest, ops::eq(largest, Scalar(0)), Scalar(1));
+}
+
+// x[i][j] / (s[j]^2 - s[i]^2) beside the diagonal, where it is 0, times the square of the scale.
+Tensor by_square_differences(const Tensor& x, const Tensor& s, const Tensor& scale) {
+    const Tensor ends = ops::unsqueeze(s, -2), starts = ops::unsqueeze(s, -1),
+                 one = ops::unsqueeze(scale, -1);
+    const Tensor differences =
+        ops::mul(ops::div(ops::sub(ends, starts), one), ops::div(ops::add(ends, starts), one));
+    return quotient(x, differences, ops::eye(s.size(-1), std::nullopt, DType::Bool, s.device()));
+}
+
 }  // namespace
 
 // The two rotations inside are what a small change does to the singular vectors; beside them the left and the right ones move
@@ -259,12 +275,15 @@ Tensor svd_backward(const Tensor& all_grad_U, const Tensor& grad_S, const Tensor
     const Tensor u = ops::narrow(all_U, -1, 0, k), vh = ops::narrow(all_Vh, -2, 0, k);
     const Tensor grad_u = ops::narrow(all_grad_U, -1, 0, k),
                  grad_v = ops::adjoint(ops::narrow(all_grad_Vh, -2, 0, k));
-    const Tensor uh = ops::adjoint(u), v = ops::adjoint(vh), squares = ops::square(S);
-    auto skew = [](const Tensor& x) { return ops::sub(x, ops::adjoint(x)); };
+    const Tensor uh = ops::adjoint(u), v = ops::adjoint(vh), scale = scale_of(S),
+                 relative = ops::div(S, scale), whole = ops::unsqueeze(scale, -1);
+    auto turned = [&](const Tensor& x) {
+        return ops::div(by_square_differences(ops::sub(x, ops::adjoint(x)), S, scale), whole);
+    };
     const Tensor of_u = ops::matmul(uh, grad_u), of_v = ops::matmul(vh, grad_v);
-    const Tensor inner = ops::add(ops::add(columns_times(by_differences(skew(of_u), squares), S),
-                                           rows_times(by_differences(skew(of_v), squares), S)),
-                                  ops::diag_embed(with_phase(grad_S, ops::diagonal(of_u, 0, -2, -1), S)));
+    const Tensor inner =
+        ops::add(ops::add(columns_times(turned(of_u), relative), rows_times(turned(of_v), relative)),
+                 ops::diag_embed(with_phase(grad_S, ops::diagonal(of_u, 0, -2, -1), S)));
     Tensor made = ops::matmul(ops::matmul(u, inner), vh);
     const Tensor columns = ops::unsqueeze(S, -2);
     if (m > k) {
@@ -285,12 +304,15 @@ std::tuple<Tensor, Tensor, Tensor> svd_forward(const Tensor& tangent, const Tens
              "linalg.svd(full_matrices): the columns beyond the singular values have no tangent\n"
              "hint: use full_matrices=False");
     const Tensor &u = all_U, &vh = all_Vh;
-    const Tensor uh = ops::adjoint(u), v = ops::adjoint(vh), squares = ops::square(S);
+    const Tensor uh = ops::adjoint(u), v = ops::adjoint(vh), scale = scale_of(S),
+                 relative = ops::div(S, scale), whole = ops::unsqueeze(scale, -1);
+    auto turned = [&](const Tensor& columns, const Tensor& rows) {
+        const Tensor both = ops::add(columns_times(columns, relative), rows_times(rows, relative));
+        return ops::div(by_square_differences(both, S, scale), whole);
+    };
     const Tensor right = ops::matmul(tangent, v), inner = ops::matmul(uh, right),
                  mirrored = ops::adjoint(inner);
-    const Tensor turn_u = by_differences(ops::add(columns_times(inner, S), rows_times(mirrored, S)), squares);
-    const Tensor turn_v = by_differences(ops::add(rows_times(inner, S), columns_times(mirrored, S)), squares);
-    Tensor of_u = ops::matmul(u, turn_u), of_v = ops::matmul(v, turn_v);
+    Tensor of_u = ops::matmul(u, turned(inner, mirrored)), of_v = ops::matmul(v, turned(mirrored, inner));
     const Tensor columns = ops::unsqueeze(S, -2);
     if (m > k) of_u = ops::add(of_u, quotient(ops::sub(right, ops::matmul(u, inner)), columns));
     if (n > k) {
