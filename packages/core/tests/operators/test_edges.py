@@ -474,3 +474,11 @@ def test_infinite_complex_numbers_are_subtracted_part_by_part(dtype: core.dtype)
     x = core.tensor([complex(math.inf, 2), complex(3, -math.inf)], dtype=dtype)
     assert (1 - x).tolist() == [complex(-math.inf, -2), complex(-2, math.inf)]
     assert core.add(x, x, alpha=2).tolist() == [complex(math.inf, 6), complex(9, -math.inf)]
+
+
+@pytest.mark.parametrize("dtype", [core.float16, core.bfloat16])
+def test_cross_products_of_half_precision_are_rounded_once(dtype: core.dtype) -> None:
+    a = core.tensor([[300.5, 257.0, 3.0], [1.0, 1.0, 1.0]], dtype=dtype)
+    b = core.tensor([[299.0, 256.0, 1.0], [1.5, -0.25, 0.5]], dtype=dtype)
+    exact = core.linalg.cross(a.double(), b.double())
+    assert core.linalg.cross(a, b).tolist() == exact.to(dtype).tolist()

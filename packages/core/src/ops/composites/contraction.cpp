@@ -87,6 +87,12 @@ Tensor linalg_cross(const Tensor& input, const Tensor& other, int64_t dim) {
     RL_CHECK(input.dim() > 0 && input.sizes()[d] == 3 && other.sizes()[d] == 3, throw_runtime,
              "linalg.cross(dim): dimension %lld must have size 3, the shapes are %s and %s", (long long)d,
              to_string(input.sizes()).c_str(), to_string(other.sizes()).c_str());
+    if (const DType compute = compute_dtype(promote(input.dtype(), other.dtype()));
+        compute != promote(input.dtype(), other.dtype())) {
+        // The difference of two products of half precision is rounded once.
+        const Tensor made = linalg_cross(ops::to(input, compute), ops::to(other, compute), dim);
+        return ops::to(made, promote(input.dtype(), other.dtype()));
+    }
     const IntList along(&d, 1);
     // c[i] = a[i + 1] b[i + 2] - a[i + 2] b[i + 1], indices modulo 3
     return ops::sub(ops::mul(ops::roll(input, kInts<-1>, along), ops::roll(other, kInts<-2>, along)),
