@@ -482,3 +482,13 @@ def test_cross_products_of_half_precision_are_rounded_once(dtype: core.dtype) ->
     b = core.tensor([[299.0, 256.0, 1.0], [1.5, -0.25, 0.5]], dtype=dtype)
     exact = core.linalg.cross(a.double(), b.double())
     assert core.linalg.cross(a, b).tolist() == exact.to(dtype).tolist()
+
+
+@pytest.mark.parametrize("n", [1, 5, 40])
+def test_counts_of_elements_that_differ_know_nan(n: int) -> None:
+    a, b = core.zeros(2, n, dtype=core.float64), core.ones(1, n, dtype=core.float64)
+    b[0, -1] = math.inf
+    a[1, 0] = math.nan
+    first, second = core.cdist(a, b, 0.0).reshape(-1).tolist()
+    assert first == n
+    assert math.isnan(second)

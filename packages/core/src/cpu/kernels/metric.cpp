@@ -32,8 +32,11 @@ struct Magnitude {
 };
 template <class T>
 struct NonZero {
-    [[gnu::always_inline]] static inline T of(T d) { return d != 0; }
-    [[gnu::always_inline]] static inline Vec<T> of(Vec<T> d) { return d != 0 ? broadcast(T(1)) : Vec<T>{}; }
+    // What is no number is none of the count, either.
+    [[gnu::always_inline]] static inline T of(T d) { return d != d ? d : T(d != 0); }
+    [[gnu::always_inline]] static inline Vec<T> of(Vec<T> d) {
+        return d != d ? d : d != 0 ? broadcast(T(1)) : Vec<T>{};
+    }
 };
 
 // --- distances of two rows; the lanes of a vector that do not exist count as equal elements ---
