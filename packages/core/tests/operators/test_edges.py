@@ -492,3 +492,12 @@ def test_counts_of_elements_that_differ_know_nan(n: int) -> None:
     first, second = core.cdist(a, b, 0.0).reshape(-1).tolist()
     assert first == n
     assert math.isnan(second)
+
+
+def test_inverse_from_a_factor_of_tiny_elements() -> None:
+    """Elements of the inverse that fit the dtype are there, also beside others that do not."""
+    factor = core.tensor([[1e-20, 0.0, 0.0], [1e-20, -1e-10, 0.0], [-1e-30, -1e-30, 1e-30]])
+    found = core.cholesky_inverse(factor)
+    assert found[0, 1].item() == pytest.approx(-1e30, rel=1e-5)
+    assert found[1, 1].item() == pytest.approx(2e20, rel=1e-5)
+    assert found[2, 2].item() == math.inf

@@ -96,7 +96,10 @@ Tensor cholesky_inverse(const Tensor& L, bool upper) {
         const Tensor info = ops::mul(ops::any(zeros, kInts<-1>), first);
         check_info("cholesky_inverse", ops::_to_copy(info, DType::Int32), kSingular);
     }
-    return cholesky_solve(identity(L, L.size(-1), L.size(-1)), L, upper);
+    // The product of the factor's inverse with itself has elements that another solution would divide by.
+    const Tensor lower = upper ? ops::adjoint(L) : L;
+    const Tensor inverse = ops::linalg_solve_triangular(lower, identity(L, L.size(-1), L.size(-1)), false);
+    return ops::matmul(ops::adjoint(inverse), inverse);
 }
 
 // --- LU ---
