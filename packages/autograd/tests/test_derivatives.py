@@ -624,3 +624,18 @@ def test_gradients_of_sampling_know_positions_beyond_half_precision(mode: int) -
         strict=True,
     ):
         assert core.allclose(found.float(), expected, rtol=2e-3, atol=2e-3)
+
+
+def test_tangent_of_a_small_divisor_of_half_precision() -> None:
+    """Beside a larger dtype the quotient has that dtype, and what moves the divisor is divided in it."""
+    x, y = core.tensor([0.0, 2.0]), core.tensor([1e-6, 6e-5], dtype=core.float16)
+    (tangent,) = functional.jvp(lambda y: (core.div(x, y),), (y,), (core.ones_like(y),))[1]
+    assert tangent.tolist() == pytest.approx((-x.double() / y.double().square()).tolist(), rel=1e-5)
+
+
+def test_gradient_of_a_product_with_zeros_in_half_precision() -> None:
+    """Of the factors beside two zeros nothing is left, though their product is beyond float16."""
+    x = core.tensor([0.0, 300.0, 0.0, 300.0], dtype=core.float16, requires_grad=True)
+    assert grad(x.prod(), x)[0].tolist() == [0, 0, 0, 0]
+    one = core.tensor([[0.0, 200.0, 300.0]], dtype=core.float16, requires_grad=True)
+    assert grad(one.prod(1).sum() * 2**-4, one)[0].tolist() == [[3750, 0, 0]]

@@ -20,6 +20,7 @@
 #include "rushlight/ops/reciprocal.h"
 #include "rushlight/ops/reshape.h"
 #include "rushlight/ops/sub.h"
+#include "rushlight/ops/to.h"
 #include "rushlight/ops/unsqueeze.h"
 #include "rushlight/ops/where.h"
 #include "rushlight/ops/zeros_like.h"
@@ -43,14 +44,16 @@ Tensor prod_backward(const Tensor& grad, const Tensor& input, const Tensor& resu
         return dim && !keepdim && input.dim() > 0 ? ops::unsqueeze(t, *dim) : t;
     };
     Tensor zero = ops::eq(input, 0);
-    Tensor rest = ops::prod(ops::where(zero, 1, input), dim, dim.has_value(), std::nullopt);
+    // Where two elements are 0, nothing is left of it, however large: in half precision it must not be infinite.
+    Tensor rest = ops::prod(ops::where(zero, 1, input), dim, dim.has_value(), compute_dtype(input.dtype()));
     const Tensor zeros = ops::where(zero, input, 1);
     const Tensor others = dim && input.dim() > 0
                               ? product_of_others(zeros, *dim)
                               : ops::reshape(product_of_others(ops::reshape(zeros, {-1}), 0), input.sizes());
     Tensor at_zero = ops::mul(rest, others);
     Tensor elsewhere = ops::div(raise(result), ops::where(zero, 1, input));
-    return ops::mul(raise(grad), ops::where(zero, at_zero, elsewhere));
+    return ops::to(ops::mul(raise(grad), ops::where(zero, at_zero, elsewhere)),
+                   promote(grad.dtype(), input.dtype()));
 }
 
 Tensor pow_backward_input(const Tensor& grad, const TensorOrScalar& input, const TensorOrScalar& exponent) {
