@@ -23,6 +23,11 @@ APART = {
     "linalg_cond", "linalg_eig", "linalg_eigh", "linalg_eigvals", "linalg_eigvalsh", "linalg_matrix_norm", "linalg_norm",
     "linalg_svd", "linalg_svdvals", "norm", "nuclear_norm", "svd",
 }  # fmt: skip
+# Operators that invert a triangle of a matrix: which of their tensors that is.
+TRIANGULAR = {
+    "cholesky_inverse": 0, "cholesky_solve": 1, "linalg_lu_solve": 0, "linalg_solve_triangular": 0, "lu_solve": 1,
+    "triangular_solve": 1,
+}  # fmt: skip
 LU = ("linalg_lu", "linalg_lu_factor", "linalg_lu_factor_ex", "lu")
 # Operators of linear algebra that take infinities and NaN as arithmetic does.
 ARITHMETIC = {
@@ -64,6 +69,7 @@ SUMS = RECURRENT | CELLS | {
     "linalg_multi_dot", "linalg_vecdot", "linear", "matmul", "mm", "mv", "scaled_dot_product_attention", "tensordot", "vdot",
 }  # fmt: skip
 MOST_IN_CELLS = 1e6  # beside which the terms of a sum lose their digits
+MOST_FACTORS = 400  # of a power: beyond, any number but 0 and 1 leaves the range
 MOST_DEGREE = 50  # of a polynomial; PyTorch's formulas lose their digits with it
 
 
@@ -100,6 +106,22 @@ def _is_singular(x: np.ndarray) -> bool:
         return False
     singular = np.linalg.svd(x.astype(complex), compute_uv=False)
     return bool((singular[..., -1] < 1e-3 * singular.max(axis=-1, initial=1e-30)).any())
+
+
+def _hermitian(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The matrices of which `x` gives the lower triangle, and those of which it gives the upper one."""
+    found = []
+    for part, rest in ((np.tril(x), np.tril(x, -1)), (np.triu(x), np.triu(x, 1))):
+        found.append(part + rest.conj().swapaxes(-1, -2))
+    return found[0], found[1]
+
+
+def _triangles(x: np.ndarray) -> list[np.ndarray]:
+    """Both triangles of square matrices; none of others, which are no factors."""
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        return []
+    ones = np.eye(x.shape[-1], dtype=x.dtype)
+    return [np.tril(x), np.triu(x), np.tril(x, -1) + ones]
 
 
 def _has_equal_pivots(x: np.ndarray) -> bool:
@@ -422,8 +444,15 @@ class Undefined:
             lower = np.tril(values[0])  # what is above the diagonal is not looked at
             if _is_singular(lower + np.tril(lower, -1).swapaxes(-1, -2)):
                 return True
-        if op in ("linalg_matrix_power", "matrix_power") and any(isinstance(v, int) and v < 0 for v in given):
-            return bool(values) and _is_singular(values[0])
+        if op in ("linalg_matrix_power", "matrix_power") and values:
+            power = next((v for v in given if isinstance(v, int)), 1)
+            if power < 0 and _is_singular(values[0]):
+                return True
+            dtypes = [name_of(t.dtype) for t in tensors[:1]]
+            return _overflows(values[:1] * min(abs(power), MOST_FACTORS), dtypes)
+        if op in ("cholesky", "linalg_cholesky") and square:
+            # Of a matrix with an eigenvalue of 0 rounding decides whether it has a factor.
+            return any(map(_is_singular, _hermitian(values[0])))
         if op in ("linalg_tensorinv", "linalg_tensorsolve") and values:
             # Of the matrix that the tensor is taken for.
             side = math.isqrt(values[0].size)
@@ -462,6 +491,8 @@ class Undefined:
             return not (found < 1 - 1e-5).all()  # rounding decides whether a correlation of 1 is clipped
         if op in ("cholesky", "linalg_cholesky", "linalg_cholesky_ex"):
             return _is_singular(x)  # the slopes of a factor of nearly 0 are divided by it
+        if op in TRIANGULAR and len(values) > TRIANGULAR[op]:
+            return any(map(_is_singular, _triangles(values[TRIANGULAR[op]])))
         if op in ("logsumexp", "logcumsumexp"):
             return bool((abs(x) > 1e6).any())  # PyTorch's is a power of a difference that has lost its digits
         if op == "hardshrink":
@@ -472,7 +503,7 @@ class Undefined:
             return not (np.isfinite(x) & (x > 0)).all()  # the same, and takes it for positive
         if op in ("det", "linalg_det"):
             return _is_singular(x)  # PyTorch's is 0
-        if op in ("linalg_householder_product", "orgqr") and len(values) > 1:
+        if op in ("linalg_householder_product", "orgqr", "ormqr") and len(values) > 1:
             # PyTorch divides by what is left of a reflection without its vector, and loses its digits.
             return bool(abs(values[1]).max(initial=0) * (1 + (abs(x) ** 2).sum()) > 1e4)
         if op in ("fmax", "fmin"):

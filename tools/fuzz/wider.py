@@ -85,7 +85,8 @@ def _is_near(mine: Any, theirs: Any, best: Any) -> bool:
     a, b, exact = (value.array.astype(np.complex128) for value in (mine, theirs, best))
     with np.errstate(all="ignore"):
         exact = np.where(abs(exact) > np.finfo(mine.array.dtype).max, np.inf, exact)
-        same = (a == b) | (np.isnan(a) & np.isnan(b)) | ~(np.isfinite(a) | np.isfinite(exact))
+        # Where both leave the range, neither is nearer.
+        same = (a == b) | ~(np.isfinite(a) | np.isfinite(b)) | ~(np.isfinite(a) | np.isfinite(exact))
         errors = [np.where(same, 0, abs(v - exact)) for v in (a, b)]
         far = errors[1][np.isfinite(errors[1])].max(initial=0)
         largest = abs(exact[np.isfinite(exact)]).max(initial=1.0)

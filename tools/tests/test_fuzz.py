@@ -493,6 +493,10 @@ def test_extreme_values_are_generated_on_request() -> None:
         ("logsumexp", "plain", (1.0, 2.0, 1e11, 4.0), False),
         ("cholesky", "backward", (1.0, 2.0, 2.0, 4.0), True),
         ("cholesky", "backward", (2.0, 1.0, 1.0, 2.0), False),
+        ("cholesky", "plain", (1.0, 2.0, 2.0, 4.0), True),
+        ("cholesky", "plain", (2.0, 1.0, 1.0, 2.0), False),
+        ("cholesky_inverse", "backward", (1e-9, 0.0, 1.0, 1.0), True),
+        ("cholesky_inverse", "backward", (2.0, 0.0, 1.0, 1.0), False),
         ("fractional_max_pool2d", "plain", (np.nan, 2.0, np.nan, 1.0), True),
         ("fractional_max_pool2d", "plain", (np.nan, 2.0, 3.0, 1.0), False),
         ("max_pool2d", "plain", (np.nan, 2.0, np.nan, 1.0), False),
@@ -540,7 +544,7 @@ def test_matrices_that_are_not_square_are_judged() -> None:
                 assert Undefined(RIGHT, Draft(mode)).is_beyond(op, [tensor], [Ref("x0")]) in (True, False)
 
 
-@pytest.mark.parametrize(("power", "undefined"), [(-1, True), (2, False)])
+@pytest.mark.parametrize(("power", "undefined"), [(-1, True), (2, False), (400, True)])
 def test_powers_of_a_singular_matrix_are_judged(power: int, undefined: bool) -> None:
     tensor = RIGHT.make(Input("x0", "float64", (2, 2), (1.0, 2.0, 2.0, 4.0)))
     given = [Ref("x0"), power]

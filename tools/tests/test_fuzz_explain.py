@@ -174,6 +174,13 @@ def test_digits_that_a_smaller_dtype_loses() -> None:
     double = one_call(Input("x0", "float64", (2,), (1e-4, 2.0)))
     assert sentence(double, "values", same, library(poor)) == ""
 
+    def overflowing(last: float) -> explain.Run:
+        return library(lambda x: np.append(x.astype(float)[:1] / 2, last if x.dtype == "float32" else 2.0))
+
+    for last, sentence_ in ((-np.inf, explain.DIGITS), (2.0, "")):
+        here = library(lambda x: np.append(x.astype(float)[:1] / 2, np.inf if x.dtype == "float32" else 2.0))
+        assert sentence(program, "values", here, overflowing(last)) == sentence_
+
 
 def test_differences_that_rounding_of_the_inputs_makes() -> None:
     """Of the sine of a large number few digits are left; a jump is no steep slope."""
