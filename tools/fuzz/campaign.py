@@ -19,6 +19,7 @@ from fuzz.shrink import alone, shrink
 
 MODIFIED = "modified by an inplace operation"
 KEPT = "PyTorch gives the same where it saves copies"
+ENDS = "PyTorch's process ends where it saves copies"
 SIGN_OF_LIFE = 25_000  # programs
 ENOUGH = 2  # programs of a group that are shrunk; more are counted
 
@@ -130,8 +131,10 @@ class Campaign:
         if self.theirs.ask("is_defined", program) is not True:
             return None, None
         found, seen = self.check(program)
-        if found is not None and KEPT in self._compared_with_copies(program, found).text:
-            return None, None
+        if found is not None:
+            text = self._compared_with_copies(program, found).text
+            if KEPT in text or ENDS in text:
+                return None, None
         return found, seen
 
     def _note(self, program: Program, found: Difference, seen: Observation, number: int) -> None:
@@ -188,13 +191,16 @@ class Campaign:
     def _compared_with_copies(self, program: Program, found: Difference) -> Difference:
         """Says so where PyTorch refuses what was written after it was saved, and the gradients here are right.
 
-        They are if they are PyTorch's where it saves copies, but for differences that are known.
+        They are if they are PyTorch's where it saves copies, but for differences that are known. Where its process does
+        not survive that, it has no gradients to compare with.
         """
-        if MODIFIED not in found.text or KEPT in found.text:
+        if MODIFIED not in found.text or KEPT in found.text or ENDS in found.text:
             return found
         mine, theirs = complete(self.ours.run(program)), self.theirs.keep(program)
-        if mine is None or isinstance(theirs, Ended):
+        if mine is None:
             return found
+        if isinstance(theirs, Ended):
+            return replace(found, text=f"{found.text}; {ENDS}")
         rest = difference(program, mine, theirs)
         if rest is not None and not covered(self.known, rest, names_of(rest.op), program.mode):
             return found

@@ -15,7 +15,7 @@ import numpy_library_wrong
 import pytest
 from fuzz import each
 from fuzz.__main__ import TABLE
-from fuzz.campaign import KEPT, MODIFIED, Campaign, names_of
+from fuzz.campaign import ENDS, KEPT, MODIFIED, Campaign, names_of
 from fuzz.compare import KINDS, NOT_FINITE, OTHER_DTYPE, Difference, apart, difference
 from fuzz.execute import Machine, Observation, Record
 from fuzz.follow import Follower
@@ -405,6 +405,22 @@ def test_gradients_that_pytorch_has_where_it_saves_copies(
     campaign = Campaign(Fixed(2.0), Fixed(gradient, error), seed=0, known=table)  # type: ignore[arg-type]
     found = Difference("gradient accepts", "neg_", MODIFIED)
     assert (KEPT in campaign._compared_with_copies(program, found).text) == harmless
+
+
+def test_a_process_that_ends_where_it_saves_copies_has_no_gradients() -> None:
+    program = Program((Input("x0", "float64", (1,), (1.0,)),), (), "backward")
+
+    class Fixed:
+        def run(self, p: Program) -> Observation:
+            return Observation()
+
+        def keep(self, p: Program) -> Ended:
+            return Ended("crash", "the process ended: SIGSEGV")
+
+    campaign = Campaign(Fixed(), Fixed(), seed=0)  # type: ignore[arg-type]
+    found = campaign._compared_with_copies(program, Difference("gradient accepts", "neg_", MODIFIED))
+    assert found.text == f"{MODIFIED}; {ENDS}"
+    assert campaign._compared_with_copies(program, found) == found
 
 
 def test_results_are_followed_as_far_as_rounding_goes() -> None:
