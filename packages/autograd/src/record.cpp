@@ -123,7 +123,7 @@ void set_histories(const std::vector<Tensor>& results, const Ref<Node>& node,
 
 namespace {
 
-// The one view whose gradient depends on the base's strides: its node is that of stale views.
+// The gradient of as_strided depends on the base's strides, so its node is a ViewOfRoot, as for a view of a written base.
 Tensor as_strided_autograd(const Operator& op, StageMask mask, const Tensor& input, IntList size,
                            IntList stride, std::optional<int64_t> storage_offset) {
     using C = Call<Tensor(const Tensor&, IntList, IntList, std::optional<int64_t>)>;

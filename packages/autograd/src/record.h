@@ -42,8 +42,8 @@ void install_unrecorded(const Unrecorded* list);
 [[noreturn]] void fail_no_jvp(const char* op, const char* argument = nullptr);
 
 // Of views taken in place (t_, unsqueeze_), which change a tensor's geometry and no values.
-/// Whether `t` is a view that reads its history from its root: then it reads it in the new geometry, after discarding what
-/// it has read.
+/// Whether `t` is a view that reads its history from its root: its cached history is then dropped, and read again in the
+/// new geometry.
 bool follows_root(const Tensor& t);
 void forget_history(const Tensor& t);
 /// Else the view is one more operator in the tensor's own history.

@@ -19,7 +19,7 @@ namespace {
 std::atomic<int> open_levels{0};
 std::atomic<Level> last_level{0};
 
-// The tangents of each open level. Ends of computations die early, so a list is swept when it has doubled.
+// The tangents of each open level. Most tangents are freed early, so a list is swept when it has doubled.
 struct Registry {
     std::vector<std::weak_ptr<Tangent>> list;
     size_t sweep_at = 1024;

@@ -67,7 +67,7 @@ class Painter {
             each_use(node, [&](ValueId id) { touch(box, id, true); });
             for (const Block& block : node.blocks)
                 inner_uses(block, [&](ValueId id) { touch(box, id, true); });
-            // A write comes after what has read before, and is read by what comes later.
+            // A write follows earlier reads and precedes later reads.
             const auto order = [&](ValueId id) {
                 const auto at = last.find(graph_.values[id].memory);
                 if (at == last.end()) return;

@@ -88,10 +88,10 @@ class Verifier {
         }
         for (const Moving& size : moving)
             if (size.item >= type.sizes.size() || size.expression >= graph_.expressions.size())
-                fail("value %zu has a size that does not exist", index);
+                fail("value %zu refers to a size that is not defined", index);
         if (memory > index) fail("value %zu shares memory with %u, which comes later", index, memory);
         if (graph_.values[memory].memory != memory)
-            fail("value %zu shares memory with %u, which is not the first with that memory", index, memory);
+            fail("value %zu must refer to the first value with its memory, got %u", index, memory);
     }
 
     void define(ValueId id, const std::string& what, bool by_node = false) {
@@ -105,7 +105,7 @@ class Verifier {
         if (id >= definitions_.size())
             fail("%s uses value %u, but there are only %zu", what.c_str(), id, definitions_.size());
         if (!definitions_[id].defined) fail("%s uses value %u before it is defined", what.c_str(), id);
-        if (!definitions_[id].in_scope) fail("%s uses value %u outside of the block of it", what.c_str(), id);
+        if (!definitions_[id].in_scope) fail("%s uses value %u outside of the block that defines it", what.c_str(), id);
     }
 
     void check_constant(const Constant& constant) {
@@ -129,7 +129,7 @@ class Verifier {
         if (std::max(node.line, node.module) >= graph_.texts.size())
             fail("node %zu refers to a string beyond the %zu of the program", number_, graph_.texts.size());
         if (node.control != ControlFlow::None) return check_control_flow(node);
-        if (!node.blocks.empty()) fail("%s has blocks", name().c_str());
+        if (!node.blocks.empty()) fail("%s must not have blocks", name().c_str());
         if (node.op >= graph_.operators.size())
             fail("node %zu calls operator %u, but there are only %zu", number_, node.op,
                  graph_.operators.size());
@@ -149,7 +149,7 @@ class Verifier {
             const auto* list = argument ? std::get_if<std::vector<int64_t>>(argument) : nullptr;
             const bool is_integer = argument && std::holds_alternative<int64_t>(*argument) && item == 0;
             if (expression >= graph_.expressions.size() || !(is_integer || (list && item < list->size())))
-                fail("%s has a size among its arguments that does not exist", name().c_str());
+                fail("%s: an argument refers to a size that is not defined", name().c_str());
         }
         for (uint32_t position : node.writes) {
             if (position >= node.arguments.size()) fail("%s writes argument %u", name().c_str(), position);
@@ -241,7 +241,7 @@ class Verifier {
             }
             if (last.size() != made.size() ||
                 !std::equal(made.begin(), made.begin() + static_cast<ptrdiff_t>(carried), last.begin()))
-                fail("%s has other results than it carries", name().c_str());
+                fail("%s: results must have the types of the carried tensors", name().c_str());
         }
         for (size_t i = 0; i < blocks.size(); ++i) {
             const bool is_condition = node.control == ControlFlow::WhileLoop && i == 0;
@@ -269,7 +269,7 @@ class Verifier {
                 fail("%s: a block has %zu %s, needs %zu", name().c_str(), ids.size(), what, types.size());
             for (size_t i = 0; i < ids.size(); ++i)
                 if (ids[i] >= definitions_.size() || !(type(ids[i]) == types[i]))
-                    fail("%s: the %s of a block must have the type %s at place %zu", name().c_str(), what,
+                    fail("%s: the %s of a block must have the type %s at position %zu", name().c_str(), what,
                          to_text(types[i]).c_str(), i);
         };
         check(block.inputs, given, "inputs");
@@ -305,7 +305,7 @@ class Verifier {
         std::vector<ValueId> ids;
         if (!list) fail("%s: argument %zu must be a list of tensors", name().c_str(), position);
         for (const auto& id : *list) {
-            if (!id) fail("%s: argument %zu lacks a tensor", name().c_str(), position);
+            if (!id) fail("%s: argument %zu contains None", name().c_str(), position);
             use(*id, name());
             ids.push_back(*id);
         }

@@ -1,4 +1,4 @@
-// What memory a run needs: how long each result lives, and where it would lie in one block.
+// The memory plan of a run: the live range of each result, and its offset in one block.
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -12,8 +12,8 @@ namespace {
 
 constexpr int64_t kAlignment = 64;
 
-// Memory that nodes of one list make, from the first node that defines a value with it to the last that uses one.
-struct Life {
+// Memory that nodes of one list allocate, with the first node that defines a value in it and the last node that uses one.
+struct LiveRange {
     ValueId memory;
     int64_t bytes;
     size_t first, last;
@@ -26,17 +26,17 @@ class Planner {
 
     MemoryPlan run() {
         MemoryPlan plan;
-        std::vector<Life> lives = lives_of(graph_.nodes, graph_.outputs);
-        // Control flow needs what its largest block does while it runs.
+        std::vector<LiveRange> ranges = live_ranges_of(graph_.nodes, graph_.outputs);
+        // Control flow needs as much memory as its largest block.
         for (size_t n = 0; n < graph_.nodes.size(); ++n)
             for (const Block& block : graph_.nodes[n].blocks)
                 if (const int64_t inside = peak_of(block.nodes, block.outputs))
-                    lives.push_back({kNone, inside, n, n});
-        plan.peak = peak_of(lives, graph_.nodes.size());
-        plan.block = place(lives);
+                    ranges.push_back({kNone, inside, n, n});
+        plan.peak = peak_of(ranges, graph_.nodes.size());
+        plan.block = place(ranges);
         plan.offsets.assign(graph_.values.size(), -1);
         std::map<ValueId, int64_t> offsets;
-        for (const Life& life : lives) offsets[life.memory] = life.offset;
+        for (const LiveRange& range : ranges) offsets[range.memory] = range.offset;
         for (ValueId id = 0; id < graph_.values.size(); ++id)
             if (const auto at = offsets.find(graph_.values[id].memory); at != offsets.end())
                 plan.offsets[id] = at->second;
@@ -67,66 +67,66 @@ class Planner {
         }
     }
 
-    std::vector<Life> lives_of(const std::vector<Node>& nodes, const std::vector<ValueId>& outputs) const {
-        std::vector<Life> lives;
+    std::vector<LiveRange> live_ranges_of(const std::vector<Node>& nodes, const std::vector<ValueId>& outputs) const {
+        std::vector<LiveRange> ranges;
         std::map<ValueId, size_t> of;  // by memory
         for (size_t n = 0; n < nodes.size(); ++n) {
             const auto use = [&](ValueId id) {
                 if (const auto at = of.find(graph_.values[id].memory); at != of.end())
-                    lives[at->second].last = n;
+                    ranges[at->second].last = n;
             };
             each_use_within(nodes[n], use);
             each_result(nodes[n], [&](ValueId id) {
                 use(id);
                 const ValueId memory = graph_.values[id].memory;
                 if (memory != id) return;  // of an argument
-                of[memory] = lives.size();
-                lives.push_back({memory, bytes_of(id), n, n});
+                of[memory] = ranges.size();
+                ranges.push_back({memory, bytes_of(id), n, n});
             });
         }
         for (ValueId id : outputs)
             if (const auto at = of.find(graph_.values[id].memory); at != of.end())
-                lives[at->second].last = std::max<size_t>(nodes.size(), 1) - 1;
-        return lives;
+                ranges[at->second].last = std::max<size_t>(nodes.size(), 1) - 1;
+        return ranges;
     }
 
     int64_t peak_of(const std::vector<Node>& nodes, const std::vector<ValueId>& outputs) const {
-        std::vector<Life> lives = lives_of(nodes, outputs);
+        std::vector<LiveRange> ranges = live_ranges_of(nodes, outputs);
         for (size_t n = 0; n < nodes.size(); ++n)
             for (const Block& block : nodes[n].blocks)
-                lives.push_back({kNone, peak_of(block.nodes, block.outputs), n, n});
-        return peak_of(lives, nodes.size());
+                ranges.push_back({kNone, peak_of(block.nodes, block.outputs), n, n});
+        return peak_of(ranges, nodes.size());
     }
-    // The most that lives at the same time.
-    static int64_t peak_of(const std::vector<Life>& lives, size_t count) {
+    // The largest number of bytes that are live at the same time.
+    static int64_t peak_of(const std::vector<LiveRange>& ranges, size_t count) {
         std::vector<int64_t> change(count + 1, 0);
-        for (const Life& life : lives) {
-            change[life.first] += life.bytes;
-            change[life.last + 1] -= life.bytes;
+        for (const LiveRange& range : ranges) {
+            change[range.first] += range.bytes;
+            change[range.last + 1] -= range.bytes;
         }
         int64_t now = 0, most = 0;
         for (int64_t step : change) most = std::max(most, now += step);
         return most;
     }
 
-    // The largest first, each at the lowest place that is free while it lives. Returns the size of the block.
-    static int64_t place(std::vector<Life>& lives) {
-        std::vector<Life*> order;
-        for (Life& life : lives) order.push_back(&life);
-        std::ranges::stable_sort(order, std::greater(), [](const Life* life) { return life->bytes; });
-        std::vector<const Life*> placed;  // by offset
+    // Assigns offsets, largest first: each gets the lowest offset that is free in its live range. Returns the block's size.
+    static int64_t place(std::vector<LiveRange>& ranges) {
+        std::vector<LiveRange*> order;
+        for (LiveRange& range : ranges) order.push_back(&range);
+        std::ranges::stable_sort(order, std::greater(), [](const LiveRange* range) { return range->bytes; });
+        std::vector<const LiveRange*> placed;  // by offset
         int64_t block = 0;
-        for (Life* life : order) {
+        for (LiveRange* range : order) {
             int64_t offset = 0;
-            for (const Life* other : placed) {
-                if (other->last < life->first || life->last < other->first) continue;
-                if (offset + life->bytes <= other->offset) break;
+            for (const LiveRange* other : placed) {
+                if (other->last < range->first || range->last < other->first) continue;
+                if (offset + range->bytes <= other->offset) break;
                 offset = std::max(offset, other->offset + other->bytes);
             }
-            life->offset = offset;
-            block = std::max(block, offset + life->bytes);
+            range->offset = offset;
+            block = std::max(block, offset + range->bytes);
             placed.insert(
-                std::ranges::upper_bound(placed, offset, {}, [](const Life* p) { return p->offset; }), life);
+                std::ranges::upper_bound(placed, offset, {}, [](const LiveRange* p) { return p->offset; }), range);
         }
         return block;
     }

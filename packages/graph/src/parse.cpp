@@ -22,7 +22,7 @@ class Line {
     Line(std::string_view text, size_t number) : text_(text), number_(number) {}
 
     [[noreturn]] void fail(const std::string& needs) const {
-        throw_value("graph: line %zu, column %zu must have %s: %.*s", number_, at_ + 1, needs.c_str(),
+        throw_value("graph: line %zu, column %zu: expected %s: %.*s", number_, at_ + 1, needs.c_str(),
                     static_cast<int>(std::min<size_t>(text_.size(), 200)), text_.data());
     }
     void skip_spaces() {
@@ -107,7 +107,7 @@ class Line {
         if (!floating) return integer();
         double v = 0;
         const auto [stop, error] = std::from_chars(text_.data() + at_, text_.data() + end, v);
-        // Numbers too small for a double are 0, which none that was written is.
+        // Numbers too small for a double would become 0; the writer never writes them.
         if (error != std::errc() || stop != text_.data() + end) fail("a float");
         at_ = end;
         return v;
@@ -193,7 +193,7 @@ class Parser {
         at_ = body;
         while (at_ < lines_.size() && is_constant(lines_[at_])) constant(next("a constant"));
         nodes(graph_.nodes, graph_.outputs, 0);
-        if (at_ < lines_.size()) next("").fail("nothing after the results");
+        if (at_ < lines_.size()) next("").fail("the end of the text after the results");
         fill_in();
         graph_.writer = "rushlight " RUSHLIGHT_VERSION;
         verify(graph_);
@@ -202,11 +202,11 @@ class Parser {
 
   private:
     Line next(const char* needs) {
-        if (at_ == lines_.size()) throw_value("graph: ends where '%s' must be", needs);
+        if (at_ == lines_.size()) throw_value("graph: expected '%s' at the end of the text", needs);
         return lines_[at_++];
     }
     static void need_end(Line& line) {
-        if (!line.at_end()) line.fail("its end here");
+        if (!line.at_end()) line.fail("the end of the line");
     }
 
     // --- sizes: "(width+1)//2" ---
@@ -241,7 +241,7 @@ class Parser {
             if (line.take("=")) {
                 place.scale = line.integer();
                 line.need("*");
-                if (symbol_name(line) != symbol.name) line.fail("the name of this size before this");
+                if (symbol_name(line) != symbol.name) line.fail("the name of the size that this line declares");
                 line.take("+");
                 place.offset = line.integer();
             }
@@ -249,7 +249,7 @@ class Parser {
         } while (line.take(","));
         need_end(line);
         const auto number = static_cast<int64_t>(graph_.symbols.size());
-        if (!symbols_.emplace(symbol.name, number).second) line.fail("another name of a size");
+        if (!symbols_.emplace(symbol.name, number).second) line.fail("a name that no other size has");
         graph_.symbols.push_back(std::move(symbol));
     }
 
@@ -260,7 +260,7 @@ class Parser {
         return at->second;
     }
     uint32_t factor(Line& line, int depth) {
-        if (depth > kDeepest) line.fail("fewer parentheses");
+        if (depth > kDeepest) line.fail("fewer nested parentheses");
         if (line.take("(")) {
             const uint32_t inner = sum(line, depth + 1);
             line.need(")");
@@ -270,7 +270,7 @@ class Parser {
         if (c == '-' || (c >= '0' && c <= '9'))
             return expression({Expression::Kind::Constant, line.integer()});
         const auto found = symbols_.find(symbol_name(line));
-        if (found == symbols_.end()) line.fail("the name of a size before this");
+        if (found == symbols_.end()) line.fail("a size that is declared earlier");
         return expression({Expression::Kind::Symbol, found->second});
     }
     uint32_t product(Line& line, int depth) {
@@ -325,7 +325,7 @@ class Parser {
         line.need(":");
         ValueInfo info;
         const auto dtype = dtype_named(line.identifier());
-        if (!dtype) line.fail("a dtype before this");
+        if (!dtype) line.fail("the name of a dtype");
         info.type.dtype = *dtype;
         info.type.sizes = integers(line, info.moving, 0);
         if (line.take("@")) {
@@ -334,7 +334,7 @@ class Parser {
             info.type.device = parse_device(device);
         }
         info.memory = line.take_word("at") ? reference(line) : id;
-        if (!values_.emplace(id, std::move(info)).second) line.fail("another value than one that is there");
+        if (!values_.emplace(id, std::move(info)).second) line.fail("a value that is not yet defined");
         return id;
     }
     void input(Line line) {
@@ -366,7 +366,7 @@ class Parser {
             if (constant.written) line.take(",");
             std::vector<Moving> none;
             if (line.take_word("strides")) constant.strides = integers(line, none, 0);
-            if (!none.empty()) line.fail("strides that are numbers before this");
+            if (!none.empty()) line.fail("strides that are integers");
         }
         need_end(line);
         graph_.constants.push_back(std::move(constant));
@@ -414,7 +414,7 @@ class Parser {
                 return node;
             }
         const Operator* op = find_operator(name);
-        if (!op) line.fail("an operator that this library has before this");
+        if (!op) line.fail("an operator of this library");
         const auto [at, added] = operators_.emplace(op, static_cast<uint32_t>(graph_.operators.size()));
         if (added) graph_.operators.push_back({op->name, op->hash});
         node.op = at->second;
@@ -431,7 +431,7 @@ class Parser {
         return node;
     }
     void blocks(Node& node, int depth) {
-        if (depth > kDeepest) next("}").fail("fewer blocks around");
+        if (depth > kDeepest) next("}").fail("fewer nested blocks");
         for (Line line = next("}"); !line.take("}"); line = next("}")) {
             line.need("block(");
             Block block;
@@ -460,7 +460,7 @@ class Parser {
         if (type == "str") return line.string();
         if (type == "dtype") {
             const auto dtype = dtype_named(line.identifier());
-            if (!dtype) line.fail("a dtype before this");
+            if (!dtype) line.fail("the name of a dtype");
             return *dtype;
         }
         if (type == "device") {
@@ -499,7 +499,7 @@ class Parser {
                 do {
                     const std::string_view name = line.identifier();
                     const auto at = std::ranges::find(schema->arguments, name, &SchemaArgument::name);
-                    if (at == schema->arguments.end()) line.fail("the name of an argument before this");
+                    if (at == schema->arguments.end()) line.fail("the name of an argument");
                     node.writes.push_back(static_cast<uint32_t>(at - schema->arguments.begin()));
                 } while (!line.at_end() && line.peek() != ',' && line.peek() != ';');
                 line.take(",");

@@ -253,9 +253,9 @@ HOSTILE: dict[str, tuple[Any, str]] = {
     "a scan": (set_to("scan", "control"), "has 2 blocks, needs 1"),
     "too many arguments": (set_to([{"values": []}, {"values": []}], "arguments"), "has 2 arguments, needs 1"),
     "an argument that is not a list": (set_to([3], "arguments"), "argument 0 must be a list of tensors"),
-    "a missing tensor": (set_to([{"values": [None, None]}], "arguments"), "argument 0 lacks a tensor"),
-    "nothing is carried": (set_to([{"values": []}], "arguments"), "has other results than it carries"),
-    "no results": (set_to([], "results"), "has other results than it carries"),
+    "a missing tensor": (set_to([{"values": [None, None]}], "arguments"), "argument 0 contains None"),
+    "nothing is carried": (set_to([{"values": []}], "arguments"), "results must have the types of the carried tensors"),
+    "no results": (set_to([], "results"), "results must have the types of the carried tensors"),
     "a result that is none": (set_to([None, None], "results"), "result 0 must be a tensor"),
     "inputs that are missing": (set_to([], "blocks", 0, "inputs"), "a block has 0 inputs, needs 2"),
     "inputs of other types": (lambda g: loop(g)["blocks"][1]["inputs"].reverse(), "inputs of a block must have the type"),
@@ -278,13 +278,13 @@ HOSTILE: dict[str, tuple[Any, str]] = {
     ),
     "a value of a block outside": (
         lambda g: g["outputs"].__setitem__(0, loop(g)["blocks"][1]["outputs"][0]),
-        "outside of the block of it",
+        "outside of the block that defines it",
     ),
     "a value of the other block": (
         lambda g: loop(g)["blocks"][1]["nodes"][0]["arguments"].__setitem__(
             0, {"value": loop(g)["blocks"][0]["inputs"][0]}
         ),
-        "outside of the block of it",
+        "outside of the block that defines it",
     ),
     "a write to what is outside": (
         lambda g: loop(g)["blocks"][1]["nodes"][0].update(writes=[0]),

@@ -120,26 +120,26 @@ def test_gradients_are_in_the_text() -> None:
 
 
 BAD = {
-    "": "ends where 'program\\(' must be",
-    "x": "line 1, column 1 must have 'program\\('",
-    "program(\n": "ends where '\\)' must be",
-    "program(\n)\n": "ends where 'return' must be",
-    "program(\n  %0: float31[3],  # x\n)\n  return": "line 2, column 14 must have a dtype",
-    "program(\n  %0: float32[3]  # x\n)\n  return": "must have ','",
-    "program(\n  %0: float32[n],  # x\n)\n  return": "the name of a size before this",
+    "": "expected 'program\\(' at the end of the text",
+    "x": "line 1, column 1: expected 'program\\('",
+    "program(\n": "expected '\\)' at the end of the text",
+    "program(\n)\n": "expected 'return' at the end of the text",
+    "program(\n  %0: float31[3],  # x\n)\n  return": "line 2, column 14: expected the name of a dtype",
+    "program(\n  %0: float32[3]  # x\n)\n  return": "expected ','",
+    "program(\n  %0: float32[n],  # x\n)\n  return": "a size that is declared earlier",
     "program(\n  %0: float32[-3],  # x\n)\n  return": "negative size",
     "program(\n  %1: float32[3],  # x\n)\n  return": "value %0 is never defined",
     "program(\n  %4294967295: float32[3],  # x\n)\n  return": "value %0 is never defined",
     "program(\n  %99999999999999999999: float32[3],  # x\n)\n  return": "an integer",
     "program(\n)\n  return %0": "uses value 0, but there are only 0",
-    "program(\n)\n  return\n  x": "nothing after the results",
+    "program(\n)\n  return\n  x": "the end of the text after the results",
     "program(\n)\n  %0: float32[3] = nothing(n=3)\n  return": "an operator that this library has",
-    "program(\n)\n  %0: float32[3] = zeros(size=[3\n  return": "must have '\\]'",
+    "program(\n)\n  %0: float32[3] = zeros(size=[3\n  return": "expected '\\]'",
     "program(\n)\n  %0: float32[3] = zeros(size=[3], 1, 2, 3, 4, 5, 6, 7, 8)\n  return": "line 3",
-    "program(\n)\n  %0: float32[] = cond(%0) {\n": "ends where '}' must be",
-    "program(\n)\n  n: 2 to 5\n  return": "must have '#'",
+    "program(\n)\n  %0: float32[] = cond(%0) {\n": "expected '}' at the end of the text",
+    "program(\n)\n  n: 2 to 5\n  return": "expected '#'",
     "program(\n  %0: float32[" + "(" * 200 + "n,  # x\n)\n  n: 2 to 9  # 3 in the capture; input 0[0]\n": (
-        "fewer parentheses"
+        "fewer nested parentheses"
     ),
     "program(\n)\n" + "  cond(%0) {\n  block():\n" * 80: "fewer blocks",
 }  # fmt: skip

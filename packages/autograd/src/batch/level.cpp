@@ -151,7 +151,7 @@ Ref<BatchLevel> level_of_number(Ref<BatchLevel> from, int number) {
     return from;
 }
 
-// Positions, among the dimensions of all levels of `all` in ascending order, of those of `some`.
+// For each level of `some`, appends the index of its dimension among the levels of `all`, in ascending order.
 void append_positions(std::vector<int64_t>& order, uint64_t all, uint64_t some) {
     for (uint64_t rest = some; rest; rest &= rest - 1) {
         const uint64_t one = rest & -rest;

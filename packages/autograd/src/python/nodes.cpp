@@ -148,8 +148,8 @@ PyObject* node_register_prehook(PyObject* self, PyObject* callable) {
 }
 
 PyMethodDef node_methods[] = {
-    {"name", node_name, METH_NOARGS, "What was recorded."},
-    {"_sequence_nr", node_sequence, METH_NOARGS, "Nodes made later have greater numbers."},
+    {"name", node_name, METH_NOARGS, "The name of the recorded operator."},
+    {"_sequence_nr", node_sequence, METH_NOARGS, "A number that grows with each recorded node."},
     {"__dir__", node_dir, METH_NOARGS, nullptr},
     {"register_hook", node_register_hook, METH_O, "fn(grad_inputs, grad_outputs) after the node has run."},
     {"register_prehook", node_register_prehook, METH_O, "fn(grad_outputs) before the node runs."},
@@ -157,9 +157,9 @@ PyMethodDef node_methods[] = {
 PyGetSetDef node_properties[] = {
     {"next_functions", node_next_functions, nullptr, "Where the gradients go: (node, index of its result).",
      nullptr},
-    {"metadata", node_metadata, nullptr, "A dict for whatever a program wants to remember of the node.",
+    {"metadata", node_metadata, nullptr, "A dict for user data.",
      nullptr},
-    {"site", node_site, nullptr, "The line that recorded it, as \"file:line\"; None where that is not known.",
+    {"site", node_site, nullptr, "The line that recorded the node, as \"file:line\"; None if it is not known.",
      nullptr},
     {"variable", node_variable, nullptr, "The leaf of an AccumulateGrad.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};

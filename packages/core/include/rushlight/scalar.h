@@ -24,7 +24,7 @@ class Scalar {
     constexpr bool is_bool() const { return dtype_ == DType::Bool; }
     constexpr bool is_integral() const { return dtype_ == DType::Int64; }
 
-    /// As a T. RuntimeError where a complex number would lose its imaginary part.
+    /// Returns the value as a T. RuntimeError where a complex number would lose its imaginary part.
     template <class T>
     constexpr T to() const {
         if constexpr (kIsComplex<T>) {

@@ -133,7 +133,7 @@ class RL_API TensorImpl final : public RefCounted {
     // older than the root's.
     TensorImpl* root() const { return root_; }
     bool is_view() const { return root_ != this; }
-    /// Makes a view stand for itself, as a view that becomes a leaf of its own does.
+    /// Detaches a view from its root, as when a view becomes a leaf.
     void leave_root();
 
     void* meta() const { return meta_; }

@@ -301,7 +301,7 @@ void ProcessGroup::transfer(CollectiveWork& work) {
         if (n == 0) return;
         std::vector<const char*> parts;
         for (int r = 0; r < size_; ++r) parts.push_back(buffer(r) + from);
-        if (char* direct = to.within(at, n)) return reduce_parts(what.op, dtype, n / item, parts, direct);
+        if (char* target = to.within(at, n)) return reduce_parts(what.op, dtype, n / item, parts, target);
         scratch.resize(static_cast<size_t>(n));
         reduce_parts(what.op, dtype, n / item, parts, scratch.data());
         to.write(at, n, scratch.data());

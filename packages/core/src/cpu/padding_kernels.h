@@ -8,18 +8,18 @@
 
 namespace rushlight::cpu {
 
-/// A dimension, and where each place of it with what is around it is read from.
+/// A dimension, and for each padded position the input position that it reads.
 struct PaddedDim {
     int64_t size, padded, before;
     const int64_t* from;
 };
 
-/// Planes of padded dimensions: dimensions in front of the first that is padded, those up to the last, and what lies behind.
+/// Planes of padded dimensions: `planes` are the dimensions before the first padded one, `inner` those after the last.
 struct PaddedPlanes {
     int64_t planes = 1, inner = 1;
     int ndim = 0;
     PaddedDim dims[kMaxDims];
-    int64_t small = 1, large = 1;  // elements of a plane, without and with what is around it
+    int64_t small = 1, large = 1;  // elements of a plane, without and with its padding
 };
 
 struct PaddingKernels {

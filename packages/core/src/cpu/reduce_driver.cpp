@@ -139,20 +139,20 @@ class Walk {
         const auto wide = static_cast<int64_t>(itemsize(loops_.wide)),
                    size = static_cast<int64_t>(itemsize(p_.out_dtype));
         char* out = p_.out + tile.out * size;
-        bool direct = !cast_ && (inner_out_ == 1 || tile.count == 1);
+        bool writes_output = !cast_ && (inner_out_ == 1 || tile.count == 1);
         alignas(64) char buffer[kTile * 16];
         alignas(64) int64_t indices[kTile];
-        bool second_direct = inner_out_ == 1 || tile.count == 1;
+        bool writes_second = inner_out_ == 1 || tile.count == 1;
         char* second = p_.second ? p_.second + tile.out * 8 : nullptr;
-        loops_.finish(direct ? out : buffer,
-                      second && !second_direct ? reinterpret_cast<char*>(indices) : second, acc, tile.count,
+        loops_.finish(writes_output ? out : buffer,
+                      second && !writes_second ? reinterpret_cast<char*>(indices) : second, acc, tile.count,
                       elements_, p_.params);
-        if (!direct) {
+        if (!writes_output) {
             char* data[2] = {out, buffer};
             int64_t strides[2] = {inner_out_ * size, wide};
             (cast_ ? cast_ : cast_loop(p_.out_dtype, loops_.wide))(data, strides, tile.count, nullptr);
         }
-        if (second && !second_direct)
+        if (second && !writes_second)
             for (int64_t i = 0; i < tile.count; ++i)
                 *reinterpret_cast<int64_t*>(second + i * inner_out_ * 8) = indices[i];
     }

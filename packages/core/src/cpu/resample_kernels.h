@@ -6,7 +6,7 @@
 
 namespace rushlight::cpu {
 
-/// Output place j is the sum over k < taps of weight[j taps + k] times input place index[j taps + k].
+/// Output position j is the sum over k < taps of weight[j taps + k] times input position index[j taps + k].
 template <class T>
 struct Taps {
     int64_t taps;

@@ -70,7 +70,7 @@ BackendStatus run_reduce(const Reducer& op, const KernelArgs& args) {
         kept.join();
         if (reduced.ndim > kLoopDims || (reduced.ndim > 1 && r.n > kLaunchElements))
             fail(BackendStatus::NotImplemented,
-                 "%lld elements over %d dimensions that do not join are not reduced at once\n"
+                 "cannot reduce %lld elements over %d dimensions that cannot be merged\n"
                  "hint: reduce a contiguous copy",
                  (long long)r.n, reduced.ndim);
         r.reduced_dims = reduced.ndim;

@@ -136,17 +136,17 @@ void copy_across_devices(const Tensor& target, const Tensor& source, bool non_bl
         copy_across_devices(between, source);
         return copy_across_devices(target, between);
     }
-    // What the bytes are made of before and after they cross: from the host they are converted there.
+    // The dtype in which the bytes are copied: tensors of the host are converted before the copy, others after it.
     Tensor bytes = source;
     const DType dtype = on_host(source) ? target.dtype() : source.dtype();
     if (source.dtype() != dtype || !source.is_contiguous()) {
         bytes = make_tensor(source.sizes(), dtype, source.device());
         copy_into(bytes, source);
     }
-    const bool direct = plain(target, bytes);
-    const Tensor arrived = direct ? target : make_tensor(source.sizes(), dtype, target.device());
+    const bool writes_target = plain(target, bytes);
+    const Tensor arrived = writes_target ? target : make_tensor(source.sizes(), dtype, target.device());
     copy_bytes(arrived, bytes, non_blocking);
-    if (!direct) copy_into(target, arrived);
+    if (!writes_target) copy_into(target, arrived);
 }
 
 }  // namespace rushlight

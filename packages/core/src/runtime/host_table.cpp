@@ -76,7 +76,7 @@ BackendStatus run_cpu_kernel(const void* kernel, const KernelArgs* args, PhiloxK
     return BackendStatus::Ok;
 } catch (const Error& error) {
     set_error(error.what());
-    // What a plug-in has no word for is a RuntimeError.
+    // Kinds of errors outside the plug-in interface become RuntimeError.
     return error.kind() <= ErrorKind::Buffer
                ? static_cast<BackendStatus>(static_cast<int32_t>(error.kind()) + 1)
                : BackendStatus::Runtime;

@@ -24,10 +24,10 @@ from .reductions import dumps
 
 __all__ = ["Pool"]
 
-# What a word says of its process, if it is not the number of the task that the process has.
+# States of a process in its word; other values are the number of the task that the process has.
 _STARTING, _RECEIVING, _IDLE = -1, -2, -3
 
-# So many processes may end in a row before they ask for a task, until the pool gives all tasks up.
+# Number of consecutive failed starts after which the pool fails all tasks.
 _FAILED_STARTS = 3
 _MAX_PROCESSES = 4096
 _TAGS = 1 << 32

@@ -53,11 +53,9 @@ class State:
     """The part of Module that deals with `state_dict` and `load_state_dict`.
 
     Note [Loading is all or nothing]
-    Loading first walks the whole tree, collecting what is missing, unexpected or of another shape, and copies
-    only
-    then: a state that does not fit leaves the module as it was. The copies wait in
-        `local_metadata["deferred"]`;
-    a module that overrides `_load_from_state_dict` may ignore it and copy at once.
+    Loading first walks the whole tree and collects missing keys, unexpected keys and tensors of another shape. It copies
+    only afterwards, so that a state that does not fit leaves the module as it was. The copies are deferred in
+    `local_metadata["deferred"]`; a module that overrides `_load_from_state_dict` may ignore it and copy at once.
     """
 
     # Written into the state, for modules whose layout of state changes over time.

@@ -48,14 +48,14 @@ def samples_of_dtype(op: Op, dtype: str) -> Iterator[Sample]:
             continue
         wanted = getattr(core, dtype)
         if all(t.dtype != core.float32 for t in tensors):
-            chosen, turned = sample, [tensors[0].dtype]
-        else:  # those that are written out are of float32
-            chosen, turned = other, [core.float32, getattr(core, _WRITTEN.get(dtype, dtype))]
+            chosen, replaced = sample, [tensors[0].dtype]
+        else:  # literals in samples are of float32
+            chosen, replaced = other, [core.float32, getattr(core, _WRITTEN.get(dtype, dtype))]
 
-        def turn(t: Any, turned: list[Any] = turned, wanted: Any = wanted) -> Any:
-            return t.to(wanted) if t.dtype in turned else t
+        def convert(t: Any, replaced: list[Any] = replaced, wanted: Any = wanted) -> Any:
+            return t.to(wanted) if t.dtype in replaced else t
 
-        yield map_tensors(turn, chosen)
+        yield map_tensors(convert, chosen)
 
 
 def _asks_for_another(op: Op, sample: Sample) -> bool:

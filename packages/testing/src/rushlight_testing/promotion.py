@@ -1,8 +1,7 @@
 """The dtype of a result, computed from an operator's entry: PyTorch's rules of promotion, implemented independently of core.
 
-Nothing here uses core: a test compares the results of core with those of these rules. `result_dtypes(op, arguments)` reads
-    the
-keys `kind`, `compute` and `result` of an entry; the language of `result` is that of `rushlight_core.codegen.results`.
+These rules do not use core: a test compares core's results with them. `result_dtypes(op, arguments)` reads the keys `kind`,
+`compute` and `result` of an entry; `rushlight_core.codegen.results` defines the language of `result`.
 """
 
 from __future__ import annotations

@@ -56,8 +56,8 @@ class GradScaler:
         self._growth_factor = growth_factor
         self._backoff_factor = backoff_factor
         self._growth_interval = growth_interval
-        self._growth_tracker = 0  # steps in a row
-        # Of every optimizer since the last update: how far it is, and whether its gradients are finite.
+        self._growth_tracker = 0  # consecutive steps with finite gradients
+        # For each optimizer: its stage since the last update, and whether its gradients are finite.
         self._stages: dict[Any, tuple[int, bool]] = {}
 
     def is_enabled(self) -> bool:

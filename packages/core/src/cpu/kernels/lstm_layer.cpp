@@ -158,7 +158,7 @@ void weight_gradient(KernelContext& ctx, const LstmLayer<T>& l, const LstmLayerG
 template <class T>
 void backward(KernelContext& ctx, const LstmLayer<T>& l, const LstmLayerGradients<T>& grad) {
     const int64_t h = l.hidden, state = l.batch * h;
-    // Gradients of the states flow from step to step in those of the first states.
+    // The buffers of the initial states' gradients accumulate the states' gradients across steps.
     T *const to_hidden = grad.first_hidden, *const to_cell = grad.first_cell;
     const StepProduct<T> product(
         ctx, h,

@@ -6,7 +6,7 @@
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 namespace {
 
-// body(large, small): where each padded row begins in its plane, and the row that it is made of; in blocks of `inner`.
+// Calls body(large, small) with the starts of each padded row and of its source row, in units of `inner` elements.
 template <class Body>
 RL_INLINE void each_row(const PaddedPlanes& p, Body body) {
     const PaddedDim& last = p.dims[p.ndim - 1];
@@ -20,7 +20,7 @@ RL_INLINE void each_row(const PaddedPlanes& p, Body body) {
     }
 }
 
-// The positions of a row before and behind the one that it is made of.
+// The positions of a padded row before and after its source row.
 template <class Body>
 RL_INLINE void each_position_around(const PaddedDim& last, Body body) {
     for (int64_t i = 0; i < last.before; ++i) body(i);

@@ -12,7 +12,7 @@ namespace rushlight::cpu {
 
 inline constexpr int64_t kSmallMatrix = 16;
 
-// What pivots are compared by; of complex numbers it is cheaper than the absolute value, and as LAPACK has it.
+// Magnitude by which pivots are compared: |re| + |im| for complex numbers, as in LAPACK.
 template <class T>
 Real<T> pivot_size(const T& x) {
     if constexpr (kIsComplex<T>) return std::abs(x.re) + std::abs(x.im);

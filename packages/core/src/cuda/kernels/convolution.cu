@@ -263,17 +263,17 @@ class Convolution {
             return to.finish();
         }
         start_with(to.data(), in, bias);
-        const bool direct = c_.is_pointwise();
+        const bool pointwise = c_.is_pointwise();
         for_samples([&](int64_t first, int64_t count) {
             Stored* x = to.data() + first * c_.in_channels * c_.in_size();
-            Stored* columns = direct ? x : room(count);
-            Product p = product(c_.window(), c_.out_size(), c_.group_out(), direct && bias.defined() ? 1 : 0);
+            Stored* columns = pointwise ? x : room(count);
+            Product p = product(c_.window(), c_.out_size(), c_.group_out(), pointwise && bias.defined() ? 1 : 0);
             p.a = {w, c_.group_out() * c_.window(), 1, c_.window()};
             p.b = {y + first * c_.out_channels * c_.out_size(), c_.group_out() * c_.out_size(), c_.out_size(),
                    1};
             p.out = {columns, c_.window() * c_.out_size(), c_.out_size(), 1};
             multiply_groups(p, count, 0, c_.out_channels * c_.out_size(), rows_ * c_.out_size());
-            if (!direct)
+            if (!pointwise)
                 launch(&sum_columns<Stored>, grid_of(count * c_.in_channels * c_.in_size()), stream_, c_, x,
                        static_cast<const Stored*>(columns), count, bias.defined());
         });

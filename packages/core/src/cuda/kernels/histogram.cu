@@ -113,7 +113,7 @@ struct NumberKeys {
 
 // --- histc: bins of equal width ---------------------------------------------------------------------
 
-/// The range of the bins: wider than a point, and finite, or the alarm is raised.
+/// Widens a range of size 0, and sets the error flag if the range is not finite.
 template <class C>
 struct CheckRange {
     Span<C>* span;

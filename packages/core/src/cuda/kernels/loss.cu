@@ -26,7 +26,7 @@ struct Classes {
         for (int d = 2; d < ndim; ++d) inner *= sizes[d];
         positions = (ndim == 1 ? 1 : sizes[0]) * inner;
     }
-    /// The class of a position; -1 where the place is ignored, and where the target is not a class, which raises the alarm.
+    /// The class of a position; -1 if it is ignored, or if the target is not a class, which sets the error flag.
     __device__ int64_t class_of(int64_t position) const {
         const int64_t t = target[position];
         if (t == ignore_index) return -1;
@@ -38,7 +38,7 @@ struct Classes {
     __device__ T weight_of(int64_t c) const {
         return weight ? static_cast<T>(weight[c]) : T(1);
     }
-    /// Where the input's element of a position and a class lies.
+    /// Offset in the input of a position and a class.
     __device__ int64_t at(int64_t position, int64_t c) const {
         return (position / inner * classes + c) * inner + position % inner;
     }
@@ -48,7 +48,7 @@ struct Classes {
 
 // --- From the losses of positions to the result ---------------------------------------------------------
 
-/// How many blocks share a sum: it depends on the shape alone, so that sums do, too.
+/// How many blocks share a sum: it depends only on the shape, so that results are deterministic.
 inline unsigned shares_of(int64_t positions) {
     constexpr int64_t kPositionsPerShare = 4 * kThreads;
     const int64_t wanted = (positions + kPositionsPerShare - 1) / kPositionsPerShare;

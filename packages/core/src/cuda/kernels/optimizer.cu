@@ -153,7 +153,7 @@ void queue_steps(const KernelArgs& args, const Step& step, const Lists& lists, c
         batch.numel[rows] = param.numel;
         batch.step[rows] = lists.steps ? lists.steps[i].data : nullptr;
         batch.step_dtype[rows] = lists.steps ? lists.steps[i].dtype : DType::Float32;
-        bool direct = true;  // row-major ones are taken as they are
+        bool contiguous = true;  // contiguous tensors need no copy
         for (int k = 0; k < kMostOperands; ++k) {
             batch.data[rows][k] = nullptr;
             if (!lists.list[k]) continue;
@@ -164,10 +164,10 @@ void queue_steps(const KernelArgs& args, const Step& step, const Lists& lists, c
                      (long long)i, dtype_name(param.dtype), (long long)param.numel, dtype_name(v.dtype),
                      (long long)v.numel);
             batch.data[rows][k] = v.data;
-            direct = direct && v.contiguous;
+            contiguous = contiguous && v.contiguous;
         }
         ++rows;
-        if (direct) continue;
+        if (contiguous) continue;
         // Others through row-major copies, by themselves.
         --rows;
         flush();

@@ -86,11 +86,11 @@ template <int kPer, class T, class F>
 void queue_draw(const KernelArgs& args, const View& out, const F& f) {
     if (out.numel == 0) return;
     const cudaStream_t stream = queue_of(args);
-    const bool direct = out.contiguous && out.dtype == DTypeOf<T>::value;
-    T* values = direct ? out.as<T>() : scratch<T>(args.context, out.numel);
+    const bool writes_output = out.contiguous && out.dtype == DTypeOf<T>::value;
+    T* values = writes_output ? out.as<T>() : scratch<T>(args.context, out.numel);
     launch(&draw<kPer, T, F>, Grid{blocks_for((out.numel + kPer - 1) / kPer), kThreads}, stream, f,
            KeyPosition(args.context), values, out.numel);
-    if (direct) return;
+    if (writes_output) return;
     const RowMajor dense(out.sizes, out.ndim);
     queue_copy(out, View{values, out.sizes, dense.strides, out.numel, out.ndim, DTypeOf<T>::value, 1},
                args.context);

@@ -106,13 +106,13 @@ class DenseOut {
   public:
     DenseOut(KernelContext* context, const View& out) : context_(context), out_(out) {
         if (!out.defined()) return;
-        direct_ = out.contiguous && out.dtype == DTypeOf<T>::value;
-        data_ = direct_ ? out.as<T>() : scratch<T>(context, out.numel);
+        writes_output_ = out.contiguous && out.dtype == DTypeOf<T>::value;
+        data_ = writes_output_ ? out.as<T>() : scratch<T>(context, out.numel);
     }
     /// Null where the output is absent.
     T* data() const { return data_; }
     void finish() const {
-        if (direct_ || !data_) return;
+        if (writes_output_ || !data_) return;
         const RowMajor strides(out_.sizes, out_.ndim);
         queue_copy(out_,
                    View{data_, out_.sizes, strides.strides, out_.numel, out_.ndim, DTypeOf<T>::value, 1},
@@ -123,7 +123,7 @@ class DenseOut {
     KernelContext* context_;
     const View& out_;
     T* data_ = nullptr;
-    bool direct_ = false;
+    bool writes_output_ = false;
 };
 
 /// Calls `F::run<T>(args)` with the type of the elements of a floating output or input.

@@ -98,7 +98,7 @@ struct Parts {
     }
 };
 
-/// The states of all threads of a row before this one joined, and that of all in `all`.
+/// Exclusive prefix of the threads' states within a row; the state of the whole row goes to `all`.
 template <class F, class S>
 __device__ S before_lane(S* room, uint32_t lane, uint32_t lanes, S own, S& all) {
     S sum = own;
@@ -115,7 +115,7 @@ __device__ S before_lane(S* room, uint32_t lane, uint32_t lanes, S own, S& all) 
     return lane ? room[threadIdx.x - 1] : F::nothing();
 }
 
-/// The results, where `states` is what lies before each part or null; or with `only_states` those of the parts alone.
+/// Scans each part; `states` are the states before the parts, or null. With `only_states`, writes the parts' states instead.
 template <class F>
 __global__ void __launch_bounds__(kThreads)
     scan_rows(const F f, const Parts p, typename F::State* states, bool only_states) {

@@ -42,7 +42,7 @@ struct Walk {
 
 inline constexpr int64_t kNowhere = INT64_MIN;
 
-/// Index tensors that are read together: element `i` of each, in its dimension, makes a place.
+/// Index tensors that are read together: the elements at `i` form one multi-dimensional index.
 struct Chosen {
     struct One {
         const int64_t* data;
@@ -51,14 +51,14 @@ struct Chosen {
     };
     One of[kLoopDims];
     int count = 0;
-    Walk others;  // what the element's own number adds
-    bool from_end = false;  // negative numbers count from the end
-    int64_t skipped = kNowhere;  // a number that stands for nothing
+    Walk others;  // the offset that the element's position adds
+    bool from_end = false;  // negative indices count from the end
+    int64_t skipped = kNowhere;  // an index that is ignored
     Alarm alarm;
 
     explicit Chosen(const KernelArgs& args) : alarm(alarm_of(args.context)) {}
 
-    /// The sum of the weights; kNowhere where a number is skipped, or out of range, which raises the alarm.
+    /// The offset of index `i`; kNowhere where an index is ignored, or out of range, which sets the error flag.
     __device__ int64_t at(int64_t i) const {
         int64_t position = others.offset(i);
         for (int k = 0; k < count; ++k) {
@@ -76,8 +76,8 @@ struct Chosen {
     }
 };
 
-/// Indices of a tensor by dimension, absent in some, as in `input[indices]`. Numbers are positions among the chosen
-/// dimensions; a place by itself is one slice, whose elements `before` and `after` the indices `inner` walks through.
+/// Indices of a tensor by dimension, absent in some, as in `input[indices]`. Offsets are positions among the indexed
+/// dimensions; each position is one slice, and `inner` walks through its elements, `before` and `after` the indices.
 struct Indices {
     Chosen chosen;
     Walk positions, inner;  // in the tensor

@@ -335,11 +335,11 @@ Tensor stft(const Tensor& input, int64_t n_fft, std::optional<int64_t> hop_lengt
             bool normalized, std::optional<bool> onesided, std::optional<bool> return_complex,
             std::optional<bool> align_to_window) {
     RL_CHECK(!center || !align_to_window, throw_runtime,
-             "stft(align_to_window): is for frames that are not centered\nhint: pass center=False");
+             "stft(align_to_window): must not be given with center=True\nhint: pass center=False");
     const bool complex = is_complex(input.dtype()) || (window.defined() && is_complex(window.dtype()));
     RL_CHECK(
         return_complex || complex, throw_runtime,
-        "stft(return_complex): must be given for real inputs\nhint: True; view_as_real() gives pairs of numbers");
+        "stft(return_complex): must be given for real inputs\nhint: pass return_complex=True; view_as_real() gives pairs");
     RL_CHECK(input.dim() == 1 || input.dim() == 2, throw_runtime,
              "stft(input): needs shape (time) or (batch, time), got %s", to_string(input.sizes()).c_str());
     RL_CHECK(is_differentiable(input.dtype()), throw_runtime,
@@ -352,7 +352,7 @@ Tensor stft(const Tensor& input, int64_t n_fft, std::optional<int64_t> hop_lengt
     Tensor x = input.dim() == 1 ? ops::unsqueeze(input, 0) : input;
     if (center) { x = padded(x, n_fft / 2, pad_mode); }
     RL_CHECK(n_fft > 0 && n_fft <= x.sizes()[1], throw_runtime,
-             "stft(n_fft): must be positive and at most the %lld samples that there are, got %lld",
+             "stft(n_fft): must be positive and at most the number of samples, %lld, got %lld",
              (long long)x.sizes()[1], (long long)n_fft);
     const int64_t width = win_length.value_or(n_fft);
     const Tensor w = window_of("stft", window, x, n_fft, width);
@@ -381,7 +381,7 @@ Tensor istft(const Tensor& input, int64_t n_fft, std::optional<int64_t> hop_leng
              "istft(hop_length): must be in [1, %lld], got %lld", (long long)win, (long long)hop);
     const bool half_only = onesided.value_or(input.size(-2) != n_fft);
     RL_CHECK(!half_only || !return_complex, throw_runtime,
-             "istft(onesided): a one-sided spectrum is that of a real signal");
+             "istft(onesided): must be False for a complex signal");
     const int64_t wanted = half_only ? n_fft / 2 + 1 : n_fft;
     RL_CHECK(input.size(-2) == wanted, throw_runtime,
              "istft(input): needs %lld frequencies for n_fft %lld, got %lld", (long long)wanted,
@@ -404,7 +404,7 @@ Tensor istft(const Tensor& input, int64_t n_fft, std::optional<int64_t> hop_leng
     RL_CHECK(!length || *length > 0, throw_runtime, "istft(length): must be positive, got %lld",
              (long long)length.value_or(0));
     const int64_t have = length ? std::min(*length, end - begin) : end - begin;
-    RL_CHECK(have > 0, throw_runtime, "istft(length): nothing is left of %lld samples", (long long)total);
+    RL_CHECK(have > 0, throw_runtime, "istft(length): must leave at least one of %lld samples", (long long)total);
     signal = ops::narrow(signal, 1, begin, have);
     envelope = ops::narrow(envelope, 0, begin, have);
     if (envelope.device().type == DeviceType::CPU) {  // elsewhere the check would wait for the device

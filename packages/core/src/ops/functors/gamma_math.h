@@ -242,7 +242,7 @@ RL_SPECIAL double igammac_small(double a, double x, bool quick) {
     return -std::expm1(power) - std::exp(power) * a * sum;
 }
 
-/// Regularised incomplete gamma functions (DLMF 8.2.4), the lower or the upper one; `quick` for the digits of a float.
+/// Regularised incomplete gamma functions (DLMF 8.2.4), the lower or the upper one; `quick`: float32 accuracy is enough.
 RL_SPECIAL double incomplete_gamma(double a, double x, bool lower, bool quick = false) {
     if (!(a >= 0 && x >= 0) || (a == 0 && x == 0)) return static_cast<double>(NAN);
     if (std::isinf(a)) return std::isinf(x) ? static_cast<double>(NAN) : lower ? 0 : 1;

@@ -26,7 +26,7 @@ RL_HD inline T grid_padded(T x, T size, int64_t padding, bool align) {
         const bool even = std::floor(turns * T(0.5)) * 2 == turns;
         x = span > 0 ? (even ? rest + low : low + span - rest) : T(0);
     }
-    x = x > 0 ? x : T(0);  // NaN counts as the first place
+    x = x > 0 ? x : T(0);  // NaN counts as position 0
     return x > size - 1 ? size - 1 : x;
 }
 
@@ -51,7 +51,7 @@ RL_HD inline void each_grid_tap(T g, T size, int64_t padding, bool align, Put pu
     const auto tap = [&](int k, T at, T weight) {
         const bool inside = at >= 0 && at < size;
         put(k, inside ? static_cast<int32_t>(at) : 0,
-            inside || weight != weight ? weight : T(0));  // NaN where a place has no neighbours
+            inside || weight != weight ? weight : T(0));  // NaN where a position has no neighbours
     };
     g += 1;
     T x = align ? g * T(0.5) * (size - 1) : (g * size - 1) * T(0.5);

@@ -35,7 +35,7 @@ struct Resampling {
 
     RL_HD bool cubic() const { return mode == kCubic; }
     RL_HD bool linear() const { return mode == kLinear; }
-    /// Input positions from one output place to the next.
+    /// Distance of two output positions, in input positions.
     template <class T>
     RL_HD T step() const {
         if (align_corners && (linear() || cubic()))
@@ -44,19 +44,19 @@ struct Resampling {
         return scale > 0 ? static_cast<T>(given < 1e9 ? given : 1e9)
                          : static_cast<T>(in) / static_cast<T>(out);
     }
-    /// Where output place j lies among the input positions.
+    /// Coordinate of output position j in the input.
     template <class T>
     RL_HD T source(int64_t j, T step) const {
         const T position = static_cast<T>(j);
         return align_corners ? step * position : step * (position + T(0.5)) - T(0.5);
     }
-    /// How far a filter reaches that covers what lies between two output positions.
+    /// Radius of a filter that covers the inputs between two output positions.
     template <class T>
     RL_HD T reach() const {
         const T step = this->step<T>();
         return (step > 1 ? step : T(1)) * (cubic() ? 2 : 1);
     }
-    /// How many input positions an output place is made of.
+    /// How many input positions contribute to an output position.
     template <class T>
     RL_HD int64_t taps() const {
         if (antialias) {
@@ -65,7 +65,7 @@ struct Resampling {
         }
         return linear() ? 2 : cubic() ? 4 : 1;
     }
-    /// Those of output place j, and their weights; positions of weight 0 may stand twice.
+    /// The input positions of output position j, and their weights; positions of weight 0 may be listed twice.
     template <class T>
     RL_HD void taps_of(int64_t j, int64_t* index, T* weight) const {
         if (antialias) return antialiased(j, index, weight);
@@ -89,7 +89,7 @@ struct Resampling {
                 weight[k] = weights[k];
             }
         } else {
-            // In float32 whatever the dtype, as PyTorch does: which place is nearest depends on it.
+            // In float32 whatever the dtype, as PyTorch does: which position is nearest depends on it.
             const float half = mode == kNearestExact ? 0.5f : 0.0f;
             const auto i = static_cast<int64_t>(std::floor((static_cast<float>(j) + half) * step<float>()));
             index[0] = between<int64_t>(i, 0, in - 1);

@@ -1,4 +1,4 @@
-// What meets at one place of a tensor, reduced in the order of its elements.
+// Reduction of the elements that are scattered to one position, in their order.
 #pragma once
 
 #include <limits>

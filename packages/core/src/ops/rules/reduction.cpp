@@ -8,7 +8,7 @@ Outputs hash_tensor_dim(const Tensor& input, IntList dim, bool keepdim, int64_t 
     constexpr const char* op = "hash_tensor";
     RL_CHECK(!is_complex(input.dtype()), throw_not_implemented, "%s: not defined for dtype %s", op,
              name(input.dtype()));
-    RL_CHECK(mode == 0, throw_runtime, "%s(mode): needs 0, exclusive or, got %lld", op, (long long)mode);
+    RL_CHECK(mode == 0, throw_runtime, "%s(mode): must be 0 (XOR), got %lld", op, (long long)mode);
     bool reduced[kMaxDims] = {};
     for (int64_t given : dim) {
         const int d = wrap_dim(op, given, input.dim());

@@ -1,5 +1,5 @@
-/* Programs from C, and from whatever calls C. Errors, memory and threads are those of rushlight/rushlight.h. Any number of threads
- * may run one program at a time, unless it writes to its buffers. */
+/* Programs from C, and from languages that call C. Errors, memory and threads are those of rushlight/rushlight.h. Any number of
+ * threads may run one program at a time, unless it writes to its buffers. */
 #ifndef RUSHLIGHT_GRAPH_C_H
 #define RUSHLIGHT_GRAPH_C_H
 

@@ -1,4 +1,4 @@
-"""What probability distributions share."""
+"""The base class of probability distributions."""
 
 from __future__ import annotations
 
@@ -90,8 +90,8 @@ class Distribution:
         fits = constraint.check(value)
         if not bool(fits.all()):
             raise ValueError(
-                f"{type(self).__name__}({name}): needs {constraint._needs()}; {int((~fits).sum())} of {fits.numel()}"
-                f" are not\nhint: {name} has shape {tuple(value.shape)} and must satisfy {constraint!r}"
+                f"{type(self).__name__}({name}): must be {constraint._needs()}; {int((~fits).sum())} of {fits.numel()}"
+                f" elements violate this\nhint: {name} has shape {tuple(value.shape)} and must satisfy {constraint!r}"
             )
 
     def _validate_sample(self, value: Tensor) -> None:

@@ -135,14 +135,14 @@ def embedding_bag(
     """Return the sum, mean or maximum of the rows of a table in each bag.
 
     Args:
-        input: the numbers of the rows, int32 or int64: one bag in each row, or all bags joined.
+        input: indices of rows, int32 or int64: one bag in each row, or all bags concatenated.
         weight: the table.
-        offsets: where each of the joined bags begins; the first is 0. Empty bags give zeros.
+        offsets: position in `input` at which each concatenated bag begins; the first is 0. Empty bags give zeros.
         max_norm, norm_type, scale_grad_by_freq, sparse: as of :func:`embedding`.
         mode: "sum", "mean" or "max".
-        per_sample_weights: factors of the rows; "sum" only.
-        include_last_offset: `offsets` has one number more, the length of the input.
-        padding_idx: the number of a row that is left out of bags.
+        per_sample_weights: factors of the rows; only for mode "sum".
+        include_last_offset: whether `offsets` ends with one more number, the length of the input.
+        padding_idx: index of a row that is excluded from bags.
 
     Shape:
         - Input: (B, n), or (n) with `offsets` (B); `per_sample_weights` has the input's shape.
@@ -150,10 +150,11 @@ def embedding_bag(
         - Output: (B, width).
 
     Raises:
-        ValueError: the arguments do not fit each other.
+        ValueError: `input` and `offsets` have other numbers of dimensions, `per_sample_weights` does not have the shape
+            of `input`, or `mode` is unknown.
         RuntimeError: the offsets are out of range.
         NotImplementedError: `per_sample_weights` are given for a mode other than "sum".
-        IndexError: a number of a row is out of range.
+        IndexError: an index is out of range.
 
     Example:
         >>> table = torch.tensor([[0.0, 0.0], [1.0, 2.0], [3.0, 4.0]])

@@ -259,7 +259,7 @@ class DistributedDataParallel(Module, Joinable):
 
     @property
     def join_device(self) -> core.device:
-        """The device of the tensors by which processes tell each other whether they have inputs."""
+        """The device of the tensors with which processes exchange whether they have inputs."""
         return core.device("cpu")
 
     @property

@@ -62,7 +62,7 @@ class Joinable(ABC):
     @property
     @abstractmethod
     def join_device(self) -> core.device:
-        """The device of the tensors with which processes tell each other whether they have inputs."""
+        """The device of the tensors with which processes exchange whether they have inputs."""
 
     @property
     @abstractmethod
@@ -71,7 +71,7 @@ class Joinable(ABC):
 
 
 class _Config:
-    """How a `Joinable` takes part in a context; outside of one it does not."""
+    """The settings of a `Joinable` in a `Join` context; disabled outside of a context."""
 
     def __init__(self, enable: bool = False, throw: bool = False, is_first: bool = False) -> None:
         self.enable = enable

@@ -68,20 +68,20 @@ class _Storages:
 
     def __call__(self, key: Any) -> Any:
         """Return the storage of a persistent id: typed, or for bytes untyped."""
-        # Anything may stand in a key, also what compares in its own way.
+        # A key may hold objects of any class, even classes that define comparison.
         is_named = type(key) is tuple and len(key) > 0 and type(key[0]) is str
         if is_named and key[0] == "module":
             raise FormatError(
                 "it holds a whole module\nhint: save its state_dict(), where the module was made"
             )
         if not is_named or key[0] != "storage" or len(key) not in (5, 6):
-            raise FormatError("a pickle refers to something that is not a storage")
+            raise FormatError("a persistent id of a pickle is not a reference to a storage")
         kind, name, device, count = key[1:5]
         fits = (
             isinstance(kind, StorageType) and type(name) is str and type(device) is str and type(count) is int
         )
         if not fits or count < 0 or count >= 2**59:
-            raise FormatError("a pickle refers to a storage in a way that cannot be read")
+            raise FormatError("a reference to a storage does not have a class, a name, a device and a valid size")
         found = (name, device, kind.dtype)
         if found not in self.typed:
             itemsize = 1 if kind.dtype is None else kind.dtype.itemsize
@@ -89,7 +89,9 @@ class _Storages:
                 self.made[name, device] = self.make(name, device, count * itemsize, itemsize, kind.dtype)
             storage = self.made[name, device]
             if storage.nbytes() < count * itemsize:
-                raise FormatError(f"storage {name!r:.80} has {storage.nbytes()} bytes, and more are needed")
+                raise FormatError(
+                    f"storage {name!r:.80} has {storage.nbytes()} bytes, but {count * itemsize} are needed"
+                )
             self.typed[found] = storage if kind.dtype is None else _as(storage, kind.dtype)
             if self.later and kind.dtype is not None:
                 self.typed[found].awaits_bytes = True
@@ -105,11 +107,13 @@ class _Storages:
         """Return the storage that lies within another."""
         fits = isinstance(view, tuple) and len(view) == 3 and all(type(v) is int and v >= 0 for v in view[1:])
         if not fits or type(whole) is not core.TypedStorage:
-            raise FormatError("a pickle refers to a part of a storage in a way that cannot be read")
+            raise FormatError("a view of a storage must be (name, offset, size), with numbers of at least 0")
         item = whole.dtype.itemsize
         begin, end = view[1] * item, (view[1] + view[2]) * item
         if end > whole.nbytes():
-            raise FormatError("a part of a storage reaches beyond it")
+            raise FormatError(
+                f"a view of elements {view[1]} to {view[1] + view[2]} reaches beyond its storage of {whole.nbytes()} bytes"
+            )
         return _as(whole.untyped()[begin:end], whole.dtype)
 
     def placed(self, storage: Any, device: str) -> Any:
@@ -265,14 +269,15 @@ def unknown_names(source: Source, budget: Budget) -> list[str]:
 
 
 def _no_storage(key: Any) -> Any:
-    raise FormatError("a pickle refers to a storage where there is none")
+    raise FormatError("a pickle refers to a storage, but this file has no storages")
 
 
 def _explain(names: list[str]) -> str:
     names = [name if name.isprintable() else ascii(name) for name in names]
     shown = ", ".join(name[:100] for name in names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
     text = (
-        f"it asks for more than data: {shown}. Nothing of this was run, and weights_only=False does not change that\n"
+        f"it needs classes or functions that are not allowed: {shown}. None of them was called, and weights_only=False does"
+        " not allow them\n"
         "hint: "
     )
     if any(name.startswith("torch.nn.modules.") for name in names):

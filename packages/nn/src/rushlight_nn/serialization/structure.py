@@ -187,10 +187,10 @@ def decode(node: Any, tensor: Callable[[int], Tensor]) -> Any:
     if tag in ("ndarray", "scalar"):
         array = tensor(node.get("number")).detach().cpu().numpy()
         if tag == "scalar" and array.ndim:
-            raise StructureError("a number is stored as an array of several")
+            raise StructureError("a number is stored as an array with dimensions")
         return array if tag == "ndarray" else array[()]
     if not isinstance(tag, str):
-        raise StructureError("a value has a class that is not a name")
+        raise StructureError("the class of a value is not a string")
     if tag in _SEQUENCES:
         items = decode(node.get("items"), tensor)
         if tag in ("set", "frozenset") and isinstance(items, list):
@@ -208,7 +208,7 @@ def _make(tag: str, make: Callable[[], Any]) -> Any:
         return make()
     except values.UnknownTag:
         raise StructureError(
-            f"it holds a {tag!r:.80}, which this version of rushlight-nn does not know"
+            f"it holds a {tag!r:.80}, which this version of rushlight-nn does not support"
         ) from None
     except (
         LookupError,

@@ -81,7 +81,7 @@ class _Orthogonal(Module):
 
     def right_inverse(self, Q: Tensor) -> Tensor:
         if Q.shape != self.shape:
-            raise ValueError(f"orthogonal: got shape {tuple(Q.shape)} to assign, needs {tuple(self.shape)}")
+            raise ValueError(f"orthogonal: the assigned tensor must have shape {tuple(self.shape)}, got {tuple(Q.shape)}")
         given = Q
         n, k = Q.shape[-2:]
         transposed = n < k
@@ -90,11 +90,12 @@ class _Orthogonal(Module):
         if not self.use_trivialization:
             if self.orthogonal_map != "householder":
                 raise NotImplementedError(
-                    f"orthogonal: with {self.orthogonal_map!r} nothing can be assigned if use_trivialization is False"
+                    f"orthogonal: cannot assign to the weight with orthogonal_map={self.orthogonal_map!r} and"
+                    " use_trivialization=False"
                 )
             factors, tau = core.geqrf(Q)
             signs = factors.diagonal(dim1=-2, dim2=-1).sgn()
-            # A reflection that is none (tau of zero) was one of length 2 in forward: its sign turns.
+            # tau of zero is the identity here, but a reflection in forward: flip its sign.
             signs = core.where(tau == 0, -signs, signs)
             matrix = factors.clone()
             matrix.diagonal(dim1=-2, dim2=-1).copy_(signs)

@@ -270,7 +270,7 @@ def pad_sequence(
         if part.shape[1:] != rest:
             raise RuntimeError(
                 f"pad_sequence(sequences): shapes {tuple(parts[0].shape)} and {tuple(part.shape)} differ "
-                "beyond their length"
+                "in a dimension other than the first"
             )
     time = max(part.shape[0] for part in parts)
     padded = []

@@ -58,9 +58,8 @@ def spectral_norm(
 ) -> M:
     """Divide a weight by its largest singular value before every forward, by a hook (Miyato et al. 2018).
 
-    :func:`rushlight_nn.utils.parametrizations.spectral_norm` does so without a hook; this one is for programs and
-    states
-    that have the older names: `name_orig`, `name_u` and `name_v`.
+    :func:`rushlight_nn.utils.parametrizations.spectral_norm` does so without a hook. This function is for programs and
+    states with the older names `name_orig`, `name_u` and `name_v`.
 
     Args:
         module: the module, which is returned.

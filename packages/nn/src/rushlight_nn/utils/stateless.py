@@ -39,7 +39,7 @@ def functional_call(
         ValueError: a name is in two dictionaries, or one parameter would get two values.
         RuntimeError: with `strict`, names are missing or unknown.
         AttributeError: a name contains a submodule that does not exist.
-        TypeError: a name is that of an attribute that is not a tensor, or the value of an unknown name is not a tensor.
+        TypeError: a name refers to an attribute that is not a tensor, or the value of an unknown name is not a tensor.
 
     Example:
         >>> layer = nn.Linear(2, 1)
@@ -48,19 +48,19 @@ def functional_call(
         tensor([6.])
     """
     given = _merged(parameter_and_buffer_dicts)
-    places = _places(module)
+    slots = _slots(module)
     if strict:
-        missing, unknown = sorted(set(places) - set(given)), sorted(set(given) - set(places))
+        missing, unknown = sorted(set(slots) - set(given)), sorted(set(given) - set(slots))
         if missing or unknown:
             raise RuntimeError(
-                f"functional_call(strict=True): {type(module).__name__} lacks {missing or 'nothing'},"
-                f" and does not know {unknown or 'anything else'}"
+                f"functional_call(strict=True): the dictionaries lack {missing} of {type(module).__name__}, and have"
+                f" the unknown names {unknown}"
             )
     arguments = args if isinstance(args, tuple) else () if args is None else (args,)
     if tie_weights:
-        given = _tied(places, given)
-    places.update({name: _new_place(module, name, given[name]) for name in given if name not in places})
-    with _replaced(given, places):
+        given = _tied(slots, given)
+    slots.update({name: _new_slot(module, name, given[name]) for name in given if name not in slots})
+    with _replaced(given, slots):
         return module(*arguments, **(kwargs or {}))
 
 
@@ -81,13 +81,13 @@ def _merged(dicts: Mapping[str, Tensor] | Sequence[Mapping[str, Tensor]]) -> dic
     return merged
 
 
-_Place = tuple[dict[str, Any], str]  # a module's table, and the name in it
+_Slot = tuple[dict[str, Any], str]  # a module's table, and the name in it
 _ABSENT = object()
 
 
-def _places(module: Module) -> dict[str, _Place]:
+def _slots(module: Module) -> dict[str, _Slot]:
     """Return where each parameter and buffer is stored, tied ones under all of their names."""
-    found: dict[str, _Place] = {}
+    found: dict[str, _Slot] = {}
     for path, child in module.named_modules(remove_duplicate=False):
         for table in (child._parameters, child._buffers):
             for name, value in table.items():
@@ -96,8 +96,8 @@ def _places(module: Module) -> dict[str, _Place]:
     return found
 
 
-def _new_place(module: Module, path: str, value: Any) -> _Place:
-    """The place of a tensor that the module does not have during the call: among the attributes of the named submodule."""
+def _new_slot(module: Module, path: str, value: Any) -> _Slot:
+    """Return the slot for a tensor that the module does not have: an attribute of the named submodule."""
     owner, _, name = path.rpartition(".")
     home = module.get_submodule(owner)
     if not name:
@@ -113,18 +113,18 @@ def _new_place(module: Module, path: str, value: Any) -> _Place:
     return home.__dict__, name
 
 
-def _tied(places: dict[str, _Place], given: dict[str, Tensor]) -> dict[str, Tensor]:
+def _tied(slots: dict[str, _Slot], given: dict[str, Tensor]) -> dict[str, Tensor]:
     """Return `given`, and the same values under the other names of the same parameters."""
     by_tensor: dict[int, list[str]] = {}
-    for name, (table, key) in places.items():
+    for name, (table, key) in slots.items():
         by_tensor.setdefault(id(table[key]), []).append(name)
     result = dict(given)
     for names in by_tensor.values():
         values = {id(given[n]): given[n] for n in names if n in given}
         if len(values) > 1:
             raise ValueError(
-                f"functional_call(): {' and '.join(map(repr, names))} are one parameter and got several values\n"
-                "hint: name one of them, or pass tie_weights=False"
+                f"functional_call(): {' and '.join(map(repr, names))} are names of one parameter, but their values differ\n"
+                "hint: pass a value for only one of the names, or pass tie_weights=False"
             )
         for value in values.values():
             result.update(dict.fromkeys(names, value))
@@ -132,16 +132,16 @@ def _tied(places: dict[str, _Place], given: dict[str, Tensor]) -> dict[str, Tens
 
 
 @contextmanager
-def _replaced(given: dict[str, Tensor], places: dict[str, _Place]) -> Iterator[None]:
-    former = {name: places[name][0].get(places[name][1], _ABSENT) for name in given}
+def _replaced(given: dict[str, Tensor], slots: dict[str, _Slot]) -> Iterator[None]:
+    former = {name: slots[name][0].get(slots[name][1], _ABSENT) for name in given}
     try:
         for name, value in given.items():
-            table, key = places[name]
+            table, key = slots[name]
             table[key] = value
         yield
     finally:
         for name, value in former.items():
-            table, key = places[name]
+            table, key = slots[name]
             if value is _ABSENT:
                 table.pop(key, None)
             else:

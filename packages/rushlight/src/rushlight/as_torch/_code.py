@@ -1,4 +1,4 @@
-"""What `_program` runs: the code that the command line named, and the names that a main program finds about itself."""
+"""The code that `_program` runs, as named on the command line, and the attributes of its `__main__`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OpenMP, whose threads compute."""
+"""Queries about OpenMP."""
 
 from __future__ import annotations
 

@@ -274,9 +274,9 @@ _BOTH_SIDES = [
 _ONE_SIDE = ["abs", "eq", "ge", "getitem", "gt", "invert", "le", "lt", "ne", "neg", "pos"]
 
 
-def _define(name: str, method: str, target: Callable[..., Any], turned: bool = False) -> None:
+def _define(name: str, method: str, target: Callable[..., Any], reflected: bool = False) -> None:
     def apply(self: Proxy, *args: Any, **kwargs: Any) -> Proxy:
-        operands = (*args, self) if turned else (self, *args)
+        operands = (*args, self) if reflected else (self, *args)
         return self.tracer.create_proxy("call_function", target, operands, kwargs)
 
     apply.__name__, apply.__qualname__ = method, f"Proxy.{method}"
@@ -286,5 +286,5 @@ def _define(name: str, method: str, target: Callable[..., Any], turned: bool = F
 for _name in (*_BOTH_SIDES, *_ONE_SIDE):
     _define(_name, f"__{_name.rstrip('_')}__", getattr(operator, _name))
 for _name in _BOTH_SIDES:
-    _define(_name, f"__r{_name.rstrip('_')}__", getattr(operator, _name), turned=True)
+    _define(_name, f"__r{_name.rstrip('_')}__", getattr(operator, _name), reflected=True)
 Proxy.__hash__ = object.__hash__  # type: ignore[method-assign]  # which __eq__ would take away

@@ -1,4 +1,4 @@
-"""Attachment of the tape, and the backward pass."""
+"""Install the tape as the provider of gradients, and run its backward pass."""
 
 from __future__ import annotations
 

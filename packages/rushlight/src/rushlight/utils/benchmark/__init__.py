@@ -1,8 +1,9 @@
-"""Measuring how long statements take: `Timer` measures one, `Compare` prints measurements side by side, `Fuzzer` makes
-operands.
+"""Measure how long statements take.
 
-timer = Timer("x + y", setup="x, y = torch.ones(64), torch.ones(64)", label="add")
-print(timer.blocked_autorange())
+`Timer` measures a statement, `Compare` prints measurements side by side, and `Fuzzer` generates operands::
+
+    timer = Timer("x + y", setup="x, y = torch.ones(64), torch.ones(64)", label="add")
+    print(timer.blocked_autorange())
 """
 
 from rushlight.utils.benchmark.compare import Compare
