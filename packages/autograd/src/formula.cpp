@@ -119,7 +119,7 @@ std::vector<Tensor> conjugated(bool conjugate, std::vector<Tensor> shares) {
     return shares;
 }
 
-// Whether nothing else refers to the tensor's memory, and no two elements share a place.
+// Whether nothing else refers to the tensor's memory, and no two elements share memory.
 static bool owns_memory(const Tensor& t) {
     if (t.impl()->use_count() > 1) return false;
     const TensorImpl* impl = physical(t).impl();

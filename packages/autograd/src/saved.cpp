@@ -15,8 +15,8 @@ constinit thread_local SavedHook* saved_hook = nullptr;
 
 namespace {
 
-// A result's place in the graph, by the node that saved it.
-void place_result(const Tensor& t, Node* node, uint32_t index) {
+// Sets the history of a result of the node that saved it.
+void set_result_history(const Tensor& t, Node* node, uint32_t index) {
     if (!is_differentiable(t.dtype())) return;
     if (Ref<Node> view = WriteThroughView::history_of_result(node)) set_history(t, view);
     else set_history(t, Ref<Node>::share(node), index);
@@ -35,7 +35,7 @@ void SavedTensor::pack(const Tensor& t) {
     made->packed = inactive.hook->pack(make_alias(t));
     made->sizes = t.shape();
     made->dtype = t.dtype();
-    // A result's place is this node, which would keep itself alive.
+    // A result's edge leads to this node, which would keep itself alive.
     if (!is_result_ && needs_grad(t)) made->edge = gradient_edge(t);
     packed_ = std::move(made);
 }
@@ -52,14 +52,14 @@ Tensor SavedTensor::unpack_packed(Node* node) const {
                  ? (std::string(name(given.dtype())) + " of shape " + to_string(given.sizes())).c_str()
                  : "nothing");
     Tensor t = make_alias(given);
-    if (is_result_) place_result(t, node, index_);
+    if (is_result_) set_result_history(t, node, index_);
     if (packed_->edge) set_history(t, packed_->edge.node, packed_->edge.index);
     return t;
 }
 
 Tensor SavedTensor::unpack_result(Node* node) const {
     Tensor t = make_alias(tensor_);
-    place_result(t, node, index_);
+    set_result_history(t, node, index_);
     copy_tangent(tensor_, t);
     return t;
 }

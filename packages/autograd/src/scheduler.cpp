@@ -12,12 +12,12 @@
 
 // Note [Threads of a pass]
 // The thread that started a pass runs the host's nodes. Every other device has a thread of its own for as long as the
-// process runs, so that its work is queued from one place and in one order, and a slow device holds up no other. A node
+// process runs, so that its work is queued by one thread and in one order, and a slow device holds up no other. A node
 // belongs to the device of the gradients that arrive at it. A pass meets its first node of another device, or is begun
 // with parallel_branches(), and is a Scheduler's from then on: one queue of ready nodes for each device, later ones first.
 //
-// Sums do not depend on the order of arrival: every gradient that arrives at a result has a place in the order in which a
-// pass on one thread would have brought it, waits for those before it, and is added then. So the bits are the same.
+// Sums do not depend on the order of arrival: every gradient that arrives at a result has a number, its position in the
+// order of a pass on one thread; it waits for those before it, and is added then. So the bits are the same.
 //
 // A thread that works for the caller carries its dispatch state, saved-tensor hook, stream and pass. When a node raises no
 // new one is begun; the exception of the node that comes first in order is the caller's. A caller that is a device's thread

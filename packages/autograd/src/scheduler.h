@@ -44,7 +44,7 @@ class Scheduler : public std::enable_shared_from_this<Scheduler> {
         uint32_t arrivals = 0;  // in all
         uint32_t next = 0;      // the first that is not added
         bool adding = false;
-        std::vector<std::pair<uint32_t, Tensor>> early;  // by its place
+        std::vector<std::pair<uint32_t, Tensor>> early;  // by their numbers
     };
     // The caller's state, on a thread that works for it.
     class Carried;

@@ -5,8 +5,8 @@
 
 namespace rushlight::autograd {
 
-/// The shape, strides and place of a root and of one of its views, relative to the first element of either. Where one of them is
-/// complex and the other real, both are kept as real numbers.
+/// The shape, strides and offset of a root and of one of its views, relative to the first element of either. If one of them
+/// is complex and the other real, both are kept as real numbers.
 class Window {
   public:
     Window(const Tensor& root, const Tensor& view);

@@ -105,7 +105,8 @@ class Verifier {
         if (id >= definitions_.size())
             fail("%s uses value %u, but there are only %zu", what.c_str(), id, definitions_.size());
         if (!definitions_[id].defined) fail("%s uses value %u before it is defined", what.c_str(), id);
-        if (!definitions_[id].in_scope) fail("%s uses value %u outside of the block that defines it", what.c_str(), id);
+        if (!definitions_[id].in_scope)
+            fail("%s uses value %u outside of the block that defines it", what.c_str(), id);
     }
 
     void check_constant(const Constant& constant) {
@@ -351,7 +352,7 @@ class Verifier {
     std::vector<SchemaText> schemas_;
     std::vector<Definition> definitions_;
     std::unordered_set<std::string_view> names_;
-    const Node* node_ = nullptr;  // that is checked, and its place in its list
+    const Node* node_ = nullptr;  // that is checked, and its index in its list
     size_t number_ = 0;
     const Block* block_ = nullptr;  // that it is in
     int depth_ = 0;

@@ -67,7 +67,8 @@ class Planner {
         }
     }
 
-    std::vector<LiveRange> live_ranges_of(const std::vector<Node>& nodes, const std::vector<ValueId>& outputs) const {
+    std::vector<LiveRange> live_ranges_of(const std::vector<Node>& nodes,
+                                          const std::vector<ValueId>& outputs) const {
         std::vector<LiveRange> ranges;
         std::map<ValueId, size_t> of;  // by memory
         for (size_t n = 0; n < nodes.size(); ++n) {
@@ -126,7 +127,8 @@ class Planner {
             range->offset = offset;
             block = std::max(block, offset + range->bytes);
             placed.insert(
-                std::ranges::upper_bound(placed, offset, {}, [](const LiveRange* p) { return p->offset; }), range);
+                std::ranges::upper_bound(placed, offset, {}, [](const LiveRange* p) { return p->offset; }),
+                range);
         }
         return block;
     }

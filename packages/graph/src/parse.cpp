@@ -241,7 +241,8 @@ class Parser {
             if (line.take("=")) {
                 place.scale = line.integer();
                 line.need("*");
-                if (symbol_name(line) != symbol.name) line.fail("the name of the size that this line declares");
+                if (symbol_name(line) != symbol.name)
+                    line.fail("the name of the size that this line declares");
                 line.take("+");
                 place.offset = line.integer();
             }

@@ -26,7 +26,7 @@ std::set<ValueId> written_memory(const Graph& graph) {
     return written;
 }
 
-// Lets the node use other values in the places of some.
+// Replaces values that the node uses by others.
 void rename_uses(Node& node, const std::map<ValueId, ValueId>& names) {
     const auto rename = [&](ValueId& id) {
         if (auto at = names.find(id); at != names.end()) id = at->second;

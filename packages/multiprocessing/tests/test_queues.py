@@ -105,7 +105,7 @@ def test_objects_that_others_are_about_to_put_take_room():
 
     def announce():
         with q._ledger:
-            q._ledger.claim_place()
+            q._ledger.claim_slot()
         q._ledger.set_first_unsent()
         announced.set()
         end.wait()

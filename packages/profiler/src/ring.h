@@ -12,7 +12,7 @@
 
 namespace rushlight::profiler {
 
-// Positions only grow; an item's place is its position modulo the capacity. The writer never waits: where
+// Positions only grow; an item's index is its position modulo the capacity. The writer never waits: where
 // there is no room it keeps what is there and drops what is new. So a span that was kept has all its
 // children, which ended before it, and its own time is exact.
 template <class T>
@@ -32,12 +32,12 @@ class Ring {
     uint64_t capacity() const { return capacity_; }
     T& operator[](uint64_t position) { return items_[position & (capacity_ - 1)]; }
 
-    // The writer: fills places from `end` on, at most `room` of them, then publishes.
+    // The writer fills slots from `end` on, at most `room` of them, and then publishes.
     uint64_t end() const { return end_.load(std::memory_order_relaxed); }
     uint64_t room() const { return capacity_ - (end() - begin_.load(std::memory_order_acquire)); }
     void publish(uint64_t end) { end_.store(end, std::memory_order_release); }
 
-    // The reader: reads from `begin` to `published`, then gives the places back.
+    // The reader reads from `begin` to `published`, and then releases the slots.
     uint64_t begin() const { return begin_.load(std::memory_order_relaxed); }
     uint64_t published() const { return end_.load(std::memory_order_acquire); }
     void consume(uint64_t end) { begin_.store(end, std::memory_order_release); }

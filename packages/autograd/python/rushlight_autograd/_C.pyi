@@ -9,7 +9,7 @@ from rushlight_core import Tensor
 
 @final
 class Node:
-    """What an operator recorded: its place in the graph of a backward pass."""
+    """A recorded operator: a node in the graph of a backward pass."""
 
     def name(self) -> str: ...
     def _sequence_nr(self) -> int: ...

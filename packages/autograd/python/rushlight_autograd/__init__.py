@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from rushlight_autograd.variable import Variable as Variable
 
 # The rest is loaded when it is first used: name to module. No module has the name of something in it: importing the
-# module would put it in that thing's place.
+# module would replace that attribute.
 _MODULES = ("anomaly_mode", "checkpoint", "forward_ad", "functional", "graph")
 _ELSEWHERE = {
     "Function": "function",

@@ -150,7 +150,7 @@ def _shape(tensor: Tensor) -> str:
 # --- layout ---
 #
 # After Sugiyama, Tagawa and Toda (1981): layers, bends for edges that cross layers, an order in each layer that crosses
-# few edges, then places.
+# few edges, then coordinates.
 
 
 def to_svg(graph: Graph) -> str:
@@ -264,8 +264,11 @@ def _mean(boxes: list[_Box], neighbours: list[int], otherwise: float) -> float:
 
 
 def _spread(layer: list[_Box], wanted: list[float]) -> None:
-    """Move the boxes of a layer, which keep their order, as near to the preferred places as their widths allow: those that
-    would overlap form a block, which is put at the mean of their preferred places (pool of adjacent violators)."""
+    """Move the boxes of a layer as near to their preferred positions as their widths allow, and keep their order.
+
+    Boxes that would overlap form a block, which is put at the mean of their preferred positions (pool of adjacent
+    violators).
+    """
     blocks: list[tuple[float, float, list[int]]] = []  # weighted sum of preferred starts, weight, members
     offsets = [0.0]
     for before, after in itertools.pairwise(layer):

@@ -262,7 +262,7 @@ def checkpoint_sequential(
 # --- by hooks on what is saved ---
 
 
-class _Place:
+class _Slot:
     """A placeholder for a saved tensor."""
 
     def __init__(self, tensor: Tensor) -> None:
@@ -305,47 +305,47 @@ def _checkpoint_by_hooks(
     if _early_stop is not None:
         early_stop = _early_stop
     state = core.get_rng_state() if preserve_rng_state else None
-    # The nodes own the places: what is not needed any more is not kept when it is computed again.
-    places: list[weakref.ref[_Place]] = []
-    computed: weakref.WeakKeyDictionary[_Place, Tensor] = weakref.WeakKeyDictionary()
+    # The nodes own the slots, so a recomputed tensor is not kept if its node is gone.
+    slots: list[weakref.ref[_Slot]] = []
+    computed: weakref.WeakKeyDictionary[_Slot, Tensor] = weakref.WeakKeyDictionary()
 
-    def pack(tensor: Tensor) -> _Place:
-        place = _Place(tensor)
-        places.append(weakref.ref(place))
-        return place
+    def pack(tensor: Tensor) -> _Slot:
+        slot = _Slot(tensor)
+        slots.append(weakref.ref(slot))
+        return slot
 
-    def unpack(place: _Place) -> Tensor:
-        if place not in computed:
+    def unpack(slot: _Slot) -> Tensor:
+        if slot not in computed:
             with _alone():
-                if place not in computed:
+                if slot not in computed:
                     compute_again()
-        if place not in computed:
+        if slot not in computed:
             raise CheckpointError(
                 "checkpoint(): the function saved fewer tensors when it was computed again\n"
                 "hint: it must do the same both times, whatever it reads besides its arguments"
             )
-        return computed.pop(place)
+        return computed.pop(slot)
 
     def compute_again() -> None:
         number = 0
 
         def keep(tensor: Tensor) -> None:
             nonlocal number
-            if number == len(places):
+            if number == len(slots):
                 raise CheckpointError(
                     "checkpoint(): the function saved more tensors when it was computed again"
                 )
-            place = places[number]()
+            slot = slots[number]()
             number += 1
-            if place is not None:
+            if slot is not None:
                 kind = tuple(tensor.shape), tensor.dtype
-                if check and kind != place.kind:
+                if check and kind != slot.kind:
                     raise CheckpointError(
-                        f"checkpoint(): tensor {number - 1} that the function saved was {place.kind[1]} of shape"
-                        f" {place.kind[0]}, and {kind[1]} of shape {kind[0]} when it was computed again"
+                        f"checkpoint(): tensor {number - 1} that the function saved was {slot.kind[1]} of shape"
+                        f" {slot.kind[0]}, and {kind[1]} of shape {kind[0]} when it was computed again"
                     )
-                computed[place] = tensor
-            if early_stop and number == len(places):
+                computed[slot] = tensor
+            if early_stop and number == len(slots):
                 raise _Enough
 
         def refuse(_: None) -> Tensor:

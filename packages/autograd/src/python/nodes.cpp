@@ -157,10 +157,9 @@ PyMethodDef node_methods[] = {
 PyGetSetDef node_properties[] = {
     {"next_functions", node_next_functions, nullptr, "Where the gradients go: (node, index of its result).",
      nullptr},
-    {"metadata", node_metadata, nullptr, "A dict for user data.",
-     nullptr},
-    {"site", node_site, nullptr, "The line that recorded the node, as \"file:line\"; None if it is not known.",
-     nullptr},
+    {"metadata", node_metadata, nullptr, "A dict for user data.", nullptr},
+    {"site", node_site, nullptr,
+     "The line that recorded the node, as \"file:line\"; None if it is not known.", nullptr},
     {"variable", node_variable, nullptr, "The leaf of an AccumulateGrad.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 

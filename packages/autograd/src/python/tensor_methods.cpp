@@ -8,8 +8,8 @@ namespace rushlight::autograd::python {
 namespace {
 
 Tensor self_of(PyObject* self) { return Tensor::share(unwrap(self)); }
-// Whose place in the graph it is: of a batched tensor its value's.
-Tensor place_of(PyObject* self) { return physical(self_of(self)); }
+// The tensor that has the history: the value of a batched tensor.
+Tensor tensor_with_history(PyObject* self) { return physical(self_of(self)); }
 
 // Whether the class of the tensor, which has a __torch_function__, has handled a member of Tensor.
 bool answered(const char* name, const char* part, PyObject* self, PyObject* args, PyObject* kwargs,
@@ -145,7 +145,7 @@ PyObject* get_grad_fn(PyObject* self, void*) {
     RL_TRY
     PyObject* answer = nullptr;
     if (answered("grad_fn", "__get__", self, nullptr, nullptr, answer)) return answer;
-    return check(wrap_node(grad_fn(place_of(self))));
+    return check(wrap_node(grad_fn(tensor_with_history(self))));
     RL_CATCH
 }
 PyObject* get_output_nr(PyObject* self, void*) {

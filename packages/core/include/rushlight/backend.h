@@ -57,7 +57,7 @@ enum class KernelPart : int32_t { Run, Before };
 
 // --- Memory --------------------------------------------------------------------------------------
 
-/// Where the caching allocator of core gets a device's memory, and how it checks that a stream has passed a place.
+/// Where the caching allocator of core gets a device's memory, and how it checks that a stream has passed a mark.
 /// `self` is handed to every function. They are called under a lock: they may not call the allocator.
 struct AllocatorDriver {
     uint32_t struct_size;

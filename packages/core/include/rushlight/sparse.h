@@ -38,7 +38,7 @@ struct SparseParts {
     // Compressed: the column or row, or the column or row of blocks, of each value or block, (nnz), of the same dtype.
     Tensor plain;
     Tensor values;  // (nnz, dense dimensions...), or blocks (nnz, block rows, block columns); without history
-    bool coalesced = false;  // COO: sorted, each place once
+    bool coalesced = false;  // COO: sorted, without duplicates
 };
 
 inline bool is_sparse(const Tensor& t) { return t.impl()->own_stages() & bit(Stage::Sparse); }
@@ -58,7 +58,7 @@ RL_API void check_sparse(const char* op, IntList size, const SparseParts& parts,
 
 // Conversions, made of operators: their gradients are those of the operators.
 
-/// Sorted, each place once: values at one position are added. RuntimeError unless the layout is COO.
+/// Sorts the indices and adds the values of duplicates. RuntimeError unless the layout is COO.
 RL_API Tensor coalesce(const Tensor& t);
 /// A plain tensor of the same values; of a plain tensor the tensor itself.
 RL_API Tensor to_dense(const Tensor& t);

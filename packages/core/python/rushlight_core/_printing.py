@@ -172,7 +172,7 @@ def tensor_format(self: Tensor, format_spec: str) -> str:
 
 
 def _suffixes(t: Tensor) -> Iterator[str]:
-    """Yield the parts after the numbers: device, size, dtype, place in the graph."""
+    """Yield the parts after the numbers: device, size, dtype, and `grad_fn` or `requires_grad`."""
     default = _C.get_default_dtype()
     if t.device.type != "cpu":
         yield f"device='{t.device}'"

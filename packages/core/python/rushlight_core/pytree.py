@@ -30,7 +30,7 @@ class SequenceKey:
         return f"[{self.idx!r}]"
 
     def get(self, sequence: Any) -> Any:
-        """Return the part of a container at this place."""
+        """Return the child of a container at this key."""
         return sequence[self.idx]
 
 
@@ -49,7 +49,7 @@ class MappingKey:
         return f"[{self.key!r}]"
 
     def get(self, mapping: Any) -> Any:
-        """Return the part of a container at this place."""
+        """Return the child of a container at this key."""
         return mapping[self.key]
 
 
@@ -68,7 +68,7 @@ class GetAttrKey:
         return f".{self.name}"
 
     def get(self, obj: Any) -> Any:
-        """Return the part of a container at this place."""
+        """Return the child of a container at this key."""
         return getattr(obj, self.name)
 
 
@@ -164,7 +164,7 @@ _STRUCTSEQ: Any = structseq
 _MAPPINGS = (dict, OrderedDict, defaultdict)
 _SEQUENCES = {list, tuple, _NAMEDTUPLE, _STRUCTSEQ}
 
-# Of classes whose parts have other places than a mapping's keys or a sequence's numbers.
+# For classes whose children have other keys than a mapping's keys or a sequence's indices.
 _WITH_KEYS: dict[Any, Callable[[Any], tuple[list[tuple[Any, Any]], Context]]] = {}
 
 SUPPORTED_NODES: dict[Any, NodeDef] = {
@@ -342,7 +342,7 @@ def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> PyTree:
         treespec: the structure.
 
     Raises:
-        ValueError: there are more or fewer leaves than the structure has places for.
+        ValueError: the number of leaves is not that of the structure.
 
     Example:
         >>> leaves, spec = tree_flatten({"a": [1, 2]})

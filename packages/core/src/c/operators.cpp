@@ -77,7 +77,7 @@ class Names {
         }
     }
 
-    /// The place of an operator among all; -1 for none.
+    /// The index of an operator among all; -1 if there is none.
     int find(const char* name) const {
         const auto all = operators();
         for (size_t slot = hash(name); const uint16_t position = slots_[slot & mask()]; ++slot)
@@ -100,7 +100,7 @@ class Names {
     }
     size_t mask() const { return slots_.size() - 1; }
 
-    std::vector<uint16_t> slots_;  // 0: free, else the place plus one
+    std::vector<uint16_t> slots_;  // 0: free, else the index plus one
     std::vector<std::atomic<const Signature*>> signatures_;
 };
 

@@ -190,7 +190,7 @@ void backward_weights(KernelContext& ctx, const ConvolutionGeometry& g, const Vi
 }
 
 // Integers, whose sums wrap around, tap by tap. `g` is that of the cross-correlation of "many" with the kernel, which gives "few":
-// forward sums over few's places go out, and transposed those over many's.
+// forward sums over few's positions go out, and transposed those over many's.
 template <class T>
 void convolve_integers(const ConvolutionGeometry& g, bool transposed, T* out, const T* in, const T* weight,
                        const T* bias) {

@@ -5,7 +5,7 @@
 
 namespace rushlight::cpu {
 
-/// A cross-correlation from `in` to `out`. Spatial sizes stand right-aligned in three places (a
+/// A cross-correlation from `in` to `out`. Spatial sizes are right-aligned in three elements (a
 /// two-dimensional one has depth 1), and `dims` is the number of real ones. A transposed convolution is the
 /// gradient of one with in and out swapped.
 struct ConvolutionGeometry {

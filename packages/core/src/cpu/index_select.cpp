@@ -60,7 +60,7 @@ IndexRows rows_of(const IndexedSlices& s) {
     r.rows = s.before;
     return r;
 }
-// body(range) for rows, which have no common place.
+// body(range) for rows, which have no common position.
 template <class Body>
 void each_row(const IndexRows& r, Body body) {
     parallel_for(0, r.rows.count, kWork / (r.width + 1) + 1,

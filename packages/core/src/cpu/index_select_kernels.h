@@ -8,7 +8,7 @@
 namespace rushlight::cpu {
 
 /// Slices of a tensor along one dimension, by index, beside a row-major tensor (before, n, after, run) of `n` of them. A piece
-/// is what one place of `before` and `after` has: `n` runs of adjacent elements.
+/// is what one position of `before` and `after` has: `n` runs of adjacent elements.
 struct IndexedSlices {
     const int64_t* index;  // checked; within [0, size)
     int64_t n, size = 1, stride = 0, run = 1;

@@ -21,7 +21,7 @@ void cauchy_(KernelContext& ctx, const View& self, double median, double sigma);
 void log_normal_(KernelContext& ctx, const View& self, double mean, double std);
 /// 1 with probability p, else 0.
 void bernoulli_(KernelContext& ctx, const View& self, double p);
-/// 1 with the probability that `p` has in the same place.
+/// 1 with the probability that `p` has in the same position.
 void bernoulli(KernelContext& ctx, const View& out, const View& p);
 /// Uniform in {low, ..., low + range - 1}; range 0 stands for 2^64.
 void integers_(KernelContext& ctx, const View& self, int64_t low, int64_t range);

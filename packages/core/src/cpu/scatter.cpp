@@ -88,7 +88,7 @@ struct Rows : IndexRows {
         index = contiguous_in(ctx, given, DType::Int64).as<int64_t>();
     }
 
-    // body(range) for parts that write no common place.
+    // body(range) for parts that write no common position.
     template <class Body>
     void each_apart(Body body) const {
         if (rows.count * width <= kWork) return body(RowRange{0, rows.count, 0, width});

@@ -65,8 +65,8 @@ void choose_of_all(KernelContext& ctx, const View& out, const View& input, Rank 
 
 // --- counting ---
 
-// count[place(i)] += 1 for i in [0, n); a negative place is none. Counts are whole numbers, so they do not depend on the
-// number of threads.
+// counts[position(i)] += 1 for i in [0, n); negative positions are ignored. Counts are integers, so they do not depend on
+// the number of threads.
 template <class Position>
 void count_positions(int64_t n, int64_t bins, int64_t* counts, Position position) {
     std::fill_n(counts, bins, 0);

@@ -21,7 +21,7 @@ enum class Cause : uint32_t {
     BadWeights
 };
 
-/// Given to kernels that check values. `place` is memory of the host that the device writes; any one of several writers
+/// Given to kernels that check values. `place` is host memory that the device writes; any one of several writers
 /// wins.
 struct Alarm {
     uint64_t* position;
@@ -42,7 +42,7 @@ struct Alarm {
 
 /// The alarm of a call.
 Alarm alarm_of(const KernelContext* context);
-/// Makes the place of a device's alarm.
+/// Allocates the memory of a device's alarm.
 void prepare_alarm(int32_t device);
 /// After a wait: raises where an alarm was given, by the operator and its line.
 void check_alarm(int32_t device);

@@ -115,7 +115,7 @@ PyMethodDef functions[] = {
     {"_sparse_make", make, METH_VARARGS, "A sparse tensor of its parts."},
     {"_sparse_parts", parts_of, METH_O, "The parts of a sparse tensor, or None."},
     {"_sparse_set_coalesced", set_coalesced, METH_VARARGS, "Says that indices are coalesced, or not."},
-    {"_sparse_coalesce", converted<coalesce>, METH_O, "Sorted, each place once."},
+    {"_sparse_coalesce", converted<coalesce>, METH_O, "Return a copy with sorted, unique indices."},
     {"_sparse_to_dense", converted<to_dense>, METH_O, "A plain tensor of the same values."},
     {"_sparse_to_compressed", to_compressed, METH_VARARGS,
      "_sparse_to_compressed(t, layout, block_rows, block_columns): the matrix in a compressed layout."},

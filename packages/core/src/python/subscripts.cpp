@@ -129,7 +129,7 @@ Tensor apply(const Tensor& base, const IndexExpression& index, std::vector<Tenso
     View view(base);
     int d = 0;  // the view's dimension that the next item applies to
     int source = 0;  // the base's, for errors
-    size_t slot = 0;  // its place in `chosen`, where a mask counts as one
+    size_t slot = 0;  // its position in `chosen`, where a mask counts as one
     auto choose = [&](Tensor t) {
         chosen.resize(slot + 1);
         chosen[slot++] = std::move(t);

@@ -11,7 +11,7 @@ namespace rushlight::python {
 struct IndexItem {
     enum class Kind : uint8_t { Int, Slice, None, Ellipsis, Bool, Tensor };
     Kind kind;
-    int64_t value;     // Int: the number; Bool: 0 or 1; Tensor: its place in IndexExpression::tensors
+    int64_t value;     // Int: the number; Bool: 0 or 1; Tensor: its position in IndexExpression::tensors
     PyObject* object;  // Slice: borrowed from the caller
 };
 

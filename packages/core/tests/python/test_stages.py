@@ -1,4 +1,4 @@
-"""The door of stages for providers in Python: a tracer, in a process of its own, for a process has one provider."""
+"""The Python interface of stages: a tracer, in a separate process, since a process has one provider."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ PyObject* program_from_bytes(PyObject*, PyObject* bytes) {
         return wrap_program(Program::from_bytes({data, static_cast<size_t>(size)}));
     });
 }
-// generalize(programs, symbols): of each symbol (name, least, most, places, its values in the programs), where a place is
+// generalize(programs, symbols): for each symbol (name, least, most, places, its values in the programs), where a place is
 // (input, dimension, scale, offset).
 PyObject* program_generalize(PyObject*, PyObject* args) {
     return guarded([&]() -> PyObject* {

@@ -1,10 +1,10 @@
-"""Counts of a queue that stay right when a process is killed.
+"""Counts of a queue that stay correct when a process is killed.
 
-A `Ledger` is an anonymous file that the processes of a queue map. Each process writes two numbers in a place of
-its own: how many objects wait in it to be sent, and how many tasks it took and has not reported as done. The
-place is locked (a lock of an open file description, which the kernel releases when the process ends for any
+A `Ledger` is an anonymous file that the processes of a queue map. Each process has a slot with two numbers: how
+many objects wait in the process to be sent, and how many tasks it took and has not reported as done. The process
+locks its slot (a lock of an open file description, which the kernel releases when the process ends for any
 reason), so that the numbers of a process that has ended are recognized and removed. The sums are read and
-changed under a lock of the same kind: nobody waits for a process that was killed while it held it.
+changed under a lock of the same kind, which is also released when its holder is killed.
 
 Note [Room without a lock]
 Locking the ledger takes a sixth of the time of a small message, so an object is put into a queue with a limit without
@@ -13,11 +13,11 @@ then that of the pipe; if they are within the limit it sends the object, and the
 locked the ledger does the same in the same order. Of two processes that do so at the same time at least one reads the
 other's count, because `_own` is released between the write and the reads, which is a memory barrier. So together they
 never exceed the limit. An object that has just been sent may be counted twice for a moment, and two processes that
-are after the last place may both find none: there may seem to be too little room, never too much. Then the ledger is
-locked, and the counts of processes that have ended are removed.
+compete for the last free element of the queue may both find none: the free room may seem too small, never too large.
+Then the ledger is locked, and the counts of processes that have ended are removed.
 
-Other processes only make room as long as they have no place. A process that alone has one counts when it has used
-the room that it counted last, and until then only reads that it is still alone.
+Processes without a slot can only take objects, which makes room. A process that is the only one with a slot therefore
+counts again only when it has used the room that it counted last, and until then only checks that it is still alone.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from typing import Any
 from .arena import reopen
 
 _FLOCK = struct.Struct("hhqqi4x")  # struct flock
-PLACES = 2000  # processes that put objects into one queue, or take tasks from it, at the same time
+SLOTS = 2000  # processes that put objects into one queue, or take tasks from it, at the same time
 _BYTES = 32768
-# Numbers of words: how many places are in use, the tasks of places that were freed, and the first place.
+# Indices of words: the number of slots in use, the tasks of freed slots, and the first slot.
 _COUNT, _LOST, _ORPHANED, _FIRST = 0, 1, 2, 4
 
 
@@ -49,9 +49,9 @@ _LOCKED, _UNLOCKED = _lock(fcntl.F_WRLCK, 0), _lock(fcntl.F_UNLCK, 0)
 
 
 class Ledger:
-    """The counts of one queue. Methods must be called in a `with` statement, which locks it, unless they say otherwise.
+    """The counts of one queue. Call methods in a `with` statement, which locks it, unless they say otherwise.
 
-    Raises RuntimeError if more than `PLACES` processes use a queue.
+    Raises RuntimeError if more than `SLOTS` processes use a queue.
     """
 
     def __init__(self, fd: int | None = None) -> None:
@@ -72,7 +72,7 @@ class Ledger:
     def _start_here(self, inherited: bool = False) -> None:
         self._threads = threading.Lock()
         self._own = threading.Lock()  # for the number of unsent objects of this process
-        self._place: int | None = None
+        self._slot: int | None = None
         self._inherited = inherited
 
     def __enter__(self) -> None:
@@ -92,20 +92,20 @@ class Ledger:
             self._threads.release()
 
     @property
-    def has_place(self) -> bool:
-        """Whether this process has a place. The ledger need not be locked."""
-        return self._place is not None
+    def has_slot(self) -> bool:
+        """Whether this process has a slot. The ledger need not be locked."""
+        return self._slot is not None
 
     def is_alone(self) -> bool:
-        """Return whether no other process has or had a place. The ledger need not be locked."""
+        """Return whether no other process has or had a slot. The ledger need not be locked."""
         return self._words[_COUNT] == 1
 
-    def claim_place(self) -> None:
-        """Claim a place for this process unless it has one."""
+    def claim_slot(self) -> None:
+        """Claim a slot for this process unless it has one."""
         self._mine()
 
     def add_unsent(self, count: int) -> None:
-        """Change the number of objects that wait in this process to be sent. With a place, the ledger need not be locked."""
+        """Change the number of objects that wait in this process to be sent. With a slot, the ledger need not be locked."""
         word = self._mine()
         with self._own:
             self._words[word] += count
@@ -113,12 +113,12 @@ class Ledger:
     def set_first_unsent(self) -> None:
         """Count one object as unsent in this process, where none was. `remove_unsent` must follow.
 
-        The process must have a place; the ledger need not be locked."""
+        The process must have a slot; the ledger need not be locked."""
         with self._own:
             self._words[self._mine()] = 1  # and not one more than before, which an interrupt may have left
 
     def remove_unsent(self) -> None:
-        """Count no object as unsent in this process. With a place, the ledger need not be locked."""
+        """Count no object as unsent in this process. With a slot, the ledger need not be locked."""
         self._words[self._mine()] = 0
 
     def add_taken(self, count: int) -> None:
@@ -150,29 +150,29 @@ class Ledger:
         """Remove the counts of processes that have ended. The tasks that they took are lost."""
         for word in range(_FIRST, self._end(), 2):
             used = self._words[word] or self._words[word + 1]
-            if used and word != self._place and not self._is_alive(word):
+            if used and word != self._slot and not self._is_alive(word):
                 self._free(word, _LOST)
 
     def leave(self) -> None:
         """Leave the tasks that this process took to others, which may report them as done."""
-        if self._place is not None:
-            self._free(self._place, _ORPHANED)
+        if self._slot is not None:
+            self._free(self._slot, _ORPHANED)
 
     def _mine(self) -> int:
-        """Return the word of this process's place, which is claimed at the first use."""
-        if self._place is None:
-            for word in range(_FIRST, _FIRST + 2 * PLACES, 2):
+        """Return the word of this process's slot, which is claimed at the first use."""
+        if self._slot is None:
+            for word in range(_FIRST, _FIRST + 2 * SLOTS, 2):
                 try:
                     fcntl.fcntl(self._fd, fcntl.F_OFD_SETLK, _lock(fcntl.F_WRLCK, word))
                 except BlockingIOError:
                     continue
                 break
             else:
-                raise RuntimeError(f"more than {PLACES} processes use a queue at the same time")
+                raise RuntimeError(f"more than {SLOTS} processes use a queue at the same time")
             self._free(word, _LOST)
-            self._place = word
+            self._slot = word
             self._words[_COUNT] = max(self._words[_COUNT], (word - _FIRST) // 2 + 1)
-        return self._place
+        return self._slot
 
     def _free(self, word: int, where: int) -> None:
         self._words[where] += self._words[word + 1]
@@ -182,7 +182,7 @@ class Ledger:
         return _FIRST + 2 * self._words[_COUNT]
 
     def _is_alive(self, word: int) -> bool:
-        """Return whether the process that claimed a place still runs."""
+        """Return whether the process that claimed a slot still runs."""
         found = fcntl.fcntl(self._fd, fcntl.F_OFD_GETLK, _lock(fcntl.F_WRLCK, word))
         return bool(_FLOCK.unpack(found)[0] != fcntl.F_UNLCK)
 

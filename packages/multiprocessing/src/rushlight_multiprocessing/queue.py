@@ -216,12 +216,12 @@ class Queue:
             if self._maxsize == SEM_VALUE_MAX:
                 if at_once and self._try_send(payload, outgoing):
                     return True
-                if not self._ledger.has_place:
+                if not self._ledger.has_slot:
                     with self._ledger:
-                        self._ledger.claim_place()
+                        self._ledger.claim_slot()
                 self._ledger.add_unsent(1)
             else:
-                if at_once and self._ledger.has_place and self._send_to_room(payload, outgoing):
+                if at_once and self._ledger.has_slot and self._send_to_room(payload, outgoing):
                     return True
                 self._spare = 0
                 with self._ledger:

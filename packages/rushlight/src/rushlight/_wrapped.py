@@ -25,7 +25,7 @@ def names_of(package: ModuleType) -> Callable[[str], object]:
 def load_namesakes(module: str, *names: str) -> None:
     """Load files of a module that have a function's name, and leaves the name to the function.
 
-    Once a file is loaded, no later import puts it in the function's place.
+    Once a file is loaded, no later import replaces the function by it.
     """
     shown = vars(sys.modules[module])
     for name in names:

@@ -76,7 +76,7 @@ def assert_close(
         - Input: tensors of equal shapes (*).
 
     Raises:
-        AssertionError: the values differ; the text gives the number of elements that differ, and the place of the greatest
+        AssertionError: the values differ; the text gives the number of elements that differ, and the index of the greatest
             difference.
         TypeError: an object cannot be compared, or the classes differ and `allow_subclasses` is false.
         ValueError: only one of `rtol` and `atol` is given.

@@ -24,8 +24,8 @@ from rushlight_testing import operators
 from rushlight_testing.native import compile_plugin
 from rushlight_testing.sampling import is_chosen
 
-# Patterns of tests ("file::name"; a "[" stands for itself), and why they are not tests of another device.
-_HERE = "the lengths of sequences and the places of cuts are on the CPU, as in PyTorch"
+# Patterns of tests ("file::name"; a "[" is literal), and why they do not apply to another device.
+_HERE = "the lengths of sequences and the split indices are on the CPU, as in PyTorch"
 _DTYPES = "a kernel of the CPU refuses a dtype when it runs, which is late, and rules do not look at declared dtypes"
 _UNASKED = "values of the CPU alone are looked at before the call: a device would have to be waited for"
 _LATE = "an index that a batch moves out of range is refused late"

@@ -80,7 +80,7 @@ def finite_difference(f: Callable[[Array], Array], x: Array) -> Array:
 
 
 def top_k(x: Array, k: int, dim: int, largest: bool) -> tuple[Array, Array]:
-    """Return the k first elements along a dimension in falling or rising order, and their places."""
+    """Return the k first elements along a dimension in descending or ascending order, and their indices."""
     order = np.argsort(-x if largest else x, axis=dim, kind="stable") if x.ndim else np.zeros((), np.int64)
     if x.ndim == 0:
         return x, order
@@ -377,7 +377,7 @@ def col2im(
 
 
 def pixel_unshuffle(x: Array, r: int) -> Array:
-    """Places become channels."""
+    """Move r x r blocks of positions to channels."""
     *lead, channels, height, width = x.shape
     result = np.zeros((*lead, channels * r * r, height // r, width // r), x.dtype)
     for i, j in itertools.product(range(r), range(r)):
@@ -386,7 +386,7 @@ def pixel_unshuffle(x: Array, r: int) -> Array:
 
 
 def pixel_shuffle(x: Array, r: int) -> Array:
-    """Channels become places."""
+    """Move channels to r x r blocks of positions."""
     *lead, channels, height, width = x.shape
     result = np.zeros((*lead, channels // (r * r), height * r, width * r), x.dtype)
     for i, j in itertools.product(range(r), range(r)):

@@ -97,7 +97,7 @@ SIZES: dict[str, Callable[[Any], Any]] = {
 }
 
 
-# --- places in memory ---
+# --- addresses ---
 
 
 def _gaps(t: Any) -> Any:

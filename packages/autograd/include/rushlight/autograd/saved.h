@@ -10,7 +10,7 @@ namespace rushlight::autograd {
 // Note [Saved tensors]
 // A saved tensor stores the version of its memory; unpacking one that was written since raises. A saved argument is
 // kept as it is. A result would keep its own node alive, and the node it: so its memory is kept by an alias without
-// history, and unpacking gives the alias its place in the graph back.
+// history, and unpacking connects the alias to the graph again.
 class RL_API SavedTensor {
   public:
     SavedTensor() = default;
@@ -47,7 +47,7 @@ class RL_API SavedTensor {
     const Tensor& kept() const { return tensor_; }
 
   private:
-    // Where a hook has packed the tensor: what it made, and an argument's place in the graph.
+    // For a tensor that a hook has packed: the packed object, and an argument's edge in the graph.
     struct Elsewhere {
         std::unique_ptr<Packed> packed;
         std::vector<int64_t> sizes;

@@ -1,4 +1,4 @@
-// What stands in a saved tensor's place until the backward pass: offloading, compression, recomputing.
+// Hooks that replace a saved tensor until the backward pass: for offloading, compression or recomputation.
 #pragma once
 
 #include <memory>

@@ -17,7 +17,7 @@ namespace rushlight::autograd {
 // perturbations are never confused. Numbers are unique in a process, so threads do not see each other's levels.
 using Level = uint64_t;
 
-/// A tensor's tangents. They have a place of their own, so that whatever refers to a tensor before it is dual finds them:
+/// A tensor's tangents. They are a separate object, so that an alias that is made before the tensor is dual finds them:
 /// see share_tangent.
 class Tangent {
   public:
@@ -126,7 +126,7 @@ inline void set_tangent(const Tensor& t, Tensor tangent) {
     set_tangent(t, std::move(tangent), detail::current_level);
 }
 
-/// A node saves a result before the result gets its tangent: the alias it keeps shares the place that the tangent will have.
+/// A node saves a result before the result gets its tangent: the alias that it keeps shares the object of later tangents.
 RL_API void share_tangent(const Tensor& from, const Tensor& to);
 /// Attaches the tangents of `from`.
 RL_API void copy_tangent(const Tensor& from, const Tensor& to);

@@ -1,4 +1,4 @@
-// What autograd hangs on a tensor, and how a tensor gets its place in a graph.
+// The state that autograd attaches to a tensor, and how a tensor gets its history.
 #pragma once
 
 #include "rushlight/autograd/batch.h"

@@ -8,7 +8,7 @@ namespace {
 
 constexpr int64_t kElementsPerThread = 1 << 13;
 
-// Runs body(batch, first place, lanes, count) for vectors of positions, or body for single ones where inner is
+// Runs body(batch, first position, lanes, count) for vectors of positions, or body for single ones where inner is
 // 1.
 template <class T, class Body>
 void for_positions(const CrossEntropy<T>& c, Body&& body) {
@@ -94,7 +94,7 @@ void cross_entropy_backward(const CrossEntropy<T>& c, T* grad_input, const T* gr
         const int64_t at = n * c.classes * c.inner + i, position = n * c.inner + i;
         const T* x = c.input + at;
         T* dx = grad_input + at;
-        // For each place: the gradient of its loss, and what multiplies the probabilities. Both 0 where it is
+        // For each position: the gradient of its loss, and what multiplies the probabilities. Both 0 where it is
         // ignored.
         T g[kL] = {}, scale[kL] = {};
         for (int64_t l = 0; l < count; ++l) {

@@ -245,7 +245,7 @@ struct Group<uint64_t> {  // as twice as many lanes of half the width
 };
 #endif
 
-// group(place, chosen, count) for the groups of whole words that hold something; the number of elements that they cover.
+// group(position, chosen, count) for the groups of whole words that hold something; the number of elements that they cover.
 template <int kSize, class Each>
 RL_INLINE int64_t each_group(const uint64_t* words, int64_t n, Each each) {
     int64_t i = 0;

@@ -73,8 +73,8 @@ RL_INLINE IndexVec<T> load_index(const Index<T>* p) {
     return v;
 }
 
-// The larger of two, a NaN before numbers, the first of equals, the last of NaN. `later`: no place comes before that of the
-// best.
+// Takes the larger of two values: NaN before numbers, the first of equal numbers, the last of several NaN. `later`: no
+// position in `at` precedes that of the best.
 template <class T, bool later>
 RL_INLINE void take_larger(Vec<T>& best, IndexVec<T>& position, Vec<T> v, IndexVec<T> at) {
     IndexVec<T> nan = (IndexVec<T>)(v != v);

@@ -55,7 +55,7 @@ auto with_size(size_t itemsize, F f) {
 
 // --- rows of indices ---
 
-// one(j, place) for indices begin .. end-1 of a row. Nothing is read ahead: the processor overlaps these reads by itself,
+// one(j, position) for indices begin .. end-1 of a row. Nothing is read ahead: the processor overlaps these reads by itself,
 // and prefetches made 16 Mi random reads and writes slower.
 template <class One>
 RL_INLINE void each_index(const int64_t* index, int64_t begin, int64_t end, int64_t stride, int64_t step,

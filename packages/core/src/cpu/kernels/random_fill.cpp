@@ -1,4 +1,4 @@
-// Tiles of Philox blocks. Words lie apart by their place in the block, so that each step is a plain loop over
+// Tiles of Philox blocks. Words lie apart by their position in the block, so that each step is a plain loop over
 // blocks.
 #include "cpu/random_fill.h"
 

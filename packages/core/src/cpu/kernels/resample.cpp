@@ -22,7 +22,7 @@ void gather_row(const Taps<T>& t, int64_t out, T* to, const T* from) {
     }
 }
 
-// A place of another dimension: rows are mixed.
+// A position of another dimension: rows are mixed.
 template <class T>
 void mix_rows(const Taps<T>& t, int64_t j, int64_t inner, T* to, const T* from) {
     const int64_t taps = t.taps, at = j * taps;

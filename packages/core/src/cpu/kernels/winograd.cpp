@@ -101,7 +101,7 @@ void for_points(Body&& body) {
 }
 
 // The distance of two points' matrices: not a multiple of a large power of two, since the same element of all 36 is read or
-// written in a row and caches have few places for addresses that far apart.
+// written in a row and caches have few ways for addresses that far apart.
 int64_t point_distance(int64_t floats) { return round_up(floats, 1024) + 80; }
 
 // --- tiles -------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ namespace {
 
 using functors::first_position;
 
-/// 1 with the probability in the same place.
+/// 1 with the probability in the same position.
 template <class T>
 struct Toss {
     uint8_t* out;

@@ -44,14 +44,14 @@ struct Correlation {
     __host__ __device__ int64_t group_out() const { return out_channels / groups; }
     /// Elements of the input under one output element.
     int64_t window() const { return group_in() * taps(); }
-    /// Whether each output element reads the one place of the input that is its own.
+    /// Whether each output element reads only the input element at its own position.
     bool is_pointwise() const {
         bool same = true;
         for (int d = 0; d < 3; ++d) same = same && kernel[d] == 1 && stride[d] == 1 && padding[d] == 0;
         return same;
     }
 
-    /// The place in the input that a tap reads for an output place; -1 in the padding.
+    /// The input position that a tap reads for an output position; -1 in the padding.
     __device__ int64_t source(int64_t position, int64_t tap) const {
         int64_t found = 0, step = 1;
         for (int d = 2; d >= 0; --d) {
@@ -64,7 +64,7 @@ struct Correlation {
         }
         return found;
     }
-    /// The output place for which a tap reads that place of the input; -1 where there is none.
+    /// The output position for which a tap reads an input position; -1 if there is none.
     __device__ int64_t target(int64_t position, int64_t tap) const {
         int64_t found = 0, step = 1;
         for (int d = 2; d >= 0; --d) {
@@ -81,7 +81,7 @@ struct Correlation {
 
 // --- Columns -----------------------------------------------------------------------------------------------------
 
-/// The windows of some samples: row (channel, tap), column an output place.
+/// The windows of some samples: a row for each (channel, tap), a column for each output position.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     gather_columns(const Correlation c, T* columns, const T* in, int64_t samples, int64_t sample_step,
@@ -96,7 +96,7 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
-/// The sums of the columns' elements that come from each place of the input; added to the output's values if requested.
+/// Sums the columns' elements for each input position; adds them to the output's values if requested.
 template <class Stored>
 __global__ void __launch_bounds__(kThreads)
     sum_columns(const Correlation c, Stored* in, const Stored* columns, int64_t samples, bool add) {
@@ -267,7 +267,8 @@ class Convolution {
         for_samples([&](int64_t first, int64_t count) {
             Stored* x = to.data() + first * c_.in_channels * c_.in_size();
             Stored* columns = pointwise ? x : room(count);
-            Product p = product(c_.window(), c_.out_size(), c_.group_out(), pointwise && bias.defined() ? 1 : 0);
+            Product p =
+                product(c_.window(), c_.out_size(), c_.group_out(), pointwise && bias.defined() ? 1 : 0);
             p.a = {w, c_.group_out() * c_.window(), 1, c_.window()};
             p.b = {y + first * c_.out_channels * c_.out_size(), c_.group_out() * c_.out_size(), c_.out_size(),
                    1};

@@ -1,5 +1,5 @@
 // Elements that may meet at one position: added, reduced or written there. What goes to each position is sorted by it first,
-// so that one thread works on a place, in the order of the elements: the result has the bits of the CPU's, in every run.
+// so that one thread works on a position, in the order of the elements: the result has the bits of the CPU's, in every run.
 // An index out of range is found when the host next waits, and writes nothing: cuda/alarm.h.
 #include "cuda/kernels.h"
 #include "cuda/kernels/walk.cuh"
@@ -20,7 +20,7 @@ struct Meeting {
     Walk elements, inner_of_element;  // in what goes there
 };
 
-/// The place of each element, and `count` of those that go nowhere, which the sort puts last.
+/// The position of each element, or `count` for ignored elements, which the sort puts last.
 __global__ void __launch_bounds__(kThreads)
     find_positions(const Chosen chosen, int64_t n, int64_t count, uint64_t* keys) {
     const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;

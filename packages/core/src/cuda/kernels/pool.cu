@@ -196,7 +196,7 @@ __global__ void __launch_bounds__(kThreads)
             int64_t position = -1;
             if (o < out_size) {
                 const int64_t given = indices[plane * out_size + o];
-                // A window without elements has the place -1.
+                // A window without elements has the index -1.
                 position = given == -1 || alarm.checked(given, in_size) == given ? given : -1;
                 values.x[threadIdx.x] = grad[plane * out_size + o];
             }

@@ -117,7 +117,7 @@ __global__ void __launch_bounds__(kThreads) scatter_elements(const Positions p, 
     }
 }
 
-/// The element at `value` in every place of the slices that `index` names; negative numbers count from the end.
+/// The element at `value` in every position of the slices that `index` names; negative numbers count from the end.
 template <class T>
 __global__ void __launch_bounds__(kThreads) fill_slices(const Slices s, T* to, const T* value) {
     const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;

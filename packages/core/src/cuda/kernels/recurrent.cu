@@ -6,7 +6,7 @@
 namespace rushlight::cuda {
 namespace {
 
-/// Calls f(element of a state, first element of its row's gates, place in the row), for gates of `count` states.
+/// Calls f(element of a state, first element of its row's gates, position in the row), for gates of `count` states.
 template <class F>
 __device__ void for_states(int64_t n, int64_t hidden, int64_t count, F&& f) {
     const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;

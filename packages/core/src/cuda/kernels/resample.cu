@@ -59,7 +59,7 @@ struct TapKeys {
     const int64_t* index;
     __device__ void operator()(int64_t i) const { keys[i] = static_cast<uint64_t>(index[i]); }
 };
-/// Each input place adds up what was made of it, in the order of the output positions.
+/// Sums for each input position the gradients of its output positions, in their order.
 template <class T>
 struct InterpolateBackward {
     using C = Computed<T>;
@@ -155,7 +155,7 @@ struct GridShape {
     }
 };
 
-/// All channels of a place of a sample.
+/// Computes all channels of one position of a sample.
 template <GridMode mode, class T>
 struct SamplePosition {
     using C = Computed<T>;

@@ -37,7 +37,7 @@ struct Plus {
     }
 };
 
-/// Of the threads of one row; all of a block call it. `room` has a place for each thread.
+/// Reduces the values of the threads of one row; all threads of a block call it. `room` has an element for each thread.
 template <class T, class F>
 __device__ T over_lanes(T* room, uint32_t lane, uint32_t lanes, T value, F f) {
     __syncthreads();  // the room has been read
@@ -55,8 +55,8 @@ struct Values {
     T x[kThreads];
 };
 
-/// The sum of the values of the threads before this one, and of `all`, whose sums do not depend on their order; all threads of a
-/// block call it.
+/// The exclusive prefix sum of the threads' values, and their sum in `all`, for types whose sums do not depend on order.
+/// All threads of a block call it.
 template <class T>
 __device__ T sum_before(T* room, T value, T& all) {
     T sum = value;

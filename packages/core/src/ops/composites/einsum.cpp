@@ -1,9 +1,9 @@
 // Einstein's notation. Note [Einsum]
 //
-// A term is a tensor whose dimensions carry labels: a letter, or the place of a dimension of "...", counted from the last.
-// Dimensions of size one are dropped at once, so that what broadcasts is simply absent, and come back at the end. Then pairs of
-// terms are contracted, the pair with the smallest result first, each by one batched matrix product: labels that both have and
-// later operands need are the batch, those that none needs are summed over.
+// A term is a tensor whose dimensions have labels: a letter, or the position of a dimension of "...", counted from the last.
+// Dimensions of size one are dropped first, so that broadcast dimensions are simply absent, and restored at the end. Then
+// pairs of terms are contracted, the pair with the smallest result first, each by one batched matrix product: labels that
+// both terms have and later operands need are batch dimensions, and labels that nothing else needs are summed over.
 #include <algorithm>
 #include <array>
 
@@ -180,7 +180,7 @@ Tensor spread(const Term& term, const Labels& all, const int64_t* sizes) {
     return ops::reshape(arranged(term, {&own}), shape);
 }
 
-// What a term is added up in before it is multiplied with another: small integers do not wrap around in a product that holds more.
+// The dtype of a term's sum before it is multiplied: small integers do not wrap around if the product's dtype is wider.
 DType summed(DType t, DType other) {
     const auto is_whole = [](DType x) { return is_integral(x) || x == DType::Bool; };
     if (t == other || !is_whole(t)) return t;

@@ -404,7 +404,8 @@ Tensor istft(const Tensor& input, int64_t n_fft, std::optional<int64_t> hop_leng
     RL_CHECK(!length || *length > 0, throw_runtime, "istft(length): must be positive, got %lld",
              (long long)length.value_or(0));
     const int64_t have = length ? std::min(*length, end - begin) : end - begin;
-    RL_CHECK(have > 0, throw_runtime, "istft(length): must leave at least one of %lld samples", (long long)total);
+    RL_CHECK(have > 0, throw_runtime, "istft(length): must leave at least one of %lld samples",
+             (long long)total);
     signal = ops::narrow(signal, 1, begin, have);
     envelope = ops::narrow(envelope, 0, begin, have);
     if (envelope.device().type == DeviceType::CPU) {  // elsewhere the check would wait for the device

@@ -157,7 +157,7 @@ Tensor grid_sampler(const Tensor& input, const Tensor& grid, int64_t mode, int64
         for (const Tap& tap : taps_of(x, size, mode, padding, align)) {
             Tensor inside = ops::logical_and(ops::ge(tap.at, Scalar(0)), ops::lt(tap.at, Scalar(size)));
             Tensor weight = ops::where(inside, tap.weight, Scalar(0));
-            // A place that is NaN or infinite has no neighbours: what is read there is NaN.
+            // A position that is NaN or infinite has no neighbours: what is read there is NaN.
             Tensor lost = ops::logical_and(ops::isnan(ops::detach(tap.weight)), ops::logical_not(inside));
             nowhere = nowhere.defined() ? ops::logical_or(nowhere, lost) : lost;
             Tensor at =

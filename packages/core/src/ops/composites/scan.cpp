@@ -41,7 +41,7 @@ Tensor strips(const char* op, const Tensor& y, int64_t dim, const Tensor* x) {
     Tensor positions = *x;
     if (x->dim() == 1) {
         RL_CHECK(x->numel() == n, throw_runtime,
-                 "%s(x): needs a place for each of the %lld samples, got %lld", op, (long long)n,
+                 "%s(x): needs a coordinate for each of the %lld samples, got %lld", op, (long long)n,
                  (long long)x->numel());
         std::vector<int64_t> shape(static_cast<size_t>(y.dim() - d), 1);
         shape[0] = n;

@@ -153,7 +153,7 @@ struct IndexedExtreme {
     RL_HD_CALL Wide finish(Acc a, int64_t) const { return a.value; }
     RL_HD_CALL int64_t index(Acc a) const { return a.index; }
 
-    // Block by block: the extreme of a block is found in several accumulators, its place only where it is a new one.
+    // Block by block: the extreme of a block is found in several accumulators, its position only if it is a new one.
     template <class Read>
     Acc run(Read read, int64_t n, int64_t index) const {
         constexpr int64_t kBlock = 256, kWidth = 32;

@@ -45,8 +45,8 @@ Outputs _fft_c2r(const Tensor& input, int64_t dim, int64_t n, double, bool) {
     check_dtype("irfft", input, true);
     const int d = wrap_dim("irfft", dim, input.dim());
     RL_CHECK(n >= 1 && input.sizes()[d] == n / 2 + 1, throw_runtime,
-             "irfft(input): needs n // 2 + 1 = %lld elements along dimension %d, got %lld", (long long)(n / 2 + 1),
-             d, (long long)input.sizes()[d]);
+             "irfft(input): needs n // 2 + 1 = %lld elements along dimension %d, got %lld",
+             (long long)(n / 2 + 1), d, (long long)input.sizes()[d]);
     return with_size(input, d, n, real_dtype(input.dtype()));
 }
 

@@ -25,9 +25,10 @@ void check_classes(const char* op, IntList input, const Tensor& target, const Te
     for (size_t d = 0, k = 0; fits && d < input.size(); ++d)
         if (d != (input.size() == 1 ? 0u : 1u)) fits = target.sizes()[k++] == input[d];
     fits |= input.size() == 1 && target.dim() == 1 && target.numel() == 1;
-    RL_CHECK(fits, throw_value,
-             "%s(input, target): target of shape %s must have the shape of input, %s, without the class dimension", op,
-             to_string(target.sizes()).c_str(), to_string(input).c_str());
+    RL_CHECK(
+        fits, throw_value,
+        "%s(input, target): target of shape %s must have the shape of input, %s, without the class dimension",
+        op, to_string(target.sizes()).c_str(), to_string(input).c_str());
     if (!weight.defined()) return;
     RL_CHECK(weight.dim() == 1 && weight.numel() == count, throw_runtime,
              "%s(weight): needs shape (%lld,), one number for each class, got %s", op, (long long)count,

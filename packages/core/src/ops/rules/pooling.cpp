@@ -154,7 +154,7 @@ Outputs gradient(const char* op, int pooled, const Tensor& grad, IntList input_s
 Outputs max_gradient(const char* op, int pooled, const Tensor& grad, const Tensor& indices,
                      IntList input_sizes) {
     RL_CHECK(indices.dtype() == DType::Int64 && std::ranges::equal(indices.sizes(), grad.sizes()),
-             throw_runtime, "%s(indices): needs an int64 place for each element of grad, %s, got %s %s", op,
+             throw_runtime, "%s(indices): needs an int64 index for each element of grad, %s, got %s %s", op,
              to_string(grad.sizes()).c_str(), name(indices.dtype()), to_string(indices.sizes()).c_str());
     return gradient(op, pooled, grad, input_sizes);
 }

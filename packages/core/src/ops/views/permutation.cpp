@@ -46,7 +46,7 @@ ViewSpec movedim(const Tensor& input, IntList source, IntList destination) {
             for (int64_t dim : list) wrap_dim("movedim", dim, 0);
         return ViewSpec(input);
     }
-    int64_t from[kMaxDims];  // by place in the result; -1: still free
+    int64_t from[kMaxDims];  // by position in the result; -1: still free
     std::fill_n(from, n, -1);
     uint64_t moved = 0;
     for (size_t i = 0; i < source.size(); ++i) {

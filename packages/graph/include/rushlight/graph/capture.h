@@ -26,7 +26,7 @@ struct Named {
 // and autocast: it records what formulas of gradients call and what the transforms make of an operator, so the program
 // contains none of them. A composite is expanded there if one of them would handle what it calls.
 //
-// Values are tensors by identity, and below gradients by place in memory. Effects are observed, since a schema marks what is
+// Values are tensors by identity, and below gradients by address. Effects are observed, since a schema marks what is
 // returned and not every buffer that is updated: memory is shared where storages are the same, an argument was written where
 // its version has moved, and an operator is random where the default generator has.
 //

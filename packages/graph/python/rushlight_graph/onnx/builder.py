@@ -189,7 +189,7 @@ class Builder:
         if kind == "number":
             made = self.ints([content])
         elif kind == "symbol":
-            # Where the size is the dimension of an input itself, if there is such a place.
+            # Prefer an input dimension that equals the size without a scale.
             places = self.graph.symbols[content].places
             given, dim, scale, offset = min(places, key=lambda place: (place[2], abs(place[3])))
             made = self.op("Shape", Val(self.input_names[given], "float32"), start=dim, end=dim + 1)
@@ -284,7 +284,7 @@ class Builder:
         return self.op("Reshape", value, self.ints([-1]))
 
     def transpose(self, value: Val, order: Sequence[int]) -> Val:
-        """Dimension order[i] at place i."""
+        """Permute so that dimension order[i] is at position i."""
         if list(order) == list(range(len(order))):
             return value
         return self.op("Transpose", value, perm=list(order))
@@ -301,7 +301,7 @@ class Builder:
         return self.op("ConstantOfShape", self.ints(sizes), dtype=dtype, value=zero)
 
     def unsqueeze(self, value: Val, dims: Sequence[int]) -> Val:
-        """With new dimensions at these places of the result."""
+        """Insert dimensions of size 1 at these positions of the result."""
         return self.op("Unsqueeze", value, self.ints(dims)) if dims else value
 
     def squeeze(self, value: Val, dims: Sequence[int]) -> Val:

@@ -479,14 +479,14 @@ def scatter_elements(attributes: Attributes, inputs: list[Any], where: str) -> A
 
 @node("GatherND")
 def gather_nd(attributes: Attributes, inputs: list[Any], where: str) -> Any:
-    x, places = map(tensor_of, inputs)
-    return _call_boxed("_index", x, list(places.unbind(-1)))
+    x, positions = map(tensor_of, inputs)
+    return _call_boxed("_index", x, list(positions.unbind(-1)))
 
 
 @node("ScatterND")
 def scatter_nd(attributes: Attributes, inputs: list[Any], where: str) -> Any:
-    x, places, source = map(tensor_of, inputs)
+    x, positions, source = map(tensor_of, inputs)
     reduction = attributes.get("reduction", "none")
     if reduction not in ("none", "add"):
         raise NodeError(f"{where}: the reduction {reduction}")
-    return core.index_put(x, list(places.unbind(-1)), source, reduction == "add")
+    return core.index_put(x, list(positions.unbind(-1)), source, reduction == "add")

@@ -87,17 +87,17 @@ def max_pool(attributes: Attributes, inputs: list[Any], where: str) -> Any:
     stride, dilation = (_spatial(attributes, name, count, 1) for name in ("strides", "dilations"))
     pool: Callable[..., Any]
     pool = {2: core.max_pool2d_with_indices, 3: core.max_pool3d_with_indices}[count]
-    values, places = pool(x, kernel, stride, padding, dilation)
+    values, positions = pool(x, kernel, stride, padding, dilation)
     sizes = before.shape[-count:]
-    if x is not before:  # places are counted in the padded input
+    if x is not before:  # positions are counted in the padded input
         begin, _ = _padding(attributes, count, where)
-        rest, places, step = places, core.zeros_like(places), 1
+        rest, positions, step = positions, core.zeros_like(positions), 1
         for d in reversed(range(count)):
-            places = places + (rest % x.shape[d - count] - begin[d]) * step
+            positions = positions + (rest % x.shape[d - count] - begin[d]) * step
             rest, step = rest // x.shape[d - count], step * sizes[d]
     # ONNX counts from the first element of the batch.
     rows = core.arange(x.shape[0] * x.shape[1]).reshape([x.shape[0], x.shape[1], *[1] * count])
-    return [values, places + rows * math.prod(sizes)]
+    return [values, positions + rows * math.prod(sizes)]
 
 
 @node("AveragePool")

@@ -3,7 +3,7 @@
 Note [Memory in ONNX]
 A program writes in place and makes views; in ONNX each value is defined once and has memory of its own. Values with the
 same memory are therefore versions: a call that writes gives its argument a new definition, the tensor that it is a view of
-gets one in which the elements of the view are replaced (ScatterElements, with the places that the view's operator gives for
+gets one in which the elements of the view are replaced (ScatterElements, with the positions that the view's operator gives for
 a tensor of indices), and another view of that memory is made again before it is read. A view that is not read after the
 write costs nothing.
 """
@@ -365,19 +365,19 @@ class Lowering:
         ):
             return self.builder.reshape(val, sizes)
         try:
-            places = self._places(node, which, parent)
+            positions = self._positions(node, which, parent)
         except UnsupportedError:
             raise UnsupportedError("writes a part of a tensor whose shape changes") from None
         flat = self.builder.op(
             "ScatterElements",
             self.builder.flat(before),
-            self.builder.constant(places.reshape(-1)),
+            self.builder.constant(positions.reshape(-1)),
             self.builder.flat(val),
             axis=0,
         )
         return self.builder.reshape(flat, sizes)
 
-    def _places(self, node: Node, which: int, parent: int) -> Tensor:
+    def _positions(self, node: Node, which: int, parent: int) -> Tensor:
         """Return where the elements of a view are in what it is a view of, counted row by row."""
         sizes = fixed_sizes(self.graph.values[parent])
         count = 1

@@ -58,7 +58,7 @@ def all_gather_object(object_list: list[Any], obj: Any, group: Group = None) -> 
     """Write the objects of all ranks, which are pickled, to a list.
 
     Arguments:
-        object_list: a list with one place for each rank; written in place.
+        object_list: a list with one element for each rank; written in place.
         obj: the object of this rank.
         group: a group; None selects the group of all processes.
 
@@ -77,7 +77,7 @@ def all_gather_object(object_list: list[Any], obj: Any, group: Group = None) -> 
         return
     if len(object_list) != member.size():
         raise ValueError(
-            f"all_gather_object(object_list): needs {member.size()} places, got {len(object_list)}"
+            f"all_gather_object(object_list): must have {member.size()} elements, got {len(object_list)}"
         )
     object_list[:] = member.gather_objects(obj)
 
@@ -93,7 +93,7 @@ def gather_object(
 
     Arguments:
         obj: the object of this rank.
-        object_gather_list: a list with one place for each rank, on rank `dst`; written in place.
+        object_gather_list: a list with one element for each rank, on rank `dst`; written in place.
         dst: number of the rank in the group of all processes; `group_dst`: the same in `group`; one of them is given.
         group: a group; None selects the group of all processes.
 
@@ -114,7 +114,7 @@ def gather_object(
     check_only_at_root(member, root, object_gather_list, "gather_object", "object_gather_list", "destination")
     if object_gather_list and len(object_gather_list) != member.size():
         raise ValueError(
-            f"gather_object(object_gather_list): needs {member.size()} places, got {len(object_gather_list)}"
+            f"gather_object(object_gather_list): must have {member.size()} elements, got {len(object_gather_list)}"
         )
     objects = member.gather_objects(obj)
     if object_gather_list:
@@ -128,7 +128,7 @@ def scatter_object_list(
     group: Group = None,
     group_src: int | None = None,
 ) -> None:
-    """Write to the first place of a list the object that another rank has for this rank; objects are pickled.
+    """Set the first element of a list to the object that another rank sends to this rank; objects are pickled.
 
     Arguments:
         scatter_object_output_list: a list; written in place.
@@ -151,7 +151,7 @@ def scatter_object_list(
         return
     root = root_of(group, member, src, group_src, "src")
     if not scatter_object_output_list:
-        raise ValueError("scatter_object_list(scatter_object_output_list): must have a place for the object")
+        raise ValueError("scatter_object_list(scatter_object_output_list): must have at least one element")
     given = list(scatter_object_input_list or ())
     if member.rank() == root and len(given) != member.size():
         raise ValueError(

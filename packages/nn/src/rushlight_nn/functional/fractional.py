@@ -1,4 +1,4 @@
-"""Fractional max pooling: windows at random places that cover the input more or less evenly (Graham 2014)."""
+"""Fractional max pooling over pseudo-random windows that cover the input almost evenly (Graham 2014)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Images read at any places."""
+"""Sampling of images at arbitrary coordinates: `grid_sample` and `affine_grid`."""
 
 from __future__ import annotations
 

@@ -138,28 +138,28 @@ def linear_cross_entropy(
         raise RuntimeError(
             f"{name}(linear_weight): shape {tuple(linear_weight.shape)}, needs (C, ..., {input.shape[-1]})"
         )
-    classes, *places = linear_weight.shape[:-1]
-    if linear_bias is not None and tuple(linear_bias.shape) != (classes, *places):
+    classes, *positions = linear_weight.shape[:-1]
+    if linear_bias is not None and tuple(linear_bias.shape) != (classes, *positions):
         raise RuntimeError(
-            f"{name}(linear_bias): shape {tuple(linear_bias.shape)}, needs {(classes, *places)}"
+            f"{name}(linear_bias): shape {tuple(linear_bias.shape)}, needs {(classes, *positions)}"
         )
-    if places and input.dim() == 1:
+    if positions and input.dim() == 1:
         raise RuntimeError(
-            f"{name}(input): shape {tuple(input.shape)}, a loss at several places needs a batch"
+            f"{name}(input): shape {tuple(input.shape)}, needs a batch dimension for a loss at several positions"
         )
     batch = tuple(input.shape[:-1])
-    if tuple(target.shape) == (*batch, classes, *places) and ignore_index is not None:
+    if tuple(target.shape) == (*batch, classes, *positions) and ignore_index is not None:
         raise RuntimeError(f"{name}(ignore_index): got {ignore_index}, but targets are probabilities")
     ignore = -100 if ignore_index is None else ignore_index
     by_class = target.dtype == core.int64 and tuple(target.shape) == batch
-    if options is not None and len(batch) == 1 and not places and by_class:
+    if options is not None and len(batch) == 1 and not positions and by_class:
         step = options._chunk(batch[0], input.shape[-1], classes)
         if 0 < step < batch[0]:
             settings = (weight, ignore, label_smoothing)
             return _chunked(input, linear_weight, linear_bias, target, step, reduction, settings)
     rows = linear_weight.reshape(-1, linear_weight.shape[-1])
     scores = _linear(input, rows, None if linear_bias is None else linear_bias.reshape(-1))
-    scores = scores.reshape(*batch, classes, *places)
+    scores = scores.reshape(*batch, classes, *positions)
     return cross_entropy(
         scores,
         target,

@@ -272,7 +272,7 @@ def local_response_norm(
         raise ValueError(f"local_response_norm(input): got {input.dim()} dimensions, needs 3 or more")
     if input.numel() == 0:
         return input
-    squares = (input * input).flatten(2).unsqueeze(1)  # (N, 1, C, places): channels are pooled
+    squares = (input * input).flatten(2).unsqueeze(1)  # (N, 1, C, positions): channels are pooled
     padded = _constant_pad(squares, [0, 0, size // 2, (size - 1) // 2])
     means = _avg_pool2d(padded, (size, 1), 1).reshape(input.shape)
     return input / (means * alpha + k) ** beta

@@ -2,7 +2,7 @@
 
 Both kinds hold data and nothing else: nothing in them is ever executed. PyTorch's files, zip archives and the older
 layout, are exchanged with PyTorch, both ways. Safetensors files can be read by many programs: tensors are named by
-their place, such as `model.conv1.weight`; the rest of the structure, and a checksum of every tensor, are JSON in the
+their path, such as `model.conv1.weight`; the rest of the structure, and a checksum of every tensor, are JSON in the
 file's metadata.
 """
 
@@ -54,7 +54,7 @@ def save(
             "5GB", with an index beside them, as Hugging Face's libraries do.
 
     Raises:
-        TypeError: something in `obj` is of another type; the message names the place, and what to do.
+        TypeError: something in `obj` is of another type; the message names its path, and what to do.
         ValueError: `format` is unknown, or cannot be combined with other arguments.
         OSError: the file cannot be written.
 

@@ -1,6 +1,6 @@
 """Checkpoints: any structure of data in a safetensors file, which other programs can read.
 
-The tensors are named by their place, such as `model.conv1.weight`. The rest of the structure, and a checksum of every
+The tensors are named by their path, such as `model.conv1.weight`. The rest of the structure, and a checksum of every
 tensor, are JSON in the file's metadata. A tensor that a state has under several names is stored under each, so that
 every reader finds it, and is one tensor again after loading.
 """
@@ -31,7 +31,7 @@ class Layout:
     """What is stored of an object: `tensors` by name, and the description of the rest.
 
     Raises:
-        TypeError: something in `obj` is not data; the message names the place.
+        TypeError: something in `obj` is not data; the message names its path.
         ValueError: the object contains itself, or is nested too deeply.
     """
 

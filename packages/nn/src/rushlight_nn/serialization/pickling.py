@@ -99,7 +99,7 @@ def dump(obj: Any, legacy: bool = False) -> tuple[bytes, list[Stored]]:
     """Return the pickle of `obj`, and the storages to write beside it.
 
     Raises:
-        TypeError: something in it is not data; the message names the place.
+        TypeError: something in it is not data; the message names its path.
         ValueError: the object is nested too deeply.
     """
     storages = Storages()
@@ -407,7 +407,7 @@ class Pickler:
 
     @property
     def place(self) -> str:
-        """The place of the value that is being written."""
+        """The path of the value that is being written."""
         return ".".join(map(str, self.path)) or "the object"
 
     def refuse(self, value: Any) -> TypeError:

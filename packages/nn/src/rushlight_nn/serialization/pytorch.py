@@ -81,7 +81,9 @@ class _Storages:
             isinstance(kind, StorageType) and type(name) is str and type(device) is str and type(count) is int
         )
         if not fits or count < 0 or count >= 2**59:
-            raise FormatError("a reference to a storage does not have a class, a name, a device and a valid size")
+            raise FormatError(
+                "a reference to a storage does not have a class, a name, a device and a valid size"
+            )
         found = (name, device, kind.dtype)
         if found not in self.typed:
             itemsize = 1 if kind.dtype is None else kind.dtype.itemsize

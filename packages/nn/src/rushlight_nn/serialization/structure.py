@@ -31,7 +31,7 @@ class Encoder:
     def __init__(self) -> None:
         self.tensors: list[Tensor] = []
         self.paths: list[str] = []  # where each occurs first, as keys joined by dots
-        self.all_names: list[list[str]] = []  # of each the places that are names in a dictionary
+        self.all_names: list[list[str]] = []  # for each, the paths that are names in a dictionary
         self._numbers: dict[int, int] = {}
         self._open: set[int] = set()  # containers being encoded
 

@@ -81,7 +81,9 @@ class _Orthogonal(Module):
 
     def right_inverse(self, Q: Tensor) -> Tensor:
         if Q.shape != self.shape:
-            raise ValueError(f"orthogonal: the assigned tensor must have shape {tuple(self.shape)}, got {tuple(Q.shape)}")
+            raise ValueError(
+                f"orthogonal: the assigned tensor must have shape {tuple(self.shape)}, got {tuple(Q.shape)}"
+            )
         given = Q
         n, k = Q.shape[-2:]
         transposed = n < k

@@ -72,7 +72,7 @@ def associative_scan(
         n = tensors[0].shape[dim]
         if n < 2:
             return tensors
-        # Results at odd places are those of the pairs; one more step gives the even ones.
+        # Results at odd positions are those of the pairs; one more step gives the even ones.
         odd = scan(combine(part(tensors, 0, n - n % 2, 2), part(tensors, 1, n, 2)))
         first = part(tensors, 0, 1, 1)
         if n > 2:
@@ -80,8 +80,8 @@ def associative_scan(
             even = [core.cat([a, b], dim) for a, b in zip(first, rest, strict=True)]
         else:
             even = first
-        places = core.arange(n, device=tensors[0].device)
-        order = core.where(places % 2 == 0, places // 2, (n + 1) // 2 + places // 2)
+        positions = core.arange(n, device=tensors[0].device)
+        order = core.where(positions % 2 == 0, positions // 2, (n + 1) // 2 + positions // 2)
         return [core.cat([a, b], dim).index_select(dim, order) for a, b in zip(even, odd, strict=True)]
 
     recorder = active_recorder()
@@ -96,15 +96,15 @@ def _in_loops(
 ) -> Callable[[list[Tensor]], list[Tensor]]:
     """Return a function that makes the combinations of the recursion in loops.
 
-    Each step computes all places at once; those that it does not combine stay as they are.
+    Each step computes all positions at once; those that it does not combine stay as they are.
     """
 
     def run(tensors: list[Tensor]) -> list[Tensor]:
         n = tensors[0].shape[dim]
-        places = core.arange(n, device=tensors[0].device)
+        positions = core.arange(n, device=tensors[0].device)
 
         def step(distance: Tensor, values: list[Tensor], combined: Tensor) -> list[Tensor]:
-            before = (places - distance).clamp(min=0)
+            before = (positions - distance).clamp(min=0)
             made = combine([t.index_select(dim, before) for t in values], values)
             return [
                 core.where(combined.reshape([-1] + [1] * (t.dim() - 1 - dim % t.dim())), new, t)
@@ -112,13 +112,13 @@ def _in_loops(
             ]
 
         def up(distance: Tensor, *values: Tensor) -> tuple[Tensor, ...]:
-            # Each place that ends a block of 2 * distance gets the result of its block.
-            made = step(distance, list(values), places % (2 * distance) == 2 * distance - 1)
+            # Each position that ends a block of 2 * distance gets the result of its block.
+            made = step(distance, list(values), positions % (2 * distance) == 2 * distance - 1)
             return (distance * 2, *made)
 
         def down(distance: Tensor, *values: Tensor) -> tuple[Tensor, ...]:
-            # Each place in the middle of a block gets the result of all that is before it.
-            combined = (places % (2 * distance) == distance - 1) & (places >= 2 * distance)
+            # Each position in the middle of a block gets the result of all that is before it.
+            combined = (positions % (2 * distance) == distance - 1) & (positions >= 2 * distance)
             return (distance // 2, *step(distance, list(values), combined))
 
         one = core.ones((), dtype=core.int64, device=tensors[0].device)

@@ -153,7 +153,7 @@ class Graph:
         name: str | None = None,
         type_expr: Any = None,
     ) -> Node:
-        """Add a node at the place of insertion: the end, unless `inserting_before` or `inserting_after` moved it."""
+        """Add a node at the insertion point: the end, unless `inserting_before` or `inserting_after` moved it."""
         node = Node(self, "", op, target, args or (), kwargs or {}, type_expr)
         map_arg((node.args, node.kwargs), self._check_own)
         node.name = self._names.create(name if name is not None else self._target_to_str(target))

@@ -24,8 +24,10 @@ def embedding_bag(b: Builder, call: Call) -> Val:
         rows = b.op("Mul", rows, b.cast(b.unsqueeze(counts, [1]), rows.dtype))
     call["count"]
     zeros = b.expand(b.scalar(0.0, weight.dtype), call.result.sizes)
-    places = b.expand(b.unsqueeze(bags, [1]), [*call.value("indices").sizes, call.value("weight").sizes[1]])
-    sums = b.op("ScatterElements", zeros, places, rows, axis=0, reduction="add")
+    positions = b.expand(
+        b.unsqueeze(bags, [1]), [*call.value("indices").sizes, call.value("weight").sizes[1]]
+    )
+    sums = b.op("ScatterElements", zeros, positions, rows, axis=0, reduction="add")
     return b.op("Div", sums, b.scalar(call["divisor"], weight.dtype))
 
 
@@ -190,7 +192,7 @@ def _broadcast(sizes: list[tuple[int | Size, ...]]) -> list[int | Size]:
     return made
 
 
-def _places(b: Builder, call: Call) -> tuple[list[int], Val, list[int | Size], bool]:
+def _positions(b: Builder, call: Call) -> tuple[list[int], Val, list[int | Size], bool]:
     """The indexed dimensions, the indices in a last dimension, their shape, and whether the dimensions are neighbours."""
     given, known = call.optionals("indices"), call.values("indices")
     if any(value is not None and value.dtype in ("bool", "uint8") for value in known):
@@ -206,19 +208,19 @@ def _places(b: Builder, call: Call) -> tuple[list[int], Val, list[int | Size], b
         if list(value.sizes) != shape:
             index = b.expand(index, shape)
         parts.append(b.unsqueeze(index, [len(shape)]))
-    places = b.op("Concat", *parts, axis=len(shape)) if len(parts) > 1 else parts[0]
-    return dims, places, shape, dims == list(range(dims[0], dims[-1] + 1))
+    positions = b.op("Concat", *parts, axis=len(shape)) if len(parts) > 1 else parts[0]
+    return dims, positions, shape, dims == list(range(dims[0], dims[-1] + 1))
 
 
 @exports("_index")
 def index(b: Builder, call: Call) -> Val:
     x, rank = call.tensor("input"), call.rank("input")
-    dims, places, shape, neighbours = _places(b, call)
+    dims, positions, shape, neighbours = _positions(b, call)
     if len(dims) == 1:
         only = call.optionals("indices")[dims[0]]
         return b.op("Gather", x, only, axis=dims[0])
     rest = [d for d in range(rank) if d not in dims]
-    made = b.op("GatherND", b.transpose(x, [*dims, *rest]), places)
+    made = b.op("GatherND", b.transpose(x, [*dims, *rest]), positions)
     if not neighbours or dims[0] == 0:
         return made
     # The result has the indices' dimensions first, and should have them where the indexed ones were.
@@ -244,7 +246,7 @@ def index_put_or_mask(b: Builder, call: Call) -> Exported:
     assert mask is not None
     assert shape is not None
     rank = len(shape.sizes)
-    # The mask begins at the dimension of its place among the indices.
+    # The mask begins at the dimension of its position among the indices.
     mask = b.unsqueeze(b.cast(mask, "bool"), [*range(masks[0]), *range(masks[0] + rank, call.rank("input"))])
     value = b.op("Reshape", b.cast(values, x.dtype), b.ints([]))
     return b.op("Where", mask, b.op("Add", x, value) if accumulate else value, x)
@@ -253,7 +255,7 @@ def index_put_or_mask(b: Builder, call: Call) -> Exported:
 @exports("_index_put_")
 def index_put(b: Builder, call: Call) -> Val:
     x, values, rank = call.tensor("input"), call.tensor("values"), call.rank("input")
-    dims, places, shape, neighbours = _places(b, call)
+    dims, positions, shape, neighbours = _positions(b, call)
     sizes = call.value("input").sizes
     rest = [d for d in range(rank) if d not in dims]
     before = dims[0] if neighbours else 0
@@ -266,7 +268,7 @@ def index_put(b: Builder, call: Call) -> Val:
     )
     order = [*dims, *rest]
     made = b.op(
-        "ScatterND", b.transpose(x, order), places, wide, reduction="add" if call["accumulate"] else "none"
+        "ScatterND", b.transpose(x, order), positions, wide, reduction="add" if call["accumulate"] else "none"
     )
     return b.transpose(made, [order.index(d) for d in range(rank)])
 
@@ -276,8 +278,8 @@ def masked_scatter(b: Builder, call: Call) -> Val:
     x, source, sizes = call.tensor("input"), call.tensor("source"), call.value("input").sizes
     mask = b.expand(b.cast(call.tensor("mask"), "bool"), sizes)
     counted = b.op("CumSum", b.cast(b.flat(mask), "int64"), b.scalar(0, "int64"))
-    places = b.op("Max", b.op("Sub", counted, b.scalar(1, "int64")), b.scalar(0, "int64"))
-    taken = b.op("Gather", b.flat(source), places, axis=0)
+    positions = b.op("Max", b.op("Sub", counted, b.scalar(1, "int64")), b.scalar(0, "int64"))
+    taken = b.op("Gather", b.flat(source), positions, axis=0)
     return b.op("Where", mask, b.reshape(b.cast(taken, x.dtype), sizes), x)
 
 

@@ -47,10 +47,10 @@ def max_pool(b: Builder, call: Call) -> list[Val]:
     def pool(x: Val) -> list[Val]:
         if "indices" not in call.name:
             return [b.op("MaxPool", x, **attributes)]
-        values, places = b.ops("MaxPool", x, dtypes=[dtype, "int64"], **attributes)
+        values, positions = b.ops("MaxPool", x, dtypes=[dtype, "int64"], **attributes)
         # ONNX counts from the first element of the batch.
         area = b.op("ReduceProd", b.ints(call.value("input").sizes[-spatial:]), keepdims=0)
-        return [values, b.op("Mod", places, area)]
+        return [values, b.op("Mod", positions, area)]
 
     return _batched(b, call, spatial, pool)
 
@@ -131,8 +131,10 @@ def adaptive_max_pool(b: Builder, call: Call) -> list[Val]:
     dtype = call.result.dtype
 
     def pool(x: Val) -> list[Val]:
-        values, places = b.ops("MaxPool", x, dtypes=[dtype, "int64"], kernel_shape=windows, strides=windows)
+        values, positions = b.ops(
+            "MaxPool", x, dtypes=[dtype, "int64"], kernel_shape=windows, strides=windows
+        )
         area = b.op("ReduceProd", b.ints(sizes), keepdims=0)
-        return [values, b.op("Mod", places, area)]
+        return [values, b.op("Mod", positions, area)]
 
     return _batched(b, call, spatial, pool)

@@ -84,7 +84,7 @@ def nansum(b: Builder, call: Call) -> Val:
 
 
 def _smallest(b: Builder, x: Val, dim: int, count: int | Size) -> list[Val]:
-    """Return the smallest elements along a dimension, in rising order, and their places."""
+    """Return the smallest elements along a dimension, in rising order, and their positions."""
     return b.ops("TopK", x, b.ints([count]), dtypes=[x.dtype, "int64"], axis=dim, largest=0, sorted=1)
 
 
@@ -116,9 +116,9 @@ def kthvalue(b: Builder, call: Call) -> Val | list[Val]:
     if not length:
         raise UnsupportedError("a tensor without elements")
     place = call["k"] - 1 if call.name == "kthvalue" else (length - 1) // 2
-    values, places = _smallest(b, x, dim, place + 1)
+    values, positions = _smallest(b, x, dim, place + 1)
     at = b.ints([place]) if keep else b.scalar(place, "int64")
-    found = [b.op("Gather", part, at, axis=dim) for part in (values, places)]
+    found = [b.op("Gather", part, at, axis=dim) for part in (values, positions)]
     if call.name != "kthvalue":
         found[0] = _nan_where(b, x, found[0], [dim], keep)
     return found[0] if whole else found

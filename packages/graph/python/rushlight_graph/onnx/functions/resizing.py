@@ -15,12 +15,12 @@ def resample(b: Builder, call: Call) -> Val:
     before = call.value("input").sizes[dim]
     if isinstance(size, Size) or isinstance(before, Size):
         return _resize(b, call, x, dim, mode, align, scale, antialias)
-    # Places along one dimension: what the operator gives for unit vectors, or for a row of indices.
+    # Positions along one dimension: what the operator gives for unit vectors, or for a row of indices.
     if mode < 2:
-        places = core._resample(
+        positions = core._resample(
             core.arange(float(before)).reshape(1, -1), 1, size, mode, align, scale, antialias
         )
-        return b.op("Gather", x, b.constant(places[0].to(core.int64)), axis=dim)
+        return b.op("Gather", x, b.constant(positions[0].to(core.int64)), axis=dim)
     matrix = core._resample(core.eye(before), 1, size, mode, align, scale, antialias)
     rank = call.rank("input")
     order = [d for d in range(rank) if d != dim] + [dim]

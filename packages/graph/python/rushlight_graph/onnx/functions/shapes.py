@@ -48,9 +48,10 @@ def permute(b: Builder, call: Call) -> Val:
 def movedim(b: Builder, call: Call) -> Val:
     source, destination = call.dims("source"), call.dims("destination")
     rest = iter(dim for dim in range(call.rank("input")) if dim not in source)
-    places = dict(zip(destination, source, strict=True))
+    positions = dict(zip(destination, source, strict=True))
     return b.transpose(
-        call.tensor("input"), [places[i] if i in places else next(rest) for i in range(call.rank("input"))]
+        call.tensor("input"),
+        [positions[i] if i in positions else next(rest) for i in range(call.rank("input"))],
     )
 
 
@@ -99,18 +100,18 @@ def narrow(b: Builder, call: Call) -> Val:
 
 @exports("diagonal", "unfold", "as_strided")
 def rearranged(b: Builder, call: Call) -> Val:
-    """Gather elements from the places that the operator gives for a tensor of indices."""
+    """Gather elements from the positions that the operator gives for a tensor of indices."""
     sizes = fixed_sizes(call.value("input"))
     count = 1
     for size in sizes:
         count *= size
-    places = core.arange(count).reshape(sizes)
+    positions = core.arange(count).reshape(sizes)
     arguments = [call[name] for name in call.rule.arguments[1:]]
     if any(
         isinstance(item, Size) for part in arguments for item in (part if isinstance(part, list) else [part])
     ):
         raise UnsupportedError("depends on a size that changes")
-    made = _call_boxed(call.name, places, *arguments).contiguous()
+    made = _call_boxed(call.name, positions, *arguments).contiguous()
     return b.op("Gather", b.flat(call.tensor("input")), b.constant(made), axis=0)
 
 
@@ -185,10 +186,10 @@ def on_diagonal(b: Builder, call: Call) -> Val:
     for size in sizes:
         count *= size
     call["input_sizes"]
-    places = core.diagonal(core.arange(count).reshape(sizes), call["offset"], call["dim1"], call["dim2"])
+    positions = core.diagonal(core.arange(count).reshape(sizes), call["offset"], call["dim1"], call["dim2"])
     x = call.tensor("grad")
     zeros = b.constant(core.zeros(count, dtype=getattr(core, x.dtype)))
-    made = b.op("ScatterElements", zeros, b.constant(places.reshape(-1)), b.flat(x), axis=0)
+    made = b.op("ScatterElements", zeros, b.constant(positions.reshape(-1)), b.flat(x), axis=0)
     return b.reshape(made, sizes)
 
 
@@ -198,12 +199,12 @@ def im2col(b: Builder, call: Call) -> Val:
     count = 1
     for size in sizes:
         count *= size
-    # Place 0 is a zero, which is what padding is made of.
+    # Position 0 is a zero, which is what padding is made of.
     windows = [call[name] for name in ("kernel_size", "dilation", "padding", "stride")]
-    places = _call_boxed("_im2col", core.arange(1, count + 1).reshape(sizes), *windows)
+    positions = _call_boxed("_im2col", core.arange(1, count + 1).reshape(sizes), *windows)
     x = call.tensor("input")
     zero = b.constant(core.zeros(1, dtype=getattr(core, x.dtype)))
-    return b.op("Gather", b.op("Concat", zero, b.flat(x), axis=0), b.constant(places), axis=0)
+    return b.op("Gather", b.op("Concat", zero, b.flat(x), axis=0), b.constant(positions), axis=0)
 
 
 @exports("_col2im")
