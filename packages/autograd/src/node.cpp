@@ -121,7 +121,7 @@ Node::Hooks& Node::hooks() {
 
 void Node::fail_released() const {
     throw_runtime(
-        "backward(): the graph of this output was used already, and what %s had saved was freed\n"
+        "backward(): the graph of this output was used already, and the tensors saved by %s were freed\n"
         "hint: pass retain_graph=True to the first backward() if you need a second one",
         name().c_str());
 }

@@ -222,7 +222,8 @@ def test_backward_twice(graph: Callable) -> None:
     y.backward()
     first = x.grad.tolist()
     with pytest.raises(
-        RuntimeError, match=r"used already, and what .* had saved was freed\nhint: pass retain_graph=True"
+        RuntimeError,
+        match=r"used already, and the tensors saved by .* were freed\nhint: pass retain_graph=True",
     ):
         y.backward()
     assert x.grad.tolist() == first

@@ -40,7 +40,7 @@ def test_what_saved_a_tensor_is_used_up() -> None:
     x = leaf(3, 1)
     y = x.exp()
     (y * 2).sum().backward()
-    with pytest.raises(RuntimeError, match=r"ExpBackward0 had saved was freed\nhint: pass retain_graph"):
+    with pytest.raises(RuntimeError, match=r"saved by ExpBackward0 were freed\nhint: pass retain_graph"):
         (y * 2).sum().backward()
 
 

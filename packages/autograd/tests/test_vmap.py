@@ -412,7 +412,7 @@ def test_random_numbers_of_chunks(chunk: int) -> None:
         (lambda: vmap(lambda x: x, out_dims=(0, 0))(X), "out_dims must be a container like the result"),
         (
             lambda: vmap(lambda x: x, out_dims=3)(X),
-            r"dimension 3 of a result whose examples have shape \(3,\)",
+            r"dimension 3 is out of range for a result whose examples have shape \(3,\)",
         ),
         (lambda: vmap(lambda x: x, out_dims="a")(X), "must hold ints and None"),
         (lambda: vmap(lambda x: x, out_dims=None)(X), "different for each example"),

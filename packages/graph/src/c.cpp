@@ -74,8 +74,8 @@ RL_API rl_status rl_program_input_name(const rl_program* program, size_t input, 
         require(program, "rl_program_input_name", "program");
         require(name, "rl_program_input_name", "name");
         const std::vector<Input>& inputs = program->program.graph().inputs;
-        RL_CHECK(input < inputs.size(), throw_index, "rl_program_input_name(input): %zu of %zu inputs", input,
-                 inputs.size());
+        RL_CHECK(input < inputs.size(), throw_index,
+                 "rl_program_input_name(input): %zu is out of range for %zu inputs", input, inputs.size());
         *name = inputs[input].name.c_str();
     });
 }
@@ -89,7 +89,8 @@ RL_API rl_status rl_program_run(const rl_program* program, const rl_array* input
         if (num_outputs) require(outputs, "rl_program_run", "outputs");
         const size_t wanted = program->program.graph().outputs.size();
         RL_CHECK(num_outputs == wanted, throw_value,
-                 "rl_program_run(num_outputs): is %zu, the program has %zu results", num_outputs, wanted);
+                 "rl_program_run(num_outputs): got %zu, but the program has %zu results", num_outputs,
+                 wanted);
         const auto where = [](size_t i) { return "rl_program_run(outputs[" + std::to_string(i) + "])"; };
         for (size_t i = 0; i < num_outputs; ++i) c::clear(outputs[i], where(i).c_str());
         const std::vector<Tensor> results = program->program.run(given.take());
@@ -112,7 +113,8 @@ RL_API rl_status rl_program_call(const rl_program* program, rl_tensor* const* in
         for (size_t i = 0; i < num_outputs; ++i) outputs[i] = nullptr;
         const size_t wanted = program->program.graph().outputs.size();
         RL_CHECK(num_outputs == wanted, throw_value,
-                 "rl_program_call(num_outputs): is %zu, the program has %zu results", num_outputs, wanted);
+                 "rl_program_call(num_outputs): got %zu, but the program has %zu results", num_outputs,
+                 wanted);
         std::vector<Tensor> given;
         for (size_t i = 0; i < num_inputs; ++i) {
             const std::string argument = "inputs[" + std::to_string(i) + "]";

@@ -46,7 +46,7 @@ Stage stage_of(Level level) { return level == Level::Above ? Stage::Tracer : Sta
 void attach(Level level) {
     const Stage stage = stage_of(level);
     RL_CHECK(!fallback_of(stage) || fallback_of(stage) == traced, throw_runtime,
-             "capture: the stage '%s' has another provider, and a process has one",
+             "capture: the stage '%s' already has another provider",
              level == Level::Above ? "tracer" : "recorder");
     install_fallback(stage, traced);
     set_tracer_functions(&functions);
@@ -112,8 +112,8 @@ Recorder::~Recorder() {
 
 static void fail_values_read(const char* op) {
     throw_runtime(
-        "%s: reads the values of a tensor while a program is captured%s; the program would keep those of this "
-        "run\nhint: compute with operators, such as torch.where(condition, a, b) for `if`",
+        "%s: reads the values of a tensor while a program is captured%s; the program would store the values of "
+        "this run\nhint: compute with operators, such as torch.where(condition, a, b) for `if`",
         op, here().c_str());
 }
 
@@ -133,7 +133,7 @@ void Recorder::check_stages(const Operator& op, const Stack& stack) const {
         const bool autocast = dispatch_state.on & bit(Stage::Autocast);
         needs_below = needs_below || autocast;
         RL_CHECK(!autocast, throw_not_implemented,
-                 "capture: %s%s is under autocast, which only a capture below gradients follows", op.name,
+                 "capture: %s%s runs under autocast, which only a capture below gradients supports", op.name,
                  here().c_str());
     }
     each_tensor(stack, [&](const Tensor& t, size_t) {
@@ -142,7 +142,7 @@ void Recorder::check_stages(const Operator& op, const Stack& stack) const {
             needs_below = needs_below || inside;
             RL_CHECK(
                 !inside, throw_not_implemented,
-                "capture: %s%s is inside a transform (vmap, jvp), which only a capture below gradients follows",
+                "capture: %s%s is inside a transform (vmap, jvp), which only a capture below gradients supports",
                 op.name, here().c_str());
         }
         RL_CHECK(!is_sparse(t), throw_not_implemented,
@@ -251,7 +251,7 @@ void Recorder::call(const Operator& op, StageMask rest, Stack& stack) {
             RL_CHECK(
                 !has_moved(outside_[at->second]), throw_not_implemented,
                 "capture: %s%s changes the shape or the memory of '%s' in place, which cannot be captured so far\n"
-                "hint: change that of a clone",
+                "hint: change a clone",
                 op.name, here().c_str(), outside_[at->second].named.name.c_str());
     std::vector<uint8_t> random = default_generator().get_state();
     node.random = random != random_;
@@ -292,7 +292,7 @@ ValueId Recorder::add_constant(const Tensor& t, std::string name, ConstantKind k
 ValueId Recorder::add_alias(const Tensor& t, ValueId memory, const Operator& op) {
     const Operator* as_strided = find_operator("as_strided");
     RL_CHECK(graph_.values[memory].type.dtype == t.dtype(), throw_not_implemented,
-             "capture: %s%s uses memory of dtype %s as %s, without an operator that says so", op.name,
+             "capture: %s%s uses memory of dtype %s as %s, without an operator that converts it", op.name,
              here().c_str(), name(graph_.values[memory].type.dtype), name(t.dtype()));
     Node node;
     node.op = operator_index(*as_strided);
@@ -307,7 +307,7 @@ ValueId Recorder::add_alias(const Tensor& t, ValueId memory, const Operator& op)
 
 ValueId Recorder::value_of(const Tensor& t, const Operator& op) {
     RL_CHECK(!is_batched(t) && !is_sparse(t), throw_not_implemented,
-             "capture: %s%s is given a tensor of vmap, or a sparse one; only plain tensors can be captured",
+             "capture: %s%s gets a batched (vmap) or sparse tensor; only plain tensors can be captured",
              op.name, here().c_str());
     Storage* storage = t.impl()->storage();
     if (auto at = known_.find(t.impl()); at != known_.end()) {
@@ -349,9 +349,10 @@ ValueId Recorder::value_of(const Tensor& t, const Operator& op) {
     const auto birth = birth_of(storage);
     const bool strange = birth && (birth->capture != number || birth->inside);
     needs_below = needs_below || (strange && level == Level::Above);
-    RL_CHECK(!strange, throw_not_implemented,
-             "capture: %s%s uses a tensor that an operator made for itself, or that another thread made",
-             op.name, here().c_str());
+    RL_CHECK(
+        !strange, throw_not_implemented,
+        "capture: %s%s uses a tensor that an operator allocated internally, or that another thread created",
+        op.name, here().c_str());
     const ValueId id = add_constant(t, "", ConstantKind::Constant);
     if (birth) fresh_.insert(id);
     return id;
@@ -360,7 +361,7 @@ ValueId Recorder::value_of(const Tensor& t, const Operator& op) {
 void Recorder::check_scope(ValueId id, const Operator& op) const {
     RL_CHECK(
         is_open(block_of_[id]), throw_runtime,
-        "capture: %s%s uses a tensor that was made inside of a branch or loop, outside of it\nhint: return it "
+        "capture: %s%s uses outside of a branch or loop a tensor that was created inside\nhint: return it "
         "from the function that makes it",
         op.name, here().c_str());
 }
@@ -538,12 +539,13 @@ Program Recorder::finish(TensorList outputs, std::map<std::string, std::string> 
     for (const Outside& outside : outside_) {
         const Named& named = outside.named;
         RL_CHECK(outside.before.defined() || named.tensor.version() == outside.version, throw_not_implemented,
-                 "capture: '%s' was written by an operator whose schema does not say so", named.name.c_str());
+                 "capture: '%s' was written by an operator whose schema does not declare it",
+                 named.name.c_str());
     }
     if (level == Level::Above && !changed_gradients_.empty()) {
         needs_below = true;
         throw_not_implemented(
-            "capture: the gradient of '%s' was set, which only a capture below gradients follows",
+            "capture: the gradient of '%s' was set, which only a capture below gradients supports",
             changed_gradients_[0].name.c_str());
     }
     for (const Tensor& output : outputs) graph_.outputs.push_back(value_of(output, where));
@@ -609,10 +611,10 @@ void Capture::start() {
     static std::once_flag attached[2];
     std::call_once(attached[static_cast<int>(level)], attach, level);
     RL_CHECK(!recorder, throw_runtime, "capture: another capture is under way on this thread");
-    RL_CHECK(!recorder_->started, throw_runtime, "capture: it was started before");
+    RL_CHECK(!recorder_->started, throw_runtime, "capture: was started already");
     RL_CHECK(!(dispatch_state.on & (bit(Stage::Autocast) | bit(Stage::Batch))), throw_not_implemented,
-             "capture: it begins under autocast or inside of vmap, which it cannot follow\n"
-             "hint: both can be inside of what is captured");
+             "capture: cannot begin under autocast or inside of vmap\n"
+             "hint: use them inside of the captured function");
     recorder_->started = true;
     recorder_->begin();
     watch_births(true);
@@ -625,7 +627,8 @@ void Capture::start() {
 
 void Capture::stop() {
     if (!recorder_->started || recorder_->stopped) return;
-    RL_CHECK(recorder == recorder_.get(), throw_runtime, "capture: it ends on the thread that started it");
+    RL_CHECK(recorder == recorder_.get(), throw_runtime,
+             "capture: must be stopped on the thread that started it");
     recorder = nullptr;
     capturing = {};
     dispatch_state.on &= ~bit(stage_of(recorder_->level));
@@ -642,7 +645,7 @@ void Capture::leave_module() {
 
 void Capture::carry_gradients() {
     RL_CHECK(recorder == recorder_.get(), throw_runtime,
-             "capture: gradients are carried on before it is stopped");
+             "capture: carry_gradients() must be called before stop()");
     recorder->carry_gradients();
 }
 const std::vector<GradChange>& Capture::changed_gradients() const { return changed_gradients_; }

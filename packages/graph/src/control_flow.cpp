@@ -197,7 +197,7 @@ std::vector<Tensor> capture_scan(const BlockFunction& combine_fn, TensorList ini
     std::vector<Argument> arguments{r.tensors_of(init), r.tensors_of(xs)};
     Recorded body = record_block(r, combine_fn, given, true);
     RL_CHECK(body.outputs.size() >= init.size(), throw_runtime,
-             "scan: combine_fn returns %zu tensors, needs %zu for what is carried", body.outputs.size(),
+             "scan: combine_fn returns %zu tensors, needs %zu for the carry", body.outputs.size(),
              init.size());
     check_types("scan: combine_fn", {body.outputs.data(), init.size()}, init, "init has");
     std::vector<Tensor> results(body.outputs.begin(),

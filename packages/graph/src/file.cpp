@@ -81,7 +81,7 @@ Extent read_extent(const std::string& name, const Json& json, size_t room) {
     for (const Json& size : *list) {
         const auto* n = size.as<int64_t>();
         if (!n || *n < 0 || __builtin_mul_overflow(bytes, static_cast<size_t>(*n), &bytes))
-            fail("tensor '" + name + "' of the file has a size that no tensor has");
+            fail("tensor '" + name + "' of the file has an invalid size");
         extent.sizes.push_back(*n);
     }
     const auto *begin = (*ends)[0].as<int64_t>(), *end = (*ends)[1].as<int64_t>();

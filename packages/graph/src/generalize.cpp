@@ -33,8 +33,8 @@ class Generalizer {
             for (const Graph& graph : graphs_)
                 RL_CHECK(
                     graph.values[constant.value].type == out_.values[constant.value].type, throw_runtime,
-                    "capture: constant '%s' is %s with %s and %s with %s: tensors that are made of Python's data "
-                    "cannot follow sizes\nhint: create it with an operator, such as arange",
+                    "capture: constant '%s' is %s with %s and %s with %s: a tensor that is created from Python data "
+                    "cannot depend on a size\nhint: create it with an operator, such as arange",
                     constant.name.c_str(), to_text(out_.values[constant.value].type).c_str(),
                     sizes_of(0).c_str(), to_text(graph.values[constant.value].type).c_str(),
                     sizes_of(index_of(graph)).c_str());
@@ -87,8 +87,8 @@ class Generalizer {
 
     [[noreturn]] void fail_structure(size_t run, const std::string& first, const std::string& other) const {
         throw_runtime(
-            "capture: the program depends on sizes in a way that one graph does not follow: with %s it has %s, with %s %s\n"
-            "hint: keep sizes apart that take another way, by the ranges of Dim",
+            "capture: the program depends on sizes in a way that one graph cannot express: with %s it has %s, with %s %s\n"
+            "hint: restrict the ranges of Dim to sizes that take the same path",
             sizes_of(0).c_str(), first.c_str(), sizes_of(run).c_str(), other.c_str());
     }
 

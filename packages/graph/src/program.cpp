@@ -197,8 +197,8 @@ Sizes Program::State::bind(TensorList inputs) const {
                      dim, name.c_str(), symbol.name.c_str(), static_cast<long long>(here),
                      static_cast<long long>(symbol.least), static_cast<long long>(symbol.most));
             RL_CHECK(!value || *value == here, throw_value,
-                     "program: dimension %u of input '%s' makes %s %lld, another makes it %lld", dim,
-                     name.c_str(), symbol.name.c_str(), static_cast<long long>(here),
+                     "program: dimension %u of input '%s' makes %s %lld, but another dimension makes it %lld",
+                     dim, name.c_str(), symbol.name.c_str(), static_cast<long long>(here),
                      static_cast<long long>(*value));
             value = here;
         }

@@ -60,7 +60,7 @@ void verify_sizes(const Graph& graph) {
                      static_cast<long long>(e.number), graph.symbols.size());
         } else if (e.kind != Kind::Constant) {
             RL_CHECK(std::max(e.left, e.right) < i, throw_value,
-                     "program: expression %zu uses one that is defined later", i);
+                     "program: expression %zu uses an expression that is defined later", i);
             weight += weights[e.left] + weights[e.right];
         }
         RL_CHECK(weight <= kLargestExpression, throw_value, "program: expression %zu is too large", i);

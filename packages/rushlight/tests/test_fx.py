@@ -264,7 +264,7 @@ def test_graphs_are_changed() -> None:
     with pytest.raises(RuntimeError, match="'mul' is used by relu"):
         traced.graph.erase_node(nodes["mul"])
     nodes["relu"].append(nodes["mul"])
-    with pytest.raises(RuntimeError, match="'relu' uses 'mul' before it is made"):
+    with pytest.raises(RuntimeError, match="'relu' uses 'mul' before it is defined"):
         traced.graph.lint()
 
 

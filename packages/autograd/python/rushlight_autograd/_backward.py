@@ -225,7 +225,7 @@ def _batched(
     rows = [g for g in grads or () if g is not None]
     if not rows or len({g.shape[0] if g.dim() else None for g in rows}) != 1 or not rows[0].dim():
         raise RuntimeError(
-            "grad(is_grads_batched=True): grad_outputs must have one first dimension, got shapes "
+            "grad(is_grads_batched=True): the tensors of grad_outputs must have the same first dimension, got shapes "
             f"{[tuple(g.shape) for g in rows]}"
         )
     _open_batch(rows[0].shape[0], 0, True)

@@ -107,7 +107,7 @@ def gradcheck(
     for i in which:
         if args[i].dtype not in (core.float64, core.complex128):
             raise ValueError(
-                f"gradcheck(inputs): input {i} is {args[i].dtype}; differences need float64 or complex128"
+                f"gradcheck(inputs): input {i} is {args[i].dtype}; finite differences need float64 or complex128"
             )
     func, args = _as_real(func, args, which)
     check = _Check(func, args, eps, atol, rtol)
@@ -345,7 +345,7 @@ class _Check:
 
     def compare(self, kind: str, got: float, want: float, where: str, scale: float = 1.0) -> None:
         if not abs(got - want) <= self.atol * scale + self.rtol * abs(want):
-            raise GradcheckError(f"{kind} derivative of {where} is {got}, differences give {want}")
+            raise GradcheckError(f"{kind} derivative of {where} is {got}, but finite differences give {want}")
 
 
 def _of_plain(

@@ -21,9 +21,9 @@ def warn(site: str, extended: bool, sample: Any, graphs: int) -> None:
     file, _, line = site.rpartition(":")
     file = file.rpartition(" at ")[2]
     warnings.warn_explicit(
-        f"{graphs} results{made} whose graphs backward() has used up are kept by what this line computes, with all the"
-        " nodes of their graphs; it grows with every iteration and can never be differentiated\n"
-        "hint: keep loss.item() or loss.detach(), not loss itself",
+        f"the value that this line computes keeps {graphs} results{made}, whose graphs backward() has freed, and all their"
+        " nodes; it grows with every iteration and can never be differentiated\n"
+        "hint: accumulate loss.item() or loss.detach() instead of loss",
         UserWarning,
         file or "<unknown>",
         int(line) if line.isdigit() else 0,

@@ -52,8 +52,8 @@ class SavedBook:
     def unpack(saved: _Saved) -> Tensor:
         if saved.tensor._version != saved.version:
             raise RuntimeError(
-                "backward(): a saved tensor was written by other means than an operator inside of"
-                " allow_mutation_on_saved_tensors\nhint: clone() it before"
+                "backward(): a saved tensor was written inside of allow_mutation_on_saved_tensors, but not by an"
+                " operator\nhint: clone() it first"
             )
         return saved.tensor
 

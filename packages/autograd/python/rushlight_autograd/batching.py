@@ -91,7 +91,7 @@ def _warn(op: str) -> None:
     if _warns:
         warnings.warn(
             f"vmap: {op} has no batching rule and is computed example by example, which is slow\n"
-            "hint: it is said once for each operator; func.warn_of_slow_path(False) keeps quiet",
+            "hint: this is reported once per operator; func.warn_of_slow_path(False) disables the warning",
             UserWarning,
             stacklevel=3,
         )
@@ -256,13 +256,15 @@ def _places(func: Callable[..., Any], out_dims: Any, results: list[Any], tree: T
             continue
         if not isinstance(y, Tensor):
             raise ValueError(
-                f"{who}: {_name(func)} must return nothing but Tensors, got {type(y).__name__}\n"
-                "hint: where out_dims is None, anything may be returned"
+                f"{who}: {_name(func)} must return only Tensors, got {type(y).__name__}\n"
+                "hint: results with out_dims None may be of any type"
             )
         if not isinstance(d, int) or isinstance(d, bool):
             raise ValueError(f"{who}: out_dims must hold ints and None, got {d!r}")
         if not -y.dim() - 1 <= d <= y.dim():
-            raise IndexError(f"{who}: dimension {d} of a result whose examples have shape {tuple(y.shape)}")
+            raise IndexError(
+                f"{who}: dimension {d} is out of range for a result whose examples have shape {tuple(y.shape)}"
+            )
     return dims
 
 

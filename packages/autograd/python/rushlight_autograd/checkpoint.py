@@ -322,7 +322,7 @@ def _checkpoint_by_hooks(
         if slot not in computed:
             raise CheckpointError(
                 "checkpoint(): the function saved fewer tensors when it was computed again\n"
-                "hint: it must do the same both times, whatever it reads besides its arguments"
+                "hint: it must save the same tensors both times, whatever state it reads besides its arguments"
             )
         return computed.pop(slot)
 

@@ -27,9 +27,10 @@ class Table {
         slots_.resize(std::bit_ceil(4 * n));
         for (const Row* row = rows; row->name; ++row) {
             const Operator* op = find_operator(row->name);
-            RL_CHECK(op && op->hash == row->hash, throw_runtime,
-                     "vmap: '%s' was built for another core\nhint: install packages of one release",
-                     row->name);
+            RL_CHECK(
+                op && op->hash == row->hash, throw_runtime,
+                "vmap: '%s' was built for another version of rushlight-core\nhint: install packages of one release",
+                row->name);
             size_t at = hash(op);
             while (slots_[at].first) at = (at + 1) & (slots_.size() - 1);
             slots_[at] = {op, row};
@@ -302,7 +303,8 @@ void compose(Call&) {}  // the stage handles it
 void loop(Call& c) {
     const int64_t n = c.size();
     RL_CHECK(n > 0, throw_not_implemented,
-             "%s: has no batching rule, and no examples to learn the result's shape from", c.op.name);
+             "%s: has no batching rule, and the batch is empty, so the shape of the result is not known",
+             c.op.name);
     report_slow(c.op.name);
     std::vector<std::vector<char>> is_row(c.stack.size());
     for (size_t i = 0; i < c.stack.size(); ++i) {

@@ -121,7 +121,7 @@ class FunctionNode final : public Node {
         for (size_t i = edge_of_argument_.size(); i < n; ++i)
             RL_CHECK(PyTuple_GET_ITEM(result, static_cast<Py_ssize_t>(i)) == Py_None, throw_runtime,
                      "%s: backward returned %zu gradients for %zu arguments of forward\n"
-                     "hint: what comes after the last argument's must be None",
+                     "hint: gradients after the last argument's must be None",
                      name().c_str(), n, edge_of_argument_.size());
         RL_CHECK(n >= edge_of_argument_.size(), throw_runtime,
                  "%s: backward returned %zu gradient(s), forward took %zu argument(s)\n"
@@ -417,7 +417,7 @@ void check_tangents(PyObject* context, PyObject* output, Level level) {
         if (!impl || !is_differentiable(impl->dtype()) || contains(constant, item)) continue;
         RL_CHECK(
             tangent(Tensor::share(impl), level).defined(), throw_not_implemented,
-            "%s: output %zd has no tangent, and an argument has one: forward computes it by other means than operators\n"
+            "%s: output %zd has no tangent although an argument has one: forward does not compute it by operators\n"
             "hint: write a static method jvp(ctx, *tangents), or call mark_non_differentiable() on it",
             Py_TYPE(context)->tp_name, i);
     }

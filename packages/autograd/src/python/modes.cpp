@@ -64,7 +64,7 @@ PyObject* disable_saved_hooks(PyObject*, PyObject* message) {
     if (message != Py_None) {
         const char* given = PyUnicode_Check(message) ? PyUnicode_AsUTF8(message) : nullptr;
         RL_CHECK(given && *given, throw_type,
-                 "disable_saved_tensors_hooks(error_message): must be a text that is not empty");
+                 "disable_saved_tensors_hooks(error_message): must be a non-empty string");
         RL_CHECK(!saved_hook(), throw_runtime, "%s", given);
         text = given;
     }

@@ -16,7 +16,7 @@ PyTypeObject* NodeType = nullptr;
 Node& node_of(PyObject* self) {
     Node* node = unwrap_node(self);
     RL_CHECK(node, throw_runtime,
-             "this context has no node: its call was not recorded, or its graph is gone");
+             "this context has no node: its call was not recorded, or its graph was freed");
     return *node;
 }
 
@@ -101,7 +101,7 @@ static PyObject* saved_attribute(PyObject* self, const char* name) {
     });
     if (found) return check(wrap(found->unpack(&node)));
     RL_CHECK(!node.released(), throw_runtime,
-             "%s: what it had saved was freed by backward()\n"
+             "%s: its saved tensors were freed by backward()\n"
              "hint: pass retain_graph=True to backward() to look at it afterwards",
              node.name().c_str());
     PyErr_Format(PyExc_AttributeError, "%s saved nothing of the name '%s'", node.name().c_str(), name);

@@ -86,7 +86,7 @@ def asarray(
     if source is None:
         if copy is False:
             raise ValueError(
-                f"asarray(obj, copy): {type(obj).__name__} has no memory to share, copy=False needs one"
+                f"asarray(obj, copy): {type(obj).__name__} has no memory to share, which copy=False requires"
             )
         made = _convert(_new(obj, dtype), dtype, device)
     else:
@@ -95,7 +95,7 @@ def asarray(
             made = source.clone()
         elif made is not source and copy is False:
             raise ValueError(
-                "asarray(obj, copy): another dtype or device needs a copy, copy=False forbids it"
+                "asarray(obj, copy): another dtype or device needs a copy, which copy=False forbids"
             )
     if requires_grad is None:
         return made

@@ -43,7 +43,7 @@ class Graph:
     def __init__(self, device: DeviceLike | None = None) -> None:
         self.device: _device = _of(device)
         if self.device.type == "cpu":
-            raise NotImplementedError("Graph(device): the CPU records no graphs")
+            raise NotImplementedError("Graph(device): graphs cannot be recorded on the CPU")
         self._graph: Any = _C._new_graph(self.device)
 
     def capture_begin(self, pool: tuple[int, int] | None = None, capture_error_mode: str = "global") -> None:
@@ -158,5 +158,7 @@ def new_graph_pool() -> tuple[int, int]:
 
 def _number(pool: object) -> int:
     if not (isinstance(pool, tuple) and len(pool) == 2 and isinstance(pool[1], int)):
-        raise TypeError(f"capture_begin(pool): must be what pool() gives, not {type(pool).__name__}")
+        raise TypeError(
+            f"capture_begin(pool): must be the result of pool() or new_graph_pool(), not {type(pool).__name__}"
+        )
     return pool[1]

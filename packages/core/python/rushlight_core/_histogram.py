@@ -73,7 +73,7 @@ def _given_edges(input: Tensor, bins: Tensor, range: Any) -> Tensor:
         raise TypeError("histogram(range): must not be given where bins is a tensor of bin edges")
     if bins.dim() != 1 or len(bins) < 2 or bins.dtype != input.dtype:
         raise RuntimeError(
-            f"histogram(bins): needs at least two ends in one dimension, of input's dtype {input.dtype}, "
+            f"histogram(bins): needs at least two edges in one dimension, of input's dtype {input.dtype}, "
             f"got shape {tuple(bins.shape)} of {bins.dtype}"
         )
     return bins.detach().clone()

@@ -59,6 +59,8 @@ def meshgrid(*tensors: Tensor | Sequence[Tensor], indexing: str | None = None) -
                 [3, 4]]))
     """
     if indexing is None:
-        warnings.warn("meshgrid(indexing): say 'ij', which is the default, or 'xy'", stacklevel=2)
+        warnings.warn(
+            "meshgrid(indexing): pass indexing='ij', which is the default, or indexing='xy'", stacklevel=2
+        )
     vectors = tensors[0] if len(tensors) == 1 and not isinstance(tensors[0], Tensor) else tensors
     return _C.meshgrid(vectors, indexing=indexing)  # type: ignore[arg-type]

@@ -42,7 +42,7 @@ def _made(
     pin_memory: bool,
 ) -> Tensor:
     if pin_memory:
-        raise NotImplementedError(f"{name}(pin_memory): sparse tensors cannot lie in page-locked memory")
+        raise NotImplementedError(f"{name}(pin_memory): sparse tensors cannot be in page-locked memory")
     check = checks_are_on if check_invariants is None else check_invariants
     result = _C._sparse_make(name, layout, tuple(size), indices, plain, values, coalesced, check)
     return result.requires_grad_() if requires_grad else result

@@ -121,7 +121,7 @@ def type_of(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     if name not in _DTYPES_BY_NAME or device not in ("cpu", "cuda"):
         raise ValueError(
             f"type(dtype): got {dtype!r}, needs a name such as 'torch.FloatTensor'\n"
-            "hint: a dtype, as in type(torch.float32), says the same"
+            "hint: type(torch.float32) has the same effect"
         )
     return self.to(device, _DTYPES_BY_NAME[name], non_blocking)
 

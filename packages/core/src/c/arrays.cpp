@@ -53,7 +53,7 @@ Tensor tensor_over(const rl_array& array, const char* where) {
                      !__builtin_add_overflow(reach, extent, &reach) &&
                      !__builtin_mul_overflow(step, std::max<int64_t>(sizes[d], 1), &step),
                  throw_value,
-                 "%s.strides: the stride of dimension %zu must be from 0 on and within memory, got %lld",
+                 "%s.strides: the stride of dimension %zu must be at least 0 and within memory, got %lld",
                  where, d, (long long)strides[d]);
     }
     int64_t nbytes = 0;

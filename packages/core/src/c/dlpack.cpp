@@ -18,7 +18,7 @@ void release(void* managed, void*, size_t) {
 Tensor shareable(const rl_tensor* tensor, const char* function) {
     Tensor t = tensor_of(tensor, function, "tensor");
     RL_CHECK(!t.requires_grad(), throw_buffer,
-             "%s(tensor): the tensor requires grad, and writes from outside cannot be recorded\n"
+             "%s(tensor): the tensor requires grad, and writes by other libraries cannot be recorded\n"
              "hint: call the operator 'detach' first",
              function);
     return t;
@@ -38,8 +38,8 @@ RL_API rl_status rl_tensor_from_dlpack(struct DLManagedTensorVersioned* array, r
         if (managed->version.major != dlpack::kVersion.major) {
             const dlpack::Version version = managed->version;
             release<dlpack::ManagedVersioned>(managed, nullptr, 0);
-            throw_buffer("%s: the array comes in DLPack %u.%u, this library reads %u.x", kName, version.major,
-                         version.minor, dlpack::kVersion.major);
+            throw_buffer("%s: the array has version %u.%u of DLPack, this library reads %u.x", kName,
+                         version.major, version.minor, dlpack::kVersion.major);
         }
         Tensor made = dlpack::tensor_over(managed->array, release<dlpack::ManagedVersioned>, managed,
                                           managed->flags & dlpack::kReadOnly, kName);

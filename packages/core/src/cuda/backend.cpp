@@ -110,8 +110,9 @@ BackendStatus init(const HostTable* table) {
     host = table;
     return guarded([table] {
         if (table->struct_size < offsetof(HostTable, record_use) + sizeof(void*) || !table->create_allocator)
-            fail(BackendStatus::Runtime,
-                 "this core has no allocator for devices\nhint: install packages of one release");
+            fail(
+                BackendStatus::Runtime,
+                "this version of rushlight-core has no allocator for devices\nhint: install packages of one release");
         int count = 0;
         check(driver.count(&count), "counting devices");
         std::vector<Memory>& all = memories();
@@ -318,7 +319,7 @@ BackendStatus pin(size_t nbytes, void** data) {
         // Of every device, which may all copy it.
         if (driver.pin(data, nbytes, cudaHostAllocPortable) != cudaSuccess) {
             driver.last_error();
-            fail(BackendStatus::OutOfMemory, "the host has no %zu bytes to pin", nbytes);
+            fail(BackendStatus::OutOfMemory, "cannot pin %zu bytes of host memory", nbytes);
         }
     });
 }

@@ -17,7 +17,7 @@ namespace {
 void check(cublasStatus_t status, const char* what) {
     if (status != CUBLAS_STATUS_SUCCESS)
         fail(status == CUBLAS_STATUS_NOT_SUPPORTED ? BackendStatus::NotImplemented : BackendStatus::Runtime,
-             "%s: cuBLASLt gives %s", what, cublasLtGetStatusString(status));
+             "%s: cuBLASLt returned %s", what, cublasLtGetStatusString(status));
 }
 
 struct Destroy {

@@ -75,7 +75,7 @@ void check(const Operator& op, const Stack& stack) {
         const std::string& lower = shorter ? other : one;
         throw_runtime(
             "%s(%s, %s): strict mode: shapes %s and %s have different numbers of dimensions\n"
-            "hint: say where the missing ones belong, as in %s.unsqueeze(0) or %s.expand(%s)",
+            "hint: insert the missing dimensions explicitly, as in %s.unsqueeze(0) or %s.expand(%s)",
             op.name, one.c_str(), other.c_str(), to_string(first->sizes()).c_str(),
             to_string(t->sizes()).c_str(), lower.c_str(), lower.c_str(), to_string(many.sizes()).c_str());
     }
@@ -85,7 +85,7 @@ void check(const Operator& op, const Stack& stack) {
         op.form == Form::InPlace && !holds(written, joint))
         throw_runtime(
             "%s: strict mode: a result of dtype %s is written to a tensor of dtype %s\n"
-            "hint: convert the other operand where the loss is meant, as in %s.to(%s)",
+            "hint: convert the other operand if the loss is intended, as in %s.to(%s)",
             op.name, name(joint), name(written), argument_name(op, 1).c_str(), name(written));
     for (size_t i = 0; i < stack.size(); ++i) {
         const auto* t = stack[i].as<Tensor>();
@@ -93,7 +93,7 @@ void check(const Operator& op, const Stack& stack) {
         const std::string argument = argument_name(op, i);
         throw_runtime(
             "%s(%s): strict mode: not every %s is a %s, to which the operands are promoted\n"
-            "hint: convert it where the loss is meant, as in %s.to(%s)",
+            "hint: convert it if the loss is intended, as in %s.to(%s)",
             op.name, argument.c_str(), name(t->dtype()), name(joint), argument.c_str(), name(joint));
     }
 }

@@ -102,7 +102,7 @@ void copy_on_device(const Tensor& target, const Tensor& source) {
         return copy_bytes(target, source, true);
     }
     KernelFn kernel = copy_kernel.slots.device[static_cast<int>(device.type)].load(std::memory_order_acquire);
-    RL_CHECK(kernel, throw_not_implemented, "copy_: the backend of %s converts no dtypes or strides",
+    RL_CHECK(kernel, throw_not_implemented, "copy_: the backend of %s does not convert dtypes or strides",
              name(device).c_str());
     record_current_use(memory(target));
     record_current_use(memory(source));

@@ -50,7 +50,7 @@ bool overlaps_itself(const Tensor& t) {
 [[gnu::cold]] void check_guards(const char* op, Storage& storage) {
     RL_CHECK(
         !storage.read_only(), throw_runtime,
-        "%s: this tensor is read-only, because the memory that it was made from is\nhint: clone() it first",
+        "%s: this tensor is read-only, because it was made from read-only memory\nhint: clone() it first",
         op);
     RL_CHECK(!pinned_copy_pending(storage), throw_runtime,
              "%s: a copy between this pinned memory and a device is under way\n"

@@ -130,7 +130,7 @@ bool says_how_it_is_made(const char* op, const Signature& s, PyObject* key, PyOb
     if (!makes_tensors) return false;
     if (PyUnicode_CompareWithASCIIString(key, "layout") == 0) {
         RL_CHECK(value == Py_None || std::strcmp(Py_TYPE(value)->tp_name, "layout") == 0,
-                 throw_not_implemented, "%s(layout): there are strided tensors only", op);
+                 throw_not_implemented, "%s(layout): must be torch.strided", op);
         return true;
     }
     if (PyUnicode_CompareWithASCIIString(key, "pin_memory") == 0) {

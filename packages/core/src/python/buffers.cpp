@@ -60,9 +60,10 @@ bool fortran_contiguous(const Tensor& t) {
 }
 
 void check_exportable(const Tensor& t, const char* op) {
-    RL_CHECK(!(t.requires_grad() && grad_mode()), throw_buffer,
-             "%s: this tensor requires grad, and writes from outside cannot be recorded\nhint: use detach()",
-             op);
+    RL_CHECK(
+        !(t.requires_grad() && grad_mode()), throw_buffer,
+        "%s: this tensor requires grad, and writes by other libraries cannot be recorded\nhint: use detach()",
+        op);
     RL_CHECK(t.device().type == DeviceType::CPU, throw_buffer,
              "%s: this tensor is on %s, only CPU memory can be shared\nhint: use cpu() first", op,
              name(t.device()).c_str());

@@ -42,7 +42,7 @@ PyObject* method_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
     RL_PY_TRY
     Tensor t = unwrap(self);
     RL_CHECK(!t.requires_grad(), throw_buffer,
-             "__dlpack__(): this tensor requires grad, and writes from outside cannot be recorded\n"
+             "__dlpack__(): this tensor requires grad, and writes by other libraries cannot be recorded\n"
              "hint: use detach() first");
     int64_t stream_number = 0, major = 0, minor = 0, type = 0, id = 0;
     RL_CHECK(stream == Py_None || (PyLong_Check(stream) && to_int(stream, stream_number)), throw_type,
@@ -125,7 +125,7 @@ Tensor import_capsule(PyObject* capsule) {
     if (PyCapsule_IsValid(capsule, kVersionedCapsule)) {
         auto* managed = static_cast<ManagedVersioned*>(PyCapsule_GetPointer(capsule, kVersionedCapsule));
         RL_CHECK(managed->version.major == kVersion.major, throw_buffer,
-                 "from_dlpack(ext_tensor): the array comes in DLPack %u.%u, this library reads %u.x",
+                 "from_dlpack(ext_tensor): the array has version %u.%u of DLPack, this library reads %u.x",
                  managed->version.major, managed->version.minor, kVersion.major);
         PyCapsule_SetName(capsule, kUsedVersionedCapsule);
         return tensor_over(managed->array, release_managed<ManagedVersioned>, managed,

@@ -74,7 +74,8 @@ PyObject* provide_stage(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     RL_CHECK(PyCallable_Check(args[1]), throw_type, "provide_stage(function): must be callable, not %s",
              Py_TYPE(args[1])->tp_name);
     RL_CHECK(!fallback_of(static_cast<Stage>(stage)), throw_runtime,
-             "provide_stage(stage): '%s' has a provider already: a process has one", kStageNames[stage]);
+             "provide_stage(stage): '%s' already has a provider, and a process can have only one",
+             kStageNames[stage]);
     functions_of_stages[stage] = Py_NewRef(args[1]);
     install_fallback(static_cast<Stage>(stage),
                      fallback_for(stage, std::make_integer_sequence<int, kNumStages>()));
@@ -144,7 +145,7 @@ const MetaTable state_table = {
 bool is_state_provider = false;
 
 TensorImpl* require_state(const char* function, PyObject* o) {
-    RL_CHECK(is_state_provider, throw_runtime, "%s: provide_state() comes first", function);
+    RL_CHECK(is_state_provider, throw_runtime, "%s: call provide_state() first", function);
     RL_CHECK(is_tensor(o), throw_type, "%s(tensor): must be a Tensor, not %s", function, Py_TYPE(o)->tp_name);
     return unwrap(o).impl();
 }

@@ -56,8 +56,8 @@ int storage_get_buffer(PyObject* o, Py_buffer* view, int flags) {
     view->obj = nullptr;
     RL_PY_TRY
     Storage& storage = storage_of(o);
-    RL_CHECK(storage.device().type == DeviceType::CPU, throw_buffer, "buffer: this memory is on %s",
-             name(storage.device()).c_str());
+    RL_CHECK(storage.device().type == DeviceType::CPU, throw_buffer,
+             "buffer: needs a storage on the CPU, got one on %s", name(storage.device()).c_str());
     static char nothing[1];
     void* data = storage.data() ? storage.data() : nothing;
     if (PyBuffer_FillInfo(view, o, data, static_cast<Py_ssize_t>(storage.nbytes()), storage.read_only(),

@@ -375,8 +375,7 @@ int tensor_contains(PyObject* self, PyObject* element) {
     }
     Scalar s;
     RL_CHECK(is_tensor(element) || to_scalar(element, s), throw_runtime,
-             "in: a tensor holds numbers, so only a number or a tensor can be looked for, not %s",
-             Py_TYPE(element)->tp_name);
+             "in: must be a number or a tensor, not %s", Py_TYPE(element)->tp_name);
     Object equal = Object::steal(PyObject_RichCompare(self, element, Py_EQ));
     Object any = Object::steal(PyObject_CallMethod(equal.get(), "any", nullptr));
     return PyObject_IsTrue(any.get());

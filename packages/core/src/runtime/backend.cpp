@@ -62,7 +62,8 @@ class Attaching {
   public:
     explicit Attaching(const char* name) {
         RL_CHECK(!busy_.test_and_set(), throw_runtime,
-                 "register_backend(backend): '%s' cannot attach while another backend does", name);
+                 "register_backend(backend): '%s' cannot attach while another backend is being attached",
+                 name);
     }
     ~Attaching() {
         attaching = nullptr;
@@ -84,12 +85,12 @@ thread_local std::vector<StreamChoice> current_streams;  // the devices whose st
 void check_contract(const Backend& b) {
     RL_CHECK(
         b.abi == kBackendAbi, throw_runtime,
-        "register_backend(backend): the plug-in was built for version %u of the backend contract, and core speaks "
+        "register_backend(backend): the plug-in was built for version %u of the backend contract, and core supports "
         "version %u\nhint: install packages of one release",
         b.abi, kBackendAbi);
     RL_CHECK(b.name && *b.name, throw_value, "register_backend(backend): the plug-in has no name");
     RL_CHECK(b.type == DeviceType::CUDA || b.type == DeviceType::Plugin, throw_value,
-             "register_backend(backend): '%s' asks for device type %d, needs CUDA or Plugin", b.name,
+             "register_backend(backend): '%s' has device type %d, needs CUDA or Plugin", b.name,
              static_cast<int>(b.type));
     const std::pair<const char*, bool> required[] = {
         {"probe", b.probe != nullptr},
@@ -288,7 +289,8 @@ void set_current_device(Device device) {
 
 Device resolve(Device device) {
     if (device.type == DeviceType::CPU || device.type == DeviceType::Meta) {
-        RL_CHECK(device.index <= 0, throw_runtime, "device %s: there is one of them", name(device).c_str());
+        RL_CHECK(device.index <= 0, throw_runtime, "device %s: there is only one device of this type",
+                 name(device).c_str());
         return {device.type, -1};  // "cpu:0" is "cpu"
     }
     resolve_attached(device);

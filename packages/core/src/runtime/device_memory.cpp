@@ -161,12 +161,12 @@ BackendStatus create_allocator(int32_t index, const AllocatorDriver* driver, Dev
     if (!driver || driver->struct_size < offsetof(AllocatorDriver, record) || !driver->map || !driver->unmap)
         return refuse("create_allocator: the driver needs the functions map and unmap");
     DeviceState& state = *attaching->devices[static_cast<size_t>(index)];
-    if (state.allocator) return refuse("create_allocator: the device has an allocator");
+    if (state.allocator) return refuse("create_allocator: the device already has an allocator");
     auto fresh = std::make_unique<DeviceAllocator>(*attaching, *driver);
     const AllocatorDriver& c = fresh->driver.c;
     const int events = !!c.record + !!c.reached + !!c.wait + !!c.destroy;
     if (events != 0 && events != 4)
-        return refuse("create_allocator: the driver needs all four functions of marks, or none");
+        return refuse("create_allocator: the driver needs all four functions for marks, or none");
     state.default_source.position = fresh->position;
     // Never destroyed: tensors may outlive main().
     *made = state.allocator = fresh.release();
@@ -282,8 +282,8 @@ DeviceAllocator& allocator_of(const char* what, Device device) {
     device = resolve(device);
     const Attached& owner = require_attached(device.type);
     DeviceAllocator* own = owner.devices[static_cast<size_t>(device.index)]->allocator;
-    RL_CHECK(own, throw_not_implemented, "%s(%s): the backend of this device has an allocator of its own",
-             what, name(device).c_str());
+    RL_CHECK(own, throw_not_implemented, "%s(%s): the backend of this device uses its own allocator", what,
+             name(device).c_str());
     return *own;
 }
 }  // namespace

@@ -133,7 +133,7 @@ void replace_parts(const char* op, const Tensor& t, const Tensor& result) {
              name(t.dtype()));
     check_write(op, t);
     RL_CHECK(!result.requires_grad(), throw_not_implemented,
-             "%s: an operand requires grad, and what is written to a sparse tensor is not recorded\n"
+             "%s: an operand requires grad, but writes to a sparse tensor are not recorded\n"
              "hint: use the form that returns a new tensor",
              op);
     set_sparse_parts(t, sparse_parts(as(result, t.dtype())));
@@ -176,7 +176,7 @@ Tensor values_at(const char* op, const Tensor& other, const Tensor& t) {
              to_string(t.sizes()).c_str(), to_string(other.sizes()).c_str());
     for (int64_t d = 1; d <= other.dim(); ++d)
         RL_CHECK(other.size(-d) == 1 || other.size(-d) == t.size(-d), throw_runtime,
-                 "%s: shape %s does not broadcast to that of the sparse tensor, %s", op,
+                 "%s: shape %s does not broadcast to the sparse tensor's %s", op,
                  to_string(other.sizes()).c_str(), to_string(t.sizes()).c_str());
     const Coordinates c = coordinates(t);
     // A plain tensor is read where it is, without being expanded.
@@ -258,7 +258,7 @@ Tensor pow(const TensorOrScalar& a, const TensorOrScalar& b) {
     if (b.is_tensor())
         refuse("pow", is_sparse_operand(a) ? a.tensor() : b.tensor(), "an exponent that is a tensor");
     RL_CHECK(!b.scalar().is_complex() && b.scalar().to<double>() > 0, throw_not_implemented,
-             "pow(exponent): of a sparse tensor only positive powers are sparse");
+             "pow(exponent): must be positive for a sparse tensor");
     const Tensor once = layout_of(a.tensor()) == Layout::Coo ? coalesce(a.tensor()) : a.tensor();
     return with_values(once, ops::pow(ops::_sparse_values(once), b.scalar()));
 }
@@ -269,7 +269,7 @@ Tensor clamp(const Tensor& t, const std::optional<TensorOrScalar>& min,
         return !limit || (!limit->is_tensor() && sign * limit->scalar().to<double>() >= 0);
     };
     RL_CHECK(fits(min, -1) && fits(max, 1), throw_not_implemented,
-             "clamp: of a sparse tensor needs numbers with min <= 0 <= max, so that zeros stay zeros\n"
+             "clamp(min, max): must satisfy min <= 0 <= max for a sparse tensor, so that zeros stay zeros\n"
              "hint: use to_dense()");
     const Tensor once = layout_of(t) == Layout::Coo ? coalesce(t) : t;
     return with_values(once, ops::clamp(ops::_sparse_values(once), min, max));

@@ -110,7 +110,7 @@ Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, Scalar beta,
     RL_CHECK(input.dtype() == product.dtype(), throw_runtime,
              "addmm(input, mat1): the dtypes %s and %s differ", name(input.dtype()), name(product.dtype()));
     RL_CHECK(!is_sparse(product) || is_sparse(input), throw_not_implemented,
-             "addmm(input): of two sparse matrices it must be sparse too");
+             "addmm(input): must be sparse if both matrices are sparse");
     if (is_sparse(input) && !is_sparse(product)) refuse("addmm", input, "a sparse input with a plain factor");
     if (!beta.equals(0)) return ops::add(scaled(input, beta), product);
     // What is not read may be infinite; its shape must fit all the same.

@@ -78,7 +78,7 @@ Tensor norm(const Tensor& t, Scalar p, std::optional<IntList> dim, bool keepdim,
 
 Tensor named_norm(const Tensor& t, std::optional<std::string_view> p, std::optional<IntList> dim,
                   bool keepdim, std::optional<DType> dtype) {
-    if (p && *p != "fro") refuse("norm", t, "any name of a norm but 'fro'");
+    if (p && *p != "fro") refuse("norm", t, "a norm other than 'fro'");
     return vector_norm(t, Scalar(2), dim, keepdim, dtype);
 }
 

@@ -67,7 +67,8 @@ Device parse_device(std::string_view text) {
 void name_plugin_device(std::string_view text) {
     std::lock_guard lock(plugin_mutex);
     RL_CHECK(plugin_name.empty() || plugin_name == text, throw_runtime,
-             "a device backend named '%s' is attached already: a process has one", plugin_name.c_str());
+             "a device backend named '%s' is attached already, and a process can have only one",
+             plugin_name.c_str());
     plugin_name = text;
 }
 

@@ -94,8 +94,9 @@ int64_t checked_geometry(const int64_t* sizes, const int64_t* strides, int ndim)
 }  // namespace
 
 void set_meta_table(const MetaTable& table) {
-    RL_CHECK(!meta_table_set, throw_runtime,
-             "a provider of per-tensor state (autograd) is attached already: a process has one");
+    RL_CHECK(
+        !meta_table_set, throw_runtime,
+        "a provider of per-tensor state (autograd) is attached already, and a process can have only one");
     meta_table = table;
     meta_table_set = true;
 }
@@ -342,7 +343,7 @@ void Tensor::set_requires_grad(bool on) const {
              "hint: use detach() for a tensor outside the graph");
     RL_CHECK(
         !on || !impl->has(Flag::Inference) || dispatch_state.inference, throw_runtime,
-        "requires_grad_(True): this tensor was made in inference_mode\nhint: clone() it outside of it first");
+        "requires_grad_(True): this tensor was made in inference_mode\nhint: clone() it outside of inference_mode first");
     if (!is_leaf()) return;
     if (on) {
         impl->set(Flag::DetachedView, false);

@@ -209,7 +209,7 @@ TEST(structs_that_break_the_contract) {
     refused(Value, "lacks the function 'copy'", [](Backend& b) { b.struct_size = offsetof(Backend, copy); });
     refused(Value, "has no name", [](Backend& b) { b.name = ""; });
     refused(Value, "device type 0", [](Backend& b) { b.type = DeviceType::CPU; });
-    refused(Runtime, "was built for version 1 of the backend contract, and core speaks version 2",
+    refused(Runtime, "was built for version 1 of the backend contract, and core supports version 2",
             [](Backend& b) { b.abi = 1; });
     refused(Value, "'fake' lacks the function 'allocate', and has asked for no allocator of device 0",
             [](Backend& b) { b.allocate = nullptr; });

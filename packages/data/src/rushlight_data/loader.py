@@ -399,7 +399,7 @@ def _check_context(context: Any) -> None:
 
 def _check_streams(streams: object) -> None:
     if streams not in ("batch", "sample", None):
-        raise ValueError(f"DataLoader(streams): must be 'batch', 'sample' or None, is {streams!r}")
+        raise ValueError(f"DataLoader(streams): must be 'batch', 'sample' or None, got {streams!r}")
 
 
 def _check_iterable(shuffle: object, sampler: object, batch_sampler: object) -> None:

@@ -136,7 +136,7 @@ class ProgramModule:
         if structure != self._arguments:
             raise TypeError(
                 f"program: the arguments have the structure {_shown(structure)}, it was captured with"
-                f" {_shown(self._arguments)}\nhint: numbers and strings belong to the program"
+                f" {_shown(self._arguments)}\nhint: numbers and strings are constants of the program"
             )
         return trees.unflatten(self._results, self._program.run([tensor for _, tensor in given.tensors]))
 
@@ -337,6 +337,6 @@ def load(
     metadata = program.metadata()
     for name in extra_files or ():
         if _EXTRA + name not in metadata:
-            raise ValueError(f"export.load(extra_files): the file has no text '{name}'")
+            raise ValueError(f"export.load(extra_files): the file has no extra file '{name}'")
         extra_files[name] = metadata[_EXTRA + name]  # type: ignore[index]
     return ExportedProgram(program)

@@ -172,12 +172,12 @@ def capture_from_run_to_run(record: Callable[[], tuple[Program, Changes]], state
             for name, after in moved:
                 if not after and f"{name}.grad" in used:
                     raise NotImplementedError(
-                        f"export: the first run would read the gradient that '{name}' has now, and later ones have none\n"
-                        "hint: remove it, as by zero_grad(), before the export"
+                        f"export: '{name}' has a gradient now, which only the first run of the program would read\n"
+                        "hint: call zero_grad() before the export"
                     )
                 leaves[name].grad = core.zeros_like(leaves[name]).detach() if after else None
         raise NotImplementedError(
-            f"export: whether '{moved[0][0]}' has a gradient changes from run to run, which a program cannot follow"
+            f"export: whether '{moved[0][0]}' has a gradient changes from run to run, which a program cannot express"
         )
     finally:
         for name, gradient in before.items():

@@ -19,7 +19,7 @@ def _key(version: Any) -> tuple[tuple[int, ...], int, int, bool]:
         version = ".".join(map(str, version))
     found = _FORM.fullmatch(str(version))
     if found is None:
-        raise ValueError(f"no version: {version!r}")
+        raise ValueError(f"not a version: {version!r}")
     numbers = [int(part) for part in found[1].split(".")]
     while numbers and not numbers[-1]:
         numbers.pop()

@@ -52,7 +52,7 @@ def synchronize(device: Any = None) -> NoReturn:
             ...
         RuntimeError: ...
     """
-    raise RuntimeError("xpu.synchronize(): there is no such GPU\nhint: check xpu.is_available() first")
+    raise RuntimeError("xpu.synchronize(): no such GPU is available\nhint: check xpu.is_available() first")
 
 
 manual_seed_all = manual_seed

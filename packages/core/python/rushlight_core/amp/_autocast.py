@@ -155,7 +155,7 @@ class autocast:  # noqa: N801
             enabled = False
         if enabled and self.fast_dtype not in _DTYPES:
             warnings.warn(
-                f"autocast(dtype): does nothing with {self.fast_dtype}, only with bfloat16 and float16",
+                f"autocast(dtype): {self.fast_dtype} has no effect; use bfloat16 or float16",
                 UserWarning,
                 stacklevel=2,
             )

@@ -82,7 +82,7 @@ class GradScaler:
 
         Raises:
             RuntimeError: the method was called for this optimizer since the last update.
-            ValueError: a gradient is float16, which could not hold it: parameters have to be float32.
+            ValueError: a gradient is float16, in which an unscaled gradient may underflow; parameters must be float32.
         """
         if not self._enabled:
             return

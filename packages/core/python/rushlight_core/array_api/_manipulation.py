@@ -97,9 +97,7 @@ def expand_dims(x: Tensor, /, axis: Axes = 0) -> Tensor:
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
     count = x.ndim + len(axes)
     if any(not -count <= one < count for one in axes) or len({one % count for one in axes}) != len(axes):
-        raise IndexError(
-            f"expand_dims(axis): got {axis}, needs different ones of the result's {count} dimensions"
-        )
+        raise IndexError(f"expand_dims(axis): got {axis}, needs distinct dimensions of the result's {count}")
     for one in sorted(one % count for one in axes):
         x = x.unsqueeze(one)
     return x

@@ -112,7 +112,7 @@ void check_ldl_pivots(const int32_t* pivots, int64_t n) {
         if (pair) fits = fits && ++i < n && pivots[i] < 0 && -int64_t{pivots[i]} <= n;
         RL_CHECK(
             fits, throw_runtime,
-            "linalg.ldl_solve(pivots): must be what ldl_factor gives: rows from 1 to %lld, or pairs of negative ones",
+            "linalg.ldl_solve(pivots): must be the pivots of ldl_factor: rows from 1 to %lld, or pairs of negative numbers",
             (long long)n);
     }
 }

@@ -138,7 +138,7 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
         RL_CHECK(
             key.size(-3) > 0 && query.size(-3) % key.size(-3) == 0 && key.size(-3) == value.size(-3),
             throw_runtime,
-            "scaled_dot_product_attention(enable_gqa): %lld heads of key cannot be shared by %lld of query",
+            "scaled_dot_product_attention(enable_gqa): query must have a multiple of the %lld heads of key, got %lld",
             (long long)key.size(-3), (long long)query.size(-3));
     if (!differentiated(attn_mask) && !differentiated_forward(query, key, value) &&
         is_plain(query, key, value) && (!shared || enable_gqa) &&
@@ -161,7 +161,7 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
     RL_CHECK(
         may_be_composed.load(std::memory_order_relaxed), throw_runtime,
         "scaled_dot_product_attention: no kernel that is enabled can compute this call\n"
-        "hint: enable the backend MATH (backends.cuda.enable_math_sdp, nn.attention.sdpa_kernel), which computes all");
+        "hint: enable the backend MATH (backends.cuda.enable_math_sdp, nn.attention.sdpa_kernel), which supports every call");
     if (const DType wide = compute_dtype(query.dtype()); wide != query.dtype()) {
         // Scores in a half type would be rounded before they are weighed; the kernel does not either.
         auto widened = [&](const Tensor& t) {
@@ -189,8 +189,8 @@ std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor& grad, const 
         return ops::_attention_backward(grad, query, key, value, attn_mask, kept, output, log_sum, is_causal,
                                         scale, dropout_p);
     RL_CHECK(key.size(1) > 0 && query.size(1) % key.size(1) == 0, throw_runtime,
-             "attention_backward(query, key): %lld heads cannot share %lld", (long long)query.size(1),
-             (long long)key.size(1));
+             "attention_backward(query, key): the %lld heads of query are not a multiple of the %lld of key",
+             (long long)query.size(1), (long long)key.size(1));
     Tensor k = share_heads(key, query.size(-3)), v = share_heads(value, query.size(-3));
     Tensor weights = weights_of(query, k, attn_mask, is_causal, scale);
     auto dropped = [&](const Tensor& t) {

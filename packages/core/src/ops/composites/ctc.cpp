@@ -83,8 +83,8 @@ Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& in
     RL_CHECK(is_floating(log_probs.dtype()), throw_not_implemented, "%s: not defined for dtype %s", kOp,
              name(log_probs.dtype()));
     RL_CHECK(is_integral(targets.dtype()) && (targets.dim() == 1 || targets.dim() == 2), throw_runtime,
-             "%s(targets): needs integers (batch, longest) or all joined, got %s of shape %s", kOp,
-             name(targets.dtype()), to_string(targets.sizes()).c_str());
+             "%s(targets): needs integers of shape (batch, longest) or (sum of lengths), got %s of shape %s",
+             kOp, name(targets.dtype()), to_string(targets.sizes()).c_str());
     RL_CHECK(reduction >= 0 && reduction <= 2, throw_value,
              "%s(reduction): must be 0 (none), 1 (mean) or 2 (sum), got %lld", kOp, (long long)reduction);
     const bool batched = log_probs.dim() == 3;

@@ -83,10 +83,10 @@ Tensor huber_loss(const Tensor& input, const Tensor& target, int64_t reduction, 
 Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight,
                             int64_t reduction) {
     RL_CHECK(are_probabilities(input), throw_runtime,
-             "binary_cross_entropy(input): needs probabilities between 0 and 1, got others\n"
+             "binary_cross_entropy(input): all elements of input should be between 0 and 1\n"
              "hint: binary_cross_entropy_with_logits takes any numbers, and needs no sigmoid before it");
     RL_CHECK(are_probabilities(target), throw_runtime,
-             "binary_cross_entropy(target): needs probabilities between 0 and 1, got others");
+             "binary_cross_entropy(target): all elements of target should be between 0 and 1");
     Tensor losses = ops::_binary_cross_entropy(input, target);
     return reduce("binary_cross_entropy", weight.defined() ? ops::mul(losses, weight) : losses, reduction);
 }

@@ -106,8 +106,7 @@ Tensor cholesky_inverse(const Tensor& L, bool upper) {
 
 std::tuple<Tensor, Tensor, Tensor> linalg_lu_factor_ex(const Tensor& A, bool pivot, bool check_errors) {
     check_matrix("linalg.lu_factor", "A", A);
-    RL_CHECK(pivot, throw_runtime,
-             "linalg.lu_factor(pivot): factors without pivots are not computed on the CPU");
+    RL_CHECK(pivot, throw_runtime, "linalg.lu_factor(pivot): pivot=False is not supported on the CPU");
     auto results = ops::_linalg_lu_factor(A);
     if (check_errors) check_info("linalg.lu_factor_ex(A)", std::get<2>(results), kSingular);
     return results;

@@ -96,7 +96,7 @@ Outputs batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias
     check_channels("batch_norm", "running_mean", running_mean, channels);
     check_channels("batch_norm", "running_var", running_var, channels);
     RL_CHECK(training || (running_mean.defined() && running_var.defined()), throw_runtime,
-             "batch_norm(running_mean, running_var): must be given outside of training");
+             "batch_norm(running_mean, running_var): must be given in evaluation mode");
     Outputs out;
     out.like(input);
     add_statistic(out, input, IntList(&channels, 1));

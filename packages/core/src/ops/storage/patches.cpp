@@ -32,8 +32,8 @@ struct Windows {
                      throw_runtime, "%s: sizes must be below 2^31", op);
             const int64_t room = size[d] + 2 * padding[d] - dilation[d] * (kernel[d] - 1) - 1;
             RL_CHECK(room >= 0, throw_runtime,
-                     "%s: a window of %s, %s apart, is larger than the padded image of %lld by %lld", op,
-                     to_string(kernel_size).c_str(), to_string(dilated).c_str(),
+                     "%s: a window of %s with dilation %s is larger than the padded image of %lld by %lld",
+                     op, to_string(kernel_size).c_str(), to_string(dilated).c_str(),
                      (long long)(sizes[0] + 2 * padded[0]), (long long)(sizes[1] + 2 * padded[1]));
             positions[d] = room / stride[d] + 1;
             RL_CHECK(positions[d] < kMost, throw_runtime,
@@ -92,7 +92,7 @@ Tensor col2im(const Tensor& input, IntList output_size, IntList kernel_size, Int
     const Windows w("fold", output_size, kernel_size, dilation, padding, stride);
     RL_CHECK(
         input.size(-2) % w.taps() == 0 && input.size(-1) == w.columns(), throw_runtime,
-        "fold(input): an image of %s has %lld by %lld windows of %lld elements a channel, which shape %s does not fit",
+        "fold(input): an image of %s has %lld by %lld windows of %lld elements per channel, got shape %s",
         to_string(output_size).c_str(), (long long)w.positions[0], (long long)w.positions[1],
         (long long)w.taps(), to_string(input.sizes()).c_str());
     const bool batched = input.dim() == 3;

@@ -40,7 +40,7 @@ Tensor view_dtype(const Tensor& input, DType dtype) {
                  old_name, new_name);
         RL_CHECK(
             strides.back() == 1 || sizes.back() == 1 || input.numel() == 0, throw_runtime,
-            "view(dtype): %s of strides %s cannot be viewed as %s: the last dimension's elements must lie side by side\n"
+            "view(dtype): %s of strides %s cannot be viewed as %s: the last dimension must be contiguous\n"
             "hint: use contiguous() first",
             old_name, to_string(input.strides()).c_str(), new_name);
         bool fits = true;

@@ -126,7 +126,7 @@ ViewSpec expand(const Tensor& input, IntList size, bool) {
         RL_CHECK(want >= 0 && (want == have || have == 1), throw_runtime,
                  "expand(size): shape %s cannot be expanded to %s: dimension %d is %lld%s",
                  to_string(input.sizes()).c_str(), to_string(size).c_str(), d, (long long)have,
-                 want == -1 ? "\nhint: -1 cannot stand for a new dimension" : "");
+                 want == -1 ? "\nhint: -1 is not allowed for a new dimension" : "");
         v.push(want, d < lead || want != have ? 0 : input.strides()[d - lead]);
     }
     return v;

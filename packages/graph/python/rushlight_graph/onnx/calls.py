@@ -144,7 +144,7 @@ class Call:
             if name in self._asked or name in _NO_MEANING:
                 continue
             if name not in self.rule.defaults or given != self.rule.defaults[name]:
-                raise UnsupportedError(f"the argument {name}={given!r}")
+                raise UnsupportedError(f"the argument {name}={given!r} is not supported")
 
     def evaluate(self, expression: str) -> Val:
         """Return the nodes of an expression over the arguments: see rushlight_core.codegen.onnx_rules."""

@@ -248,7 +248,7 @@ def constant(attributes: Attributes, inputs: list[Any], where: str) -> Any:
     for name in ("value_float", "value_floats"):
         if name in attributes:
             return core.tensor(attributes[name])
-    raise NodeError(f"{where}: a constant whose value is not supported")
+    raise NodeError(f"{where}: the value of a constant is not supported")
 
 
 @node("ConstantOfShape")
@@ -267,9 +267,9 @@ def range_(attributes: Attributes, inputs: list[Any], where: str) -> Any:
         if isinstance(item, Known):
             numbers += item.ints()
         elif isinstance(item, Tensor) and not item.is_floating_point():
-            raise NodeError(f"{where}: a range that depends on values")
+            raise NodeError(f"{where}: a range that depends on values is not supported")
         else:
-            raise NodeError(f"{where}: a range of floats")
+            raise NodeError(f"{where}: a range of floats is not supported")
     return core.arange(*numbers)
 
 
@@ -348,7 +348,7 @@ def slice_(attributes: Attributes, inputs: list[Any], where: str) -> Any:
         elif (start, step) == (-1, -1) and end <= -(2**62):
             x = x.flip(axis)
         else:
-            raise NodeError(f"{where}: a part that runs backwards")
+            raise NodeError(f"{where}: a negative step is not supported")
     return x
 
 
@@ -488,5 +488,5 @@ def scatter_nd(attributes: Attributes, inputs: list[Any], where: str) -> Any:
     x, positions, source = map(tensor_of, inputs)
     reduction = attributes.get("reduction", "none")
     if reduction not in ("none", "add"):
-        raise NodeError(f"{where}: the reduction {reduction}")
+        raise NodeError(f"{where}: the reduction {reduction} is not supported")
     return core.index_put(x, list(positions.unbind(-1)), source, reduction == "add")

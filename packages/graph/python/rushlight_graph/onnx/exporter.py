@@ -307,7 +307,7 @@ def _lower(
     graph.inputs = [(name, value) for name, (_, value) in zip(inputs, graph.inputs, strict=True)]
     if len({*inputs, *outputs}) < len(inputs) + len(outputs):
         raise ValueError(
-            f"onnx.export(input_names, output_names): a name comes twice in {[*inputs, *outputs]}"
+            f"onnx.export(input_names, output_names): a name is repeated in {[*inputs, *outputs]}"
         )
     for name in outputs:
         builder.reserve(name)
@@ -315,7 +315,7 @@ def _lower(
     results = lowering.run()
     if lowering.problems:
         listed = "".join(f"\n  {text}" for text in dict.fromkeys(lowering.problems))
-        raise OnnxExporterError(f"onnx.export: the model calls what has no equivalent in ONNX:{listed}")
+        raise OnnxExporterError(f"onnx.export: the model calls operators that ONNX cannot express:{listed}")
     _name_outputs(builder, results, outputs)
     metadata = {METADATA + key: text for key, text in program.program.metadata().items()}
     if graph.symbols:

@@ -52,7 +52,7 @@ def _convolution(transposed: bool) -> Function:
         count = x.ndim - 2
         before, after = _padding(attributes, count, where)
         if before != after:
-            raise NodeError(f"{where}: other padding at the end than at the beginning")
+            raise NodeError(f"{where}: different padding at the beginning and the end is not supported")
         stride, dilation = (_spatial(attributes, name, count, 1) for name in ("strides", "dilations"))
         added = _spatial(attributes, "output_padding", count, 0)
         group = attributes.get("group", 1)
@@ -133,7 +133,7 @@ def layer_normalization(attributes: Attributes, inputs: list[Any], where: str) -
     x, scale, bias = [*inputs, None][:3]
     axis = attributes.get("axis", -1) % x.ndim
     if scale.ndim != x.ndim - axis:
-        raise NodeError(f"{where}: a scale that is broadcast")
+        raise NodeError(f"{where}: a broadcast scale is not supported")
     return core.layer_norm(x, list(scale.shape), scale, bias, attributes.get("epsilon", 1e-5))
 
 
@@ -147,7 +147,7 @@ def _recurrent(kind: str) -> Function:
         size, direction = attributes["hidden_size"], attributes.get("direction", "forward")
         unread = lengths is not None or direction == "reverse" or attributes.get("layout") or len(inputs) > 7
         if unread or (kind == "GRU" and not attributes.get("linear_before_reset")):
-            raise NodeError(f"{where}: a form of this layer that is not supported")
+            raise NodeError(f"{where}: this form of the layer is not supported")
         count = w_ih.shape[0]
 
         def arranged(blocks: Tensor) -> Tensor:
@@ -169,7 +169,7 @@ def _recurrent(kind: str) -> Function:
         else:
             names = {name.lower() for name in attributes.get("activations", ["Tanh"])}
             if len(names) != 1 or not names <= {"tanh", "relu"}:
-                raise NodeError(f"{where}: activations {sorted(names)}")
+                raise NodeError(f"{where}: activations {sorted(names)} are not supported")
             output, *last = (core.rnn_tanh if names == {"tanh"} else core.rnn_relu)(x, hidden, *rest)
         time, batch = output.shape[:2]
         return [output.reshape([time, batch, count, size]).permute([0, 2, 1, 3]), *last]

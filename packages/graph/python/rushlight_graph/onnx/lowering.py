@@ -1,11 +1,11 @@
-"""From a program's graph to nodes of ONNX.
+"""Lower a program's graph to ONNX nodes.
 
 Note [Memory in ONNX]
-A program writes in place and makes views; in ONNX each value is defined once and has memory of its own. Values with the
-same memory are therefore versions: a call that writes gives its argument a new definition, the tensor that it is a view of
-gets one in which the elements of the view are replaced (ScatterElements, with the positions that the view's operator gives for
-a tensor of indices), and another view of that memory is made again before it is read. A view that is not read after the
-write costs nothing.
+A program writes in place and creates views; in ONNX each value is defined once and has separate memory. Values with the
+same memory are therefore versioned: a call that writes defines a new version of its argument. If the argument is a view,
+its base gets a new version in which the elements of the view are replaced (ScatterElements, with the positions that the
+view's operator returns for a tensor of indices), and other views of that memory are computed again before they are read.
+A view that is not read after the write costs nothing.
 """
 
 from __future__ import annotations
@@ -388,7 +388,7 @@ class Lowering:
         for argument in node.arguments:
             if isinstance(argument, Use):
                 if self._representative(argument.value) != parent:
-                    raise UnsupportedError("a view of two tensors")
+                    raise UnsupportedError("a view of two tensors is not supported")
                 arguments.append(indices)
             elif any(is_size(item) for item in _items(argument)):
                 raise UnsupportedError("depends on a size that changes")

@@ -360,7 +360,7 @@ class TCPStore(Store):
                 answer = _receive(self._socket)
             except OSError as error:
                 raise DistStoreError(
-                    f"TCPStore: lost the store at {self.host}:{self.port}: {error}"
+                    f"TCPStore: lost the connection to the store at {self.host}:{self.port}: {error}"
                 ) from None
         if isinstance(answer, tuple):
             raise DistStoreError(f"TCPStore: {answer[0]}")

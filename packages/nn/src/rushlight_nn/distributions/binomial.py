@@ -98,7 +98,7 @@ class Binomial(ProbsOrLogits):
         total = int(self.total_count.max())
         if not bool((self.total_count == total).all()):
             raise NotImplementedError(
-                "Binomial.enumerate_support: the counts differ, and so do the numbers of values"
+                "Binomial.enumerate_support: total_count must be the same for the whole batch"
             )
         values = core.arange(1 + total, dtype=self._param.dtype, device=self._param.device)
         values = values.reshape(-1, *(1 for _ in self._batch_shape))

@@ -118,7 +118,9 @@ class _Dependent(Constraint):
         return _Dependent(is_discrete=is_discrete, event_dim=event_dim)
 
     def check(self, value: Tensor) -> Tensor:
-        raise ValueError(f"{self!r}: a set that depends on other values cannot be checked by itself")
+        raise ValueError(
+            f"{self!r}: a constraint that depends on other values cannot be checked without them"
+        )
 
 
 def is_dependent(constraint: Any) -> bool:
@@ -501,7 +503,7 @@ class _Cat(Constraint):
         self.lengths: list[int] = [1] * len(self.cseq) if lengths is None else list(lengths)
         if len(self.lengths) != len(self.cseq):
             raise ValueError(
-                f"cat(lengths): got {len(self.lengths)}, needs {len(self.cseq)}, one of each part"
+                f"cat(lengths): got {len(self.lengths)}, needs {len(self.cseq)}, one for each part"
             )
         self.dim = dim
         super().__init__()

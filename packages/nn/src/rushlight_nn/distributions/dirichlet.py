@@ -43,7 +43,7 @@ class Dirichlet(ExponentialFamily):
 
     def __init__(self, concentration: Tensor, validate_args: bool | None = None) -> None:
         if concentration.dim() < 1:
-            raise ValueError("Dirichlet(concentration): got no dimension, needs one of parts")
+            raise ValueError("Dirichlet(concentration): must be at least 1-dimensional, got a scalar")
         self.concentration = concentration
         super().__init__(concentration.shape[:-1], concentration.shape[-1:], validate_args)
 

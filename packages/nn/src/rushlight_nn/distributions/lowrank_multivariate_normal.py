@@ -59,7 +59,7 @@ class LowRankMultivariateNormal(Distribution):
         self, loc: Tensor, cov_factor: Tensor, cov_diag: Tensor, validate_args: bool | None = None
     ) -> None:
         if loc.dim() < 1:
-            raise ValueError("LowRankMultivariateNormal(loc): got no dimension, needs vectors")
+            raise ValueError("LowRankMultivariateNormal(loc): must be at least 1-dimensional, got a scalar")
         size = loc.shape[-1]
         if cov_factor.dim() < 2 or cov_factor.shape[-2] != size:
             raise ValueError(

@@ -70,8 +70,8 @@ class MixtureSameFamily(Distribution):
         self._num_component = batch[-1] if batch else 0
         if mixture_distribution._num_events != self._num_component:
             raise ValueError(
-                f"MixtureSameFamily: the mixture chooses among {mixture_distribution._num_events}, "
-                f"and there are {self._num_component} components"
+                f"MixtureSameFamily: the mixture has {mixture_distribution._num_events} categories, but there are "
+                f"{self._num_component} components"
             )
         super().__init__(batch[:-1], component_distribution.event_shape, validate_args)
 

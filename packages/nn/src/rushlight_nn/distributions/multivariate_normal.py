@@ -61,7 +61,7 @@ class MultivariateNormal(Distribution):
         validate_args: bool | None = None,
     ) -> None:
         if loc.dim() < 1:
-            raise ValueError("MultivariateNormal(loc): got no dimension, needs vectors")
+            raise ValueError("MultivariateNormal(loc): must be at least 1-dimensional, got a scalar")
         name, matrix = one_matrix("MultivariateNormal", covariance_matrix, precision_matrix, scale_tril)
         size = loc.shape[-1]
         batch = core.broadcast_shapes(matrix.shape[:-2], loc.shape[:-1])

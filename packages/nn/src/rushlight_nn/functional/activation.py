@@ -327,7 +327,7 @@ def rrelu(
 
 
 def _implicit_dim(function: str, ndim: int) -> int:
-    warnings.warn(f"{function}: say which dimension, dim=...; guessing it is deprecated", stacklevel=3)
+    warnings.warn(f"{function}: implicit dimension choice is deprecated; pass dim=", stacklevel=3)
     return 0 if ndim in (0, 1, 3) else 1
 
 

@@ -213,7 +213,7 @@ def _bags(name: str, input: Tensor, offsets: Tensor | None, include_last: bool) 
     if input.dim() == 2:
         if offsets is not None:
             raise ValueError(
-                f"{name}(offsets): an input of two dimensions has its bags in rows, and no offsets"
+                f"{name}(offsets): must be None for a 2-dimensional input, whose rows are the bags"
             )
         count, length = input.shape
         return core.arange(count, device=input.device).unsqueeze(-1).expand(count, length).reshape(-1), count
@@ -226,7 +226,7 @@ def _bags(name: str, input: Tensor, offsets: Tensor | None, include_last: bool) 
     total = input.shape[0]
     if include_last:
         if offsets.numel() == 0:
-            raise RuntimeError(f"{name}(include_last_offset): there is no offset")
+            raise RuntimeError(f"{name}(include_last_offset): needs at least one offset")
         if int(offsets[-1]) != total:
             raise RuntimeError(
                 f"{name}(offsets): the last is {int(offsets[-1])}, needs the number of row numbers, {total}"

@@ -17,7 +17,9 @@ _PADDINGS = ("zeros", "border", "reflection")
 
 
 def _warn_of_corners(function: str) -> None:
-    warnings.warn(f"{function}(align_corners): not given, taken for False; say which is meant", stacklevel=3)
+    warnings.warn(
+        f"{function}(align_corners): defaults to False; pass True or False explicitly", stacklevel=3
+    )
 
 
 @overridable

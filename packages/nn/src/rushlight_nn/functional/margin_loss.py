@@ -318,7 +318,9 @@ def gaussian_nll_loss(
         if input.shape[:-1] == var.shape:
             var = var.unsqueeze(-1)
         elif not _differs_in_one_of_size_one(var, input):
-            raise ValueError(f"{name}(var): shape {tuple(var.shape)} does not go with {tuple(input.shape)}")
+            raise ValueError(
+                f"{name}(var): shape {tuple(var.shape)} does not fit the input's {tuple(input.shape)}"
+            )
     code = reduction_code(name, reduction)
     var = var.clone()
     with core.no_grad():

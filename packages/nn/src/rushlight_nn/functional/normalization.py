@@ -61,7 +61,7 @@ def batch_norm(
         raise ValueError(
             "batch_norm(input): Expected more than 1 value per channel when training, got input size "
             f"{input.shape}\n"
-            "hint: a larger batch, or module.eval()"
+            "hint: use a larger batch, or call eval()"
         )
     if training and input.dim() < (2 if running_mean is None else 1):
         raise IndexError(

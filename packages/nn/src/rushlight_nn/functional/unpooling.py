@@ -38,7 +38,9 @@ def _unpool(
         if len(sizes) != dims:
             raise ValueError(f"{name}(output_size): got {len(sizes)} sizes, needs {dims}")
         if any(abs(size - n) >= s for size, n, s in zip(sizes, usual, steps, strict=True)):
-            raise ValueError(f"{name}(output_size): got {sizes}, needs less than a stride from {usual}")
+            raise ValueError(
+                f"{name}(output_size): got {sizes}, must differ from {usual} by less than the stride"
+            )
     planes = tuple(input.shape[:-dims])
     flat = core.zeros((*planes, math.prod(sizes)), dtype=input.dtype, device=input.device)
     count = math.prod(old)

@@ -180,7 +180,7 @@ def _read(source: Source, map_location: Any, verify: bool | None) -> Any:
     if pytorch.is_legacy(start):
         if source.mapping is not None or verify:
             raise FormatError(
-                "it has PyTorch's layout of before 1.6, without alignment and checksums: mmap and verify=True need another\n"
+                "it has PyTorch's layout before 1.6, which supports neither mmap nor verify=True (alignment, checksums)\n"
                 "hint: save(load(path), path) converts the file"
             )
         return pytorch.read_legacy(source, map_location, budget)

@@ -72,7 +72,7 @@ class _Storages:
         is_named = type(key) is tuple and len(key) > 0 and type(key[0]) is str
         if is_named and key[0] == "module":
             raise FormatError(
-                "it holds a whole module\nhint: save its state_dict(), where the module was made"
+                "it holds a whole module\nhint: load the module in PyTorch and save its state_dict()"
             )
         if not is_named or key[0] != "storage" or len(key) not in (5, 6):
             raise FormatError("a persistent id of a pickle is not a reference to a storage")

@@ -188,7 +188,7 @@ def read(source: Source, map_location: Any, verify: bool | None, budget: Budget)
     """
     metadata, names = _parse(source, budget)
     if source.descriptor < 0:
-        raise FormatError("it is an index of shards, which are found beside it: load it by its path")
+        raise FormatError("it is an index of shards in the same folder: pass its path to load()")
     files = sorted(set(names.values()))
     folder = os.path.dirname(source.name)
     document = checkpoint.read_document(metadata, budget) if checkpoint.is_described(metadata) else None

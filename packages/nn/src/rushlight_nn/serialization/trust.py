@@ -25,8 +25,8 @@ def _named(entries: Sequence[Any]) -> dict[str, tuple[Any, Any]]:
             name = f"{getattr(value, '__module__', None)}.{getattr(value, '__qualname__', None)}"
         if not callable(value) or not isinstance(name, str):
             raise TypeError(
-                "add_safe_globals(safe_globals): needs classes or functions, or pairs of one and the name that the file "
-                f"has for it, got {entry!r}"
+                "add_safe_globals(safe_globals): needs classes or functions, or pairs of an object and its name in the "
+                f"file, got {entry!r}"
             )
         named[name] = (value, entry)
     return named

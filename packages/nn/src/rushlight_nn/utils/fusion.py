@@ -138,7 +138,7 @@ def _joined(function: str, layer: Layer, bn: Module, shape: list[int]) -> Layer:
     if layer.training or bn.training:
         raise RuntimeError(f"{function}: both layers must be in evaluation mode\nhint: call eval() first")
     if bn.running_mean is None or bn.running_var is None:
-        raise RuntimeError(f"{function}(bn): has no running statistics to join")
+        raise RuntimeError(f"{function}(bn): must have running statistics")
     result = deepcopy(layer)
     result.weight, result.bias = _fused(
         result.weight, result.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias, shape

@@ -96,8 +96,8 @@ class ParametrizationList(ModuleList):
         if isinstance(start, Tensor):
             if start.dtype != dtype:
                 raise ValueError(
-                    f"parametrization: right_inverse of {type(modules[0]).__name__} made {start.dtype} of {dtype}, "
-                    "the dtype must stay"
+                    f"parametrization: right_inverse of {type(modules[0]).__name__} must return dtype {dtype}, "
+                    f"got {start.dtype}"
                 )
             if start is not original:
                 _replace(original, start)  # it stays the object that an optimizer may hold
@@ -117,15 +117,16 @@ class ParametrizationList(ModuleList):
         if not unsafe:
             result = self()
             if not isinstance(result, Tensor):
-                raise ValueError(f"parametrization: it returned {type(result).__name__}, needs a tensor")
+                raise ValueError(f"parametrization: forward returned {type(result).__name__}, needs a tensor")
             if result.dtype != dtype:
                 raise ValueError(
-                    f"parametrization: it makes {result.dtype} of {dtype}\nhint: unsafe=True allows it"
+                    f"parametrization: forward must return dtype {dtype}, got {result.dtype}\n"
+                    "hint: pass unsafe=True to allow other dtypes"
                 )
             if result.shape != shape:
                 raise ValueError(
-                    f"parametrization: it makes shape {tuple(result.shape)} of {tuple(shape)}\n"
-                    "hint: unsafe=True allows it"
+                    f"parametrization: forward must return shape {tuple(shape)}, got {tuple(result.shape)}\n"
+                    "hint: pass unsafe=True to allow other shapes"
                 )
 
     def _originals(self) -> list[Any]:
@@ -148,7 +149,7 @@ class ParametrizationList(ModuleList):
                 if not hasattr(module, "right_inverse"):
                     raise RuntimeError(
                         f"parametrization: {type(module).__name__} does not define right_inverse, "
-                        "so that nothing can be assigned to the tensor"
+                        "so the tensor cannot be assigned"
                     )
                 start = module.right_inverse(start)
             parts = [start] if self.is_tensor else start
@@ -344,8 +345,8 @@ def _check_further(before: Tensor, parametrization: Any) -> None:
             )
         if value.dtype != before.dtype or value.shape != before.shape:
             raise ValueError(
-                f"register_parametrization: {name}{what} makes {value.dtype} of shape {tuple(value.shape)} of "
-                f"{before.dtype} of shape {tuple(before.shape)}\nhint: unsafe=True allows it"
+                f"register_parametrization: {name}{what} must return {before.dtype} of shape {tuple(before.shape)}, got "
+                f"{value.dtype} of shape {tuple(value.shape)}\nhint: pass unsafe=True to allow it"
             )
 
     after = parametrization(before)

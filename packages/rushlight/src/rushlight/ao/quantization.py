@@ -66,7 +66,7 @@ class ObserverBase(Module):
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise NotImplementedError(f"{type(self).__name__}(): there are no quantised tensors")
+        raise NotImplementedError(f"{type(self).__name__}(): quantised tensors are not supported")
 
 
 class FakeQuantizeBase(ObserverBase):
@@ -105,7 +105,7 @@ def __getattr__(name: str) -> Callable[..., NoReturn]:
         )
 
     def order(*args: Any, **kwargs: Any) -> NoReturn:
-        raise NotImplementedError(f"quantization.{name}(): there are no quantised tensors")
+        raise NotImplementedError(f"quantization.{name}(): quantised tensors are not supported")
 
     order.__name__ = order.__qualname__ = name
     return order

@@ -139,9 +139,7 @@ def _driver_is_there() -> bool:
 
 def _need(function: str) -> None:
     if not is_available():
-        raise RuntimeError(
-            f"cuda.{function}(): there is no GPU that could be used\nhint: check cuda.is_available() first"
-        )
+        raise RuntimeError(f"cuda.{function}(): no GPU is available\nhint: check cuda.is_available() first")
 
 
 def init() -> None:

@@ -148,7 +148,7 @@ class Tracer(TracerBase):
             return self._paths[mod]
         except KeyError:
             raise NameError(
-                f"fx: a module of type {type(mod).__name__} is called that is not a submodule of the root"
+                f"fx: a module of type {type(mod).__name__} is called, but is not a submodule of the root"
             ) from None
 
     def call_module(
@@ -180,7 +180,7 @@ class Tracer(TracerBase):
         if isinstance(a, Parameter):
             path = self._parameters.get(id(a))
             if path is None:
-                raise NameError("fx: a Parameter is used that the root does not have")
+                raise NameError("fx: a Parameter is used, but is not a parameter of the root")
             return self.create_node("get_attr", path, (), {})
         if isinstance(a, Tensor):
             path = self._buffers.get(id(a))

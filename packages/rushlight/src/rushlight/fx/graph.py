@@ -314,7 +314,7 @@ class Graph:
             for used in node.all_input_nodes:
                 if used not in seen:
                     raise RuntimeError(
-                        f"fx.Graph.lint(): '{node}' uses '{used}' before it is made\nhint: move it by node.prepend(x)"
+                        f"fx.Graph.lint(): '{node}' uses '{used}' before it is defined\nhint: move it by node.prepend(x)"
                     )
             if node.name in names:
                 raise RuntimeError(f"fx.Graph.lint(): two nodes are named '{node.name}'")

@@ -68,7 +68,7 @@ class Node:
     def check_not_released(self) -> None:
         if self.released:
             raise RuntimeError(
-                f"backward(): the graph of this output was used already, and what {self.title} had saved was freed\n"
+                f"backward(): the graph of this output was used already, and the tensors saved by {self.title} were freed\n"
                 "hint: pass retain_graph=True to the first backward() if you need a second one"
             )
 

@@ -11,7 +11,7 @@ from rushlight_graph.onnx.graph import UnsupportedError
 def convolution(b: Builder, call: Call) -> Val:
     x, weight, bias = call.tensor("input"), call.tensor("weight"), call.optional("bias")
     if x.dtype not in FLOATING:
-        raise UnsupportedError(f"dtype {x.dtype}")
+        raise UnsupportedError(f"dtype {x.dtype} is not supported")
     spatial = call.rank("input") - 2
 
     def each(name: str) -> list[int]:

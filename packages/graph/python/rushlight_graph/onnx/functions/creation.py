@@ -56,7 +56,7 @@ def arange(b: Builder, call: Call) -> Val:
     start = call["start"] if "start" in names else 0
     step = call["step"] if "step" in names else 1
     if dtype not in ("float32", "float64", "int16", "int32", "int64"):
-        raise UnsupportedError(f"dtype {dtype}")
+        raise UnsupportedError(f"dtype {dtype} is not supported")
     return b.op("Range", *(b.scalar(value, dtype) for value in (start, call["end"], step)), dtype=dtype)
 
 

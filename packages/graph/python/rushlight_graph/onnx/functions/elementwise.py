@@ -115,7 +115,7 @@ def copysign(b: Builder, call: Call) -> Val:
 @exports("isclose")
 def isclose(b: Builder, call: Call) -> Val:
     if not _is_floating(call):
-        raise UnsupportedError(f"dtype {call.operand_dtype()}")
+        raise UnsupportedError(f"dtype {call.operand_dtype()} is not supported")
     return call.evaluate(
         "Or(Equal(input, other), And(Less(Abs(Sub(input, other)), inf),"
         " LessOrEqual(Abs(Sub(input, other)), Add(Mul(Abs(other), rtol), atol))))"
@@ -137,7 +137,7 @@ def atan2(b: Builder, call: Call) -> Val:
 def round_decimals(b: Builder, call: Call) -> Val:
     x = call.tensor("input")
     if not _is_floating(call):
-        raise UnsupportedError(f"dtype {call.operand_dtype()}")
+        raise UnsupportedError(f"dtype {call.operand_dtype()} is not supported")
     decimals = call["decimals"]
     factor = b.scalar(10.0 ** abs(decimals), x.dtype)
     there, back = ("Mul", "Div") if decimals >= 0 else ("Div", "Mul")

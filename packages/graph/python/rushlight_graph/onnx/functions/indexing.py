@@ -116,10 +116,12 @@ def scatter_reduce(b: Builder, call: Call) -> Val:
     if reduction in ("max", "min") and b.opset < 18:
         raise UnsupportedError(f"the reduction {reduce} needs opset_version 18")
     if reduce == "mean" and dtype not in FLOATING:
-        raise UnsupportedError(f"the reduction mean of dtype {dtype}")
+        raise UnsupportedError(f"the reduction mean of dtype {dtype} is not supported")
     if not include:
         if reduction in ("max", "min") and dtype not in FLOATING:
-            raise UnsupportedError(f"the reduction {reduce} of dtype {dtype} with include_self=False")
+            raise UnsupportedError(
+                f"the reduction {reduce} of dtype {dtype} with include_self=False is not supported"
+            )
         neutral = {"add": 0, "mul": 1, "max": -math.inf, "min": math.inf}[reduction]
         cleared = b.expand(b.scalar(neutral, dtype), sizes or (1,))
         x = _scattered(b, call, cleared, sizes or (1,), "none")
@@ -196,7 +198,7 @@ def _positions(b: Builder, call: Call) -> tuple[list[int], Val, list[int | Size]
     """The indexed dimensions, the indices in a last dimension, their shape, and whether the dimensions are neighbours."""
     given, known = call.optionals("indices"), call.values("indices")
     if any(value is not None and value.dtype in ("bool", "uint8") for value in known):
-        raise UnsupportedError("masks among the indices")
+        raise UnsupportedError("masks as indices are not supported")
     dims = [d for d, index in enumerate(given) if index is not None]
     shape = _broadcast([value.sizes for value in known if value is not None])
     parts = []
@@ -240,7 +242,9 @@ def index_put_or_mask(b: Builder, call: Call) -> Exported:
     if any(value is not None for d, value in enumerate(known) if d != masks[0]) or any(
         size != 1 for size in sizes
     ):
-        raise UnsupportedError("how many elements it writes depends on values, and a model has fixed sizes")
+        raise UnsupportedError(
+            "the number of written elements depends on values, but a model has fixed sizes"
+        )
     x, values, accumulate = call.tensor("input"), call.tensor("values"), call["accumulate"]
     mask, shape = call.optionals("indices")[masks[0]], known[masks[0]]
     assert mask is not None
@@ -300,7 +304,7 @@ def put(b: Builder, call: Call) -> Val:
 def searchsorted(b: Builder, call: Call) -> Val:
     """Count the elements of the sequence that come before each value."""
     if call.has("sorter"):
-        raise UnsupportedError("a sorter")
+        raise UnsupportedError("the argument sorter is not supported")
     call["out_int32"]
     sequence, x, rank = call.tensor("sorted_sequence"), call.tensor("input"), call.rank("input")
     if call.rank("sorted_sequence") > 1:

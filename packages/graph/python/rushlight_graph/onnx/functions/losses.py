@@ -14,7 +14,7 @@ def nll_loss(b: Builder, call: Call) -> Val:
     x, target, weight = call.tensor("input"), call.tensor("target"), call.optional("weight")
     reduction = _REDUCTIONS[call["reduction"]]
     if call.name == "_cross_entropy" and call["label_smoothing"]:
-        raise UnsupportedError("label_smoothing")
+        raise UnsupportedError("label_smoothing is not supported")
     single = call.rank("input") == 1
     if single:
         x = b.unsqueeze(x, [0])

@@ -56,7 +56,7 @@ def einsum(b: Builder, call: Call) -> Val:
             if value is not None and "..." in term
         }
         if len(ranks) > 1:
-            raise UnsupportedError("an ellipsis that stands for different numbers of dimensions")
+            raise UnsupportedError("an ellipsis with different numbers of dimensions is not supported")
     operands = [b.cast(tensor, call.result.dtype) for tensor in call.tensors("operands")]
     return b.op("Einsum", *operands, equation=f"{left}->{right}")
 

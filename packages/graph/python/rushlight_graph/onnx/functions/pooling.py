@@ -20,7 +20,7 @@ def _windows(call: Call, spatial: int) -> tuple[dict[str, Any], list[int]]:
     if call["ceil_mode"]:
         sizes, results = call.value("input").sizes[-spatial:], call.result.sizes[-spatial:]
         if any(isinstance(size, Size) for size in (*sizes, *results)):
-            raise UnsupportedError("ceil_mode with sizes that change")
+            raise UnsupportedError("ceil_mode with dynamic sizes is not supported")
         for i in range(spatial):
             reached = (results[i] - 1) * stride[i] + dilation[i] * (kernel[i] - 1) + 1
             added[i] = max(0, reached - sizes[i] - 2 * padding[i])
@@ -42,7 +42,7 @@ def max_pool(b: Builder, call: Call) -> list[Val]:
     attributes["pads"] = [*padding, *(pad + more for pad, more in zip(padding, added, strict=True))]
     dtype = call.result.dtype
     if dtype not in (*FLOATING, "int8", "uint8"):
-        raise UnsupportedError(f"dtype {dtype}")
+        raise UnsupportedError(f"dtype {dtype} is not supported")
 
     def pool(x: Val) -> list[Val]:
         if "indices" not in call.name:
@@ -63,7 +63,7 @@ def avg_pool(b: Builder, call: Call) -> list[Val]:
     padding = attributes.pop("pads")
     counts, divisor = call["count_include_pad"], call["divisor_override"]
     if call.result.dtype not in FLOATING:
-        raise UnsupportedError(f"dtype {call.result.dtype}")
+        raise UnsupportedError(f"dtype {call.result.dtype} is not supported")
 
     def pool(x: Val) -> list[Val]:
         pads = list(padding)
@@ -100,7 +100,7 @@ def adaptive_avg_pool(b: Builder, call: Call) -> list[Val]:
             return [b.expand(b.scalar(float("nan"), call.result.dtype), call.result.sizes)]  # runtimes give 0
         return [b.reduce("ReduceMean", call.tensor("input"), list(range(rank - spatial, rank)), True)]
     if any(isinstance(size, Size) for size in sizes):
-        raise UnsupportedError("windows that depend on sizes that change")
+        raise UnsupportedError("windows that depend on a dynamic size are not supported")
     if all(size % wanted == 0 for size, wanted in zip(sizes, results, strict=True)):
         windows = [size // wanted for size, wanted in zip(sizes, results, strict=True)]
         return _batched(
@@ -124,9 +124,9 @@ def adaptive_max_pool(b: Builder, call: Call) -> list[Val]:
     results = call["output_size"]
     sizes = call.value("input").sizes[-spatial:]
     if any(isinstance(size, Size) for size in sizes):
-        raise UnsupportedError("windows that depend on sizes that change")
+        raise UnsupportedError("windows that depend on a dynamic size are not supported")
     if any(size % wanted for size, wanted in zip(sizes, results, strict=True)):
-        raise UnsupportedError("windows of different sizes")
+        raise UnsupportedError("windows of different sizes are not supported")
     windows = [size // wanted for size, wanted in zip(sizes, results, strict=True)]
     dtype = call.result.dtype
 

@@ -114,7 +114,7 @@ def kthvalue(b: Builder, call: Call) -> Val | list[Val]:
             sizes[0] = sizes[0] * size
     length = int(sizes[0])
     if not length:
-        raise UnsupportedError("a tensor without elements")
+        raise UnsupportedError("a tensor without elements is not supported")
     place = call["k"] - 1 if call.name == "kthvalue" else (length - 1) // 2
     values, positions = _smallest(b, x, dim, place + 1)
     at = b.ints([place]) if keep else b.scalar(place, "int64")
@@ -235,7 +235,7 @@ def topk(b: Builder, call: Call) -> list[Val]:
     count = b.ints([call["k"]])
     dim = call.dim("dim")
     if not call.rank("input"):
-        raise UnsupportedError("a tensor without dimensions")
+        raise UnsupportedError("a 0-d tensor is not supported")
     return b.ops(
         "TopK", x, count, dtypes=[x.dtype, "int64"], axis=dim, largest=int(largest), sorted=int(ordered)
     )

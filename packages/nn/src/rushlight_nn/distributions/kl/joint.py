@@ -44,7 +44,9 @@ def _dirichlet(p: Dirichlet, q: Dirichlet) -> Tensor:
 @register_kl(Independent, Independent)
 def _independent(p: Independent, q: Independent) -> Tensor:
     if p.reinterpreted_batch_ndims != q.reinterpreted_batch_ndims:
-        raise NotImplementedError("kl_divergence: Independent of different numbers of dimensions")
+        raise NotImplementedError(
+            "kl_divergence: Independent distributions must reinterpret the same number of dimensions"
+        )
     return sum_rightmost(kl_divergence(p.base_dist, q.base_dist), p.reinterpreted_batch_ndims)
 
 

@@ -150,7 +150,7 @@ def _softplus(x: Tensor) -> Tensor:
 def _binomial(p: Binomial, q: Binomial) -> Tensor:
     if bool((p.total_count < q.total_count).any()):
         raise NotImplementedError(
-            "kl_divergence: of two Binomial the second must not have the greater count of trials"
+            "kl_divergence: Binomial distributions with q.total_count > p.total_count are not supported"
         )
     result = p.total_count * (p.probs * (p.logits - q.logits) + _softplus(q.logits) - _softplus(p.logits))
     return core.where(p.total_count > q.total_count, math.inf, result)
