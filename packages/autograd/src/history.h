@@ -1,4 +1,4 @@
-// What the library's own parts share about tensors' state.
+// Internal functions on the state of tensors.
 #pragma once
 
 #include "rushlight/autograd/variable.h"

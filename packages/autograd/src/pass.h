@@ -1,4 +1,4 @@
-// One backward pass: what it runs, in which order, and the gradients on their way.
+// One backward pass: its nodes, their order, and the gradients under way.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// What the generated stage functions share.
+// Functions that the generated stage functions share.
 #pragma once
 
 #include "rushlight/autograd/saved.h"

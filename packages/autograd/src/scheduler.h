@@ -1,4 +1,4 @@
-// Runs what is left of a pass on several threads: Note [Threads of a pass], in scheduler.cpp.
+// Runs the rest of a pass on several threads: Note [Threads of a pass], in scheduler.cpp.
 #pragma once
 
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// Whose a tensor's memory is, for captures.
+// Ownership of tensors' memory, for captures.
 #pragma once
 
 #include <cstdint>

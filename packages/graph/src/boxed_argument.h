@@ -6,7 +6,7 @@
 
 namespace rushlight::graph {
 
-/// Nothing in the place of tensors, which a run puts there.
+/// Tensors are left empty; a run fills them in.
 inline Value boxed_argument(const Argument& argument) {
     return std::visit(
         []<class T>(const T& v) -> Value {

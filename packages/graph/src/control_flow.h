@@ -1,4 +1,4 @@
-// What captures and runs of control flow share.
+// Functions that captures and runs of control flow share.
 #pragma once
 
 #include "rushlight/tensor.h"

@@ -1,4 +1,4 @@
-// What a Capture keeps of the calls of its thread: Note [Capture].
+// The record that a Capture keeps of the calls of its thread: Note [Capture].
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// What the text of graphs is made of.
+// The parts of the text form of graphs.
 #pragma once
 
 #include <string>

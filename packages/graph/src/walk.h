@@ -1,4 +1,4 @@
-// What passes, comparisons and drawings of graphs go over.
+// Iteration over graphs, for passes, comparisons and drawings.
 #pragma once
 
 #include "rushlight/graph/graph.h"

@@ -1,4 +1,4 @@
-"""why_alive: the Python references and the edges of graphs that keep a tensor."""
+"""why_alive: find the Python references and graph edges that keep a tensor alive."""
 
 from __future__ import annotations
 

@@ -32,8 +32,7 @@ class _Box:
 
     @property
     def weight(self) -> float:
-        """Return the weight of a box's preferred position, which is larger for operators, so that chains of them stay in
-        line."""
+        """Return the weight of a box's preferred position: larger for operators, so that chains stay in line."""
         return 1.0 if self.kind in ("leaf", "saved") else 1000.0
 
     @property

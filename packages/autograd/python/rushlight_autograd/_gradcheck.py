@@ -1,8 +1,8 @@
 """gradcheck: derivatives against central differences, in reverse mode, forward mode and second order.
 
 Every element of the Jacobian is compared, or, in `fast_mode`, one product u' J v with fixed random directions u and v for
-each input, which costs a few calls however large the tensors are. Complex tensors are checked as the pairs of real numbers
-that they are.
+each input, which costs a few calls however large the tensors are. Complex tensors are checked as pairs of real
+numbers.
 """
 
 from __future__ import annotations

@@ -142,7 +142,7 @@ def _written(name: str) -> tuple[int, ...]:
 
 
 def _marked(schema: str) -> tuple[int, ...]:
-    """For `add_(Tensor(a!) input, ...)` it is 0."""
+    """Return the indices of the marked arguments: (0,) for `add_(Tensor(a!) input, ...)`."""
     inside = schema[schema.index("(") + 1 : schema.rindex(" -> ")]
     found, depth, start, number = [], 0, 0, 0
     parts: list[str] = []

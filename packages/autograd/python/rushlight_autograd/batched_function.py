@@ -159,7 +159,7 @@ class _Generated(Function):
 
 
 class _GeneratedWithJvp(_Generated):
-    """The same for a function that defines its tangents itself."""
+    """A generated function of all examples that uses the function's own `jvp`."""
 
     @staticmethod
     def jvp(ctx: Any, _: Any, *tangents: Any) -> Any:

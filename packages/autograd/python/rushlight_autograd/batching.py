@@ -1,4 +1,4 @@
-"""vmap: a function of one example becomes a function of many, without a loop."""
+"""vmap: turn a function of one example into a function of a batch, without a loop."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def _outputs(name: str, outputs: Any) -> tuple[Tensor, ...]:
 
 
 def _vectors(name: str, v: Any, like: tuple[Tensor, ...], what: str) -> tuple[Tensor, ...]:
-    """Check the shapes of `v` and return it, or a one if it may be omitted and is."""
+    """Check the shapes of `v` and return it, or ones if it is None and may be omitted."""
     if v is None:
         if len(like) != 1 or like[0].numel() != 1:
             raise RuntimeError(f"{name}(v): may be left out only where {what} has one element")

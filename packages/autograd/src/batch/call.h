@@ -1,4 +1,4 @@
-// What a batching rule works with: one call of one operator, at one level.
+// The call of an operator at one level, which a batching rule gets.
 #pragma once
 
 #include "rushlight/autograd/batch.h"

@@ -1,4 +1,4 @@
-// Rules of reading and writing by indices.
+// Rules of indexing.
 #include <algorithm>
 #include <array>
 

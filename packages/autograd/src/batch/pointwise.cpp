@@ -1,4 +1,4 @@
-// Rules of operators whose operands are made alike in shape and dtype.
+// Rules of operators that broadcast and promote their operands.
 #include <algorithm>
 
 #include "batch/call.h"

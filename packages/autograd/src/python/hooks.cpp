@@ -1,4 +1,4 @@
-// Python callables as hooks, and the handles that take them off.
+// Python callables as hooks, and the handles that remove them.
 #include "python.h"
 
 namespace rushlight::autograd::python {

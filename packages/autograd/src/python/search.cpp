@@ -1,4 +1,4 @@
-// What keeps a tensor or a node alive: the part that reads the graph. The rest is rushlight_autograd/_alive.py.
+// Find what keeps a tensor or a node alive: the part that reads the graph. The rest is rushlight_autograd/_alive.py.
 #include <unordered_set>
 
 #include "python.h"

@@ -1,4 +1,4 @@
-// What autograd adds to core's Tensor type: backward, grad_fn, hooks.
+// Methods that autograd adds to core's Tensor type: backward, grad_fn, hooks.
 #include "python.h"
 
 #include "rushlight/autograd/engine.h"

@@ -1,4 +1,4 @@
-// What the transforms of functions need of graphs.
+// Functions on graphs that function transforms need.
 #include "python.h"
 #include "rushlight/autograd/batch.h"
 #include "rushlight/autograd/transform.h"

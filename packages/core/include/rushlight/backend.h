@@ -1,4 +1,4 @@
-// How a device joins: the contract of a plug-in, and core's side of it.
+// The interface of device plug-ins, and core's side of it.
 #pragma once
 
 #include <atomic>

@@ -19,7 +19,7 @@ inline void require_values(const char* op, const Tensor& t) {
         report_values_read(op, t);
 }
 
-/// What the provider does in core's place.
+/// The functions that the provider implements for core.
 struct BatchTable {
     void (*set_requires_grad)(const Tensor& t, bool on);
 };

@@ -1,4 +1,4 @@
-// What the C functions of rushlight's libraries are made of: statuses for exceptions, handles for tensors.
+// Helpers for the C functions of rushlight's libraries: statuses for exceptions, handles for tensors.
 #pragma once
 
 #include "rushlight/rushlight.h"

@@ -1,4 +1,4 @@
-// What happens to an operator for which a device has no kernel.
+// The treatment of operators for which a device has no kernel.
 #pragma once
 
 #include "rushlight/export.h"

@@ -5,7 +5,7 @@
 
 namespace rushlight {
 
-/// What a provider does in core's place.
+/// The functions that a provider implements for core.
 struct GradientFunctions {
     /// Adds the gradients of `outputs` to those of `inputs`, or of every leaf where that list is empty. An undefined tensor among
     /// `gradients` is 1, for an output of one element.

@@ -11,7 +11,7 @@
 namespace rushlight {
 
 // Note [Hooks]
-// Without an observer, a place that reports costs one load of a pointer that is null and one branch; nothing
+// Without an observer, a report costs one load of a pointer that is null and one branch; nothing
 // is prepared for a report before the branch. The functions run on whichever thread reports, under no lock of
 // ours. They must not throw and must not call operators. An Observer and its functions stay valid as long as the
 // process: a thread may have read the pointer just before it was taken away.

@@ -1,4 +1,4 @@
-// Where LAPACK comes from: a library of the user's, found when a matrix is first decomposed. Note [LAPACK].
+// The choice of a LAPACK library: one of the user's, found when a matrix is first decomposed. Note [LAPACK].
 #pragma once
 
 #include <string>

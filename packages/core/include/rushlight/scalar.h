@@ -1,4 +1,4 @@
-// A number of Python on its way to a kernel: it keeps its category and never becomes a tensor.
+// A Python number as an argument of a kernel: it keeps its category and never becomes a tensor.
 #pragma once
 
 #include <cstdint>

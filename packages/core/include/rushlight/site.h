@@ -1,4 +1,4 @@
-// Sites: which line of the user's program is running. For errors that name two positions, of which one is long past.
+// Sites: which line of the user's program is running. For errors that name two lines, one of which ran long before.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// Strict mode: operands of unlike shapes or dtypes raise, instead of being made alike.
+// Strict mode: operands of different shapes or dtypes raise, instead of being broadcast or promoted.
 #pragma once
 
 #include "rushlight/error.h"

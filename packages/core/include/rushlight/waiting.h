@@ -1,4 +1,4 @@
-// Waits for a device: what the caller holds meanwhile that others may need.
+// Waiting for a device: locks that the caller releases meanwhile.
 #pragma once
 
 #include "rushlight/export.h"
@@ -6,11 +6,11 @@
 namespace rushlight {
 
 struct WaitFunctions {
-    /// Lets go of what this thread holds, and returns what that was; null: nothing. Must not throw.
+    /// Releases the locks that this thread holds, and returns them for `end`; null if there are none. Must not throw.
     void* (*begin)();
     void (*end)(void* held);
 };
-/// The bindings give up the interpreter's lock. Null: nothing is held.
+/// The bindings release the interpreter's lock. Null: threads hold no lock.
 RL_API void set_wait_functions(const WaitFunctions* functions);
 
 /// A scope in which this thread only waits.

@@ -1,4 +1,4 @@
-"""Sums of products whose arguments have several forms; the operators accept one form."""
+"""einsum and tensordot, which convert the forms of their arguments to the form that the operators accept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensors over files."""
+"""Tensors whose memory is a mapped file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Histograms over equal parts of a range, or over given ones."""
+"""Histograms with bins of equal width, or with given bin edges."""
 
 from __future__ import annotations
 

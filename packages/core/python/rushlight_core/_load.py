@@ -1,4 +1,4 @@
-"""Loading of the native library, and a diagnosis where that fails."""
+"""Load the native library, and explain why it cannot be loaded."""
 
 from __future__ import annotations
 

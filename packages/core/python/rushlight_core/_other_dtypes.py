@@ -1,4 +1,4 @@
-"""dtypes that PyTorch has and no tensor here, for programs that name them in tables and comparisons."""
+"""Dtypes of PyTorch that no tensor here has, for programs that list or compare dtypes."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from ._C import Tensor, UntypedStorage
 
 
 def reduce_tensor(self: Tensor, protocol: Any) -> tuple[Any, ...]:
-    """Return what pickle stores of a tensor; this is `Tensor.__reduce_ex__`."""
+    """Return the form in which pickle stores a tensor; this is `Tensor.__reduce_ex__`."""
     with _C.DisableTorchFunctionSubclass():
         plain = self.detach()
     state = dict(self._attributes() or {})
@@ -36,7 +36,7 @@ def reduce_tensor(self: Tensor, protocol: Any) -> tuple[Any, ...]:
 
 
 def reduce_storage(self: UntypedStorage, protocol: int) -> tuple[Any, ...]:
-    """Return what pickle stores of a storage; this is `UntypedStorage.__reduce_ex__`."""
+    """Return the form in which pickle stores a storage; this is `UntypedStorage.__reduce_ex__`."""
     data = pickle.PickleBuffer(self) if protocol >= 5 else bytes(self)
     return _rebuild_storage, (data,)
 

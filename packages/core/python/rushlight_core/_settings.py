@@ -45,7 +45,7 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 
 def get_float32_matmul_precision() -> str:
-    """Return what `set_float32_matmul_precision` has set; "highest" by default.
+    """Return the precision that `set_float32_matmul_precision` has set; "highest" by default.
 
     Example:
         >>> torch.get_float32_matmul_precision()
@@ -94,7 +94,7 @@ def is_deterministic_algorithms_warn_only_enabled() -> bool:
 
 
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
-    """Set what `use_deterministic_algorithms` sets, by a number or a word.
+    """Set the mode of `use_deterministic_algorithms` by a number or a name.
 
     Args:
         debug_mode: 0 or "default", 1 or "warn", 2 or "error".
@@ -154,7 +154,7 @@ def set_warn_always(b: bool, /) -> None:
 
 
 def is_warn_always_enabled() -> bool:
-    """Return what `set_warn_always` has set; False by default.
+    """Return the value that `set_warn_always` has set; False by default.
 
     Example:
         >>> torch.is_warn_always_enabled()
@@ -193,7 +193,7 @@ def init_num_threads() -> None:
 
 
 def get_num_interop_threads() -> int:
-    """Return what `set_num_interop_threads` has set; 1 by default.
+    """Return the number that `set_num_interop_threads` has set; 1 by default.
 
     Example:
         >>> torch.get_num_interop_threads()

@@ -1,4 +1,4 @@
-"""Functions of the shapes of several tensors, or of none."""
+"""Functions on the shapes of several tensors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ._C import Size, Tensor, overridable
 
 
 def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:
-    """Return the shape to which tensors of these shapes broadcast; an int stands for the shape of a vector.
+    """Return the shape to which tensors of these shapes broadcast; an int is the shape of a vector.
 
     Raises:
         RuntimeError: the shapes do not broadcast, or have a negative size.

@@ -1,4 +1,4 @@
-"""Functions that PyTorch has for symbolic numbers of its compiler, here for plain numbers. Here they take plain numbers."""
+"""PyTorch's functions of symbolic numbers, which take plain numbers here."""
 
 from __future__ import annotations
 

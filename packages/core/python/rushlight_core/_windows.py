@@ -1,4 +1,4 @@
-"""Windows for spectra, by which a piece of a signal is weighted.
+"""Window functions for spectral analysis.
 
 Source: F. Harris, "On the use of windows for harmonic analysis with the discrete Fourier transform", 1978.
 """

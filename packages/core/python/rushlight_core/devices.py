@@ -95,7 +95,7 @@ def device_count(type: DeviceLike) -> int:
 
 
 def current_device(type: DeviceLike) -> _device:
-    """Return the device that a type without an index stands for on this thread; initially the one of index 0.
+    """Return the device that a type without an index refers to on this thread; initially the device of index 0.
 
     Example:
         >>> current_device("cpu")
@@ -105,7 +105,7 @@ def current_device(type: DeviceLike) -> _device:
 
 
 def set_device(device: DeviceLike) -> None:
-    """Make a device the one that its type without an index stands for on this thread.
+    """Select the device that its type without an index refers to on this thread.
 
     Args:
         device: the device.

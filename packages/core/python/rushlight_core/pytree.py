@@ -76,7 +76,7 @@ KeyPath = tuple[Any, ...]
 
 
 class NodeDef(NamedTuple):
-    """The functions that take a container of a class apart and put it together.
+    """The functions that flatten and rebuild the containers of a class.
 
     Example:
         >>> NodeDef.__name__
@@ -190,7 +190,7 @@ def register_pytree_node(
     flatten_with_keys_fn: Callable[[Any], tuple[list[tuple[Any, Any]], Context]] | None = None,
     **options: Any,
 ) -> None:
-    """Make instances of a class containers, which the functions of this module take apart and put together.
+    """Register a class of containers, with functions that flatten and rebuild its instances.
 
     Args:
         cls: the class.

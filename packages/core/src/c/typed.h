@@ -1,4 +1,4 @@
-// What the generated functions for operators are made of.
+// Helpers for the generated functions of operators.
 #pragma once
 
 #include "c/values.h"

@@ -1,4 +1,4 @@
-// The arguments of collectives: checks, descriptions, and contiguous stand-ins.
+// The arguments of collectives: checks, descriptions, and contiguous copies.
 #include "collective/sequence.h"
 #include "rushlight/dispatch.h"
 #include "rushlight/ops/contiguous.h"

@@ -1,4 +1,4 @@
-// Loops over elements, by dtype: what a pointwise operator runs.
+// The loops of pointwise operators, by dtype.
 #pragma once
 
 #include "rushlight/dtype.h"

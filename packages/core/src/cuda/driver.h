@@ -1,4 +1,4 @@
-// The functions of the CUDA runtime that the plug-in calls, in one table: a test puts a driver of its own in its place.
+// The functions of the CUDA runtime that the plug-in calls, in one table, which a test can replace by another driver.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -1,4 +1,4 @@
-// What a kernel is given beside its tensors, as its code on the host needs it.
+// The context of a kernel besides its tensors, for its host code.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What an operator may write to, and the shape of `out`.
+// Checks of the tensors that an operator writes, and the shape of `out`.
 #pragma once
 
 #include "rushlight/tensor.h"

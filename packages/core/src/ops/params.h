@@ -1,4 +1,4 @@
-// Numbers on their way to kernels.
+// Numbers as parameters of kernels.
 #pragma once
 
 #include "ops/cell.h"

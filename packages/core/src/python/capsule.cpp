@@ -1,4 +1,4 @@
-// What this module offers to other extension modules: include/rushlight/python.h.
+// The functions of this module for other extension modules: include/rushlight/python.h.
 #include "rushlight/python.h"
 
 #include "python/override.h"

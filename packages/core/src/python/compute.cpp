@@ -1,4 +1,4 @@
-// What computes, and the choice of it: for rushlight.backends.
+// Queries and choice of the libraries and kernels that compute, for rushlight.backends.
 #include "cpu/kernels_in_use.h"
 #include "ops/attention_choice.h"
 #include "python/python.h"

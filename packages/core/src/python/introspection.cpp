@@ -1,4 +1,4 @@
-// What the process has: operators by name, boxed calls, memory.
+// Introspection: operators by name, boxed calls, memory.
 #include "python/docstrings.h"
 #include "python/results.h"
 #include "python/values.h"

@@ -1,4 +1,4 @@
-// Letting go of Python objects from any thread.
+// Release of Python objects from any thread.
 #pragma once
 
 #include "python/python.h"

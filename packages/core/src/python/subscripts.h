@@ -1,4 +1,4 @@
-// What an index expression consists of, read once for reading and writing.
+// The items of an index expression, parsed once for reading and writing.
 #pragma once
 
 #include <vector>

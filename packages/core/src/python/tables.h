@@ -1,4 +1,4 @@
-// What the generator provides for the module and the type.
+// The generated tables of the module and the type.
 #pragma once
 
 #include "python/python.h"

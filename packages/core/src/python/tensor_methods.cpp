@@ -1,4 +1,4 @@
-// Methods and properties of Tensor that are not operators: what it is, where it is, what it holds.
+// Methods and properties of Tensor that are not operators.
 #include <algorithm>
 #include <cstring>
 

@@ -1,4 +1,4 @@
-// What core stores about an attached backend; shared by the files that call its functions.
+// The data that core stores about an attached backend; shared by the files that call its functions.
 #pragma once
 
 #include <array>

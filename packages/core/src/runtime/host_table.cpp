@@ -1,4 +1,4 @@
-// What core does for a plug-in: the functions of HostTable.
+// Functions of core for plug-ins: HostTable.
 #include <algorithm>
 #include <atomic>
 #include <cstdio>

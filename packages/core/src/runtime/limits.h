@@ -1,4 +1,4 @@
-// What the machine and the process's control group allow.
+// Limits of the machine and of the process's control group.
 #pragma once
 
 #include <cstdint>

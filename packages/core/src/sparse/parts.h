@@ -1,4 +1,4 @@
-// What the sparse forms of operators share.
+// Helpers that the sparse forms of operators share.
 #pragma once
 
 #include <vector>

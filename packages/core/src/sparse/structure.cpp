@@ -1,4 +1,4 @@
-// What sparse tensors are made of: layouts, copies, the order of dimensions, and the checks of parts.
+// The structure of sparse tensors: layouts, copies, the order of dimensions, and the checks of their parts.
 #include <algorithm>
 #include <numeric>
 

@@ -1,4 +1,4 @@
-// How tensors are made whose storage is no memory.
+// Creation of tensors whose storage has no memory.
 #pragma once
 
 #include "rushlight/tensor.h"

@@ -1,4 +1,4 @@
-"""Programs as data: what a Python-written model calls is captured as a graph, saved in one file, and run without Python.
+"""Programs as data: capture the operators that a model calls as a graph, save it in one file, and run it without Python.
 
 `export` captures a module; `save` and `load` write and read a program. In C++ the library librushlight_graph and the tool
 `rushlight-run` load the same files.

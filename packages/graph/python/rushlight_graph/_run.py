@@ -1,4 +1,4 @@
-"""The command `rushlight-run`: the program beside this file, which needs no Python, takes over this process."""
+"""The command `rushlight-run`: replace this process by the executable of that name, which needs no Python."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NoReturn
 
 
 def program() -> Path:
-    """Return where the program lies."""
+    """Return the path of the executable."""
     library = find_spec("rushlight_graph._C")  # of an editable install, in a different folder from this file
     if library is None or library.origin is None:
         raise ImportError("rushlight-graph is installed without its module _C")
@@ -18,7 +18,7 @@ def program() -> Path:
 
 
 def environment() -> dict[str, str]:
-    """With the folder of core's library, in case the packages do not lie beside each other."""
+    """Return the environment with the folder of core's library, in case the packages are in different folders."""
     core = find_spec("rushlight_core")
     folders = [
         str(Path(place) / "lib") for place in (core.submodule_search_locations if core else None) or ()
@@ -28,6 +28,6 @@ def environment() -> dict[str, str]:
 
 
 def main() -> NoReturn:
-    """Replaces this process by it."""
+    """Replace this process by the executable."""
     path = str(program())
     os.execve(path, [path, *sys.argv[1:]], environment())

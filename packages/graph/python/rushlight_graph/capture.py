@@ -1,4 +1,4 @@
-"""Runs a function once and makes a program of the operators that it called."""
+"""Run a function once, and build a program from the operators that it called."""
 
 from __future__ import annotations
 

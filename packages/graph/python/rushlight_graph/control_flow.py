@@ -1,4 +1,4 @@
-"""How core's `cond`, `while_loop` and `scan` become nodes of the program that is captured."""
+"""Record core's `cond`, `while_loop` and `scan` as nodes of the captured program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes that change: `Dim`, and the captures with several sizes that one program is made of."""
+"""Dynamic sizes: `Dim`, and the captures with several sizes from which a program is built."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _STEPS = ((32, (1, 3, 17, 37, 68)), (0, (1, 2, 5, 8, 13)), (0, (1, 2, 3, 4, 5)))
 
 
 class Dim:
-    """Name of a size of arguments that changes from call to call.
+    """The name of a size of the arguments that may change from call to call.
 
     `Dim("n")` stands for sizes of two or more, `2 * Dim("n")` for even sizes, and `Dim("n") + 1` for sizes that are larger
     by one.
@@ -77,7 +77,7 @@ class Dim:
 
 @dataclass(frozen=True)
 class Derived:
-    """`scale * dim + offset`."""
+    """The size `scale * dim + offset`, for a `Dim`."""
 
     dim: Dim
     scale: int = 1
@@ -258,7 +258,7 @@ def _by_name(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[
 
 
 def resized(tensors: Sequence[Tensor], sizes: Sequence[Size], values: Sequence[int]) -> dict[int, Tensor]:
-    """Inputs of other sizes, by id of the example: its elements again and again, so that values stay in their range."""
+    """Return inputs of other sizes, by id of the example: its elements are repeated, so that values stay in their range."""
     result: dict[int, Tensor] = {}
     for number, tensor in enumerate(tensors):
         made = tensor
@@ -278,7 +278,7 @@ def resized(tensors: Sequence[Tensor], sizes: Sequence[Size], values: Sequence[i
 
 
 def replaced(tree: Any, by_id: Mapping[int, Tensor]) -> Any:
-    """Return the tree with other tensors in the places of its own."""
+    """Return the tree with its tensors replaced by others."""
     if isinstance(tree, Tensor):
         return by_id[id(tree)]
     if type(tree) in (tuple, list):

@@ -1,4 +1,4 @@
-"""`export`, `save` and `load`, with PyTorch's names, on programs of our own."""
+"""`export`, `save` and `load`, with PyTorch's interface, for this package's programs."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class ExportedProgram:
         self.example_inputs = example_inputs
 
     def module(self) -> ProgramModule:
-        """Return the program as something to call, with the arguments of the module that was captured."""
+        """Return the program as a callable that takes the arguments of the captured module."""
         return ProgramModule(self.program)
 
     def simplify(self) -> ExportedProgram:
-        """Return a program that does the same with fewer operators.
+        """Return an equivalent program with fewer operators.
 
         Calls of constants alone become constants, a call that was made before is not made again, and what has no effect
         is left out. Results are the same bit for bit on this kind of processor.
@@ -79,28 +79,28 @@ class ExportedProgram:
 
     @property
     def state_dict(self) -> dict[str, Tensor]:
-        """Its parameters and buffers by name: those that it uses."""
+        """Return the parameters and buffers that the program uses, by name."""
         return {name: tensor for name, kind, tensor in self.program.constants() if kind != "constant"}
 
     @property
     def constants(self) -> dict[str, Tensor]:
-        """Tensors from outside that are neither arguments, parameters nor buffers."""
+        """The tensors that are neither arguments, parameters nor buffers."""
         return dict(self._of_kind("constant"))
 
     def named_parameters(self) -> Iterator[tuple[str, Tensor]]:
-        """Names and tensors of its parameters."""
+        """Yield the names and tensors of the parameters."""
         return self._of_kind("parameter")
 
     def parameters(self) -> Iterator[Tensor]:
-        """Return its parameters."""
+        """Yield the parameters."""
         return (tensor for _, tensor in self._of_kind("parameter"))
 
     def named_buffers(self) -> Iterator[tuple[str, Tensor]]:
-        """Names and tensors of its buffers."""
+        """Yield the names and tensors of the buffers."""
         return self._of_kind("buffer")
 
     def buffers(self) -> Iterator[Tensor]:
-        """Return its buffers."""
+        """Yield the buffers."""
         return (tensor for _, tensor in self._of_kind("buffer"))
 
     def _of_kind(self, wanted: str) -> Iterator[tuple[str, Tensor]]:
@@ -213,7 +213,7 @@ def capture_module(
     dynamic_shapes: Any,
     expanded: Sequence[str] = (),
 ) -> ExportedProgram:
-    """Return what `export` does; of the composites in `expanded`, the operators that they call are recorded."""
+    """Do what `export` does, and record the composites in `expanded` as the operators that they call."""
     if not hasattr(mod, "named_parameters") or not callable(mod):
         raise TypeError(
             f"export(mod): must be a module, got {type(mod).__name__}\nhint: make a function the forward of a Module"
@@ -239,7 +239,7 @@ def capture_module(
 
 @contextmanager
 def _no_member_replaced(mod: Any) -> Iterator[None]:
-    """Puts parameters and buffers back that are assigned to inside, and raises NotImplementedError then."""
+    """Restore parameters and buffers that are assigned to within the block, and raise NotImplementedError then."""
 
     def members() -> dict[str, Tensor]:
         return {**dict(mod.named_parameters()), **dict(mod.named_buffers())}

@@ -1,4 +1,4 @@
-"""Gradients and states of optimizers that a captured training step changes: they are saved and put back."""
+"""Gradients and states of optimizers that a captured training step changes: save and restore them."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Optimizers:
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
-        """Put back what a capture has changed in Python; raise NotImplementedError for what a program cannot do."""
+        """Restore what a capture has changed in Python; raise NotImplementedError for what a program cannot do."""
         before = {path: _snapshot(optimizer) for path, optimizer in self._found.items()}
         try:
             yield

@@ -1,4 +1,4 @@
-// What the parts of rushlight_graph._C share.
+// Helpers that the parts of rushlight_graph._C share.
 #pragma once
 
 #define PY_SSIZE_T_CLEAN

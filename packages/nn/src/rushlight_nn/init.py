@@ -77,7 +77,7 @@ def _fans(function: str, tensor: Tensor) -> tuple[int, int]:
 
 
 def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
-    """Programs compute a weight's numbers of inputs and outputs by this name."""
+    """Return the fan-in and fan-out of a weight; programs use this name of PyTorch's."""
     return _fans("_calculate_fan_in_and_fan_out", tensor)
 
 

@@ -147,7 +147,7 @@ _PROPERTIES_OF_VALUES = frozenset(("T", "mT", "H", "mH", "real", "imag", "nbytes
 
 
 def _name_of(func: Any) -> str:
-    """Of a function or method, or of the property whose value `func` gets or sets."""
+    """Return the name of a function or method, or of the property that `func` gets or sets."""
     owner = getattr(func, "__self__", None)
     return (
         owner.__name__ if _is_property(func) and owner is not None else getattr(func, "__name__", str(func))

@@ -59,7 +59,7 @@ class Traversal:
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
-        """Pairs of dotted name and parameter."""
+        """Yield pairs of dotted name and parameter."""
         return self._named_members(_own_parameters, prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
@@ -70,7 +70,7 @@ class Traversal:
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
-        """Pairs of dotted name and buffer."""
+        """Yield pairs of dotted name and buffer."""
         return self._named_members(_own_buffers, prefix, recurse, remove_duplicate)
 
     def children(self) -> Iterator[Module]:
@@ -79,7 +79,7 @@ class Traversal:
             yield child
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
-        """Pairs of name and module directly inside this one."""
+        """Yield pairs of name and module directly inside this one."""
         seen: set[int] = set()
         for name, child in self._modules.items():  # type: ignore[attr-defined]
             if child is not None and id(child) not in seen:
@@ -87,14 +87,14 @@ class Traversal:
                 yield name, child
 
     def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
-        """This module and all its descendants, parents first."""
+        """Yield this module and all its descendants, parents first."""
         for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
     def named_modules(
         self, memo: set[Any] | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Module]]:
-        """Pairs of dotted name and module: this one, named `prefix`, then its descendants."""
+        """Yield pairs of dotted name and module: this module, named `prefix`, then its descendants."""
         seen = set() if memo is None else memo
         if id(self) in seen:
             return

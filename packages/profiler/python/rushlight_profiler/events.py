@@ -1,4 +1,4 @@
-"""What was recorded, by PyTorch's names: events, their tree, and averages over events of one kind.
+"""Recorded events, with PyTorch's interface: their tree, and averages over events of one kind.
 
 Times are in microseconds.
 """
@@ -42,7 +42,7 @@ class Interval:
 
 
 def format_time(us: float) -> str:
-    """'1.234ms'"""
+    """Return a time as text, such as '1.234ms'"""
     if us >= 1e6:
         return f"{us / 1e6:.3f}s"
     if us >= 1e3:
@@ -287,7 +287,7 @@ class EventList(list[Any]):
         group_by_stack_n: int = 0,
         group_by_overload_name: bool = False,
     ) -> EventList:
-        """FunctionEventAvg for each name, or for each name with the same shapes, innermost `group_by_stack_n`
+        """Return a FunctionEventAvg for each name, or for each name with the same shapes, innermost `group_by_stack_n`
         calls of Python and overload, in the order in which they first began."""
         groups: dict[tuple[object, ...], FunctionEventAvg] = {}
         for event in self:

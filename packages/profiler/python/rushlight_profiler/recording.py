@@ -54,7 +54,7 @@ class Recording:
         group_by_stack_n: int = 0,
         group_by_overload_name: bool = False,
     ) -> EventList:
-        """FunctionEventAvg for each name; see `EventList.key_averages`."""
+        """Return a FunctionEventAvg for each name; see `EventList.key_averages`."""
         return self._events.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
 
     def advice(self) -> AdviceList:
@@ -62,7 +62,7 @@ class Recording:
         return give_advice(self.header, self._events)
 
     def memory_timeline(self, device: str = "cpu") -> list[MemoryPoint]:
-        """Bytes of tensors in use on a device over time; empty unless memory was recorded."""
+        """Return the bytes of tensors in use on a device over time; empty unless memory was recorded."""
         points: list[MemoryPoint] = []
         nbytes = self.header.allocated if device == "cpu" else 0
         for event in self.raw:

@@ -1,5 +1,5 @@
 # ruff: noqa: N999
-"""Names that libraries use of PyTorch's extension module, and the names of ours."""
+"""Names of PyTorch's extension module that libraries use, and the names of core's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The modules that show names of other packages under PyTorch's paths: one table in place of a file for each.
+"""A table of the modules that re-export names of other packages under PyTorch's paths.
 
 `rushlight._Finder` finds them here, and the build writes their stubs. An entry maps the modules that
 names come from to the names, separated by blanks: `name:alias` shows a name under another one, and `*` stands for

@@ -1,4 +1,4 @@
-"""Printing of tensors, in the file that PyTorch has it in, for classes that print in the same way."""
+"""Printing of tensors, under PyTorch's module path, for classes that print in the same way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Helpers of the modules that show another package's names."""
+"""Helpers of the modules that re-export another package's names."""
 
 from __future__ import annotations
 

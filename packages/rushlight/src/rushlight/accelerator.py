@@ -41,7 +41,7 @@ def get_device_module(device: Any = None) -> Any:
 
 
 def _kind() -> str:
-    """Return its type: CUDA before that of another backend; "" where there is none."""
+    """Return the accelerator's device type: CUDA before that of another backend; "" if there is none."""
     return "cuda" if cuda.is_available() else core._C._plugin_device()
 
 

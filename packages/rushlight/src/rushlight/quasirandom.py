@@ -92,7 +92,7 @@ class SobolEngine:
         return self
 
     def fast_forward(self, n: int) -> SobolEngine:
-        """Leave out `n` points."""
+        """Skip `n` points."""
         self._sequence.fast_forward(n)
         self.num_generated += n
         return self

@@ -1,4 +1,4 @@
-"""`save` and `load`, and what they allow files to call, by the module that PyTorch has them in."""
+"""`save` and `load`, and the classes that files may refer to, under PyTorch's module path."""
 
 from __future__ import annotations
 

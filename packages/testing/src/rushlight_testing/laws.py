@@ -16,7 +16,7 @@ import rushlight_core as core
 
 
 def adjoint(a: Any) -> Any:
-    """Matrices transposed and conjugated."""
+    """Return matrices transposed and conjugated."""
     return np.conj(np.swapaxes(a, -1, -2))
 
 

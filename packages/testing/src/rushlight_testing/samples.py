@@ -88,7 +88,7 @@ def _names(library: Any, dtype: str, text: str) -> dict[str, Any]:
 
 
 def arguments_of(op: Any, sample: Sample) -> dict[str, Any]:
-    """The arguments of a call of an operator (an entry, `rushlight_core.codegen.model.Op`) by name, defaults included."""
+    """Return the arguments of a call of an operator (`rushlight_core.codegen.model.Op`) by name, defaults included."""
     arguments, given = list(op.schema.arguments), list(sample.args)
     bound: dict[str, Any] = {}
     for a in arguments:

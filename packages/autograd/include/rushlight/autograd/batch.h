@@ -1,4 +1,4 @@
-// Batched tensors: what vmap's function computes with.
+// Batched tensors, on which the function of vmap computes.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Operators with a derivative of their own, written in C++.
+// Custom operators with a derivative, written in C++.
 #pragma once
 
 #include <concepts>

@@ -1,4 +1,4 @@
-// Graphs that grow from iteration to iteration, of which a program should be warned.
+// Detection of graphs that grow from iteration to iteration, for a warning.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// What a node keeps of its operator's arguments and results until the backward pass.
+// The arguments and results that a node saves until the backward pass.
 #pragma once
 
 #include "rushlight/autograd/saved_hook.h"

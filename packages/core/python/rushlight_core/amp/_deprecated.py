@@ -1,4 +1,4 @@
-"""Functions of autocast for one type of device each, from versions in which autocast was separate for each device."""
+"""Deprecated functions of autocast for a single type of device."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ __all__ = ["set_allocator"]
 
 
 def set_allocator(address: int | None) -> int | None:
-    """Serve all new storages from the allocator at an address; None stands for the default one.
+    """Serve all new storages from the allocator at an address; None selects the default allocator.
 
     The memory of existing tensors belongs to the allocator that made it, so the struct and what it refers to must outlive
     them.

@@ -28,7 +28,7 @@ class Work(Protocol):
     """
 
     def wait(self, timeout: Any = None) -> bool:
-        """Wait for the end; raises what the collective raised."""
+        """Wait for the end, and raise the error of the collective if it failed."""
 
     def is_completed(self) -> bool:
         """Return whether it has ended."""

@@ -1,6 +1,6 @@
 """The interface between control flow on values and the packages that capture programs.
 
-`cond`, `while_loop` and `scan` read values to choose what runs next, which a captured program cannot follow. A package that
+`cond`, `while_loop` and `scan` read values to choose what runs next, which a captured program cannot express.
 A package that captures programs installs a recorder: while it records, the functions pass their parts to the recorder
 instead of running them.
 """
@@ -19,7 +19,7 @@ else:
 
 
 class Recorder(Protocol):
-    """What records control flow. Functions take and return lists of tensors of any shapes, and each is called once."""
+    """A recorder of control flow. Functions take and return lists of tensors of any shapes, and each is called once."""
 
     def is_recording(self) -> bool:
         """Return whether the calling thread's program is being captured."""
@@ -42,7 +42,7 @@ class Recorder(Protocol):
         """
 
     def scan(self, combine_fn: Function, init: Sequence[Tensor], xs: Sequence[Tensor]) -> list[Tensor]:
-        """Record a loop over slices along the first dimension of `xs`; `combine_fn` takes what is carried and the slices.
+        """Record a loop over slices along the first dimension of `xs`; `combine_fn` takes the carry and the slices.
 
         Return the last carried tensors and the further results, stacked.
 

@@ -1,4 +1,4 @@
-"""The seam of gradients: which package computes them in this process.
+"""The interface by which a package provides gradients in this process.
 
 A provider is a module that attaches itself to core when it is imported: stages and per-tensor state
 (rushlight_core.seams.stages, or in C++ rushlight/dispatch.h), and itself as `rushlight_core.autograd`, where packages that

@@ -1,4 +1,4 @@
-"""Windows by which pieces of signals are weighted: `rushlight.signal.windows`, as torch.signal.windows defines them.
+"""Window functions: `rushlight.signal.windows`, as torch.signal.windows defines them.
 
 For a window of M elements at n = 0, ..., M - 1, with N = M - 1, or N = M where `sym` is False, formulas are given in x = n /
 N, which runs from 0 to 1. A window of one element is 1.

@@ -1,4 +1,4 @@
-// What is sorted in the place of elements: keys that rise with them, and their numbers. Included by kernel files only: Note
+// Sort keys: integers that have the order of the elements, with the elements' indices. Included by kernel files only: Note
 // [Kernels compiled twice].
 #pragma once
 

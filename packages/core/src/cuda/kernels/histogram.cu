@@ -1,4 +1,4 @@
-// How often numbers occur, and sums of weights by where elements lie. Elements are sorted by their bins, so that sums have
+// Counts of numbers, and sums of weights by bin. Elements are sorted by their bins, so that sums have
 // the order of the elements.
 #include "cuda/alarm.h"
 #include "cuda/kernels.h"

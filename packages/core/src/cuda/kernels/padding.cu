@@ -1,4 +1,4 @@
-// Tensors between what they take from themselves, and the gradient: each element adds up what was taken from it.
+// Padding by reflection, edges and circles. In the gradient, each element sums the gradients of the elements that read it.
 #include "cuda/kernels.h"
 #include "cuda/kernels/bytes.cuh"
 #include "ops/functors/padding.h"

@@ -1,4 +1,4 @@
-// Copies of what views show.
+// Copies of views.
 #include "bodies/view_copies.h"
 #include "rushlight/ops/as_strided.h"
 #include "rushlight/ops/clone.h"

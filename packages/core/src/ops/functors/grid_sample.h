@@ -1,4 +1,4 @@
-// Which positions of a tensor a sampled one is made of, and with which weights, along one dimension.
+// The input positions and weights of a sampled position, along one dimension.
 #pragma once
 
 #include <cmath>

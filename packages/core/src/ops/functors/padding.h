@@ -1,4 +1,4 @@
-// What padded positions take from the tensor.
+// The elements that padded positions read.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Which positions of a tensor an interpolated one is made of, and with which weights.
+// The input positions and weights of an interpolated position.
 #pragma once
 
 #include <cmath>

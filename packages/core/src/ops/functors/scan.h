@@ -1,4 +1,4 @@
-// What running sums, products, logarithms of sums and extremes keep from one element to the next, and how two parts are joined.
+// The state of cumulative sums, products, logarithms of sums and extremes, and how the states of two parts are joined.
 #pragma once
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Many partial results side by side: what lets the compiler turn a reduction into vector code.
+// Many partial results side by side, so that the compiler can vectorise a reduction.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Other memory for a tensor, or more of it.
+// Replacement and growth of a tensor's memory.
 #include "bodies/resizing.h"
 #include "bodies/reshape.h"
 #include "ops/memory_format.h"

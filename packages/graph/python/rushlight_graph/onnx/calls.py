@@ -1,4 +1,4 @@
-"""One call of a program as the functions that export it see it, and the expressions of the operators' entries."""
+"""A call of a program as exporting functions receive it, and the evaluation of the expressions in YAML entries."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def exports(*names: str) -> Callable[[Function], Function]:
 
 
 class Call:
-    """The arguments of a call by name. What a function does not read must have its default."""
+    """The arguments of a call by name. Arguments that a function does not read must have their defaults."""
 
     def __init__(
         self,
@@ -77,11 +77,11 @@ class Call:
         return isinstance(self[name], Use)
 
     def value(self, name: str) -> Value:
-        """Return what is known of an argument that is a tensor."""
+        """Return the properties of a tensor argument."""
         return self._values[self[name].value]
 
     def values(self, name: str) -> list[Value | None]:
-        """Return the same of a list."""
+        """Return the properties of the tensors of a list."""
         return [None if use is None else self._values[use.value] for use in self[name]]
 
     def rank(self, name: str) -> int:
@@ -94,11 +94,11 @@ class Call:
         return dim % self.rank(of) if self.rank(of) else 0
 
     def dims(self, name: str, of: str = "input") -> list[int]:
-        """Dimensions, counted from the first."""
+        """Return dimensions, counted from the first."""
         return [dim % self.rank(of) if self.rank(of) else 0 for dim in self[name]]
 
     def tensor(self, name: str) -> Val:
-        """An argument: a tensor, or of element-wise operators also a number; in the dtype that the call computes with."""
+        """Return a tensor argument, or a number of an element-wise operator, in the dtype that the call computes in."""
         given = self[name]
         if name in self.rule.operands:
             dtype = self.operand_dtype()

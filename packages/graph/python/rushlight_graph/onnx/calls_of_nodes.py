@@ -1,4 +1,4 @@
-"""What a node of ONNX calls here: a function for each operator that `export` writes."""
+"""Functions that compute ONNX nodes: one for each operator that `export` writes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class NodeError(ValueError):
 
 
 class Known:
-    """Integers that are known while a model is loaded, as those that shapes are made of."""
+    """Integers that are known while a model is loaded, such as sizes."""
 
     def __init__(self, array: Any, constant: Tensor | None = None) -> None:
         self.array: np.ndarray[Any, Any] = np.asarray(array)
@@ -36,7 +36,7 @@ class Known:
         return [int(item) for item in self.array.reshape(-1)]
 
     def tensor(self) -> Tensor:
-        """Return a tensor of them: each is an argument of a call, so that it may be a size that changes."""
+        """Return them as a tensor: each is an argument of a call, so that it may be a dynamic size."""
         if self.constant is None:
             dtype = core.bool if self.array.dtype == bool else core.int64
             parts = [core.full([], item, dtype=dtype) for item in self.ints()]

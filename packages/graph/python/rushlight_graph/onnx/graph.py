@@ -1,4 +1,4 @@
-"""A program's graph as objects of Python."""
+"""A program's graph as Python objects."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rushlight_graph._C import Program
 
 
 class UnsupportedError(Exception):
-    """A call cannot be exported; the message gives the reason."""
+    """Raised for a call that cannot be exported; the message gives the reason."""
 
 
 class Size:
@@ -74,7 +74,7 @@ class Use(NamedTuple):
 
 @dataclass(frozen=True)
 class Value:
-    """What is known of a tensor; `memory` is the first value with the same memory."""
+    """The properties of a tensor; `memory` is the first value with the same memory."""
 
     dtype: str
     sizes: tuple[int | Size, ...]

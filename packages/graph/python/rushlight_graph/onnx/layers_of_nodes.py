@@ -1,4 +1,4 @@
-"""What nodes of ONNX for layers, products and losses call here; calls_of_nodes.py has the others."""
+"""Functions that compute ONNX nodes of layers, products and losses; calls_of_nodes.py has the others."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""`onnx.load`: a model of the operators that `export` writes, as a program.
+"""`onnx.load`: read a model of the operators that `export` writes, as a program.
 
 Note [Loading]
-The model's nodes are called one after the other while a program is captured. Integers that shapes are made of (results of
-Shape, small constants, and what is computed of them) are kept as integers in the place of tensors, so that a size that
+The model's nodes are called one after the other while a program is captured. Integers that shapes depend on (results of
+Shape, small constants, and values computed from them) are kept as Python integers instead of tensors, so that a size that
 changes is found as in any capture: Note [Fitting].
 """
 
@@ -183,7 +183,7 @@ def _external(name: str, entry: Message, folder: Path | None, kind: np.dtype[Any
 
 
 def _examples(inputs: list[Message], texts: Mapping[str, str]) -> tuple[tuple[Tensor, ...], Any]:
-    """Tensors of zeros for the inputs, and which of their sizes change."""
+    """Return tensors of zeros for the inputs, and their dynamic sizes."""
     try:
         symbols = {entry["name"]: entry for entry in json.loads(texts.get(METADATA + "symbols", "[]"))}
         known = {

@@ -77,7 +77,7 @@ class Lowering:
             self._from_outside.setdefault(info.memory, f"its {kind} '{name}'")
 
     def run(self) -> list[Val]:
-        """Export all calls; the results, as far as `problems` is empty."""
+        """Export all calls and return the results, which are valid if `problems` is empty."""
         self._export_nodes(self.graph.nodes)
         self._at = len(self._numbers)
         if self.problems:
@@ -297,7 +297,7 @@ class Lowering:
         return made
 
     def _folded(self, node: Node) -> list[Val] | None:
-        """Return what a call without tensors gives, which is always the same."""
+        """Return the constant result of a call without tensors."""
         moving = any(is_size(item) for argument in node.arguments for item in _items(argument))
         values = [self.graph.values[value] for value in node.defines()]
         if node.uses() or moving or not values or not all(value.fixed for value in values):

@@ -42,7 +42,7 @@ class Model:
     metadata: dict[str, str] = field(default_factory=dict)
 
     def prune(self) -> None:
-        """Leave out nodes and constants that no output depends on."""
+        """Remove nodes and constants that no output depends on."""
         needed = {output.name for output in self.outputs}
         kept = []
         for node in reversed(self.nodes):

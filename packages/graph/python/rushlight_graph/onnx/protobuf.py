@@ -1,4 +1,4 @@
-"""The messages of an ONNX file as dicts, and their bytes: the part of Protocol Buffers that these need.
+"""Encode and decode the messages of an ONNX file as dicts: the part of Protocol Buffers that they need.
 
 The format is described at https://protobuf.dev/programming-guides/encoding; the messages are those of onnx.proto. A field
 that is not in `MESSAGES` is left out when it is read.

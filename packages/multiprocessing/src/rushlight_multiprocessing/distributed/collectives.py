@@ -1,4 +1,4 @@
-"""Collectives of tensors by PyTorch's names."""
+"""Collectives of tensors, with PyTorch's interface."""
 
 from __future__ import annotations
 
@@ -413,7 +413,7 @@ def gather(
     async_op: bool = False,
     group_dst: int | None = None,
 ) -> Work | None:
-    """Write the tensors of all ranks to a list of tensors on one rank, which alone passes the list.
+    """Write the tensors of all ranks to a list of tensors on one rank; the other ranks pass no list.
 
     Arguments:
         tensor: the tensor of this rank.
@@ -462,7 +462,7 @@ def scatter(
     async_op: bool = False,
     group_src: int | None = None,
 ) -> Work | None:
-    """Write to a tensor on each rank the one that another rank has for it in a list, which it alone passes.
+    """Distribute a list of tensors, which one rank passes: write to a tensor on each rank the entry of that rank.
 
     Arguments:
         tensor: the tensor that is written.

@@ -90,7 +90,7 @@ class Work:
         return _C._work_done(self._handle) and not _C._work_failed(self._handle)
 
     def exception(self) -> BaseException | None:
-        """Return what the collective raised, or None."""
+        """Return the exception that the collective raised, or None."""
         if not _C._work_failed(self._handle):
             return None
         try:

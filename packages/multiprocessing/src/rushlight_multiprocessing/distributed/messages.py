@@ -1,4 +1,4 @@
-"""Messages between two ranks, by PyTorch's names."""
+"""Point-to-point messages between two ranks, with PyTorch's interface."""
 
 from __future__ import annotations
 

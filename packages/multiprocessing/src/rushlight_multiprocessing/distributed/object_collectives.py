@@ -1,4 +1,4 @@
-"""Collectives of Python objects, which are pickled, by PyTorch's names."""
+"""Collectives of Python objects, which are pickled, with PyTorch's interface."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def gather_object(
     group: Group = None,
     group_dst: int | None = None,
 ) -> None:
-    """Write the objects of all ranks, which are pickled, to a list on one rank, which alone passes the list.
+    """Write the objects of all ranks, which are pickled, to a list on one rank; the other ranks pass no list.
 
     Arguments:
         obj: the object of this rank.

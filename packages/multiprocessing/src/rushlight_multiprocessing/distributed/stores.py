@@ -1,4 +1,4 @@
-"""Stores: small values by key that the processes of a job share, through which groups are made."""
+"""Stores: key-value pairs that the processes of a job share, and use to form groups."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Store:
         self._call("append", key, _bytes(value))
 
     def check(self, keys: Sequence[str]) -> bool:
-        """Return whether all keys are there."""
+        """Return whether all keys are set."""
         there: bool = self._call("check", list(keys))
         return there
 
@@ -85,7 +85,7 @@ class Store:
         return value
 
     def delete_key(self, key: str) -> bool:
-        """Delete a key and return whether it was there."""
+        """Delete a key and return whether it was set."""
         found: bool = self._call("delete", key)
         return found
 
@@ -108,7 +108,7 @@ class Store:
         return True
 
     def wait(self, keys: Sequence[str], timeout: timedelta | None = None) -> None:
-        """Wait until all keys are there. Raises DistStoreError after the timeout."""
+        """Wait until all keys are set. Raises DistStoreError after the timeout."""
         seconds = (timeout or self._timeout).total_seconds()
         end = time.monotonic() + seconds
         pause = 0.001

@@ -78,7 +78,7 @@ class group(metaclass=_Constants):  # noqa: N801
 
 
 class GroupMember(metaclass=_Constants):
-    """The namespace of `GroupMember.NON_GROUP_MEMBER`, which stands for a group that this process is not in.
+    """The namespace of `GroupMember.NON_GROUP_MEMBER`, the value for a group that this process is not in.
 
     Example:
         >>> get_rank(GroupMember.NON_GROUP_MEMBER)
@@ -99,7 +99,7 @@ def is_initialized() -> bool:
 
 
 def resolve(given: Any) -> ProcessGroup:
-    """Return a group; None stands for the group of all processes.
+    """Return a group; None selects the group of all processes.
 
     Raises ValueError without one, and for a group that was destroyed; TypeError for other objects.
 

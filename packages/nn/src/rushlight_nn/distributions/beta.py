@@ -55,7 +55,7 @@ class Beta(ExponentialFamily):
 
     @property
     def _dirichlet(self) -> Dirichlet:
-        """Of x and 1 - x."""
+        """Return the Dirichlet distribution of (x, 1 - x)."""
         return Dirichlet(core.stack([self.concentration1, self.concentration0], -1), validate_args=False)
 
     @property

@@ -1,4 +1,4 @@
-"""Independent distributions as one."""
+"""Batches of independent variables, treated as one event."""
 
 from __future__ import annotations
 

@@ -49,12 +49,12 @@ class InverseGamma(TransformedDistribution):
 
     @property
     def concentration(self) -> Tensor:
-        """Of the gamma variable."""
+        """The concentration of the gamma variable."""
         return self.base_dist.concentration
 
     @property
     def rate(self) -> Tensor:
-        """Of the gamma variable."""
+        """The rate of the gamma variable."""
         return self.base_dist.rate
 
     @property

@@ -1,4 +1,4 @@
-"""A distribution of correlations."""
+"""The LKJ distribution of correlation matrices."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class LocationScale(Distribution):
-    """Of loc + scale * z, where z has the same distribution whatever the parameters are."""
+    """Base class of distributions of loc + scale * z, where the distribution of z has no parameters."""
 
     loc: Tensor
     scale: Tensor

@@ -60,5 +60,5 @@ class LogisticNormal(TransformedDistribution):
 
     @property
     def scale(self) -> Tensor:
-        """Their standard deviations."""
+        """The standard deviations of the normal variables."""
         return self._normal.scale

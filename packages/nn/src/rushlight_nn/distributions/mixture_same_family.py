@@ -1,4 +1,4 @@
-"""Mixtures."""
+"""Mixtures of distributions of one family."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Choices as vectors with a single one."""
+"""Categorical distributions over one-hot vectors."""
 
 from __future__ import annotations
 

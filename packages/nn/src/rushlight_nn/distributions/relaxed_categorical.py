@@ -1,4 +1,4 @@
-"""Relaxed choices."""
+"""Relaxed categorical distributions."""
 
 from __future__ import annotations
 

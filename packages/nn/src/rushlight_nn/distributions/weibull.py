@@ -57,7 +57,7 @@ class Weibull(TransformedDistribution):
         super().__init__(base, transforms, validate_args=validate_args)
 
     def _moment(self, order: int) -> Tensor:
-        """Of the variable over its scale."""
+        """Return a moment of the variable divided by its scale."""
         return (1 + order / self.concentration).lgamma().exp()
 
     @property

@@ -12,7 +12,7 @@ _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 def reduction_code(
     function: str, reduction: str, size_average: bool | None = None, reduce: bool | None = None
 ) -> int:
-    """Core's number for a reduction: 0 none, 1 mean, 2 sum.
+    """Return core's number for a reduction: 0 none, 1 mean, 2 sum.
 
     `size_average` and `reduce` are older names of this choice; they take precedence, with a warning.
     """
@@ -37,7 +37,7 @@ def check_probability(function: str, p: float) -> None:
 
 
 def tuple_of(count: int, value: Any) -> tuple[Any, ...]:
-    """Return `value` as a tuple of `count`, one value standing for all of them."""
+    """Return `value` as a tuple of `count` elements; a single value is repeated."""
     if isinstance(value, (tuple, list)):
         return tuple(value)
     return (value,) * count

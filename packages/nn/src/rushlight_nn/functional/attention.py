@@ -130,7 +130,7 @@ def attend(
     batch_first: bool,
     static: tuple[Tensor | None, Tensor | None] = (None, None),
 ) -> tuple[Tensor, Tensor | None]:
-    """:func:`multi_head_attention_forward`, of sequences (N, L, E) where `batch_first` is true."""
+    """Compute :func:`multi_head_attention_forward`; sequences are (N, L, E) if `batch_first`."""
     name = "multi_head_attention_forward"
     width, heads = sizes
     _check_inputs(name, inputs, width, heads)

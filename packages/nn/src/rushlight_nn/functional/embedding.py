@@ -1,4 +1,4 @@
-"""Look-up tables."""
+"""Embedding lookup and one-hot encoding."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def grid_sample(
 
 @overridable
 def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> Tensor:
-    """Return the positions to which an affine map takes those of an image: a grid for :func:`grid_sample`.
+    """Return the positions of an image's pixels under an affine map, as a grid for :func:`grid_sample`.
 
     Args:
         theta: the maps: a matrix, and a shift in the last column.

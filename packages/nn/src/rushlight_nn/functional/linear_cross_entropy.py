@@ -1,4 +1,4 @@
-"""A linear layer and the cross entropy of its result in one function, for more classes than memory has room for scores."""
+"""A linear layer and the cross entropy of its result in one function, which need not store the scores of all classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pools of other kinds: power averages, and the inverse of max pooling."""
+"""Power-average pooling, and the inverse of max pooling."""
 
 from __future__ import annotations
 

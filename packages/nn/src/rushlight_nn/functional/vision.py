@@ -1,4 +1,4 @@
-"""Images at other sizes."""
+"""Resizing of images."""
 
 from __future__ import annotations
 

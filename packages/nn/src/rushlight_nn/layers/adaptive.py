@@ -1,4 +1,4 @@
-"""A softmax for very many classes."""
+"""Adaptive softmax, for large numbers of classes."""
 
 from __future__ import annotations
 

@@ -257,7 +257,7 @@ class ModuleDict(Module):
         return self._modules.keys()
 
     def items(self) -> Any:
-        """Pairs of name and module."""
+        """Return pairs of name and module."""
         return self._modules.items()
 
     def values(self) -> Any:

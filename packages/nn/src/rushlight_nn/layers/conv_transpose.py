@@ -13,7 +13,7 @@ from .conv import _Convolution
 
 
 class _TransposedConvolution(_Convolution):
-    """What transposed convolutions of any number of dimensions share."""
+    """The base class of transposed convolutions of any number of dimensions."""
 
     padding: tuple[int, ...]
     output_padding: tuple[int, ...]
@@ -59,8 +59,7 @@ class _TransposedConvolution(_Convolution):
         return (self.in_channels, self.out_channels // self.groups, *self.kernel_size)
 
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
-        """Convolve; `output_size` chooses among the sizes that stride allows, in the place of
-        `output_padding`."""
+        """Convolve; `output_size` selects one of the sizes that the stride allows, instead of `output_padding`."""
         output_padding = (
             self.output_padding if output_size is None else self._output_padding(input, output_size)
         )

@@ -1,4 +1,4 @@
-"""Look-up tables."""
+"""Embedding layers."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _MANY_STEPS = 1000
 
 
 class JoinHook:
-    """What a process does for a `Joinable` after its own inputs have ended. Methods do nothing unless overridden.
+    """The actions of a process for a `Joinable` after its own inputs have ended. Methods do nothing unless overridden.
 
     Example:
         >>> from rushlight.distributed.algorithms.join import JoinHook
@@ -164,7 +164,7 @@ class Join:
 
     @staticmethod
     def notify_join_context(joinable: Joinable) -> Any:
-        """Tell the other processes that this one begins a step. Call it before the collectives of the step.
+        """Notify the other processes that this one begins a step. Call it before the collectives of the step.
 
         Returns the collective under way if `joinable` is the first one of an enabled context, otherwise None.
 

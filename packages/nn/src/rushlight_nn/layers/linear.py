@@ -1,4 +1,4 @@
-"""Layers that multiply by a matrix."""
+"""Linear and bilinear layers."""
 
 from __future__ import annotations
 

@@ -336,7 +336,7 @@ class LayerNorm(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Weight one, bias zero."""
+        """Set the weight to one and the bias to zero."""
         _reset_affine(self)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -391,7 +391,7 @@ class RMSNorm(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Weight one."""
+        """Set the weight to one."""
         if self.weight is not None:
             init.ones_(self.weight)
 
@@ -457,7 +457,7 @@ class GroupNorm(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Weight one, bias zero."""
+        """Set the weight to one and the bias to zero."""
         _reset_affine(self)
 
     def forward(self, input: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from ..module import Module
 
 
 class _Padding(Module):
-    """The padding before and after, the last dimension first; one int stands for all."""
+    """The base class of padding layers. Padding is (before, after), last dimension first; an int applies to all sides."""
 
     _dims: int
     _mode = "constant"

@@ -14,7 +14,7 @@ from .container import _update
 
 
 def _as_entry(value: Any) -> Any:
-    """Tensors become parameters, anything else is kept as it is."""
+    """Return a tensor as a parameter, and any other value unchanged."""
     if isinstance(value, Tensor) and not isinstance(value, Parameter):
         return Parameter(value)
     return value
@@ -173,7 +173,7 @@ class ParameterDict(Module):
         return (self[name] for name in self._names)
 
     def items(self) -> Iterator[tuple[str, Any]]:
-        """Pairs of name and value."""
+        """Return pairs of name and value."""
         return ((name, self[name]) for name in self._names)
 
     def get(self, key: str, default: Any = None) -> Any:

@@ -418,5 +418,5 @@ class Transformer(Module):
 
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
-        """(sz, sz): -inf above the diagonal, zero elsewhere."""
+        """Return a mask (sz, sz) with -inf above the diagonal and zero elsewhere."""
         return core.full((sz, sz), -math.inf, dtype=dtype, device=device).triu(1)

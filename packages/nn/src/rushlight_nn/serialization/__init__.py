@@ -111,7 +111,7 @@ def load(
     verify: bool | None = None,
     **pickle_load_args: Any,
 ) -> Any:
-    """Read what :func:`save` or PyTorch's `torch.save` wrote; of any other safetensors file, a dict from names to tensors.
+    """Read a file of :func:`save` or PyTorch's `torch.save`, or any other safetensors file as a dict of tensors.
 
     Args:
         f: a path, or an open binary file. A path may name the index of a file in several shards.

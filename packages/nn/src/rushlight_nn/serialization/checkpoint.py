@@ -28,7 +28,7 @@ _VERSION = 1
 
 
 class Layout:
-    """What is stored of an object: `tensors` by name, and the description of the rest.
+    """The stored form of an object: `tensors` by name, and the description of the rest.
 
     Raises:
         TypeError: something in `obj` is not data; the message names its path.

@@ -1,4 +1,4 @@
-"""What loading raises."""
+"""Exceptions of `load`."""
 
 from __future__ import annotations
 

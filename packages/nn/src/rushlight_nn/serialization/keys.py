@@ -1,4 +1,4 @@
-"""Which values of a file may be keys of a dictionary, or elements of a set.
+"""Checks of the keys of dictionaries and the elements of sets in a file.
 
 A file could choose keys that all have one hash, so that filling a dictionary takes time proportional to the square of their
 number. Python salts the hashes of strings and bytes, and those of small numbers differ. Data has few other keys, and their

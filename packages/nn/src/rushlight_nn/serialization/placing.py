@@ -1,4 +1,4 @@
-"""On which device the tensors of a file go."""
+"""Placement of loaded tensors on devices."""
 
 from __future__ import annotations
 

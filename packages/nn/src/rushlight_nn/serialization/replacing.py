@@ -1,4 +1,4 @@
-"""Replacing an old file by a new one, all or nothing."""
+"""Atomic replacement of a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tensors share memory, and how to store that memory once.
+"""Find tensors that share memory, and store that memory once.
 
 Note [Shared memory in a checkpoint]
 Tensors whose bytes overlap (tied weights, a tensor and its slice) are stored as one and described as views of

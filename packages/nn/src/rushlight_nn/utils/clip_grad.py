@@ -1,4 +1,4 @@
-"""Keeping gradients small."""
+"""Gradient clipping."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Making modules without computing their starting values."""
+"""Creation of modules without initial values."""
 
 from __future__ import annotations
 

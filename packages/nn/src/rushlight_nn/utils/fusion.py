@@ -1,4 +1,4 @@
-"""Layers in evaluation mode joined into one: a batch normalisation is a factor and a shift for each channel."""
+"""Fusion of layers with batch normalisation, which is a factor and a shift per channel in evaluation mode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Weights in another order in memory."""
+"""Conversion of weights to another memory format."""
 
 from __future__ import annotations
 

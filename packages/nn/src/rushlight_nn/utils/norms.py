@@ -1,4 +1,4 @@
-"""What weight normalisation and spectral normalisation compute, whichever way they are attached."""
+"""The computations of weight and spectral normalisation, which hooks and parametrizations share."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from ..functional import normalize
 
 
 def norm_except(weight: Tensor, dim: int | None) -> Tensor:
-    """Return the norm over all dimensions but `dim`, which remains, the others with size one; if None, the norm of all
-    elements as a 0-d tensor.
+    """Return the norm over all dimensions except `dim`, with size one there; for None the norm of all elements, 0-d.
 
     A `dim` of -1, which PyTorch writes for None, means None, too.
     """

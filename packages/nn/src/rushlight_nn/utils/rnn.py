@@ -66,7 +66,7 @@ class PackedSequence(_Fields):
         return type(self), tuple(self)
 
     def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
-        """Return the same with `data` converted or moved as by `Tensor.to`; indices follow to the device."""
+        """Return the packed sequence with `data` converted or moved as by `Tensor.to`; indices follow to the device."""
         data = self.data.to(*args, **kwargs)
         if data is self.data:
             return self

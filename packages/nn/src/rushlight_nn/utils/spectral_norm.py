@@ -1,4 +1,4 @@
-"""The older way of spectral normalisation: by a hook that computes the weight before every forward."""
+"""Spectral normalisation by a hook that computes the weight before every forward (the older interface)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The older way of normalising weights: by a hook that computes the weight before every forward."""
+"""Weight normalisation by a hook that computes the weight before every forward (the older interface)."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ Json = dict[str, Any]
 
 
 class ChromeTrace:
-    """The sink."""
+    """A sink that writes a Chrome trace."""
 
     def __init__(self, path: str) -> None:
         self._path = path

@@ -20,7 +20,7 @@ KINDS = ("operator", "node", "annotation")
 
 
 class HtmlPage:
-    """The sink."""
+    """A sink that writes an HTML page."""
 
     def __init__(self, path: str) -> None:
         self._path = path

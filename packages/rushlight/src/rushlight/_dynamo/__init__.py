@@ -1,4 +1,4 @@
-"""The module of PyTorch's tracer, for what programs read and set in it. There is no tracer: see `rushlight.compiler`."""
+"""Settings of PyTorch's tracer that programs read and write. There is no tracer: see `rushlight.compiler`."""
 
 from __future__ import annotations
 
@@ -44,4 +44,4 @@ maybe_mark_dynamic = mark_static = mark_static_address = mark_dynamic
 
 
 def graph_break(*args: Any, **kwargs: Any) -> None:
-    """Accepted; nothing is done."""
+    """No-op: there is no graph to break."""

@@ -1,4 +1,4 @@
-"""A block in which tensors may be indices of batched tensors; they may here anyway."""
+"""A context manager that permits tensors as indices of batched tensors, which are always permitted here."""
 
 from __future__ import annotations
 

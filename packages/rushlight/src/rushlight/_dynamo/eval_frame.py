@@ -1,4 +1,4 @@
-"""Compiled modules, by the file that PyTorch has them in."""
+"""Compiled modules, under PyTorch's module path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators that take functions, by the files that PyTorch has them in."""
+"""Operators that take functions, under PyTorch's module paths."""
 
 # The functions are imported after the modules of the same names, which they replace.
 from rushlight._higher_order_ops.associative_scan import associative_scan

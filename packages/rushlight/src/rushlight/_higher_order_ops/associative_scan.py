@@ -1,4 +1,4 @@
-"""Running results of an associative function, in a number of steps that is the logarithm of the length."""
+"""Scans with an associative function, in a number of steps that is logarithmic in the length."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Tensors without values, which PyTorch's tracer makes: there are none. See `fake_tensor`."""
+"""Placeholders for the tensors without values of PyTorch's tracer. See `fake_tensor`."""

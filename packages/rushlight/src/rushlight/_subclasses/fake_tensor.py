@@ -1,4 +1,4 @@
-"""Tensors without values, which PyTorch's tracer makes: there are none. The device "meta" has tensors of shapes alone."""
+"""Placeholders for the tensors without values of PyTorch's tracer. Use tensors on the device "meta" instead."""
 
 from __future__ import annotations
 

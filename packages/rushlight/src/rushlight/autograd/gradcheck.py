@@ -1,4 +1,4 @@
-"""The check of gradients, under the name of PyTorch's file; loaded when it is first used."""
+"""The check of gradients, under PyTorch's module path; loaded when it is first used."""
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 

@@ -1,4 +1,4 @@
-"""The profiler, in the file in which PyTorch had it first."""
+"""The profiler, under PyTorch's older module path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Libraries that compute: whether they are available, and switches for parts of them.
+"""Availability and switches of the libraries that compute.
 
 Queries return the actual state. Three switches have an effect: `device_fallback`, `mkldnn.enabled` and the switches of
 attention (`cuda.enable_math_sdp` and others). Everything else is computed in one way on a device, so the other switches are

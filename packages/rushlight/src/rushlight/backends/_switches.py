@@ -9,7 +9,7 @@ from typing import Any
 
 
 def set_switches(module: ModuleType, **values: Any) -> tuple[Any, ...]:
-    """Set those that are not None, and return what they were before, in this order."""
+    """Set the switches that are not None, and return the previous values, in this order."""
     before = tuple(getattr(module, name) for name in values)
     for name, value in values.items():
         if value is not None:

@@ -1,4 +1,4 @@
-"""Products on GPUs, and whether the GPU package is there."""
+"""Matrix products on GPUs, and the availability of the GPU package."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ HINT = "hint: rushlight.distributed has process groups over shared memory, and D
 
 
 class Absent:
-    """Making an instance raises RuntimeError."""
+    """Base class of placeholders: creating an instance raises RuntimeError."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise RuntimeError(f"distributed.{type(self).__name__}(): is not supported\n{HINT}")

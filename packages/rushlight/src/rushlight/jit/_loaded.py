@@ -1,4 +1,4 @@
-"""Programs of files as modules."""
+"""Modules that run a loaded program."""
 
 from __future__ import annotations
 

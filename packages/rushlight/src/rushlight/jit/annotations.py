@@ -1,4 +1,4 @@
-"""Types for annotations of compiled code: one value that stands for several."""
+"""Types for annotations of compiled code: a value, or a list of values."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ def get_pretty_env_info() -> str:
 
 
 def main() -> None:
-    """Print it."""
+    """Print the information."""
     print(get_pretty_env_info())
 
 

@@ -93,8 +93,7 @@ def _of_shapes(formula: Callable[..., int]) -> Callable[..., int]:
 
 
 class FlopCounterMode:
-    """Context manager that counts the operations of products, convolutions and attention, and of their gradients, in its
-    block.
+    """Context manager that counts the operations of products, convolutions, attention and their gradients.
 
     A multiplication and an addition count as two operations. The block is recorded with `rushlight.profiler.profile`, so
     that no other profile may record meanwhile. For the backward pass of a convolution, the weight's gradient is always

@@ -484,8 +484,7 @@ class AutogradContract(Contract):
 def check_gradients(
     function: Callable[..., Tensor], inputs: list[Tensor], grad: Callable[..., Any], second: bool = True
 ) -> None:
-    """Compares what `grad` gives for a weighted sum of `function` with central differences: first derivatives, and second
-    ones where asked."""
+    """Compare the gradients of a weighted sum of `function` with central differences, and second ones if requested."""
 
     def numbers(*xs: Tensor) -> Tensor:
         y = function(*xs)

@@ -1,4 +1,4 @@
-"""What the kits share."""
+"""The base class of the kits."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ DTYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat
 
 
 def counting(*shape: int, dtype: str = "float32") -> Tensor:
-    """0, 1, 2, … on the host."""
+    """Return 0, 1, 2, … on the host."""
     return core.arange(core.ones(shape).numel()).view(shape).to(getattr(core, dtype))
 
 

@@ -58,7 +58,7 @@ class FunctionCtx:
         self._dirty = tensors
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
-        """Results without a gradient."""
+        """Mark results that have no gradient."""
         self._non_differentiable = tensors
 
     def set_materialize_grads(self, value: bool) -> None:

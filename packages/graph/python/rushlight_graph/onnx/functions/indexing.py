@@ -1,4 +1,4 @@
-"""Reading and writing at indices."""
+"""Indexing and scattering."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def take(b: Builder, call: Call) -> Val:
 
 
 def _with_dimension(b: Builder, call: Call, *names: str) -> list[Val]:
-    """Tensors that have a dimension at least."""
+    """Return the tensors with at least one dimension."""
     return [call.tensor(name) if call.rank(name) else b.unsqueeze(call.tensor(name), [0]) for name in names]
 
 
@@ -100,7 +100,7 @@ def scatter_value(b: Builder, call: Call) -> Val:
 
 @exports("_scatter_reduce_")
 def scatter_reduce(b: Builder, call: Call) -> Val:
-    """Reduce to elements; without `include_self` these are first what counts for nothing."""
+    """Scatter with a reduction; without `include_self` the targets are first set to its neutral element."""
     reductions = {
         "sum": "add",
         "mean": "add",
@@ -195,7 +195,7 @@ def _broadcast(sizes: list[tuple[int | Size, ...]]) -> list[int | Size]:
 
 
 def _positions(b: Builder, call: Call) -> tuple[list[int], Val, list[int | Size], bool]:
-    """The indexed dimensions, the indices in a last dimension, their shape, and whether the dimensions are neighbours."""
+    """Return the indexed dimensions, the indices as a last dimension, their shape, and whether the former are adjacent."""
     given, known = call.optionals("indices"), call.values("indices")
     if any(value is not None and value.dtype in ("bool", "uint8") for value in known):
         raise UnsupportedError("masks as indices are not supported")

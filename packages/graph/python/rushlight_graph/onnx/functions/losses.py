@@ -1,4 +1,4 @@
-"""Losses of classes."""
+"""Classification losses."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ _OPERATORS = {"lstm": "LSTM", "gru": "GRU", "rnn_tanh": "RNN", "rnn_relu": "RNN"
 
 
 def _joined(b: Builder, directions: list[list[Val]], gates: tuple[int, ...], hidden: int) -> Val:
-    """Weights of each direction, with gates in another order, one after the other: (directions, ...)."""
+    """Return the weights of the directions, stacked, with gates in ONNX's order: (directions, ...)."""
     names = [val.name for parts in directions for val in parts]
     if all(name in b.initializers for name in names):  # known now
         rows = [

@@ -1,4 +1,4 @@
-"""Other shapes and orders of the same elements, parts, joins and repetitions."""
+"""Reshaping, permuting, slicing, joining and repeating."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def narrow(b: Builder, call: Call) -> Val:
 
 @exports("diagonal", "unfold", "as_strided")
 def rearranged(b: Builder, call: Call) -> Val:
-    """Gather elements from the positions that the operator gives for a tensor of indices."""
+    """Gather elements from the positions that the operator returns for a tensor of indices."""
     sizes = fixed_sizes(call.value("input"))
     count = 1
     for size in sizes:
@@ -180,7 +180,7 @@ def pad(b: Builder, call: Call) -> Val:
 
 @exports("diagonal_backward")
 def on_diagonal(b: Builder, call: Call) -> Val:
-    """Zeros with a tensor on a diagonal."""
+    """Return zeros with a tensor on a diagonal."""
     sizes = fixed_sizes(call.result)
     count = 1
     for size in sizes:

@@ -88,7 +88,7 @@ class Transform:
         raise NotImplementedError(f"{type(self).__name__} does not define sign: it is not monotonic")
 
     def with_cache(self, cache_size: int = 1) -> Transform:
-        """Return the same with a cache of that size."""
+        """Return the same transform with a cache of that size."""
         if self._cache_size == cache_size:
             return self
         if type(self).__init__ is Transform.__init__:

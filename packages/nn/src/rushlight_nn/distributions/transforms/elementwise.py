@@ -1,4 +1,4 @@
-"""Transforms of numbers."""
+"""Elementwise transforms."""
 
 from __future__ import annotations
 

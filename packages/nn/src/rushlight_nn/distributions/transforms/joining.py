@@ -1,4 +1,4 @@
-"""Several transforms side by side."""
+"""Transforms of the parts of a tensor: `CatTransform` and `StackTransform`."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class CatTransform(_Joined):
 
     @property
     def length(self) -> int:
-        """Of all parts together."""
+        """The length of all parts together."""
         return sum(self.lengths)
 
     @property

@@ -1,4 +1,4 @@
-"""Return whether operators are being traced: False."""
+"""Queries about PyTorch's tracer of operators, which does not exist here."""
 
 __all__ = ["get_proxy_mode"]
 

@@ -35,7 +35,7 @@ _DEFAULT_SPARSE_BLOCK_SIZE = 128
 
 
 class AuxRequest(NamedTuple):
-    """Selects what `flex_attention` returns in addition to its result.
+    """Selection of the results that `flex_attention` returns in addition to its output.
 
     Attributes:
         lse: the logarithms of the sums of exponentials.
@@ -51,7 +51,7 @@ class AuxRequest(NamedTuple):
 
 
 class AuxOutput(NamedTuple):
-    """What `flex_attention` returns in addition to its result, as an AuxRequest selects it.
+    """The additional results of `flex_attention`, as an AuxRequest selects them.
 
     Shape:
         - `lse`, `max_scores`: (B, H, Q_LEN), or None.

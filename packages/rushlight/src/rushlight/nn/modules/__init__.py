@@ -1,4 +1,4 @@
-"""Layers by the files that PyTorch has them in, for programs that reach them there."""
+"""Layers under PyTorch's module paths, for programs that import them from there."""
 
 # ruff: noqa: I001  (one statement in place of one for each module)
 from rushlight.nn.modules import (

@@ -1,4 +1,4 @@
-"""Module, by the file that PyTorch has it in, and hooks of all modules."""
+"""Module, under PyTorch's module path, and global hooks of modules."""
 
 from rushlight_nn.hooks import (
     register_module_backward_hook,

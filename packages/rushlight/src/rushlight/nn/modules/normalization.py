@@ -1,4 +1,4 @@
-"""Normalisation of layers and groups, by the file that PyTorch has them in."""
+"""Layer and group normalisation, under PyTorch's module path."""
 
 from rushlight_nn.layers.instance_norm import (
     LocalResponseNorm,

@@ -1,4 +1,4 @@
-"""One number that stands for several, as layers take it; by the file that PyTorch has it in."""
+"""Expansion of a number to a tuple, as layers do, under PyTorch's module path."""
 
 from __future__ import annotations
 

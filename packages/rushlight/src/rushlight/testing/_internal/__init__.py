@@ -1,1 +1,1 @@
-"""Parts of PyTorch's own tests with which libraries test."""
+"""Parts of PyTorch's test utilities that libraries use."""

@@ -140,7 +140,7 @@ class Measurement:
 
     @property
     def title(self) -> str:
-        """What was measured."""
+        """The title of the measured task."""
         return self.task_spec.title
 
     @property

@@ -1,4 +1,4 @@
-"""Measuring how long a statement takes."""
+"""Measurement of the time that a statement takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writing what TensorBoard shows: `SummaryWriter` adds scalars, images, histograms and more to files of events.
+"""Write event files for TensorBoard: `SummaryWriter` adds scalars, images, histograms and more to files of events.
 
 One of the packages `tensorboard` and `tensorboardX` must be installed; the first one is used if both are.
 """

@@ -74,7 +74,7 @@ class FileWriter:
         self.add_graph(graph, walltime)
 
     def flush(self) -> None:
-        """Write what waits. With tensorboardX, whose thread does not wait, `close` alone ensures that all is written."""
+        """Write pending data. With tensorboardX, whose thread does not wait, `close` alone ensures that all is written."""
         self.event_writer.flush()
 
     def close(self) -> None:
@@ -519,7 +519,7 @@ class SummaryWriter:
         self.add_custom_scalars({category: {title: ["Margin", tags]}})
 
     def add_custom_scalars(self, layout: Mapping[str, Mapping[str, Sequence[Any]]]) -> None:
-        """Arrange scalars in charts: {category: {chart: ["Multiline" or "Margin", tags]}}. The last call counts."""
+        """Arrange scalars in charts: {category: {chart: ["Multiline" or "Margin", tags]}}. The last call is used."""
         self._get_file_writer().add_summary(summary.custom_scalars(layout))
 
     def add_mesh(
@@ -550,7 +550,7 @@ class SummaryWriter:
         self._get_file_writer().add_summary(made, global_step, walltime)
 
     def flush(self) -> None:
-        """Write what waits. With tensorboardX, whose thread does not wait, `close` alone ensures that all is written."""
+        """Write pending data. With tensorboardX, whose thread does not wait, `close` alone ensures that all is written."""
         for writer in (self.all_writers or {}).values():
             writer.flush()
 

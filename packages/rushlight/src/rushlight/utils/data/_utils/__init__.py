@@ -1,4 +1,4 @@
-"""Parts of the loader, in the files in which PyTorch has them."""
+"""Parts of the loader, under PyTorch's module paths."""
 
 from rushlight.utils.data._utils import collate as collate
 from rushlight.utils.data._utils import worker as worker

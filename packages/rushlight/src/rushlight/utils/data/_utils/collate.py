@@ -1,4 +1,4 @@
-"""Collation of samples, in the file in which PyTorch has it."""
+"""Collation of samples, under PyTorch's module path."""
 
 import re
 

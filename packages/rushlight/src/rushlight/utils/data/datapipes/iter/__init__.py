@@ -1,4 +1,4 @@
-"""Pipelines that are iterated: there are none.
+"""Placeholders for iterable data pipes, which are not supported.
 
 The class is there for `isinstance`; making an instance raises NotImplementedError.
 """
