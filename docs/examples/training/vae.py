@@ -12,7 +12,7 @@ from rushlight import Tensor, nn
 from rushlight.distributions import Normal, kl_divergence
 from rushlight.nn import functional as F
 
-CODE = 8  # numbers that stand for an image
+CODE = 8  # numbers that encode an image
 
 
 class Autoencoder(nn.Module):

@@ -24,7 +24,7 @@ std::string escaped(std::string_view text) {
     return out;
 }
 
-// At most so many bytes, whole characters of UTF-8.
+// Cuts the text to a number of bytes, at whole characters of UTF-8.
 std::string shortened(const std::string& text) {
     if (text.size() <= kMostLetters) return text;
     size_t end = kMostLetters;

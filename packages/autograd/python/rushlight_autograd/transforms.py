@@ -150,7 +150,7 @@ def grad_and_value(
         func: a function that returns a 0-d tensor; with `has_aux` a tuple of that tensor and any other object.
         argnums: the positional arguments by which is differentiated, a number or a tuple of them. They may be
             containers of tensors.
-        has_aux: whether `func` returns something besides, which is returned, too.
+        has_aux: whether `func` also returns an auxiliary object, which is returned, too.
 
     Returns:
         a function of the same arguments that returns (gradient, value), or (gradient, (value, aux)). The gradient has the
@@ -224,7 +224,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     Args:
         func: a function that returns tensors, in any container; with `has_aux` a tuple of them and of anything else.
         primals: the arguments to differentiate with respect to, tensors or containers of them.
-        has_aux: whether `func` returns something besides, which is returned, too.
+        has_aux: whether `func` also returns an auxiliary object, which is returned, too.
 
     Returns:
         (output, vjp_fn), or (output, vjp_fn, aux). `vjp_fn(cotangents)` takes tensors like the output, and returns a
@@ -281,7 +281,7 @@ def jvp(
         primals: a tuple of arguments: tensors or containers of them.
         tangents: the vector, like `primals`.
         strict: raise RuntimeError where an output depends on no primal.
-        has_aux: whether `func` returns something besides, which is returned, too.
+        has_aux: whether `func` also returns an auxiliary object, which is returned, too.
 
     Returns:
         (output, tangent of the output), or both and aux.

@@ -158,7 +158,7 @@ def _from_protocol(data: Any) -> Tensor | None:
 
 
 def _new(data: Any, dtype: dtype | None) -> Tensor:
-    """Return a tensor with memory of its own."""
+    """Return a tensor in new memory."""
     if isinstance(data, (int, float)) or _is_number(data):
         return _C._from_sequence(data, dtype)
     shared = _from_protocol(data)

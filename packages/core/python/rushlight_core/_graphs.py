@@ -29,7 +29,7 @@ class Graph:
         device: the device whose work is recorded; the current device of the attached backend by default.
 
     Raises:
-        NotImplementedError: the backend records no graphs, or has an allocator of its own.
+        NotImplementedError: the backend records no graphs, or uses its own allocator.
 
     Example::
 
@@ -79,7 +79,7 @@ class Graph:
 
 
 class Capture:
-    """A block whose work is recorded in a graph, on a stream of its own.
+    """A block whose work is recorded in a graph, on a separate stream.
 
     An exception within ends the recording, and the graph stays empty.
 

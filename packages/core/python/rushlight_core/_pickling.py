@@ -90,7 +90,7 @@ def _rebuild_subclass(kind: type, made: tuple[Any, Any], state: dict[str, Any]) 
 
 
 def deepcopy_tensor(self: Tensor, memo: dict[int, Any]) -> Tensor:
-    """Return a leaf with memory of its own, and with copies of the attributes and the grad; this is `Tensor.__deepcopy__`.
+    """Return a leaf in new memory, with copies of the attributes and the grad; this is `Tensor.__deepcopy__`.
 
     Raises RuntimeError for tensors that an operator of a graph made: the copy could not have their history.
     """

@@ -289,7 +289,7 @@ class _Format:
 
 
 class _ComplexFormat:
-    """Real and imaginary parts, each in a notation of its own."""
+    """Real and imaginary parts, each in a separate notation."""
 
     def __init__(self, values: list[complex]) -> None:
         self._real = _Format([value.real for value in values], True)

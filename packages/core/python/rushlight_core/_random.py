@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def manual_seed(seed: int) -> Generator:
     """Seed the generators of all devices, and return the default generator.
 
-    A negative seed stands for the unsigned 64-bit number with the same bits.
+    A negative seed is read as the unsigned 64-bit number with the same bits.
 
     Raises:
         ValueError: the seed has more than 64 bits.

@@ -74,7 +74,7 @@ def sparse_coo_tensor(
     A call with a size only makes a tensor of zeros.
 
     Raises:
-        RuntimeError: indices, values and size do not fit each other, or an index is out of range.
+        RuntimeError: the shapes of indices, values and size are inconsistent, or an index is out of range.
 
     Example:
         >>> torch.sparse_coo_tensor([[0, 1], [1, 0]], [2.0, 3.0], (2, 2)).to_dense()
@@ -141,7 +141,7 @@ def sparse_csr_tensor(
         check_invariants: as of :func:`sparse_coo_tensor`.
 
     Raises:
-        RuntimeError: the arguments do not fit each other, or an index is out of range.
+        RuntimeError: the shapes of the arguments are inconsistent, or an index is out of range.
         NotImplementedError: batches of matrices, and values with further dimensions.
 
     Example:
@@ -178,7 +178,7 @@ def sparse_csc_tensor(
             as of :func:`sparse_csr_tensor`.
 
     Raises:
-        RuntimeError: the arguments do not fit each other, or an index is out of range.
+        RuntimeError: the shapes of the arguments are inconsistent, or an index is out of range.
         NotImplementedError: batches of matrices, and values with further dimensions.
 
     Example::
@@ -214,7 +214,7 @@ def sparse_bsr_tensor(
             check_invariants: as of :func:`sparse_csr_tensor`.
 
     Raises:
-        RuntimeError: the arguments do not fit each other, or an index is out of range.
+        RuntimeError: the shapes of the arguments are inconsistent, or an index is out of range.
         NotImplementedError: batches of matrices, and blocks with further dimensions.
 
     Example::
@@ -250,7 +250,7 @@ def sparse_bsc_tensor(
             check_invariants: as of :func:`sparse_csr_tensor`.
 
     Raises:
-        RuntimeError: the arguments do not fit each other, or an index is out of range.
+        RuntimeError: the shapes of the arguments are inconsistent, or an index is out of range.
         NotImplementedError: batches of matrices, and blocks with further dimensions.
 
     Example::

@@ -1,5 +1,5 @@
-// What kernels do with operands that do not lie as they like them: copies in scratch memory, in another order
-// or dtype.
+// Copies of operands in scratch memory, in the order or dtype that a kernel needs. Operands that a kernel can use
+// directly are not copied.
 #pragma once
 
 #include "cpu/capability.h"

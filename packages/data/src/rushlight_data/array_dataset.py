@@ -16,7 +16,7 @@ __all__ = ["ArrayDataset"]
 class ArrayDataset(Dataset[tuple[Any, ...]]):
     """A dataset of NumPy arrays with the same first dimension. A sample is a tuple with one row of each array.
 
-    A path stands for the array in that ".npy" file, which is mapped to memory: only the rows that are used are read, and
+    A path selects the array in that ".npy" file, which is mapped to memory: only the rows that are used are read, and
     the pages are shared by all workers. The default collation reads a whole batch at once.
 
     Arguments:

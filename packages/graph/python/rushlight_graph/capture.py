@@ -75,7 +75,7 @@ def capture(
 
     Raises:
         RuntimeError: `function` reads the value of a tensor, or writes to a tensor that is neither an input nor in `state`.
-        NotImplementedError: `function` does something that cannot be captured, such as calling a generator of its own.
+        NotImplementedError: `function` does something that cannot be captured, such as drawing from its own generator.
 
     Example:
         >>> program = capture(lambda x: (x * 2).relu(), (torch.ones(3),), {}, [])

@@ -25,7 +25,7 @@ _STEPS = ((32, (1, 3, 17, 37, 68)), (0, (1, 2, 5, 8, 13)), (0, (1, 2, 3, 4, 5)))
 class Dim:
     """The name of a size of the arguments that may change from call to call.
 
-    `Dim("n")` stands for sizes of two or more, `2 * Dim("n")` for even sizes, and `Dim("n") + 1` for sizes that are larger
+    `Dim("n")` represents sizes of two or more, `2 * Dim("n")` for even sizes, and `Dim("n") + 1` for sizes that are larger
     by one.
 
     Args:

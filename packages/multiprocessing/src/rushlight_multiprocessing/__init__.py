@@ -53,7 +53,7 @@ def Queue(maxsize: int = 0) -> _Queue:
     """Return a queue for any number of writers and readers.
 
     Arguments:
-        maxsize: `put` blocks when so many objects are in the queue; 0 for no limit.
+        maxsize: the number of objects at which `put` blocks; 0 for no limit.
 
     Example:
         >>> import rushlight.multiprocessing as mp
@@ -70,7 +70,7 @@ def JoinableQueue(maxsize: int = 0) -> _JoinableQueue:
     """Return a queue that counts the objects that are not yet reported as done by `task_done`; `join` waits for them.
 
     Arguments:
-        maxsize: `put` blocks when so many objects are in the queue; 0 for no limit.
+        maxsize: the number of objects at which `put` blocks; 0 for no limit.
 
     Example:
         >>> import rushlight.multiprocessing as mp

@@ -166,7 +166,7 @@ def spawn(
     daemon: bool = False,
     start_method: str = "spawn",
 ) -> SpawnContext | None:
-    """Run `fn(i, *args)` for each i from 0 to `nprocs - 1` in a process of its own.
+    """Run `fn(i, *args)` for each i from 0 to `nprocs - 1` in a separate process.
 
     When one process fails, the others are ended, and ProcessRaisedException (the function raised an exception) or
     ProcessExitedException (the process was killed or exited) is raised. Tensors in `args` are shared, not copied. The

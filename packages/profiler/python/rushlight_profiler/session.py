@@ -368,7 +368,7 @@ class profile:  # noqa: N801  PyTorch's name
 def trace_handler(
     folder: str, format: str = "chrome", worker_name: str | None = None, suffix: str | None = None
 ) -> Callable[[profile], None]:
-    """Return an `on_trace_ready` that writes each window of recorded steps to a file of its own.
+    """Return an `on_trace_ready` that writes each window of recorded steps to a separate file.
 
     Args:
         folder: the folder, which is made if it is missing.

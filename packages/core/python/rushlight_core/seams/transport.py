@@ -81,7 +81,7 @@ class Transport(Protocol):
 
     name: str
     isolated: bool
-    """Whether a worker has global state of its own (random streams, thread counts, signal handlers)."""
+    """Whether a worker has separate global state (random streams, thread counts, signal handlers)."""
 
     def pipe(self) -> tuple[Connection, Connection]:
         """Return two connected ends that both read and write: the first for the loader, the second for the worker."""

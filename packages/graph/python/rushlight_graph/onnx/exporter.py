@@ -341,7 +341,7 @@ def _named(defaults: list[str], given: Sequence[str] | None, argument: str) -> l
 
 
 def _name_outputs(builder: Builder, results: list[Val], names: list[str]) -> None:
-    """The results get their names: by a node of their own where they are inputs, constants, or come twice."""
+    """Name the results, by an additional node if a result is an input, a constant, or listed twice."""
     made = {output for node in builder.nodes for output in node.outputs}
     renamed: dict[str, str] = {}
     builder.where = ""

@@ -456,7 +456,7 @@ def destroy_process_group(group: Any = None) -> None:
     Collectives that were begun end first. Ranks that still wait for this one raise RuntimeError.
 
     Arguments:
-        group: a group; None stands for all groups.
+        group: a group; None selects all groups.
 
     Example:
         >>> import rushlight.distributed as dist

@@ -492,7 +492,7 @@ class _PositiveDefinite(_Symmetric):
 
 
 class _Cat(Constraint):
-    """Tensors whose parts, of `lengths` along `dim`, each belong to a set of their own."""
+    """Tensors whose parts, of `lengths` along `dim`, each belong to a separate set."""
 
     def __init__(
         self, cseq: Sequence[Constraint], dim: int = 0, lengths: Sequence[int] | None = None
@@ -524,7 +524,7 @@ class _Cat(Constraint):
 
 
 class _Stack(Constraint):
-    """Tensors whose slices along `dim` each belong to a set of their own."""
+    """Tensors whose slices along `dim` each belong to a separate set."""
 
     cseq: list[Constraint]
     dim: int

@@ -118,7 +118,7 @@ class Distribution:
         """Return an object for `expand` to fill: the given one, or a new one of this class."""
         if _instance is None and type(self).__init__ != cls.__init__:  # type: ignore[misc]
             raise NotImplementedError(
-                f"{type(self).__name__}.expand: a subclass with a constructor of its own must define expand"
+                f"{type(self).__name__}.expand: a subclass that defines a constructor must define expand"
             )
         return object.__new__(type(self)) if _instance is None else _instance
 

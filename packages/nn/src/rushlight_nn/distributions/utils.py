@@ -222,7 +222,7 @@ def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
         - Output: (*, n, n).
 
     Raises:
-        ValueError: no triangle has so many elements.
+        ValueError: no triangle has this number of elements.
 
     Example:
         >>> from rushlight.distributions.utils import vec_to_tril_matrix

@@ -82,7 +82,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
 
     Args:
         tensor: classes, int64.
-        num_classes: number of classes; -1 stands for one more than the largest element.
+        num_classes: number of classes; -1 selects one more than the largest element.
 
     Shape:
         - Input: (*).

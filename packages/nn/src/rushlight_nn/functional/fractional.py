@@ -163,7 +163,7 @@ def fractional_max_pool2d(
 
     Raises:
         ValueError: neither `output_size` nor `output_ratio` is given.
-        RuntimeError: so many windows of that size do not fit.
+        RuntimeError: the windows do not fit in the input.
 
     Example:
         >>> F.fractional_max_pool2d(torch.randn(20, 16, 50, 32), 3, output_size=(13, 12)).shape
@@ -199,7 +199,7 @@ def fractional_max_pool3d(
 
     Raises:
         ValueError: neither `output_size` nor `output_ratio` is given.
-        RuntimeError: so many windows of that size do not fit.
+        RuntimeError: the windows do not fit in the input.
 
     Example:
         >>> F.fractional_max_pool3d(torch.randn(2, 4, 20, 20, 16), 3, output_ratio=0.5).shape

@@ -421,7 +421,7 @@ def ctc_loss(
         targets: classes, in rows or all joined.
         input_lengths: lengths of the inputs, a tensor or a sequence.
         target_lengths: lengths of the targets, a tensor or a sequence.
-        blank: the class that stands for no label.
+        blank: the index of the blank label.
         reduction: "sum", "none", or "mean", which divides each loss by the length of its target first.
         zero_infinity: count a target that is too long for its input as 0 instead of infinity.
 

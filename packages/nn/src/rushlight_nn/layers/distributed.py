@@ -40,7 +40,7 @@ class DistributedDataParallel(Module, Joinable):
         device_ids, output_device: must be None: the module is where its parameters are.
         dim: the batch's dimension; has no effect on one device.
         broadcast_buffers, forward_sync_buffers: two names of one argument: whether each forward pass outside of
-            `no_sync` begins with the buffers of rank 0. None stands for True.
+            `no_sync` begins with the buffers of rank 0. None means True.
         init_sync: whether to compare parameters with rank 0's and to take over their values.
         process_group: a group; None selects the group of all processes.
         bucket_cap_mb: the largest bucket in MiB; by default 25. The first one has at most 1 MiB.

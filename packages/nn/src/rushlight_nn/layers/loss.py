@@ -345,7 +345,7 @@ class CTCLoss(_Loss):
     It is the negative logarithm of the sum of the probabilities of all alignments (Graves et al. 2006).
 
     Args:
-        blank: the class that stands for no label.
+        blank: the index of the blank label.
         reduction: "sum", "none", or "mean", which divides each loss by the length of its target first.
         zero_infinity: count a target that is too long for its input as 0 instead of infinity.
 

@@ -294,7 +294,7 @@ class LayerNorm(Module):
     of `normalized_shape`.
 
     Args:
-        normalized_shape: sizes of the last dimensions; an int stands for one dimension.
+        normalized_shape: sizes of the last dimensions; an int is the size of the last dimension.
         eps: added to the variance.
         elementwise_affine: whether there is a weight and, with `bias`, a bias, both of the shape `normalized_shape`.
         bias: whether there is a bias beside the weight.
@@ -355,7 +355,7 @@ class RMSNorm(Module):
     The result is ``x / sqrt(mean(x²) + eps) · weight``.
 
     Args:
-        normalized_shape: sizes of the last dimensions; an int stands for one dimension.
+        normalized_shape: sizes of the last dimensions; an int is the size of the last dimension.
         eps: added to the mean of squares; None is the machine epsilon of the input's dtype.
         elementwise_affine: whether there is a weight of the shape `normalized_shape`.
         device: where the weight is.
@@ -421,7 +421,7 @@ class GroupNorm(Module):
         - `weight` and `bias`: (C).
 
     Raises:
-        ValueError: the channels cannot be split into so many groups.
+        ValueError: the channels cannot be split into `num_groups` equal groups.
 
     Example:
         >>> nn.GroupNorm(3, 6)(torch.randn(20, 6, 10, 10)).shape

@@ -50,8 +50,8 @@ def save(
         _disable_byteorder_record: whether PyTorch's archive omits the byte order.
         format: "pytorch" or "safetensors". By default PyTorch's for paths that end in .pt, .pth, .ckpt or .bin, and
             safetensors for all others and for open files.
-        max_shard_size: split the tensors among several safetensors files of at most so many bytes, or for example
-            "5GB", with an index beside them, as Hugging Face's libraries do.
+        max_shard_size: the largest size of a file, in bytes or for example "5GB". The tensors are split among several
+            safetensors files with an index, as Hugging Face's libraries do.
 
     Raises:
         TypeError: something in `obj` is of another type; the message names its path, and what to do.

@@ -1,6 +1,6 @@
-"""The table of all names in pickles that data needs, and the values that they stand for.
+"""The table of all names in pickles that data needs, and the objects to which they refer.
 
-A name is a key of :data:`_NAMES`, and stands for a class or for a function of this module that makes a value from plain
+A name is a key of :data:`_NAMES`, and refers to a class or a function of this module that makes a value from plain
 arguments. The classes serve as values, too, such as the factory of a defaultdict; what may be *called* is in :data:`_CALLS`.
 """
 
@@ -28,7 +28,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-# Core's tensors have at most so many dimensions.
+# The largest number of dimensions of core's tensors.
 MAX_DIMENSIONS = 64
 
 # PyTorch's names for typed memory.
@@ -393,7 +393,7 @@ class ArrayType:
 
 
 class DtypeType:
-    """Stands for numpy.dtype."""
+    """A placeholder for numpy.dtype."""
 
 
 def numpy_dtype(name: Any, align: Any = False, copy: Any = True) -> Any:
@@ -595,7 +595,7 @@ _ERRORS = (
 
 
 def _find(name: str) -> Any:
-    """Return the object that `name` stands for, or None."""
+    """Return the object to which `name` refers, or None."""
     found = trust.allowed_by_name(name)
     return _NAMES.get(name) if found is None else found
 
@@ -623,7 +623,7 @@ class Names:
         self.keys: Keys = Keys(trust.is_allowed)
 
     def find(self, name: str) -> Any:
-        """Return the object that `name` stands for.
+        """Return the object to which `name` refers.
 
         Raises:
             UnknownName: nothing.

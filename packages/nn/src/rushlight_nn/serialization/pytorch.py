@@ -33,9 +33,9 @@ LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 LEGACY_START = b"\x80\x02\x8a\x0a" + LEGACY_MAGIC.to_bytes(10, "little") + b"."
 LEGACY_VERSION = 1001
 
-# The pickles of a legacy file end within so many bytes, unless there are very many objects.
+# Number of bytes within which the pickles of a legacy file end, unless there are very many objects.
 _PICKLES = 32 << 20
-# At most so many unknown names are listed in an error, and on demand.
+# Largest number of unknown names that an error lists, and that are listed on request.
 _SHOWN, _LISTED = 12, 10_000
 
 

@@ -56,7 +56,7 @@ def size_in_bytes(size: int | str) -> int:
 def write(obj: Any, path: str, limit: int) -> None:
     """Write `obj` in shards of at most `limit` bytes of tensors, and an index; in one file if it fits.
 
-    A tensor that is larger has a shard of its own.
+    A larger tensor has a separate shard.
     """
     layout = checkpoint.Layout(obj)
     shards = _split(layout.tensors, limit)

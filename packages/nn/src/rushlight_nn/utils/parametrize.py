@@ -181,7 +181,7 @@ class ParametrizationList(ModuleList):
 
 
 def _replace(tensor: Tensor, value: Tensor) -> None:
-    """Give `tensor` other values, of another shape if need be, in memory of its own."""
+    """Give `tensor` other values in new memory, which may have another shape."""
     value = value.detach()
     with core.no_grad():
         if tensor.shape == value.shape and tensor.dtype == value.dtype:
@@ -420,7 +420,7 @@ def transfer_parametrizations_and_params(
     Args:
         from_module: the module that is parametrized.
         to_module: the module to parametrize, which is returned.
-        tensor_name: the name of one tensor; None stands for all that are parametrized.
+        tensor_name: the name of one tensor; None selects all parametrized tensors.
 
     Raises:
         ValueError: `from_module` is not parametrized so, or `to_module` has no such tensor.

@@ -92,7 +92,7 @@ class Node:
         name: the name of the variable in the graph's code.
         target: the function, the name of the method or the path of the module of a call; the name of a placeholder's
             argument.
-        args, kwargs: arguments, in which nodes stand for their results. Assign to change them.
+        args, kwargs: arguments, in which nodes represent their results. Assign to change them.
         users: the nodes that use the result of this node, as the keys of a dict.
         meta: a dict for passes.
 
@@ -236,7 +236,7 @@ class Node:
         if propagate_meta:
             if replace_with.meta:
                 raise AssertionError(
-                    "fx.Node.replace_all_uses_with(propagate_meta): replace_with has a meta of its own"
+                    "fx.Node.replace_all_uses_with(propagate_meta): replace_with already has a meta"
                 )
             replace_with.meta.update(self.meta)
         changed = [user for user in self.users if delete_user_cb(user)]

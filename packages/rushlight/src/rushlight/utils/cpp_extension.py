@@ -1,6 +1,6 @@
 """Extensions in C++ for PyTorch's interface: they cannot be built or loaded here.
 
-`rushlight_core` installs headers and a CMake config of its own: see docs/own-operators.md.
+`rushlight_core` installs its own headers and CMake config: see docs/own-operators.md.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ def main() -> None:
     parser.add_argument("--library", default="rushlight_core")
     parser.add_argument("--entries", required=True, help="a file that holds the operators, pickled")
     parser.add_argument("--skip", type=int, default=0, help="how many operators are passed over")
-    parser.add_argument("--every", type=int, default=1, help="one case in so many, chosen by its text")
+    parser.add_argument("--every", type=int, default=1, help="run one case in N, chosen by its text")
     parser.add_argument(
         "--begin", type=int, default=0, help="how many cases of the first operator are passed over"
     )

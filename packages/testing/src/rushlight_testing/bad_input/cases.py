@@ -150,7 +150,7 @@ class _Maker:
                 yield from self.tensors(one)
 
     def copy(self, value: Any) -> Any:
-        """Return tensors with memory of their own, and other objects unchanged."""
+        """Return copies of tensors, and other objects unchanged."""
         if isinstance(value, self.library.Tensor):
             return value.clone()
         if isinstance(value, (list, tuple)):
@@ -542,7 +542,7 @@ class _Maker:
 
 
 def dense(x: Any) -> Any:
-    """Return the same values in memory of their own without gaps."""
+    """Return a contiguous copy."""
     return x.clone().contiguous() if x.is_contiguous() else x.contiguous()
 
 

@@ -45,7 +45,7 @@ def hunt(ops: Sequence[Any], *, every: int = 1, memory: int = 0, patience: float
 
     Args:
         ops: entries, `rushlight_core.codegen.model.Op`.
-        every: run one case in so many.
+        every: run one case in `every`.
         memory: bytes that a process may allocate after it has started; 0 for no limit.
         patience: seconds for the cases of one operator.
         slow: seconds from which on a case is listed as slow; 0 for none.

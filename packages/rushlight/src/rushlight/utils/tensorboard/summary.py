@@ -70,7 +70,7 @@ def _shape(sizes: Sequence[int]) -> Any:
 def scalar(
     name: str, tensor: Any, collections: Any = None, new_style: bool = False, double_precision: bool = False
 ) -> Any:
-    """Return a summary of one number, as a field of its own or, in the new style, as a tensor.
+    """Return a summary of one number, as a separate field or, in the new style, as a tensor.
 
     Raises ValueError for more than one number.
 
@@ -157,7 +157,7 @@ def histogram(name: str, values: Any, bins: Any, max_bins: int | None = None) ->
         name: the tag.
         values: a tensor, an array or a number.
         bins: limits of the buckets, or a value that `numpy.histogram` accepts.
-        max_bins: neighbouring buckets are joined until there are at most about so many.
+        max_bins: largest number of buckets, approximately; neighbouring buckets are merged.
 
     Raises:
         ValueError: there are no values, or one of them is not finite.

@@ -205,7 +205,7 @@ class SummaryWriter:
         global_step: int | None = None,
         walltime: float | None = None,
     ) -> None:
-        """Add numbers that are drawn in one chart, each to an event file of its own."""
+        """Add numbers that are drawn in one chart, each to a separate event file."""
         folder = self._get_file_writer().get_logdir()
         assert self.all_writers is not None
         for tag, value in tag_scalar_dict.items():
@@ -241,7 +241,7 @@ class SummaryWriter:
             global_step: the step.
             bins: "tensorflow" for buckets that grow by a tenth, or a value that `numpy.histogram` accepts.
             walltime: the time.
-            max_bins: neighbouring buckets are joined until there are at most about so many.
+            max_bins: largest number of buckets, approximately; neighbouring buckets are merged.
 
         Raises:
             ValueError: there are no values, or one of them is not finite.
