@@ -337,7 +337,7 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 
     Args:
         input: the tensor.
-        dim: the dimension along which the results add up to 1. Without it one is guessed, with a warning.
+        dim: the dimension along which the results add up to 1. If None, one is chosen, with a warning.
         _stacklevel: ignored.
         dtype: dtype to which the input is converted first, such as float32 for a float16 input.
 
@@ -359,7 +359,7 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 
     Args:
         input: the tensor.
-        dim: the dimension along which the results add up to 1. Without it one is guessed, with a warning.
+        dim: the dimension along which the results add up to 1. If None, one is chosen, with a warning.
         _stacklevel: ignored.
         dtype: dtype to which the input is converted first, such as float32 for a float16 input.
 
@@ -381,7 +381,7 @@ def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dty
 
     Args:
         input: the tensor.
-        dim: the dimension along which the probabilities add up to 1. Without it one is guessed, with a warning.
+        dim: the dimension along which the probabilities add up to 1. If None, one is chosen, with a warning.
         _stacklevel: ignored.
         dtype: dtype to which the input is converted first, such as float32 for a float16 input.
 

@@ -45,7 +45,7 @@ def interpolate(
     Args:
         input: floating point, or uint8 with the modes "nearest", "nearest-exact", "bilinear" and "bicubic".
         size: size of the output, an int or one number per dimension;
-        scale_factor: its quotient by the size of the input, in place of `size`.
+        scale_factor: factor of the sizes of the input, instead of `size`.
         mode: "nearest" rounds positions down and "nearest-exact" to the nearest; "linear" (sequences), "bilinear" and
             "bicubic" (images; Keys 1981) and "trilinear" (volumes) interpolate; "area" averages.
         align_corners: whether the centres of the corner elements of input and output coincide, instead of their outer

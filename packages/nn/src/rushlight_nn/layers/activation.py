@@ -593,7 +593,7 @@ class Softmax(_AlongDim):
     """The softmax, ``e^x / sum(e^x)``, along one dimension.
 
     Args:
-        dim: the dimension along which the results add up to 1. Without it one is guessed, with a warning.
+        dim: the dimension along which the results add up to 1. If None, one is chosen, with a warning.
 
     Shape:
         - Input and output: (*), any shape.
@@ -612,7 +612,7 @@ class Softmin(_AlongDim):
     """The softmax of the negated input, along one dimension.
 
     Args:
-        dim: the dimension along which the results add up to 1. Without it one is guessed, with a warning.
+        dim: the dimension along which the results add up to 1. If None, one is chosen, with a warning.
 
     Shape:
         - Input and output: (*), any shape.
@@ -631,7 +631,7 @@ class LogSoftmax(_AlongDim):
     """The logarithm of the softmax along one dimension, computed without overflow.
 
     Args:
-        dim: the dimension along which the probabilities add up to 1. Without it one is guessed, with a warning.
+        dim: the dimension along which the probabilities add up to 1. If None, one is chosen, with a warning.
 
     Shape:
         - Input and output: (*), any shape.

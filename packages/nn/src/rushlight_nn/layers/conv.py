@@ -153,7 +153,7 @@ class _Convolution(Module):
 class Conv1d(_Convolution):
     """A convolution over sequences: each output channel is the cross-correlation of the input with a learned filter.
 
-    Weight and bias start uniform over ±1 / sqrt(in_channels / groups · kernel_size).
+    Weight and bias are initialised uniformly between ±1 / sqrt(in_channels / groups · kernel_size).
 
     Args:
         in_channels: number of channels of the input.
@@ -191,7 +191,7 @@ class Conv1d(_Convolution):
 class Conv2d(_Convolution):
     """A convolution over images: each output channel is the cross-correlation of the input with a learned filter.
 
-    Weight and bias start uniform over ±1 / sqrt(in_channels / groups · elements of the kernel).
+    Weight and bias are initialised uniformly between ±1 / sqrt(in_channels / groups · elements of the kernel).
 
     Args:
         in_channels: number of channels of the input.
@@ -234,7 +234,7 @@ class Conv2d(_Convolution):
 class Conv3d(_Convolution):
     """A convolution over volumes: each output channel is the cross-correlation of the input with a learned filter.
 
-    Weight and bias start uniform over ±1 / sqrt(in_channels / groups · elements of the kernel).
+    Weight and bias are initialised uniformly between ±1 / sqrt(in_channels / groups · elements of the kernel).
 
     Args:
         in_channels: number of channels of the input.

@@ -39,7 +39,7 @@ class Identity(Module):
 class Linear(Module):
     """A fully connected layer: ``x Wᵀ + b`` on the last dimension.
 
-    Weight and bias start uniform over ±1 / sqrt(in_features).
+    Weight and bias are initialised uniformly between ±1 / sqrt(in_features).
 
     Args:
         in_features: size of the last dimension of the input.
@@ -96,7 +96,7 @@ class Linear(Module):
 class Bilinear(Module):
     """A layer that is linear in each of two inputs: output k is ``x1ᵀ W_k x2 + b_k``.
 
-    Weight and bias start uniform over ±1 / sqrt(in1_features).
+    Weight and bias are initialised uniformly between ±1 / sqrt(in1_features).
 
     Args:
         in1_features: size of the last dimension of the first input.

@@ -209,7 +209,7 @@ class RNNBase(Module):
 class RNN(RNNBase):
     """An Elman network: at every step ``h = tanh(x W_ihᵀ + b_ih + h W_hhᵀ + b_hh)`` (Elman 1990).
 
-    All parameters start uniform over ±1 / sqrt(hidden_size).
+    All parameters are initialised uniformly between ±1 / sqrt(hidden_size).
 
     Args:
         input_size: number of features of the input.

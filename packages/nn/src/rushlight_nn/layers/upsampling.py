@@ -14,7 +14,7 @@ class Upsample(Module):
 
     Args:
         size: size of the output, an int or one number per dimension;
-        scale_factor: its quotient by the size of the input, in place of `size`.
+        scale_factor: factor of the sizes of the input, instead of `size`.
         mode: "nearest", "linear" (sequences), "bilinear" and "bicubic" (images) or "trilinear" (volumes).
         align_corners: whether the centres of the corner elements of input and output coincide, instead of their outer
             edges. Not for "nearest".
@@ -72,7 +72,7 @@ class UpsamplingNearest2d(Upsample):
 
     Args:
         size: size of the output, an int or a pair;
-        scale_factor: its quotient by the size of the input, in place of `size`.
+        scale_factor: factor of the sizes of the input, instead of `size`.
 
     Shape:
         - Input: (N, C, H, W).
@@ -95,7 +95,7 @@ class UpsamplingBilinear2d(Upsample):
 
     Args:
         size: size of the output, an int or a pair;
-        scale_factor: its quotient by the size of the input, in place of `size`.
+        scale_factor: factor of the sizes of the input, instead of `size`.
 
     Shape:
         - Input: (N, C, H, W).
