@@ -152,7 +152,7 @@ class TestGrowth:
         (warning,) = growth(step)
         assert (warning.filename, warning.lineno) == (__file__, line_of("# the mistake"))
         assert "64 results" in str(warning.message)
-        assert "hint: keep loss.item()" in str(warning.message)
+        assert "hint: accumulate loss.item()" in str(warning.message)
 
     def test_a_sum_of_losses_before_backward(self) -> None:
         x, totals = leaf(3), [0]

@@ -35,7 +35,7 @@ def test_files_may_be_open(linear: Any) -> None:
     assert core.equal(load(file, extra_files=texts).module()(X), linear(X))
     assert texts == {"labels": "cat\ndog"}
     file.seek(0)
-    with pytest.raises(ValueError, match="has no text 'other'"):
+    with pytest.raises(ValueError, match="contains no extra file 'other'"):
         load(file, extra_files={"other": ""})
 
 

@@ -133,7 +133,7 @@ BAD = {
     "program(\n  %99999999999999999999: float32[3],  # x\n)\n  return": "an integer",
     "program(\n)\n  return %0": "uses value 0, but there are only 0",
     "program(\n)\n  return\n  x": "the end of the text after the results",
-    "program(\n)\n  %0: float32[3] = nothing(n=3)\n  return": "an operator that this library has",
+    "program(\n)\n  %0: float32[3] = nothing(n=3)\n  return": "an operator of this library",
     "program(\n)\n  %0: float32[3] = zeros(size=[3\n  return": "expected '\\]'",
     "program(\n)\n  %0: float32[3] = zeros(size=[3], 1, 2, 3, 4, 5, 6, 7, 8)\n  return": "line 3",
     "program(\n)\n  %0: float32[] = cond(%0) {\n": "expected '}' at the end of the text",
@@ -141,7 +141,7 @@ BAD = {
     "program(\n  %0: float32[" + "(" * 200 + "n,  # x\n)\n  n: 2 to 9  # 3 in the capture; input 0[0]\n": (
         "fewer nested parentheses"
     ),
-    "program(\n)\n" + "  cond(%0) {\n  block():\n" * 80: "fewer blocks",
+    "program(\n)\n" + "  cond(%0) {\n  block():\n" * 80: "fewer nested blocks",
 }  # fmt: skip
 
 

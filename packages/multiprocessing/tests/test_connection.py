@@ -213,7 +213,7 @@ def test_a_message_with_the_wrong_arena_is_refused():
     with pytest.raises(ValueError, match="announces"):
         attach(arena.key + 1, arena.size + 4096, fd)
     close_lock_fd(fd)
-    with pytest.raises(ValueError, match="names bytes"):
+    with pytest.raises(ValueError, match="refers to bytes"):
         arena.hold(arena.size - 10, 100, False)
 
 

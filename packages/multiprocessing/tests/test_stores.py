@@ -65,7 +65,7 @@ def test_a_tcp_store_serves_other_clients() -> None:
     with pytest.raises(dist.DistStoreError, match="cannot listen"):
         dist.TCPStore("localhost", server.port, is_master=True)
     server.close()
-    with pytest.raises(dist.DistStoreError, match="lost the store"):
+    with pytest.raises(dist.DistStoreError, match="lost the connection to the store"):
         client.get("key")
     with pytest.raises(dist.DistStoreError, match="no store at"):
         dist.TCPStore("localhost", server.port, timeout=timedelta(seconds=0.05))

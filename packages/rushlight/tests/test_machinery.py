@@ -182,7 +182,7 @@ def test_questions_about_gpus_have_answers_and_orders_raise() -> None:
         lambda: cuda.set_device(0),
     ]
     for order in orders:
-        with pytest.raises(RuntimeError, match=r"there is no GPU.*\nhint"):
+        with pytest.raises(RuntimeError, match=r"no GPU is available.*\nhint"):
             order()
 
 

@@ -58,7 +58,7 @@ try:
     devices.load_backend(library)
 except RuntimeError as error:
     text = str(error).splitlines()[0]
-    assert "built for version {abi} " in text and "core speaks version 2" in text, text
+    assert "built for version {abi} " in text and "core supports version 2" in text, text
 else:
     raise AssertionError
 assert devices.device_count("cpu") == 1

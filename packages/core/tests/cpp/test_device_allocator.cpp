@@ -146,7 +146,7 @@ constexpr Device kDevice{DeviceType::Plugin, 0};
 TEST(a_plugin_asks_for_an_allocator_during_init) {
     register_backend(backend);  // without functions for memory of its own
     CHECK(refused == BackendStatus::Value);
-    CHECK(refusal.find("all four functions of marks, or none") != std::string::npos);
+    CHECK(refusal.find("all four functions for marks, or none") != std::string::npos);
     DeviceAllocator* late = nullptr;
     CHECK(host->create_allocator(1, &driver, &late) == BackendStatus::Value);
     CHECK(std::string(host->last_error()).find("during init only") != std::string::npos);

@@ -337,7 +337,7 @@ def test_products_element_by_element(layout: str) -> None:
     same(uncoalesced() * uncoalesced(), uncoalesced().to_dense() ** 2)
     with pytest.raises(NotImplementedError, match="division by a sparse"):
         full / s
-    with pytest.raises(NotImplementedError, match="positive powers"):
+    with pytest.raises(NotImplementedError, match="must be positive"):
         s**0
     with pytest.raises(NotImplementedError, match="min <= 0 <= max"):
         s.clamp(1, 2)

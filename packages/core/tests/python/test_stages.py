@@ -79,5 +79,5 @@ def test_bad_arguments_are_named() -> None:
         stages.provide_stage("nonsense", print)
     with pytest.raises(TypeError, match="must be callable"):
         stages.provide_stage("batch", 3)  # type: ignore[arg-type]
-    with pytest.raises(RuntimeError, match=r"provide_state\(\) comes first"):
+    with pytest.raises(RuntimeError, match=r"call provide_state\(\) first"):
         stages.get_state(core.ones(1))

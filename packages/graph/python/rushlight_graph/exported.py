@@ -337,6 +337,6 @@ def load(
     metadata = program.metadata()
     for name in extra_files or ():
         if _EXTRA + name not in metadata:
-            raise ValueError(f"export.load(extra_files): the file has no extra file '{name}'")
+            raise ValueError(f"export.load(extra_files): the file contains no extra file '{name}'")
         extra_files[name] = metadata[_EXTRA + name]  # type: ignore[index]
     return ExportedProgram(program)

@@ -52,9 +52,10 @@ def functional_call(
     if strict:
         missing, unknown = sorted(set(slots) - set(given)), sorted(set(given) - set(slots))
         if missing or unknown:
+            listed = [f"{kind} {names}" for kind, names in (("missing", missing), ("unknown", unknown)) if names]
             raise RuntimeError(
-                f"functional_call(strict=True): the dictionaries lack {missing} of {type(module).__name__}, and have"
-                f" the unknown names {unknown}"
+                f"functional_call(strict=True): the names must be those of the parameters and buffers of"
+                f" {type(module).__name__}, got {' and '.join(listed)}"
             )
     arguments = args if isinstance(args, tuple) else () if args is None else (args,)
     if tie_weights:
