@@ -1,4 +1,4 @@
-"""torch.compile, in a file of its own, since the name hides Python's. See docs/decisions/0023-compile-is-the-identity.md."""
+"""torch.compile, in a separate file, since the name hides Python's. See docs/decisions/0023-compile-is-the-identity.md."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 `torch._foreach_NAME` applies the operator NAME to each tensor in turn, with the scalar, or with its own scalar or tensor
 from a list of the same length. A name that ends in `_` writes to the tensors and returns None; other names return a list.
-The fused steps of `rushlight.optim` are operators of their own.
+The fused steps of `rushlight.optim` are separate operators.
 """
 
 from __future__ import annotations

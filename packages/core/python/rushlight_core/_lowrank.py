@@ -30,7 +30,7 @@ def _check(op: str, A: Tensor, q: int, niter: int) -> None:
         raise ValueError(f"{op}(A): needs matrices, at least 2 dimensions, got shape {tuple(A.shape)}")
     least = min(A.shape[-2:])
     if not 0 <= q <= least:
-        raise ValueError(f"{op}(q): must be between 0 and the lesser of rows and columns, {least}, got {q}")
+        raise ValueError(f"{op}(q): must be between 0 and the smaller matrix dimension, {least}, got {q}")
     if niter < 0:
         raise ValueError(f"{op}(niter): must not be negative, got {niter}")
 

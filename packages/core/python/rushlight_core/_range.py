@@ -1,4 +1,4 @@
-"""A function that PyTorch deprecates, in a file of its own, since the name hides Python's."""
+"""A function that PyTorch deprecates, in a separate file, since the name hides Python's."""
 
 from __future__ import annotations
 

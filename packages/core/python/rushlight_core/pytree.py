@@ -153,7 +153,7 @@ def _deque_unflatten(values: Iterable[Any], context: Context) -> deque[Any]:
     return deque(values, maxlen=context)
 
 
-_NAMEDTUPLE: Any = NamedTuple  # stands for every class of named tuples
+_NAMEDTUPLE: Any = NamedTuple  # represents every class of named tuples
 
 
 class structseq(tuple[Any, ...]):  # noqa: N801

@@ -277,7 +277,7 @@ class DataLoader(Generic[T_co]):
         if not self.in_order and self._progress is not None and not self._progress.finished:
             raise ValueError(
                 "DataLoader.state_dict(): with in_order=False, an epoch cannot be saved before its end\n"
-                "Save between epochs, or create the loader with in_order=True."
+                "hint: save between epochs, or create the loader with in_order=True."
             )
         state = (
             self._progress.state_dict()

@@ -3,19 +3,19 @@
 Note [When a block is freed]
 An arena is a memfd that is mapped by every process that uses a tensor in it. The process that created the
 arena allocates its blocks (`allocator.py`). A block may be freed when the last process has dropped it, and this
-must also work when a process is killed. Every process therefore *holds* blocks in a table of its own, which
-counts only while the process runs:
+must also work when a process is killed. Every process therefore records the blocks that it *holds* in a separate table,
+which counts only while the process runs:
 
 * After the data, the file contains `SLOTS` tables with one byte per `GRANULE` bytes of data. A process that
   attaches the arena locks a free slot exclusively (`F_OFD_SETLK`, a lock of an open file description, which
   the kernel releases when the process ends for any reason). It writes 1 to its table for each block that it
   holds, and 0 when it drops the block. No other process writes to the table, so no atomic operation is needed.
-* A process that attaches an arena opens the memfd again (`/proc/self/fd/N`) to have locks of its own.
+* A process that attaches an arena opens the memfd again (`/proc/self/fd/N`), so that its locks are separate.
 * A message that contains tensors carries one *lock descriptor* per arena: a new open file description that
   holds shared locks on ranges which contain the message's blocks. It exists as long as the message, so the
   sender may drop the tensor, or end, before the message is read. If a message is never read, its blocks are
   freed when the socket is closed.
-* A forked child gets a slot of its own, with the blocks that the parent held at the fork.
+* A forked child gets a new slot, with the blocks that the parent held at the fork.
 * A block is free if an exclusive lock on it can be taken, so that it is in no message, and no locked slot has
   it in its table. The tables are read under the exclusive lock: a block can pass from a table to a message
   only before or after, and passes from a message to a table before the message's lock is released. The owner

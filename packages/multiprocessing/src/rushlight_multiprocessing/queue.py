@@ -29,8 +29,8 @@ from .reductions import IncomingBlocks, OutgoingBlocks, dumps
 
 __all__ = ["JoinableQueue", "Queue", "SimpleQueue"]
 
-# Who waits for another process looks again after so many seconds, since that process may have been killed before
-# it announced a change.
+# A process that waits for another one looks again after this many seconds, since the other may have been killed
+# before it announced a change.
 _LOOK_AGAIN = 0.1
 
 

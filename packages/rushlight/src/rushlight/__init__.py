@@ -2,7 +2,7 @@
 
     import rushlight as torch
 
-This package composes the others and has no code of its own: tensors and operators are rushlight_core's, gradients
+This package composes the others and implements nothing itself: tensors and operators are rushlight_core's, gradients
 rushlight_autograd's; `rushlight.nn`, `rushlight.optim`, `rushlight.utils.data` and the other modules are loaded when they
 are first used.
 """

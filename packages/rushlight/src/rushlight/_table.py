@@ -1,7 +1,7 @@
 """A table of the modules that re-export names of other packages under PyTorch's paths.
 
 `rushlight._Finder` finds them here, and the build writes their stubs. An entry maps the modules that
-names come from to the names, separated by blanks: `name:alias` shows a name under another one, and `*` stands for
+names come from to the names, separated by blanks: `name:alias` re-exports a name under another one, and `*` means
 all names of the module, including those that it loads when they are used.
 """
 

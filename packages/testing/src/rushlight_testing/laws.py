@@ -1,7 +1,7 @@
 """Helpers of the laws in ops/*.yaml, that is, of the key `law` of operators whose results no oracle can compute.
 
 A law is a Python expression that must be true. For an operator with samples it holds for each sample: the names are the
-arguments and `result`, as NumPy arrays. For an operator without samples it is a call of its own, over the helpers of
+arguments and `result`, as NumPy arrays. For an operator without samples it is a call that uses the helpers of
 rushlight_testing.samples; random numbers are compared with distributions, from a fixed seed.
 """
 

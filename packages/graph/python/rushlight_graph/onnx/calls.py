@@ -189,7 +189,7 @@ class Call:
         value = self[node.id]
         if isinstance(value, bool):
             return int(value)
-        floats = ("alpha", "negative_slope", "lambd")  # an integer stands for a Scalar as well
+        floats = ("alpha", "negative_slope", "lambd")  # a Scalar may be an integer as well
         return float(value) if node.id in floats else value
 
 

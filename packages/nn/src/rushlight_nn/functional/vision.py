@@ -133,7 +133,7 @@ def _sizes(
     """Return the result's sizes, and the scales to use where they are not the quotients of the sizes."""
     dims = len(old)
     if (size is None) == (scale_factor is None):
-        raise ValueError("interpolate(size, scale_factor): needs one of the two")
+        raise ValueError("interpolate(size, scale_factor): exactly one of them must be given")
     if size is not None:
         if recompute:
             raise ValueError("interpolate(recompute_scale_factor): must not be given with a size")

@@ -43,7 +43,7 @@ class DataParallel(Module):
         super().__init__()
         if device_ids is not None and len(device_ids) > 1:
             raise NotImplementedError(
-                f"DataParallel(device_ids): got {list(device_ids)}, a batch is not split over several GPUs\n"
+                f"DataParallel(device_ids): got {list(device_ids)}; splitting a batch over several GPUs is not supported\n"
                 "hint: start a process for each device, and average their gradients"
             )
         if output_device is not None and device_ids and output_device != device_ids[0]:

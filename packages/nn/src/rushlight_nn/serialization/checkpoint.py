@@ -137,7 +137,7 @@ def read(source: Source, map_location: Any, verify: bool | None, budget: Budget)
     metadata, entries = container.read_header(source, budget)
     if not is_described(metadata):
         if verify:
-            raise FormatError("verify=True: another program wrote it, without checksums")
+            raise FormatError("verify=True: the file has no checksums; another program wrote it")
         found = {}
         for entry in entries:
             tensor, _ = container.read_tensor(source, entry, False)

@@ -240,7 +240,7 @@ def _read_shard(
                 if document is not None:
                     found = checkpoint.read_stored(source, entries, document, verify)
                 elif verify:
-                    raise FormatError("verify=True: another program wrote it, without checksums")
+                    raise FormatError("verify=True: the file has no checksums; another program wrote it")
                 else:
                     found = {}
                     for entry in entries:

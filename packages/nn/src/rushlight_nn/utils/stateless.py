@@ -52,7 +52,9 @@ def functional_call(
     if strict:
         missing, unknown = sorted(set(slots) - set(given)), sorted(set(given) - set(slots))
         if missing or unknown:
-            listed = [f"{kind} {names}" for kind, names in (("missing", missing), ("unknown", unknown)) if names]
+            listed = [
+                f"{kind} {names}" for kind, names in (("missing", missing), ("unknown", unknown)) if names
+            ]
             raise RuntimeError(
                 f"functional_call(strict=True): the names must be those of the parameters and buffers of"
                 f" {type(module).__name__}, got {' and '.join(listed)}"

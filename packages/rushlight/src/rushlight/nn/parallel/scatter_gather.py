@@ -13,7 +13,7 @@ __all__ = ["gather", "scatter", "scatter_kwargs"]
 def _only(function: str, devices: Sequence[Any]) -> Any:
     if len(devices) != 1:
         raise NotImplementedError(
-            f"{function}(): got {len(devices)} devices, a batch is not split over several"
+            f"{function}(): got {len(devices)} devices, but splitting a batch over several is not supported"
         )
     one = devices[0]
     return device("cuda", one) if isinstance(one, int) else device(one)
@@ -81,6 +81,6 @@ def gather(outputs: Sequence[Any], target_device: Any, dim: int = 0) -> Any:
     """
     if len(outputs) != 1:
         raise NotImplementedError(
-            f"gather(): got {len(outputs)} parts, a batch is not split over several devices"
+            f"gather(): got {len(outputs)} parts, but splitting a batch over several devices is not supported"
         )
     return outputs[0]

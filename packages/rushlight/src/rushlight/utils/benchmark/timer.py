@@ -144,8 +144,8 @@ class Timer:
                     return found
 
     def collect_callgrind(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Raise NotImplementedError: instructions are not counted."""
-        raise NotImplementedError("Timer.collect_callgrind(): instructions are not counted")
+        """Raise NotImplementedError: counting instructions is not supported."""
+        raise NotImplementedError("Timer.collect_callgrind(): counting instructions is not supported")
 
 
 def _code(text: str) -> str:
