@@ -408,7 +408,7 @@ def test_random_numbers_of_chunks(chunk: int) -> None:
         (lambda: vmap(lambda x, y: x, (0, 0))(X, 3), "an argument of type int"),
         (lambda: vmap(lambda x: x, (None,))(X), "no argument is a Tensor to be batched"),
         (lambda: vmap(lambda: X)(), "called without arguments"),
-        (lambda: vmap(lambda x: 3.0)(X), "nothing but Tensors, got float"),
+        (lambda: vmap(lambda x: 3.0)(X), "must return only Tensors, got float"),
         (lambda: vmap(lambda x: x, out_dims=(0, 0))(X), "out_dims must be a container like the result"),
         (
             lambda: vmap(lambda x: x, out_dims=3)(X),

@@ -209,7 +209,7 @@ FAILURES: dict[str, tuple[Call, int, str]] = {
     "counts": (lambda lib, p, m: lib.rl_program_counts(None, None, None), 2, "rl_program_counts(program)"),
     "name: no program": (lambda lib, p, m: lib.rl_program_input_name(None, 0, None), 2, "rl_program_input_name(program)"),
     "name: no place": (lambda lib, p, m: lib.rl_program_input_name(p, 0, None), 2, "rl_program_input_name(name)"),
-    "name: which": (lambda lib, p, m: lib.rl_program_input_name(p, 1, byref(c_char_p())), 4, "1 of 1 inputs"),
+    "name: which": (lambda lib, p, m: lib.rl_program_input_name(p, 1, byref(c_char_p())), 4, "1 is out of range for 1 in"),
     "call: no program": (lambda lib, p, m: lib.rl_program_call(None, None, 0, None, 0), 2, "rl_program_call(program)"),
     "call: no inputs": (lambda lib, p, m: lib.rl_program_call(p, None, 1, (c_void_p * 2)(), 2), 2, "(inputs)"),
     "call: no input": (

@@ -119,7 +119,7 @@ def test_tensors_of_other_threads_are_no_constants() -> None:
         thread.join()
         return made[0] + 1
 
-    with pytest.raises(NotImplementedError, match="another thread made"):
+    with pytest.raises(NotImplementedError, match="another thread created"):
         program_of(function, X)
 
 
@@ -226,7 +226,7 @@ READS = {
 
 @pytest.mark.parametrize("name", READS)
 def test_reading_a_value_names_the_line(name: str) -> None:
-    with pytest.raises(RuntimeError, match=r"reads the values.* at .*\w+\.py:\d+; the program would keep"):
+    with pytest.raises(RuntimeError, match=r"reads the values.* at .*\w+\.py:\d+; the program would store"):
         program_of(READS[name], X)
 
 

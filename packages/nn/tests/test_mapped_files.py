@@ -301,7 +301,7 @@ def test_shards_of_others(suffix, tmp_path):
         path.write_text(text.ljust(9))
         with pytest.raises(CheckpointError):
             load(path)
-    with pytest.raises(CheckpointError, match="by its path"):
+    with pytest.raises(CheckpointError, match="pass its path"):
         load(io.BytesIO(json.dumps(index).encode()))
 
 

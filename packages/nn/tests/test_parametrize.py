@@ -186,7 +186,7 @@ def test_values_are_kept_within_cached():
 def test_what_is_refused_leaves_the_module_as_it_was():
     module = layer()
     state = list(module.state_dict())
-    with pytest.raises(ValueError, match=r"shape \(1, 3\) of \(3, 3\)"):
+    with pytest.raises(ValueError, match=r"must return shape \(3, 3\), got \(1, 3\)"):
         parametrize.register_parametrization(module, "weight", FirstRow())
     with pytest.raises(ValueError, match="no parameter or buffer 'in_features'"):
         parametrize.register_parametrization(module, "in_features", Symmetric())

@@ -210,7 +210,7 @@ def test_what_cannot_be_loaded(tmp_path: Path) -> None:
         with pytest.raises(NotImplementedError, match="map_location"):
             torch.jit.load(file, map_location=place)
     file.seek(0)
-    with pytest.raises(ValueError, match="no text 'notes'"):
+    with pytest.raises(ValueError, match="contains no extra file 'notes'"):
         torch.jit.load(file, _extra_files={"notes": ""})
     file.seek(0)
     loaded = torch.jit.load(file)

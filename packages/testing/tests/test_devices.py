@@ -106,7 +106,7 @@ def test_what_is_no_backend_is_refused(content: bytes | None, text: str, tmp_pat
 def test_devices_without_a_backend() -> None:
     assert devices.device_count("cuda") == 0 or core.ones(1, device="cuda").device.type == "cuda"
     assert devices.device_count("cpu") == 1
-    with pytest.raises(RuntimeError, match="device cpu:1: there is one"):
+    with pytest.raises(RuntimeError, match="device cpu:1: there is only one"):
         core.ones(1, device="cpu:1")
     assert (core.ones(2, device="cpu:0") + core.ones(2)).tolist() == [2.0, 2.0]
 

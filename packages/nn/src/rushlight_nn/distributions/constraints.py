@@ -79,7 +79,7 @@ class Constraint:
 
     def _needs(self) -> str:
         """Return the set in words, for errors."""
-        return f"what satisfies {self!r}"
+        return f"in the set {self!r}"
 
 
 def _shown(kind: type) -> str:
