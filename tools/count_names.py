@@ -15,10 +15,35 @@ from collections import Counter
 from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).parent.parent
-NAMES = (
-    "Crew Member Desk Inbox _hear _answers Aside Cargo Delivery parcel chances over_choices _questions _legacy _methods _control "
-    "amounts turned watched lines places slope running edges lanes direct written"
-).split()
+NAMES = [
+    "Crew",
+    "Member",
+    "Desk",
+    "Inbox",
+    "_hear",
+    "_answers",
+    "Aside",
+    "Cargo",
+    "Delivery",
+    "parcel",
+    "chances",
+    "over_choices",
+    "_questions",
+    "_legacy",
+    "_methods",
+    "_control",
+    "amounts",
+    "turned",
+    "watched",
+    "lines",
+    "places",
+    "slope",
+    "running",
+    "edges",
+    "lanes",
+    "direct",
+    "written",
+]
 NATIVE = {".cpp", ".h", ".cu", ".cuh", ".c"}
 _WORD = re.compile(r"\b(" + "|".join(NAMES) + r")_?\b")
 _UNCOUNTED = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
