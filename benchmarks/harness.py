@@ -45,6 +45,7 @@ class Plan:
 
     settle_s: pause before each block, so that worker threads of the previous library, which spin for some
     milliseconds after their last region, do not take a core from the next one. Zero with one thread.
+    calls: in a block, for rows whose calls are known to be long. None: as many as fill it.
     """
 
     rounds: int = 100
@@ -52,6 +53,7 @@ class Plan:
     block_s: float = 2e-3
     seconds: float = 10.0
     settle_s: float = 0.0
+    calls: int | None = None
 
 
 @dataclass
@@ -140,7 +142,7 @@ def interleave(
     gc.collect()
     gc.disable()
     try:
-        series = [Series(calibrate(subject, plan.block_s)) for subject in subjects]
+        series = [Series(plan.calls or calibrate(subject, plan.block_s)) for subject in subjects]
         order = list(range(len(subjects)))
         rng = random.Random(0)
         start = now()

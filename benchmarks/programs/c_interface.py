@@ -1,0 +1,38 @@
+"""The cost of calls through the C interface: compiles and runs c_calls.cpp."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from .. import process
+
+SOURCE = Path(__file__).parents[1] / "c_calls.cpp"
+
+
+def over_typed_call(send: process.Send) -> None:
+    """Nanoseconds of `rl_call` over those of `ops::add`."""
+    import rushlight_core
+
+    compiler = shutil.which(os.environ.get("CXX", "c++"))
+    if compiler is None:
+        raise RuntimeError("programs: needs a C++ compiler, the one that CXX names or c++")
+    (core,) = [folder for folder in map(Path, rushlight_core.__path__) if (folder / "include").is_dir()]
+    with tempfile.TemporaryDirectory() as folder:
+        built = str(Path(folder, "c_calls"))
+        command = [compiler, "-O2", "-std=c++20", str(SOURCE), "-o", built, f"-I{core / 'include'}"]
+        command += [f"-L{core / 'lib'}", "-lrushlight", f"-Wl,-rpath,{core / 'lib'}"]
+        subprocess.run(command, check=True)
+        text = subprocess.run([built], check=True, capture_output=True, text=True).stdout
+    send(nanoseconds_over(text))
+
+
+def nanoseconds_over(text: str) -> float:
+    """The figure of `rl_call` in what the program prints."""
+    for part in text.split(";"):
+        if part.split()[:1] == ["rl_call"]:
+            return float(part.rsplit("+", 1)[1])
+    raise RuntimeError(f"programs: c_calls printed {text!r}")
