@@ -1,8 +1,10 @@
-// Passes over graphs. Each keeps a run's results, and what it writes and draws, bit for bit.
+// Passes over graphs. Each keeps a run's results, and what it writes and draws, bit for bit, except for the folding of batch
+// norms.
 #include <algorithm>
 #include <map>
 #include <set>
 
+#include "batch_norm.h"
 #include "boxed_argument.h"
 #include "encoding.h"
 #include "rushlight/graph/program.h"
@@ -11,20 +13,6 @@
 
 namespace rushlight::graph {
 namespace {
-
-// The first values of all memory that some node writes.
-void add_written(const Graph& graph, const std::vector<Node>& nodes, std::set<ValueId>& written) {
-    for (const Node& node : nodes) {
-        for (uint32_t position : node.writes)
-            each_use(node.arguments[position], [&](ValueId id) { written.insert(graph.values[id].memory); });
-        for (const Block& block : node.blocks) add_written(graph, block.nodes, written);
-    }
-}
-std::set<ValueId> written_memory(const Graph& graph) {
-    std::set<ValueId> written;
-    add_written(graph, graph.nodes, written);
-    return written;
-}
 
 // Replaces values that the node uses by others.
 void rename_uses(Node& node, const std::map<ValueId, ValueId>& names) {
@@ -258,11 +246,12 @@ void fold_constants(Graph& graph, std::vector<Tensor>& constants) {
 
 }  // namespace
 
-Program Program::simplified() const {
+Program Program::simplified(bool fold_batch_norm) const {
     Graph graph = this->graph();
     std::vector<Tensor> constants(this->constants().begin(), this->constants().end());
     fold_constants(graph, constants);
     share_calls(graph);
+    if (fold_batch_norm) fold_batch_norms(graph, constants);
     remove_dead(graph, constants);
     return {std::move(graph), std::move(constants)};
 }

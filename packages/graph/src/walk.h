@@ -1,6 +1,9 @@
 // Iteration over graphs, for passes, comparisons and drawings.
 #pragma once
 
+#include <set>
+#include <vector>
+
 #include "rushlight/graph/graph.h"
 
 namespace rushlight::graph {
@@ -23,6 +26,20 @@ void each_result(const Node& node, F&& take) {
         else if (auto* list = std::get_if<std::vector<ValueId>>(&result))
             for (ValueId id : *list) take(id);
     }
+}
+
+// The first values of all memory that some node writes.
+inline void add_written(const Graph& graph, const std::vector<Node>& nodes, std::set<ValueId>& written) {
+    for (const Node& node : nodes) {
+        for (uint32_t position : node.writes)
+            each_use(node.arguments[position], [&](ValueId id) { written.insert(graph.values[id].memory); });
+        for (const Block& block : node.blocks) add_written(graph, block.nodes, written);
+    }
+}
+inline std::set<ValueId> written_memory(const Graph& graph) {
+    std::set<ValueId> written;
+    add_written(graph, graph.nodes, written);
+    return written;
 }
 
 }  // namespace rushlight::graph

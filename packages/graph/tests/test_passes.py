@@ -108,3 +108,118 @@ def test_simplified_sizes_still_change(function_module: Any) -> None:
     assert str(program).count("exp(") == 1
     x = core.randn(9, 3)
     assert core.equal(program.module()(x), module(x))
+
+
+# --- batch norms --------------------------------------------------------------------------------------------
+
+IMAGES = core.sin(core.arange(2 * 3 * 6 * 5.0)).reshape(2, 3, 6, 5)
+FILTERS = core.cos(core.arange(4 * 3 * 3 * 3.0)).reshape(4, 3, 3, 3)
+CHANNELS_LAST = FILTERS.permute(0, 2, 3, 1).clone().permute(0, 3, 1, 2)
+ONE_CHANNEL = FILTERS[:, :1].clone()
+SCALE, SHIFT, MEAN = (core.tensor(v) for v in ([1.0, -2.0, 0.5, 3.0], [0.1, 0.2, 0.3, 0.4], [1.0, 2.0, -1.0, 0.0]))
+VARIANCE = core.tensor([0.5, 1.0, 2.0, 4.0])
+
+
+def normed(x: Any, scale: Any = SCALE, shift: Any = SHIFT, training: bool = False, mean: Any = MEAN) -> Any:
+    return core.batch_norm(x, scale, shift, mean, VARIANCE, training, 0.1, 1e-5)
+
+
+def folded(function: Any, *tensors: Any) -> tuple[list[str], Program, Program]:
+    """The operators after the folding, and the programs before and after."""
+    region = Capture([(f"x{i}", "constant", t) for i, t in enumerate(tensors)], [])
+    region.start()
+    try:
+        result = function(*tensors)
+    finally:
+        region.stop()
+    before = region.finish(list(result) if isinstance(result, tuple) else [result], {})
+    after = Program.from_bytes(before.simplified(True).to_bytes())
+    lines = [line.split(" = ")[1].split("(")[0] for line in after.text().splitlines() if " = " in line]
+    return [name for name in lines if name != "constant"], before, after
+
+
+FOLDED = {
+    "without a bias": lambda x: normed(core.conv2d(x, FILTERS)).relu_(),
+    "with a bias": lambda x: normed(core.conv2d(x, FILTERS, SHIFT, stride=2)).relu_(),
+    "without scale and shift": lambda x: normed(core.conv2d(x, FILTERS, padding=1), None, None).relu_(),
+    "padding by name": lambda x: normed(core.conv2d(x, FILTERS, padding="same")).relu_(),
+    "groups": lambda x: normed(core.conv2d(x[:, :2], ONE_CHANNEL, groups=2)).relu_(),
+    "channels last": lambda x: normed(core.conv2d(x, CHANNELS_LAST)).relu_(),
+}
+
+
+@pytest.mark.parametrize("name", FOLDED)
+def test_batch_norms_are_folded_into_convolutions(name: str) -> None:
+    names, before, after = folded(FOLDED[name], IMAGES)
+    assert "batch_norm" in before.text()
+    assert [each for each in names if each.startswith("conv")] and "batch_norm" not in names
+    (wanted,), (got,) = before.run([IMAGES]), after.run([IMAGES])
+    assert wanted.max() > 1 and core.allclose(got, wanted, rtol=1e-5, atol=1e-5)
+    assert not any(".weight" in name for name, _, _ in after.constants())
+
+
+def test_two_batch_norms_are_folded_with_names_of_their_own() -> None:
+    weight = FILTERS[:, :1].clone().sum(1, True).expand(4, 4, 3, 3).clone()
+    names, before, after = folded(
+        lambda x: normed(core.conv2d(normed(core.conv2d(x, FILTERS)), weight)), IMAGES
+    )
+    assert names == ["conv2d", "conv2d"]
+    assert len({name for name, _, _ in after.constants()}) == 4
+    assert core.allclose(after.run([IMAGES])[0], before.run([IMAGES])[0], rtol=1e-4, atol=1e-4)
+
+
+def both(x: Any) -> Any:
+    y = core.conv2d(x, FILTERS)
+    return normed(y), y
+
+
+def added(x: Any) -> Any:
+    y = core.conv2d(x, FILTERS)
+    return normed(y) + y
+
+
+def written(x: Any) -> Any:
+    y = core.conv2d(x, FILTERS)
+    y.mul_(2)
+    return normed(y)
+
+
+KEPT = {
+    "the result is used again": (added, [IMAGES]),
+    "the result is a result of the program": (both, [IMAGES]),
+    "the result is written": (written, [IMAGES]),
+    "the filters are an input": (lambda x, w: normed(core.conv2d(x, w)), [IMAGES, FILTERS]),
+    "the mean is an input": (lambda x, m: normed(core.conv2d(x, FILTERS), mean=m), [IMAGES, MEAN.clone()]),
+    "no convolution": (lambda x: normed(x * 2), [core.cat([IMAGES, IMAGES[:, :1]], 1)]),
+    "half precision": (lambda x: normed(core.conv2d(x.half(), FILTERS.half())), [IMAGES]),
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_other_batch_norms_stay(name: str) -> None:
+    function, tensors = KEPT[name]
+    names, before, after = folded(function, *tensors)
+    assert names.count("batch_norm") == 1
+    for got, wanted in zip(after.run(tensors), before.run(tensors), strict=True):
+        assert core.equal(got, wanted)
+
+
+def test_batch_norms_in_training_stay() -> None:
+    mean, variance = MEAN.clone(), VARIANCE.clone()
+    region = Capture([("x", "constant", IMAGES)], [("mean", "buffer", mean), ("variance", "buffer", variance)])
+    region.start()
+    try:
+        result = core.batch_norm(core.conv2d(IMAGES, FILTERS), SCALE, SHIFT, mean, variance, True, 0.1, 1e-5)
+    finally:
+        region.stop()
+    assert "batch_norm" in region.finish([result], {}).simplified(True).text()
+
+
+def test_batch_norms_are_kept_unless_they_are_to_be_folded() -> None:
+    region = Capture([("x", "constant", IMAGES)], [])
+    region.start()
+    try:
+        result = normed(core.conv2d(IMAGES, FILTERS))
+    finally:
+        region.stop()
+    assert "batch_norm" in region.finish([result], {}).simplified().text()

@@ -47,13 +47,25 @@ class ExportedProgram:
         """Return the program as a callable that takes the arguments of the captured module."""
         return ProgramModule(self.program)
 
-    def simplify(self) -> ExportedProgram:
+    def simplify(self, *, fold_batch_norm: bool = False) -> ExportedProgram:
         """Return an equivalent program with fewer operators.
 
         Calls of constants alone become constants, a call that was made before is not made again, and what has no effect
         is left out. Results are the same bit for bit on this kind of processor.
+
+        Args:
+            fold_batch_norm: let convolutions do the work of the batch norms behind them, by other weights. It concerns batch
+                norms in evaluation which are the only use of a convolution's result, outside of control flow. Results then
+                differ in their last digits, and a program that computes gradients has none for the parameters of either
+                layer.
+
+        Example:
+            >>> model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4)).eval()
+            >>> program = torch.export.export(model, (torch.zeros(1, 3, 8, 8),)).simplify(fold_batch_norm=True)
+            >>> list(program.constants)
+            ['0.weight.folded', '0.weight.folded_bias']
         """
-        return ExportedProgram(self.program.simplified(), self.example_inputs)
+        return ExportedProgram(self.program.simplified(fold_batch_norm), self.example_inputs)
 
     @property
     def graph(self) -> Graph:

@@ -161,8 +161,12 @@ PyObject* program_to_bytes(PyObject* self, PyObject*) {
 PyObject* program_with_metadata(PyObject* self, PyObject* metadata) {
     return guarded([&] { return wrap_program(program_of(self).with_metadata(texts_of(metadata))); });
 }
-PyObject* program_simplified(PyObject* self, PyObject*) {
-    return guarded([&] { return wrap_program(without_gil([&] { return program_of(self).simplified(); })); });
+PyObject* program_simplified(PyObject* self, PyObject* args) {
+    return guarded([&]() -> PyObject* {
+        int fold_batch_norm = 0;
+        if (!PyArg_ParseTuple(args, "|p:simplified", &fold_batch_norm)) throw PythonError();
+        return wrap_program(without_gil([&] { return program_of(self).simplified(fold_batch_norm != 0); }));
+    });
 }
 PyObject* program_run(PyObject* self, PyObject* inputs) {
     return guarded([&] {
@@ -237,7 +241,8 @@ PyMethodDef program_methods[] = {
     {"to_bytes", program_to_bytes, METH_NOARGS, "What `save` would write."},
     {"with_metadata", program_with_metadata, METH_O,
      "with_metadata(dict): the same program with other metadata."},
-    {"simplified", program_simplified, METH_NOARGS, "The same program with fewer nodes."},
+    {"simplified", program_simplified, METH_VARARGS,
+     "simplified(fold_batch_norm=False): the same program with fewer nodes."},
     {"run", program_run, METH_O, "run(tensors) -> list of tensors"},
     {"text", program_text, METH_NOARGS, "Its operators, a line for each."},
     {"graph", program_graph, METH_NOARGS, "The graph as JSON, in the form that files have."},

@@ -32,7 +32,10 @@ class RL_API Program {
     /// A program that does the same with fewer nodes: calls of constants alone become constants, a call that was made before is not made
     /// again, and what has no effect is left out. Results are the same bit for bit on this processor; on another, a constant
     /// that was folded here may differ in its last digits from one that is computed there.
-    Program simplified() const;
+    ///
+    /// With `fold_batch_norm`, a convolution whose result only a batch norm in evaluation uses has weights that do the work of
+    /// both: results then differ in their last digits, and gradients reach neither's parameters.
+    Program simplified(bool fold_batch_norm = false) const;
     /// The same program with other metadata.
     Program with_metadata(std::map<std::string, std::string> metadata) const;
 
