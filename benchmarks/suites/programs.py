@@ -120,10 +120,10 @@ def render(result: dict[str, Any]) -> str:
             body.append([row["name"], *shown, f"{row['target']:g} {row['unit']}", row["verdict"]])
         parts.append(table(["figure", "rushlight", result["peer"], "target", "verdict"], body))
     if result["rows"]:
-        header = ["one call", "program", "eager", "onnxruntime", "to eager", "95 % interval", "to onnxruntime"]
+        header = ["one call", "program", "captured", "eager", "onnxruntime", "to eager", "95 % interval", "to onnxruntime"]
         parts.append(table([*header, "95 % interval", "as eager's", "agreement"], [*map(_cells, result["rows"])]))
         parts.append(
-            f"as eager's: bit for bit. agreement: the largest |difference| to onnxruntime by {calls.ATOL:g} +"
+            f"program: with batch norms folded; captured: without. as eager's: of the captured program, bit for bit. agreement: the largest |difference| to onnxruntime by {calls.ATOL:g} +"
             f" {calls.RTOL:g} |value|, of at most 1, with Winograd off"
         )
     for key, target in (("eager", TO_EAGER), ("onnxruntime", TO_ONNXRUNTIME)):
@@ -139,7 +139,10 @@ def render(result: dict[str, Any]) -> str:
 def _cells(row: dict[str, Any]) -> list[str]:
     if "problem" in row:
         return [row["name"], row["problem"].splitlines()[-1]]
-    times = [f"{row['ns'][key]['median'] / 1e6:.3g} ms" for key in ("program", "eager", "onnxruntime")]
+    times = [
+        f"{row['ns'][key]['median'] / 1e6:.3g} ms" if key in row["ns"] else ""
+        for key in ("program", "captured", "eager", "onnxruntime")
+    ]
     ratios = []
     for key in ("to_eager", "to_onnxruntime"):
         ratio = row[key]

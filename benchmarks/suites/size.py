@@ -1,4 +1,4 @@
-"""size: the bytes that an installation takes, dependencies included."""
+"""size: the bytes that an installation takes, dependencies included, and those that a program without Python needs."""
 
 from __future__ import annotations
 
@@ -18,6 +18,14 @@ from ..report import number, table
 
 TARGET_MB = 90.0
 
+# What runs a program without Python, by the distributions that have it; oneDNN can be left out.
+RUNNER = {
+    "rushlight-core": ("librushlight.so", "librushlight_dnnl.so"),
+    "rushlight-graph": ("librushlight_graph.so", "rushlight-run"),
+}
+ONEDNN = "librushlight_dnnl.so"
+RUNNER_TARGETS_MB = {"with oneDNN": 72.0, "without": 26.0}
+
 # Arrays come into programs of either library by it, though the peer does not list it: it counts for neither.
 SHARED = frozenset({"numpy"})
 
@@ -31,6 +39,7 @@ def run(options: Options) -> dict[str, Any]:
         "subject": _closure(options.module, options.python),
         "peer": _closure(options.peer, options.peer_python),
     }
+    runner = _runner(_path(options.python)) if options.module == "rushlight" else {}
     total = {
         key: sum(size for name, size in sizes.items() if name not in SHARED) / 1e6
         for key, sizes in closures.items()
@@ -47,15 +56,46 @@ def run(options: Options) -> dict[str, Any]:
         "ratio": total["subject"] / total["peer"],
         "target_mb": TARGET_MB,
         "verdict": "met" if total["subject"] <= TARGET_MB else "not met",
+        "runner_mb": runner,
+        "runner_totals": _runner_totals(runner) if runner else [],
     }
+
+
+def _runner(path: list[str]) -> dict[str, float]:
+    """Megabytes of each file in RUNNER."""
+    found = {}
+    for distribution, names in RUNNER.items():
+        for entry in _find(distribution, path).files or []:
+            if entry.name in names and entry.parts[0] != "..":  # not the command for Python's bin folder
+                found[entry.name] = os.path.getsize(str(entry.locate())) / 1e6
+    if missing := [name for names in RUNNER.values() for name in names if name not in found and name != ONEDNN]:
+        raise RuntimeError(f"size: the distributions lack {', '.join(missing)}")
+    return found
+
+
+def _runner_totals(runner: dict[str, float]) -> list[dict[str, Any]]:
+    """The sums with oneDNN, where it is there, and without."""
+    whole = sum(runner.values())
+    sums = {"without": whole - runner.get(ONEDNN, 0.0)}
+    if ONEDNN in runner:
+        sums = {"with oneDNN": whole} | sums
+    return [
+        {
+            "name": name,
+            "mb": size,
+            "target_mb": RUNNER_TARGETS_MB[name],
+            "verdict": "met" if size <= RUNNER_TARGETS_MB[name] else "not met",
+        }
+        for name, size in sums.items()
+    ]
 
 
 def _largest_first(sizes: dict[str, int]) -> list[tuple[str, int]]:
     return sorted(sizes.items(), key=lambda item: -item[1])
 
 
-def _closure(module: str, python: str) -> dict[str, int]:
-    path = json.loads(
+def _path(python: str) -> list[str]:
+    found = json.loads(
         subprocess.run(
             [python, "-P", "-c", "import json, sys; print(json.dumps(sys.path))"],
             check=True,
@@ -63,7 +103,11 @@ def _closure(module: str, python: str) -> dict[str, int]:
             text=True,
         ).stdout
     )
-    return closure_sizes(module.replace("_", "-"), [entry for entry in path if entry])
+    return [entry for entry in found if entry]
+
+
+def _closure(module: str, python: str) -> dict[str, int]:
+    return closure_sizes(module.replace("_", "-"), _path(python))
 
 
 def closure_sizes(distribution: str, path: list[str]) -> dict[str, int]:
@@ -146,4 +190,11 @@ def render(result: dict[str, Any]) -> str:
         f"{result['total_mb']['subject']:.1f} MB against {result['total_mb']['peer']:.1f} MB, "
         f"ratio {number(result['ratio'])}; target {result['target_mb']:.0f} MB: {result['verdict']}"
     )
+    if result["runner_mb"]:
+        totals = [
+            [f"total {each['name']}", f"{each['mb']:.2f}", f"{each['target_mb']:.0f}", each["verdict"]]
+            for each in result["runner_totals"]
+        ]
+        files = [[name, f"{size:.2f}"] for name, size in result["runner_mb"].items()]
+        parts.append(table(["a program without Python", "MB", "target", "verdict"], [*files, *totals]))
     return "\n\n".join(parts)

@@ -13,9 +13,11 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 
 #include "encoding.h"
+#include "rushlight/constant_memory.h"
 #include "rushlight/ops/contiguous.h"
 #include "rushlight/ops/copy_.h"
 
@@ -42,7 +44,12 @@ struct Bytes {
 };
 using Shared = std::shared_ptr<Bytes>;
 
-void release(void* context, void*, size_t) { delete static_cast<Shared*>(context); }
+// What one constant's storage refers to. Nobody can write to it, unless the program does.
+struct Owner {
+    Shared bytes;
+    std::optional<ConstantMemory> unchanging;
+};
+void release(void* context, void*, size_t) { delete static_cast<Owner*>(context); }
 
 struct Descriptor {
     int fd;
@@ -114,9 +121,11 @@ Tensor read_constant(const Constant& constant, const TensorType& type, const Ext
     const bool aligned = reinterpret_cast<uintptr_t>(data) % itemsize(type.dtype) == 0;
     Tensor tensor;
     if (aligned) {
+        auto owner = std::make_unique<Owner>(bytes);
+        if (!constant.written && size) owner->unchanging.emplace(data);
         Ref<Storage> storage = Storage::wrap(size ? data : nullptr, size, Device{},
                                              bytes->mapped ? StorageKind::Mapped : StorageKind::Foreign,
-                                             release, new Shared(bytes));
+                                             release, owner.release());
         if (!constant.written) storage->set_read_only();
         tensor = contiguous(std::move(storage));
     } else {  // another writer's file

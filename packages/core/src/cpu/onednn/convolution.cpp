@@ -135,7 +135,7 @@ std::unique_ptr<Primitive> make(const Key& key) {
     switch (key.direction) {
         case Direction::Forward:
             primitive->add_input(DNNL_ARG_SRC, dnnl_query_src_md, in);
-            primitive->add_input(DNNL_ARG_WEIGHTS, dnnl_query_weights_md, weight);
+            primitive->add_input(DNNL_ARG_WEIGHTS, dnnl_query_weights_md, weight, 0, true);
             primitive->add_output(DNNL_ARG_DST, dnnl_query_dst_md, out);
             if (key.has_bias) primitive->add_input(DNNL_ARG_BIAS, dnnl_query_weights_md, bias, 1);
             break;

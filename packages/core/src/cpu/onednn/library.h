@@ -21,7 +21,7 @@ void enable(bool on);
     X(engine_create) X(stream_create) X(stream_destroy)                                                   \
     X(primitive_attr_create) X(primitive_attr_set_scratchpad_mode)                                        \
     X(memory_desc_create_with_strides) X(memory_desc_create_with_tag) X(memory_desc_destroy)              \
-    X(memory_desc_equal) X(memory_desc_get_size)                                                          \
+    X(memory_desc_equal) X(memory_desc_get_size) X(memory_desc_clone)                                     \
     X(memory_create) X(memory_destroy) X(memory_set_data_handle)                                          \
     X(primitive_desc_query_md) X(primitive_desc_destroy)                                                  \
     X(primitive_create) X(primitive_destroy) X(primitive_execute)                                         \

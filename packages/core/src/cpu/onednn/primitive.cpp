@@ -2,7 +2,27 @@
 
 #include "cpu/onednn/primitive.h"
 
+#include <mutex>
+
+#include "runtime/constant_memory.h"
+
 namespace rushlight::cpu::onednn {
+namespace {
+
+// The same number for equal layouts, from 1 on.
+uint64_t number_of(const_dnnl_memory_desc_t layout) {
+    static std::mutex mutex;
+    static auto* const known = new std::vector<Layout>();  // oneDNN may be closed before static objects are destroyed
+    const std::lock_guard lock(mutex);
+    for (size_t i = 0; i < known->size(); ++i)
+        if (functions().memory_desc_equal((*known)[i].get(), layout)) return i + 1;
+    dnnl_memory_desc_t copy;
+    check(functions().memory_desc_clone(&copy, layout), "layout");
+    known->emplace_back(copy);
+    return known->size();
+}
+
+}  // namespace
 
 Layout strided_layout(int ndim, const dnnl_dim_t* sizes, const dnnl_dim_t* strides) {
     dnnl_memory_desc_t layout;
@@ -40,7 +60,7 @@ void Primitive::note_scratch(dnnl_primitive_desc_t plan) {
 }
 
 void Primitive::add(int argument, dnnl_query_t query, int index, const_dnnl_memory_desc_t layout,
-                    bool is_output) {
+                    bool is_output, bool kept) {
     const Functions& f = functions();
     Operand operand;
     operand.is_output = is_output;
@@ -57,6 +77,7 @@ void Primitive::add(int argument, dnnl_query_t query, int index, const_dnnl_memo
         dnnl_primitive_t copy;
         check(f.primitive_create(&copy, plan), "reorder");
         operand.copy.reset(copy);
+        if (kept) operand.kept = number_of(layout) << 32 | number_of(wanted);
     }
     arguments_.push_back({argument, operand.used ? operand.used.get() : operand.given.get()});
     operands_.push_back(std::move(operand));
@@ -78,10 +99,22 @@ void Primitive::run(KernelContext& ctx, std::initializer_list<void*> data) {
         if (arguments_.size() == operands_.size())
             arguments_.push_back({DNNL_ARG_SCRATCHPAD, scratch_.get()});
     }
+    std::shared_ptr<void> kept;  // one operand at most
     auto pointer = data.begin();
     for (const Operand& operand : operands_) {
-        check(f.memory_set_data_handle(operand.given.get(), *pointer++), "operand");
+        void* const given = *pointer++;
+        check(f.memory_set_data_handle(operand.given.get(), given), "operand");
         if (!operand.used) continue;
+        if (operand.kept && has_constant_memory()) {
+            kept = rearranged_constant(given, operand.kept, operand.bytes, [&](void* memory) {
+                check(f.memory_set_data_handle(operand.used.get(), memory), "operand");
+                copy(operand);
+            });
+            if (kept) {
+                check(f.memory_set_data_handle(operand.used.get(), kept.get()), "operand");
+                continue;
+            }
+        }
         check(f.memory_set_data_handle(operand.used.get(), ctx.scratch(&ctx, operand.bytes)), "operand");
         if (!operand.is_output) copy(operand);
     }

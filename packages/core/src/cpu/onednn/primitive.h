@@ -5,6 +5,7 @@
 #if RUSHLIGHT_WITH_ONEDNN
 
 #include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <list>
 #include <memory>
@@ -38,12 +39,13 @@ class Primitive {
     explicit Primitive(Plan plan);
 
     /// Adds an operand that the caller holds in `layout`; `query` and `index` name it in the plan, `argument`
-    /// in the execution.
-    void add_input(int argument, dnnl_query_t query, const Layout& layout, int index = 0) {
-        add(argument, query, index, layout.get(), false);
+    /// in the execution. Of an operand that may be `kept`, a copy in the primitive's layout is made once where its memory is
+    /// constant: Note [Rearranged constants].
+    void add_input(int argument, dnnl_query_t query, const Layout& layout, int index = 0, bool kept = false) {
+        add(argument, query, index, layout.get(), false, kept);
     }
     void add_output(int argument, dnnl_query_t query, const Layout& layout, int index = 0) {
-        add(argument, query, index, layout.get(), true);
+        add(argument, query, index, layout.get(), true, false);
     }
 
     /// Runs with the operands' data in the order in which they were added. One thread at a time.
@@ -54,10 +56,12 @@ class Primitive {
         Owned<dnnl_memory_t> given, used;  // `used` is null where the primitive reads the given layout
         Owned<dnnl_primitive_t> copy;
         size_t bytes = 0;
+        uint64_t kept = 0;  // the number of the pair of layouts; 0: copied in every run
         bool is_output = false;
     };
 
-    void add(int argument, dnnl_query_t query, int index, const_dnnl_memory_desc_t layout, bool is_output);
+    void add(int argument, dnnl_query_t query, int index, const_dnnl_memory_desc_t layout, bool is_output,
+             bool kept);
     Owned<dnnl_memory_t> memory(const_dnnl_memory_desc_t layout);
     void note_scratch(dnnl_primitive_desc_t plan);
     void copy(const Operand& operand);
