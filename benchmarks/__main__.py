@@ -23,7 +23,10 @@ SUITES = {
     "checkpoints": ("checkpoints", "CPU time and memory of loading, the first step, saving in shards"),
     "processes": ("processes", "queues, loaders and training in several processes"),
     "branches": ("branches", "a backward pass through independent branches on two threads"),
-    "programs": ("programs", "programs without Python: loading, calls beside onnxruntime's, capture, calls of C"),
+    "programs": (
+        "programs",
+        "programs without Python: loading, calls beside onnxruntime's, capture, calls of C",
+    ),
     "profiler": ("profiler", "cost of the profiler while it is off"),
     "against": ("against", "calls on tiny tensors against another build of the library"),
 }

@@ -1,8 +1,8 @@
 """Calls of a model: the program, eager rushlight and onnxruntime, in one process and on one thread.
 
-The program is run by `Program.run` in C++, called from Python, with batch norms folded into convolutions; where there are batch norms,
-the program as it was captured is measured, too. Eager rushlight is called from Python in inference mode, so that
-its time includes some microseconds of Python for each layer.
+The program is run by `Program.run` in C++, called from Python, with batch norms folded into convolutions; where there are any,
+the program as it was captured is measured, too. Eager rushlight is called from Python in inference mode, so that its time
+includes some microseconds of Python for each layer.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ _SLOW_S = 0.3  # calls of this length are blocks of their own
 def measure(send: process.Send, name: str, size: int, threads: int, quick: bool) -> None:
     """Runs in the fresh process: sends whether the three agree, then the nanoseconds of each in each round."""
     import onnxruntime
+
     import rushlight.as_torch
 
     rushlight.as_torch.install()
@@ -76,9 +77,7 @@ def measure(send: process.Send, name: str, size: int, threads: int, quick: bool)
             seconds=2.0 if quick else 12.0,
             calls=1 if slowest > _SLOW_S else None,
         )
-        subjects = [
-            Loop(key, "call()", {"call": call}, time.process_time_ns) for key, call in calls.items()
-        ]
+        subjects = [Loop(key, "call()", {"call": call}, time.process_time_ns) for key, call in calls.items()]
         series = interleave(subjects, plan)
     send({subject.name: found.per_call() for subject, found in zip(subjects, series, strict=True)})
 

@@ -1,4 +1,4 @@
-"""programs: programs that run without Python: loading, calls beside eager rushlight's and onnxruntime's, capture, calls of C.
+"""programs: what runs without Python: loading, calls beside eager rushlight's and onnxruntime's, capture, calls of C.
 
 Each figure is measured in fresh processes. Times are CPU time, but of calls through the C interface, which are medians of a
 thousand short blocks.
@@ -29,7 +29,9 @@ UNITS = {_READ: "MB", _CALL: "ns"}  # else ms
 
 def model_rows(match: str = "") -> list[tuple[str, str, int]]:
     """Title, name in the table of workloads, and size of the batch of each row about a model."""
-    rows = [(f"{ENTRIES[name].title}, batch {size}", name, size) for name in calls.ARGUMENTS for size in BATCHES]
+    rows = [
+        (f"{ENTRIES[name].title}, batch {size}", name, size) for name in calls.ARGUMENTS for size in BATCHES
+    ]
     return [row for row in rows if match in row[0]]
 
 
@@ -116,15 +118,29 @@ def render(result: dict[str, Any]) -> str:
     if result["figures"]:
         body = []
         for row in result["figures"]:
-            shown = [f"{row[key]['median']:.3g} {row['unit']}" if key in row else "" for key in ("subject", "peer")]
+            shown = [
+                f"{row[key]['median']:.3g} {row['unit']}" if key in row else "" for key in ("subject", "peer")
+            ]
             body.append([row["name"], *shown, f"{row['target']:g} {row['unit']}", row["verdict"]])
         parts.append(table(["figure", "rushlight", result["peer"], "target", "verdict"], body))
     if result["rows"]:
-        header = ["one call", "program", "captured", "eager", "onnxruntime", "to eager", "95 % interval", "to onnxruntime"]
-        parts.append(table([*header, "95 % interval", "as eager's", "agreement"], [*map(_cells, result["rows"])]))
+        header = [
+            "one call",
+            "program",
+            "captured",
+            "eager",
+            "onnxruntime",
+            "to eager",
+            "95 % interval",
+            "to onnxruntime",
+        ]
         parts.append(
-            f"program: with batch norms folded; captured: without. as eager's: of the captured program, bit for bit. agreement: the largest |difference| to onnxruntime by {calls.ATOL:g} +"
-            f" {calls.RTOL:g} |value|, of at most 1, with Winograd off"
+            table([*header, "95 % interval", "as eager's", "agreement"], [*map(_cells, result["rows"])])
+        )
+        parts.append(
+            "program: with batch norms folded; captured: without. as eager's: of the captured program, bit for bit."
+            f" agreement: the largest |difference| to onnxruntime by {calls.ATOL:g} + {calls.RTOL:g} |value|, of at"
+            " most 1, with Winograd off"
         )
     for key, target in (("eager", TO_EAGER), ("onnxruntime", TO_ONNXRUNTIME)):
         mean = result.get(f"mean_to_{key}")

@@ -68,7 +68,9 @@ def _runner(path: list[str]) -> dict[str, float]:
         for entry in _find(distribution, path).files or []:
             if entry.name in names and entry.parts[0] != "..":  # not the command for Python's bin folder
                 found[entry.name] = os.path.getsize(str(entry.locate())) / 1e6
-    if missing := [name for names in RUNNER.values() for name in names if name not in found and name != ONEDNN]:
+    if missing := [
+        name for names in RUNNER.values() for name in names if name not in found and name != ONEDNN
+    ]:
         raise RuntimeError(f"size: the distributions lack {', '.join(missing)}")
     return found
 

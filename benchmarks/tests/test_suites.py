@@ -14,10 +14,12 @@ import pytest
 
 from benchmarks import environment, process, report
 from benchmarks.__main__ import main, parse
+from benchmarks.harness import Plan, interleave
 from benchmarks.options import Options
 from benchmarks.processes import queues
+from benchmarks.programs import c_interface
 from benchmarks.rows import Row, ops, optimizers, overhead, shapes
-from benchmarks.suites import against, build, checkpoints, imports, micro, processes, profiler, size
+from benchmarks.suites import against, build, checkpoints, imports, micro, processes, profiler, programs, size
 from benchmarks.suites import ops as ops_suite
 from benchmarks.suites import optimizers as optimizers_suite
 from benchmarks.worker import Remote, Worker
@@ -436,6 +438,70 @@ def test_figures_of_processes_are_judged_by_ratio_rate_or_value() -> None:
     assert "rate >= 2 " in text
     assert "value <= 1.2" in text
     assert len(report.problems([result])) == 1
+
+
+def test_programs_are_compared_round_by_round_and_must_agree() -> None:
+    series = {"program": [9e6, 18e6, 9e6], "eager": [10e6, 20e6, 10e6], "onnxruntime": [6e6, 12e6, 6e6]}
+    row = programs.summarize("a model", {"as_eager": True, "distance": 0.5}, series)
+    assert (row["to_eager"]["value"], row["to_onnxruntime"]["value"]) == (0.9, 1.5)
+    assert row["agreement_verdict"] == "met"
+    for agreement in ({"as_eager": False, "distance": 0.5}, {"as_eager": True, "distance": 1.1}):
+        assert programs.summarize("a model", agreement, series)["agreement_verdict"] == "not met"
+    failed = {"name": "another", "problem": "a reason"}
+    shown = programs.render({"peer": "torch", "figures": [], "rows": [row, failed]})
+    assert "1.50" in shown
+    assert "a reason" in shown
+    assert "geometric mean" not in shown
+
+
+def test_programs_are_chosen_by_name() -> None:
+    assert [size for _, _, size in programs.model_rows("ResNet")] == [1, 16]
+    assert len(programs.model_rows()) == 12
+    with pytest.raises(ValueError, match="no figure's name contains 'nothing'"):
+        programs.run(Options(match="nothing"))
+
+
+def test_the_cost_of_a_call_by_name_is_read() -> None:
+    text = "ops::add 63.5 ns; rl_call 151.7 ns, +88.2; rl_op_add 82.6 ns, +19.0\n"
+    assert c_interface.nanoseconds_over(text) == 88.2
+    with pytest.raises(RuntimeError, match="printed"):
+        c_interface.nanoseconds_over("nothing")
+
+
+def test_the_runner_is_measured_with_onednn_and_without(tmp_path: Path) -> None:
+    for distribution, files in size.RUNNER.items():
+        module = distribution.replace("-", "_")
+        records = [f"{module}/lib/{name}" for name in files]
+        for record in records:
+            (tmp_path / record).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / record).write_bytes(b"x" * 1_000_000)
+        folder = tmp_path / f"{module}-1.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1\n")
+        (folder / "RECORD").write_text("".join(f"{record},,\n" for record in records))
+    found = size._runner([str(tmp_path)])
+    assert found == dict.fromkeys([name for files in size.RUNNER.values() for name in files], 1.0)
+    assert [(each["name"], each["mb"]) for each in size._runner_totals(found)] == [
+        ("with oneDNN", 4.0),
+        ("without", 3.0),
+    ]
+
+
+def test_calls_of_known_length_are_blocks_of_their_own() -> None:
+    class Counting:
+        name = "counting"
+
+        def __init__(self) -> None:
+            self.counts: list[int] = []
+
+        def run(self, count: int) -> int:
+            self.counts.append(count)
+            return 1000 * count
+
+    subject = Counting()
+    (found,) = interleave([subject], Plan(rounds=3, calls=1))
+    assert found.count == 1
+    assert [count for count in subject.counts if count] == [1, 1, 1]
 
 
 def test_peaks_are_counted_anew() -> None:

@@ -24,7 +24,8 @@ enum BatchNorm : size_t { kNormed, kScale, kShift, kMean, kVariance, kTraining, 
 
 bool is_convolution(std::string_view name) {
     for (std::string_view known : {"conv1d", "conv2d", "conv3d"})
-        if (name == known || (name.starts_with(known) && name.substr(known.size()) == ".padding")) return true;
+        if (name == known || (name.starts_with(known) && name.substr(known.size()) == ".padding"))
+            return true;
     return false;
 }
 
@@ -85,9 +86,10 @@ class Folding {
         const bool* training = std::get_if<bool>(&norm.arguments[kTraining]);
         const double* epsilon = std::get_if<double>(&norm.arguments[kEpsilon]);
         if (!training || *training || !epsilon) return false;
-        const std::optional<Tensor> weight = constant(convolution, kWeight), bias = constant(convolution, kBias),
-                                    scale = constant(norm, kScale), shift = constant(norm, kShift),
-                                    mean = constant(norm, kMean), variance = constant(norm, kVariance);
+        const std::optional<Tensor> weight = constant(convolution, kWeight),
+                                    bias = constant(convolution, kBias), scale = constant(norm, kScale),
+                                    shift = constant(norm, kShift), mean = constant(norm, kMean),
+                                    variance = constant(norm, kVariance);
         if (!weight || !mean || !mean->defined() || !variance || !variance->defined()) return false;
         for (const auto* each : {&bias, &scale, &shift, &mean, &variance})
             if (!*each || ((*each)->defined() && (*each)->dtype() != weight->dtype())) return false;
@@ -98,8 +100,8 @@ class Folding {
         const auto wide = [](const Tensor& t) { return ops::to(t, DType::Float64); };
         Tensor factor = ops::rsqrt(ops::add(wide(*variance), *epsilon));
         if (scale->defined()) factor = ops::mul(factor, wide(*scale));
-        Tensor summand = ops::mul(factor, bias->defined() ? ops::sub(wide(*bias), wide(*mean))
-                                                          : ops::mul(wide(*mean), -1.0));
+        Tensor summand = ops::mul(
+            factor, bias->defined() ? ops::sub(wide(*bias), wide(*mean)) : ops::mul(wide(*mean), -1.0));
         if (shift->defined()) summand = ops::add(summand, wide(*shift));
         std::vector<int64_t> per_filter(weight->sizes().size(), 1);
         per_filter[0] = -1;

@@ -116,7 +116,9 @@ IMAGES = core.sin(core.arange(2 * 3 * 6 * 5.0)).reshape(2, 3, 6, 5)
 FILTERS = core.cos(core.arange(4 * 3 * 3 * 3.0)).reshape(4, 3, 3, 3)
 CHANNELS_LAST = FILTERS.permute(0, 2, 3, 1).clone().permute(0, 3, 1, 2)
 ONE_CHANNEL = FILTERS[:, :1].clone()
-SCALE, SHIFT, MEAN = (core.tensor(v) for v in ([1.0, -2.0, 0.5, 3.0], [0.1, 0.2, 0.3, 0.4], [1.0, 2.0, -1.0, 0.0]))
+SCALE, SHIFT, MEAN = (
+    core.tensor(v) for v in ([1.0, -2.0, 0.5, 3.0], [0.1, 0.2, 0.3, 0.4], [1.0, 2.0, -1.0, 0.0])
+)
 VARIANCE = core.tensor([0.5, 1.0, 2.0, 4.0])
 
 
@@ -152,9 +154,11 @@ FOLDED = {
 def test_batch_norms_are_folded_into_convolutions(name: str) -> None:
     names, before, after = folded(FOLDED[name], IMAGES)
     assert "batch_norm" in before.text()
-    assert [each for each in names if each.startswith("conv")] and "batch_norm" not in names
+    assert [each for each in names if each.startswith("conv")]
+    assert "batch_norm" not in names
     (wanted,), (got,) = before.run([IMAGES]), after.run([IMAGES])
-    assert wanted.max() > 1 and core.allclose(got, wanted, rtol=1e-5, atol=1e-5)
+    assert wanted.max() > 1
+    assert core.allclose(got, wanted, rtol=1e-5, atol=1e-5)
     assert not any(".weight" in name for name, _, _ in after.constants())
 
 
@@ -206,7 +210,9 @@ def test_other_batch_norms_stay(name: str) -> None:
 
 def test_batch_norms_in_training_stay() -> None:
     mean, variance = MEAN.clone(), VARIANCE.clone()
-    region = Capture([("x", "constant", IMAGES)], [("mean", "buffer", mean), ("variance", "buffer", variance)])
+    region = Capture(
+        [("x", "constant", IMAGES)], [("mean", "buffer", mean), ("variance", "buffer", variance)]
+    )
     region.start()
     try:
         result = core.batch_norm(core.conv2d(IMAGES, FILTERS), SCALE, SHIFT, mean, variance, True, 0.1, 1e-5)

@@ -12,7 +12,8 @@ namespace {
 // The same number for equal layouts, from 1 on.
 uint64_t number_of(const_dnnl_memory_desc_t layout) {
     static std::mutex mutex;
-    static auto* const known = new std::vector<Layout>();  // oneDNN may be closed before static objects are destroyed
+    static auto* const known =
+        new std::vector<Layout>();  // oneDNN may be closed before static objects are destroyed
     const std::lock_guard lock(mutex);
     for (size_t i = 0; i < known->size(); ++i)
         if (functions().memory_desc_equal((*known)[i].get(), layout)) return i + 1;
