@@ -1,8 +1,8 @@
 """Calls of a model: the program, eager rushlight and onnxruntime, in one process and on one thread.
 
-The program is run by `Program.run` in C++, called from Python, with batch norms folded into convolutions; where there are any,
-the program as it was captured is measured, too. Eager rushlight is called from Python in inference mode, so that its time
-includes some microseconds of Python for each layer.
+The program is run by `Program.run` in C++, called from Python, with batch norms folded into convolutions; where there are
+any, the program as it was captured is measured, too. Eager rushlight is called from Python in inference mode, so that its
+time includes some microseconds of Python for each layer.
 """
 
 from __future__ import annotations
