@@ -41,8 +41,8 @@ def _dual(name: str, i: int, output: Any, tangent: Any, level: int) -> Any:
         )
     if not (output.is_floating_point() or output.is_complex()):
         raise RuntimeError(
-            f"{name}: jvp returned a tangent of output {i}, which is {output.dtype}\n"
-            "hint: return None: integers and bools have no tangents"
+            f"{name}: jvp returned a tangent for output {i}, whose dtype is {output.dtype}\n"
+            "hint: return None for integers and bools, which have no tangents"
         )
     if tangent.shape != output.shape or tangent.dtype != output.dtype:
         raise RuntimeError(

@@ -38,7 +38,7 @@ def histogramdd(
 
     Raises:
         RuntimeError: an argument does not fit the others.
-        NotImplementedError: another dtype.
+        NotImplementedError: the dtype is neither float32 nor float64.
 
     Shape:
         - Points: (*, D). `hist`: (bins_1, ..., bins_D); `bin_edges`: D tensors (bins_i + 1).

@@ -180,7 +180,7 @@ class IterableFetcher(Fetcher):
         self.epoch_seed, self.seeds, self.iterators = seed, {}, {}
 
     def start_lane(self, lane: int, batches: int, batch: int | None, state: Any) -> None:
-        """Begin a lane after `batches` batches of `batch` samples each.
+        """Start lane `lane` after its first `batches` batches, each of `batch` samples.
 
         Load `state` into the dataset or its iterator; if `state` is None, read that many batches and discard
         them."""

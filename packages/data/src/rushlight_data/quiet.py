@@ -32,7 +32,8 @@ _Snapshot = tuple[bytes, Any]
 def memory_of_random() -> memoryview | None:
     """Return the memory of the generator behind the functions of `random`, or None if it is not laid out as expected.
 
-    In CPython the object begins with a header, the position and the words of a Mersenne Twister. The memory is only read.
+    In CPython the object begins with a header, the position and the words of a Mersenne Twister.
+    Callers may not write to this memory.
     `random.getstate` would take 9 microseconds."""
     size = 4 * (_WORDS + 1)
     if _random.Random.__basicsize__ < object.__basicsize__ + size:

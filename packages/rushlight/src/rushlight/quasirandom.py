@@ -75,7 +75,7 @@ class SobolEngine:
         """Return the next 2^m points, which are balanced in all dimensions if none, or as many, were drawn before.
 
         Raises:
-            ValueError: another number of points was drawn before.
+            ValueError: points were drawn before, but not a multiple of 2^m that is a power of two.
         """
         n = 2**m
         if self.num_generated & (self.num_generated - 1) or (self.num_generated and self.num_generated % n):

@@ -132,7 +132,7 @@ class autocast:  # noqa: N801
 
     Raises:
         ValueError: `device_type` is not a str.
-        RuntimeError: autocast does not support such a device.
+        RuntimeError: autocast does not support `device_type`.
     """
 
     def __init__(

@@ -104,7 +104,7 @@ def astype(x: Tensor, dtype: dtype, /, *, copy: bool = True, device: Any = None)
 def can_cast(from_: dtype | Tensor, to: dtype, /) -> bool:
     """Return whether type promotion leads from a dtype to another.
 
-    PyTorch's `can_cast` also returns True from int64 to int8.
+    PyTorch's `can_cast` is also True for int64 to int8.
 
     Args:
         from_: a dtype or a tensor of any shape.

@@ -226,7 +226,7 @@ def matrix_norm(
         - Output: (*), or (*, 1, 1) with `keepdims`.
 
     Raises:
-        RuntimeError: `x` has fewer than two dimensions, or `ord` is another number.
+        RuntimeError: `x` has fewer than two dimensions, or `ord` is not one of these numbers.
 
     Example:
         >>> import rushlight.array_api as xp

@@ -88,7 +88,8 @@ def multi_head_attention_forward(
     Raises:
         ValueError: the shapes of query, key and value do not fit.
         AssertionError: `num_heads` does not divide E.
-        RuntimeError: a mask has another shape or dtype, or `is_causal` comes without a mask.
+        RuntimeError: a mask does not broadcast to (L, S) or is neither bool nor of the dtype of the query, or
+            `is_causal` comes without a mask.
 
     Example:
         >>> x, weight = torch.randn(5, 2, 8), torch.randn(24, 8)

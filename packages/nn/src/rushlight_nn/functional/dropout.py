@@ -76,7 +76,7 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
     Raises:
         ValueError: `p` is not between 0 and 1.
-        RuntimeError: the input has another number of dimensions.
+        RuntimeError: the input does not have 2 or 3 dimensions.
 
     Example:
         >>> dropped = F.dropout1d(torch.ones(20, 16, 4))

@@ -155,7 +155,7 @@ def mse_loss(
         - Output: (), or (*) with `reduction` "none".
 
     Raises:
-        ValueError: `reduction` is unknown, or `weight` has another shape.
+        ValueError: `reduction` is unknown, or `weight` does not have the shape of the unreduced loss.
 
     Example:
         >>> F.mse_loss(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
@@ -193,7 +193,7 @@ def l1_loss(
         - Output: (), or (*) with `reduction` "none".
 
     Raises:
-        ValueError: `reduction` is unknown, or `weight` has another shape.
+        ValueError: `reduction` is unknown, or `weight` does not have the shape of the unreduced loss.
 
     Example:
         >>> F.l1_loss(torch.tensor([1.0, 2.0]), torch.tensor([0.0, 4.0]), reduction="sum")
@@ -269,7 +269,7 @@ def huber_loss(
         - Output: (), or (*) with `reduction` "none".
 
     Raises:
-        ValueError: `reduction` is unknown, or `weight` has another shape.
+        ValueError: `reduction` is unknown, or `weight` does not have the shape of the unreduced loss.
 
     Example:
         >>> F.huber_loss(torch.tensor([0.5, 3.0]), torch.zeros(2), reduction="none")

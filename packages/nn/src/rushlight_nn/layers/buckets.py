@@ -23,7 +23,7 @@ class GradBucket:
         parameters: the parameters.
 
     Raises:
-        ValueError: a buffer has another number of elements than the parameters.
+        ValueError: a buffer does not have as many elements as the parameters.
 
     Shape:
         - `buffer`: (N), where N is the number of elements of the parameters.
@@ -66,7 +66,7 @@ class GradBucket:
         return self._index == self._count - 1
 
     def set_buffer(self, buffer: Tensor) -> None:
-        """Replace the tensor of the gradients. Raises ValueError if it has another number of elements.
+        """Replace the tensor of the gradients. Raises ValueError unless it has as many elements as the bucket.
 
         Args:
             buffer: a tensor with one dimension, of any dtype.

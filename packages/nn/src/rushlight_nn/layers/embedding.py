@@ -35,7 +35,7 @@ class Embedding(Module):
 
     Raises:
         IndexError: `padding_idx` is out of range.
-        ValueError: `_weight` has another shape.
+        ValueError: the shape of `_weight` is not (num_embeddings, embedding_dim).
 
     Example:
         >>> table = nn.Embedding(10, 3, padding_idx=0)
@@ -162,7 +162,7 @@ class EmbeddingBag(Module):
         - `weight`: (num_embeddings, embedding_dim).
 
     Raises:
-        ValueError: `padding_idx` is out of range, or `_weight` has another shape.
+        ValueError: `padding_idx` is out of range, or the shape of `_weight` is not (num_embeddings, embedding_dim).
 
     Example:
         >>> table = nn.EmbeddingBag.from_pretrained(torch.tensor([[0.0, 0.0], [1.0, 2.0], [3.0, 4.0]]), mode="sum")

@@ -153,7 +153,7 @@ class BatchNorm1d(_BatchNorm):
         - `weight`, `bias`, `running_mean` and `running_var`: (C).
 
     Raises:
-        ValueError: the input has another number of dimensions, or only one value per channel while training.
+        ValueError: the input does not have the dimensions under Shape, or has one value per channel while training.
 
     Example:
         >>> layer = nn.BatchNorm1d(2)

@@ -47,7 +47,7 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
 
     Raises:
         TypeError: `vec` is not a tensor.
-        RuntimeError: `vec` has another number of elements; nothing has been copied.
+        RuntimeError: `vec` does not have as many elements as the parameters; nothing has been copied.
 
     Example:
         >>> layer = nn.Linear(2, 1)

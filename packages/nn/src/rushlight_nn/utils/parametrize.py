@@ -141,7 +141,7 @@ class ParametrizationList(ModuleList):
 
         Raises:
             RuntimeError: a parametrization has no `right_inverse`.
-            ValueError: `right_inverse` returned another number of tensors, or another dtype, than are stored.
+            ValueError: `right_inverse` returned other numbers of tensors or dtypes than those stored.
         """
         with core.no_grad():
             start: Any = value

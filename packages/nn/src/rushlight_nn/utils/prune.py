@@ -164,7 +164,7 @@ def custom_from_mask(module: M, name: str, mask: Tensor) -> M:
         - Parameter and mask: (*), the same shape.
 
     Raises:
-        ValueError: there is no such parameter, or the mask has another shape.
+        ValueError: the module has no parameter `name`, or the mask does not have its shape.
 
     Example:
         >>> layer = nn.utils.prune.custom_from_mask(nn.Linear(2, 2), "weight", mask=torch.tensor([[1, 0], [0, 1]]))

@@ -38,7 +38,7 @@ class BasePruningMethod(ABC):
         - Parameter and mask: (*), the same shape.
 
     Raises:
-        ValueError: there is no such parameter, or importance scores have another shape (when it is applied).
+        ValueError: the module has no parameter `name`, or importance scores do not have its shape (when it is applied).
 
     Example:
         >>> class PruneNegative(nn.utils.prune.BasePruningMethod):

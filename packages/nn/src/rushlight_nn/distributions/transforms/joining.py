@@ -65,7 +65,8 @@ class CatTransform(_Joined):
         - Input and output: (*, sum of the lengths, *).
 
     Raises:
-        ValueError: the numbers of lengths and transforms differ, or a tensor has another size.
+        ValueError: the numbers of lengths and transforms differ, or the size of a tensor along `dim` is not the sum
+            of the lengths.
 
     Example:
         >>> from rushlight.distributions import CatTransform, ExpTransform
@@ -145,7 +146,7 @@ class StackTransform(_Joined):
         - Input and output: (*, number of transforms, *).
 
     Raises:
-        ValueError: a tensor has another size (when it is transformed).
+        ValueError: the size of a tensor along `dim` is not the number of transforms (when it is transformed).
 
     Example:
         >>> from rushlight.distributions import ExpTransform, StackTransform

@@ -220,7 +220,7 @@ class parametrize:
         name_fn: returns the end of a test's name from the values.
 
     Raises:
-        RuntimeError: `arg_values` has another number of values than there are names.
+        RuntimeError: `arg_values` does not have one value for each name.
 
     Example:
         >>> @instantiate_parametrized_tests
