@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
@@ -260,6 +261,111 @@ def test_a_failed_save_leaves_the_old_shards(large, tmp_path, monkeypatch):
     with pytest.raises(OSError, match="No space"):
         save(large, path, max_shard_size=500)
     assert {name: (tmp_path / name).read_bytes() for name in os.listdir(tmp_path)} == before
+
+
+def test_only_shards_of_this_index_are_removed(large, tmp_path):
+    """An index may name anything: of another program's nothing is removed, and never the file itself."""
+    path = tmp_path / "net.safetensors"
+    others = ["notes.txt", "net-00001-of-00002.safetensors", "net-0123abcd-00001-of-00002.safetensors"]
+    for name in others:
+        (tmp_path / name).write_text("kept")
+    (tmp_path / "net-00002-of-00002.safetensors").mkdir()
+    os.mkfifo(tmp_path / "net-00003-of-00003.safetensors")
+    kept = {*others, "net-00002-of-00002.safetensors", "net-00003-of-00003.safetensors"}
+    index = tmp_path / "net.safetensors.index.json"
+    for metadata in ({}, {"rushlight": "x", "rushlight.crc32": "0"}):
+        text = json.dumps({"metadata": metadata, "weight_map": dict(enumerate([*others, "net.safetensors"]))})
+        index.write_text(text)
+        save(large, path)
+        assert load(path)["epoch"] == 3
+        assert set(os.listdir(tmp_path)) - {index.name} == {*kept, "net.safetensors"}
+        index.write_text(text)
+        save(large, path, max_shard_size=500)
+        assert load(path)["epoch"] == 3
+        assert kept < set(os.listdir(tmp_path))
+        save(large, path)
+        assert set(os.listdir(tmp_path)) == {*kept, "net.safetensors"}
+
+
+def test_the_index_of_another_program_is_left(large, tmp_path):
+    save_file({"a": np.ones(2, "f4")}, tmp_path / "net-00001-of-00001.safetensors")
+    index = tmp_path / "net.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": {"a": "net-00001-of-00001.safetensors"}}))
+    save(large, tmp_path / "net.safetensors")
+    assert load(index)["a"].tolist() == [1, 1]
+
+
+def test_shards_that_another_index_names_are_left(large, tmp_path):
+    path = tmp_path / "net.safetensors"
+    save(large, path, max_shard_size=500)
+    os.rename(tmp_path / "net.safetensors.index.json", tmp_path / "kept.index.json")
+    save(large, path, max_shard_size=500)
+    save({"a": 1}, path)
+    assert load(tmp_path / "kept.index.json")["epoch"] == 3
+    assert len(os.listdir(tmp_path)) == 6
+
+
+KILLED = """
+import os, signal, sys
+import rushlight_core as core
+from rushlight_nn.serialization import save, shards, replacing
+written, last = shards.replace_file, sys.argv[2]
+def dies(path, write):
+    if last in path:
+        os.link = lambda *a, **k: (link(*a, **k), os.kill(os.getpid(), signal.SIGKILL))
+    written(path, write)
+link = os.link
+shards.replace_file = dies
+save([core.zeros(100) for _ in range(6)], sys.argv[1], max_shard_size=500)
+"""
+
+
+@pytest.mark.parametrize("again", [{"max_shard_size": 500}, {}])
+@pytest.mark.parametrize("last", ["index.json", "00006-of"])
+def test_shards_of_a_killed_save_are_removed(last, again, large, tmp_path):
+    path = tmp_path / "net.safetensors"
+    for _ in range(2):
+        killed = subprocess.run([sys.executable, "-c", KILLED, str(path), last], check=False)
+        assert killed.returncode == -signal.SIGKILL
+    left = os.listdir(tmp_path)
+    assert len(left) > 5
+    assert any(name.endswith(".tmp") for name in left)
+    save(large, path, **again)
+    assert load(path)["epoch"] == 3
+    assert len(os.listdir(tmp_path)) == (5 if again else 1)
+
+
+def test_shards_of_a_save_that_goes_on_are_left(large, tmp_path):
+    path = tmp_path / "net.safetensors"
+    with shards._locked(str(tmp_path)):
+        layout = shards.checkpoint.Layout([core.zeros(100), core.ones(100)])
+        shards._write_shards(str(path), layout, shards._split(layout.tensors, 400))
+        going_on = set(os.listdir(tmp_path)) - {"net.safetensors.index.json"}
+        os.unlink(tmp_path / "net.safetensors.index.json")
+        save(large, path, max_shard_size=500)
+        save(large, path, max_shard_size=500)
+        assert len(os.listdir(tmp_path)) == 7
+        assert going_on < set(os.listdir(tmp_path))
+    save(large, path, max_shard_size=500)
+    assert len(os.listdir(tmp_path)) == 5
+
+
+def test_a_shard_that_is_no_file_is_refused(large, tmp_path):
+    path = tmp_path / "net.safetensors"
+    save(large, path, max_shard_size=500)
+    shard = tmp_path / "net-00002-of-00004.safetensors"
+    shard.unlink()
+    os.mkfifo(shard)
+    with pytest.raises(CheckpointError, match="it is a pipe or a device"):
+        load(path)
+    with pytest.raises(CheckpointError, match=r"net-00002.*it is a pipe or a device"):
+        load(shard)
+    shard.unlink()
+    shard.mkdir()
+    with pytest.raises(CheckpointError, match=r"'net-00002-of-00004\.safetensors': it is a directory"):
+        load(path)
+    with pytest.raises(IsADirectoryError):
+        save(large, tmp_path, max_shard_size=500)
 
 
 @pytest.mark.parametrize("suffix", ["safetensors", "bin"])

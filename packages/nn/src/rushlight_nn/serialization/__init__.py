@@ -146,11 +146,11 @@ def load(
     mapping = None if not mmap else "r" if mmap == "r" else "c"
     if not hasattr(f, "read"):
         f = shards.index_of(os.fspath(f))
-    with Source(f, mapping) as source:
-        try:
+    try:
+        with Source(f, mapping) as source:
             return _read(source, map_location, verify)
-        except FormatError as error:
-            raise CheckpointError(source.name, str(error)) from error.__cause__
+    except FormatError as error:
+        raise CheckpointError(_name_of(f), str(error)) from error.__cause__
 
 
 def get_unsafe_globals_in_checkpoint(f: str | os.PathLike[str] | BinaryIO) -> list[str]:
@@ -164,11 +164,15 @@ def get_unsafe_globals_in_checkpoint(f: str | os.PathLike[str] | BinaryIO) -> li
         >>> torch.serialization.get_unsafe_globals_in_checkpoint("weights.pt")
         []
     """
-    with Source(f) as source:
-        try:
+    try:
+        with Source(f) as source:
             return pytorch.unknown_names(source, Budget(source.size))
-        except FormatError as error:
-            raise CheckpointError(source.name, str(error)) from None
+    except FormatError as error:
+        raise CheckpointError(_name_of(f), str(error)) from None
+
+
+def _name_of(f: Any) -> str:
+    return str(getattr(f, "name", "<file>")) if hasattr(f, "read") else os.fspath(f)
 
 
 def _read(source: Source, map_location: Any, verify: bool | None) -> Any:

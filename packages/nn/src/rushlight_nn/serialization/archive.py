@@ -106,11 +106,15 @@ def _read_entry(directory: bytes, position: int) -> tuple[Entry, int]:
         raise FormatError(f"an entry has the name {raw!r:.80}, which is not UTF-8") from None
     extra = directory[position + 46 + name_size : position + 46 + name_size + extra_size]
     size, packed, header = _wide(extra, size, packed, header)
-    if flags & 0x2041:
-        raise FormatError(f"entry {name!r:.80} is encrypted, which is not supported")
+    _refuse_encrypted(flags, name)
     if disk not in (0, 0xFFFF):
         raise FormatError("the archive is in several parts, which PyTorch does not write")
     return Entry(name, header, packed, crc, method == 0 and packed == size), end
+
+
+def _refuse_encrypted(flags: int, name: str) -> None:
+    if flags & 0x2041:
+        raise FormatError(f"entry {name!r:.80} is encrypted, which is not supported")
 
 
 def _wide(extra: bytes, size: int, packed: int, header: int) -> tuple[int, int, int]:
@@ -138,12 +142,18 @@ def _locate(source: Source, entries: dict[str, Entry], end: int) -> None:
         if entry.header + 30 > end:
             raise FormatError(f"entry {entry.name!r:.80} lies beyond the archive: truncated or altered")
         local = source.read(entry.header, 30)
+        flags, method = struct.unpack("<HH", local[6:10])
         name_size, extra_size = struct.unpack("<HH", local[26:30])
         if (
             local[:4] != _LOCAL
             or source.read(entry.header + 30, min(name_size, 65535)) != entry.name.encode()
         ):
             raise FormatError(f"entry {entry.name!r:.80} is not where the directory says: it was altered")
+        _refuse_encrypted(flags, entry.name)
+        if entry.is_plain and method != 0:
+            raise FormatError(
+                f"entry {entry.name!r:.80} is compressed where the directory says it is not: it was altered"
+            )
         entry.begin = entry.header + 30 + name_size + extra_size
         if entry.begin + entry.size > behind:
             raise FormatError(f"entry {entry.name!r:.80} reaches into the next: it was altered")

@@ -7,10 +7,11 @@ arguments. The classes serve as values, too, such as the factory of a defaultdic
 from __future__ import annotations
 
 import datetime
+import functools
 import pathlib
 import sys
 from argparse import Namespace
-from collections import Counter, OrderedDict, defaultdict, deque
+from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable
 from types import FunctionType
 
@@ -22,6 +23,7 @@ from ..parameter import Buffer, Parameter, UninitializedBuffer, UninitializedPar
 from . import trust
 from .errors import Budget, FormatError
 from .keys import Keys
+from .machine import cost_of_items
 from .sparse import COMPRESSED, rebuild_sparse
 
 TYPE_CHECKING = False
@@ -63,6 +65,34 @@ class StorageType:
 
     def __repr__(self) -> str:
         return f"<PyTorch's class {self.name}>"
+
+
+class Described:
+    """A class of the user's that a file describes: a named tuple by its fields, an enumeration by None."""
+
+    def __init__(self, name: str, fields: Any) -> None:
+        if fields is not None and not (isinstance(fields, list) and all(type(f) is str for f in fields)):
+            raise FormatError(f"the class {name!r:.80} is described in a way that cannot be read")
+        self.name = name
+        self.fields = fields
+
+    def make(self, arguments: tuple[Any, ...]) -> Any:
+        """Return the value for an instance."""
+        if len(arguments) != (1 if self.fields is None else len(self.fields)):
+            raise FormatError(f"a {self.name:.80} has {len(arguments)} values, which do not fit")
+        return arguments[0] if self.fields is None else tuple_class(self.name, tuple(self.fields))(*arguments)
+
+
+@functools.lru_cache(256)
+def tuple_class(name: str, fields: tuple[str, ...]) -> Any:
+    """Return a class of named tuples; only the last part of the name is used.
+
+    Raises:
+        ValueError: a name is not that of a class or a field, or there are too many.
+    """
+    if len(fields) > 255:
+        raise ValueError(f"a named tuple has {len(fields)} fields")
+    return namedtuple(name.rpartition(".")[2], fields)
 
 
 class UnknownName(FormatError):  # noqa: N818
@@ -110,6 +140,17 @@ def tensor_over(storage: Any, dtype: Any, shape: Any, strides: Any, offset: Any)
     else:
         offset = 0
     return core._C._tensor_over(storage, dtype, list(shape), list(strides), offset)
+
+
+def check_bools(storage: Any) -> None:
+    """Raise FormatError for bytes other than 0 and 1, which would give wrong results in operators that count them.
+
+    Raises:
+        FormatError: there is one.
+    """
+    count = storage.nbytes()
+    if count and int(core._C._tensor_over(storage, core.uint8, [count], [1], 0).max()) > 1:
+        raise FormatError("a tensor of bools holds bytes that are neither true nor false")
 
 
 def _check_flags(tensor: Tensor, requires_grad: Any) -> bool:
@@ -238,22 +279,25 @@ def _set_attributes(value: Any, state: Any) -> None:
 # Python's values --------------------------------------------------------------------------------------------
 
 
-def ordered_dict(items: Any = ()) -> Any:
-    return OrderedDict(_pairs(items))
+def ordered_dict(keys: Keys, items: Any = ()) -> Any:
+    return OrderedDict(_pairs(keys, items))
 
 
-def counter(items: Any = ()) -> Any:
-    return Counter(dict(_pairs(items)))
+def counter(keys: Keys, items: Any = ()) -> Any:
+    found = _pairs(keys, items)
+    return Counter(found if isinstance(found, dict) else dict(found))
 
 
-def _pairs(items: Any) -> list[tuple[Any, Any]]:
-    found = list(items.items()) if isinstance(items, dict) else items
-    if not isinstance(found, (list, tuple)) or not all(
-        isinstance(p, (list, tuple)) and len(p) == 2 for p in found
+def _pairs(keys: Keys, items: Any) -> Any:
+    if type(items) is dict:
+        keys.check(items)
+        return items
+    if not isinstance(items, (list, tuple)) or not all(
+        isinstance(p, (list, tuple)) and len(p) == 2 for p in items
     ):
         raise FormatError("a dictionary must be built from pairs")
-    Keys(trust.is_allowed).check(key for key, _ in found)
-    return [(key, value) for key, value in found]
+    keys.check(key for key, _ in items)
+    return items
 
 
 _FACTORIES = (None, dict, list, set, tuple, int, float, bool, str, OrderedDict)
@@ -265,20 +309,19 @@ def default_dict(factory: Any = None) -> Any:
     return defaultdict(factory)
 
 
-def plain_set(items: Any = ()) -> Any:
-    _check_items(items)
-    return set(items)
+def plain_set(keys: Keys, items: Any = ()) -> Any:
+    return set(_checked(keys, items))
 
 
-def plain_frozenset(items: Any = ()) -> Any:
-    _check_items(items)
-    return frozenset(items)
+def plain_frozenset(keys: Keys, items: Any = ()) -> Any:
+    return frozenset(_checked(keys, items))
 
 
-def _check_items(items: Any) -> None:
+def _checked(keys: Keys, items: Any) -> Any:
     if not isinstance(items, (list, tuple)):
         raise FormatError("a set must be built from a list")
-    Keys(trust.is_allowed).check(items)
+    keys.check(items)
+    return items
 
 
 def plain_list(items: Any = ()) -> Any:
@@ -582,6 +625,9 @@ for _value in list(_NAMES.values()):
     if getattr(_value, "__module__", None) == __name__ and not isinstance(_value, (type, StorageType)):
         _CALLS[_value] = _value
 
+# Those that put values into a dictionary or a set, and check them.
+_OF_KEYS = (ordered_dict, counter, plain_set, plain_frozenset)
+
 _ERRORS = (
     ValueError,
     TypeError,
@@ -600,13 +646,28 @@ def _find(name: str) -> Any:
     return _NAMES.get(name) if found is None else found
 
 
-def _cost(value: Any) -> int:
-    """Return an upper limit of the memory that a copy of `value`, an argument, takes."""
-    if isinstance(value, (str, bytes, bytearray)):
-        return 2 * len(value)
-    if isinstance(value, (list, tuple, dict, set, frozenset)):
-        return 120 * len(value)
-    return 0
+# What the containers take that calls make, and each of their items in addition to what :func:`cost_of_items` returns.
+_EMPTY: dict[Any, int] = {
+    set: 240,
+    frozenset: 240,
+    deque: 780,
+    OrderedDict: 160,
+    Counter: 120,
+    defaultdict: 100,
+    list: 80,
+}
+
+
+def _cost(function: Any, arguments: Any) -> int:
+    """Return an upper limit of the memory that the value takes which `function` makes of `arguments`, each copied once."""
+    texts = sum(2 * len(value) for value in arguments if isinstance(value, (str, bytes, bytearray)))
+    items = sum(len(v) for v in arguments if isinstance(v, (list, tuple, dict, set, frozenset)))
+    if isinstance(function, type) and function in (list, deque):
+        return _EMPTY[function] + 9 * items
+    if isinstance(function, type) and function in _EMPTY:
+        pairs = function in (OrderedDict, Counter) and not (arguments and isinstance(arguments[0], dict))
+        return _EMPTY[function] + cost_of_items(function, 0, items) + (90 * items if pairs else 0)
+    return 300 + texts + 120 * items
 
 
 class Names:
@@ -615,12 +676,16 @@ class Names:
     Args:
         persistent: makes the storage that a file names, from its key.
         budget: the memory that may be taken.
+        classes: what the file describes, by name.
     """
 
-    def __init__(self, persistent: Callable[[Any], Any], budget: Budget) -> None:
+    def __init__(
+        self, persistent: Callable[[Any], Any], budget: Budget, classes: dict[str, Described] | None = None
+    ) -> None:
         self.persistent = persistent
+        self.classes = classes or {}
         self.budget = budget
-        self.keys: Keys = Keys(trust.is_allowed)
+        self.keys: Keys = Keys(trust.is_allowed, budget.size)
 
     def find(self, name: str) -> Any:
         """Return the object to which `name` refers.
@@ -628,19 +693,24 @@ class Names:
         Raises:
             UnknownName: nothing.
         """
-        found = _find(name)
+        found = _find(name) or self.classes.get(name)
         if found is None:
             raise UnknownName(name)
         return found
 
     def has(self, name: str) -> bool:
         """Return whether the table has `name`."""
-        return _find(name) is not None
+        return _find(name) is not None or name in self.classes
 
     def call(self, function: Any, arguments: tuple[Any, ...], new: bool) -> Any:
         """Return the value that `function` makes."""
         # Estimated before it is made: a short program could copy a large list again and again.
-        self.budget.charge(300 + sum(map(_cost, arguments)))
+        self.budget.charge(_cost(function, arguments))
+        if type(function) is Described:
+            try:
+                return function.make(arguments)
+            except ValueError as error:
+                raise FormatError(f"a named tuple cannot be made as the file says ({error})") from None
         if not isinstance(function, (type, FunctionType)) and not trust.is_allowed(function):
             raise FormatError(f"a pickle calls a {type(function).__name__}, which is not a class or function")
         if trust.is_allowed(function):
@@ -652,6 +722,8 @@ class Names:
         if builder is None:
             raise FormatError(f"a pickle calls {_shown(function)}, which is not allowed")
         try:
+            if builder in _OF_KEYS:
+                return builder(self.keys, *arguments)
             return builder(*arguments)
         except FormatError:
             raise
@@ -661,7 +733,7 @@ class Names:
     def give_state(self, value: Any, state: Any) -> None:
         """Complete `value` by `state`."""
         kind = type(value)
-        self.budget.charge(_cost(state))
+        self.budget.charge(120 * len(state) if isinstance(state, (dict, tuple, list)) else 0)
         if trust.is_allowed(kind):
             _set_state(value, state)
         elif kind is OrderedDict or kind is Tensor or kind is Parameter:

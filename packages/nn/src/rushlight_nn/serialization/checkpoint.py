@@ -194,11 +194,10 @@ def read_document(metadata: dict[str, Any], budget: Budget) -> dict[str, Any]:
     Raises:
         FormatError: the description was altered, or has another version.
     """
-    text = metadata.get(_KEY, "")
+    text = metadata.pop(_KEY, "")  # and freed as soon as it is parsed
     if metadata.get("format", "pt") != "pt" or set(metadata) - {
         "format",
         "total_size",
-        _KEY,
         f"{_KEY}.crc32",
     }:
         raise FormatError("its metadata were altered")
@@ -206,7 +205,8 @@ def read_document(metadata: dict[str, Any], budget: Budget) -> dict[str, Any]:
         crc32(text.encode("utf-8", "replace"))
     ):
         raise FormatError("the description of its structure was altered: its checksum does not fit")
-    document = container.parse_json(text.encode("utf-8", "replace"), budget)
+    document = container.parse_json(text, budget)
+    del text
     if document.get("version") != _VERSION:
         raise FormatError(
             f"it was written in version {document.get('version')} of the format, this one reads {_VERSION}\n"

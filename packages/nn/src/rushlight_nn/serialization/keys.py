@@ -1,22 +1,37 @@
 """Checks of the keys of dictionaries and the elements of sets in a file.
 
-A file could choose keys that all have one hash, so that filling a dictionary takes time proportional to the square of their
-number. Python salts the hashes of strings and bytes, and those of small numbers differ. Data has few other keys, and their
-number is limited here.
+A file could choose keys that all have one hash, so that filling a dictionary takes time proportional to the square of
+their number. Python salts the hashes of strings and bytes, and at most sixteen short ints or floats have the same. Of
+the others those with the same hash are counted. The hash of a tuple walks all of it, and as often as it occurs, which
+is counted, too.
 """
 
 from __future__ import annotations
 
+import datetime
+import math
+import pathlib
+import sys
 from collections.abc import Iterable
 
 import rushlight_core as core
+from rushlight_core._other_dtypes import OtherDtype
 
 from .._typing import Any
 from .errors import FormatError
 
-_SALTED = (str, bytes, bool, type(None), float, core.dtype, core.device)
-_PARTS = 1000  # of a tuple: a hash walks all of it, and as often as a part of it occurs
-_CHOSEN = 20_000  # keys whose hash a file can choose
+_KNOWN = (str, bytes, bool, type(None), float, core.dtype, core.device, OtherDtype)
+_COUNTED = (
+    complex,
+    range,
+    datetime.date,
+    datetime.time,
+    datetime.timedelta,
+    datetime.timezone,
+    pathlib.PurePath,
+)
+_SAME = 256  # keys of one container with the same hash
+_DEPTH = 100  # of tuples in a key: their hash is computed recursively
 
 
 class Keys:
@@ -24,38 +39,69 @@ class Keys:
 
     Args:
         is_allowed: whether the user allowed a class, whose instances may be keys.
+        size: of a file that may refer to a key again and again; by default every key is in the file.
     """
 
-    left: int
+    left: float
 
-    def __init__(self, is_allowed: Any = None) -> None:
+    def __init__(self, is_allowed: Any = None, size: float = math.inf) -> None:
         self.is_allowed = is_allowed
-        self.left = _CHOSEN
+        self.left = 100_000 + 10 * size  # parts of keys to walk
+        # By the id of a container: the container, which keeps the id its own, and how many of its keys have each hash.
+        self.counted: dict[int, tuple[Any, dict[int, int]]] = {}
 
-    def check(self, keys: Iterable[Any]) -> None:
-        """Raise FormatError for keys that data does not have.
+    def check(self, keys: Iterable[Any], target: Any = None) -> int:
+        """Raise FormatError for keys that data does not have, and return how many of them were counted by their hash.
+
+        Args:
+            keys: the keys or elements.
+            target: the container to which they are added, if it may have others.
 
         Raises:
-            FormatError: there is such a key, or there are too many of a kind.
+            FormatError: there is such a key, or too many have the same hash.
         """
+        counts: dict[int, int] | None = None
+        found = 0
         for key in keys:
-            if type(key) is str:
+            if type(key) is str or (type(key) is int and key.bit_length() <= 64) or not self._is_chosen(key):
                 continue
-            pending, parts = [key], 0
-            while pending:
-                one = pending.pop()
-                if isinstance(one, tuple):
-                    pending.extend(one)
-                    parts += len(one)
-                    if parts > _PARTS:
-                        raise FormatError(f"a key is a tuple of more than {_PARTS} items")
-                elif type(one) is int:
-                    parts += one.bit_length() > 64  # of shorter ones at most sixteen have the same hash
-                elif type(one) is complex:
-                    parts += 1
-                elif type(one) not in _SALTED and not (self.is_allowed and self.is_allowed(type(one))):
-                    raise FormatError(f"a key is of the unsupported type {type(one).__name__}")
-            if isinstance(key, tuple) or parts:
-                self.left -= 1
-                if self.left < 0:
-                    raise FormatError(f"more than {_CHOSEN} keys are tuples, long ints or complex numbers")
+            if counts is None:
+                counts = {} if target is None else self.counted.setdefault(id(target), (target, {}))[1]
+            found += 1
+            code = hash(key)
+            counts[code] = counts.get(code, 0) + 1
+            if counts[code] > _SAME:
+                raise FormatError(
+                    f"more than {_SAME} keys of one container have the same hash: it was made to take time"
+                )
+        return found
+
+    def _is_chosen(self, key: Any) -> bool:
+        """Return whether a file can choose the hash of `key`."""
+        pending, chosen = [(key, 0)], isinstance(key, (tuple, frozenset))
+        while pending:
+            one, depth = pending.pop()
+            self.left -= 1
+            if isinstance(one, (tuple, frozenset)):
+                if depth == _DEPTH:
+                    raise FormatError(f"a key is nested more than {_DEPTH} levels deep")
+                self.left -= len(one)
+                pending.extend((part, depth + 1) for part in one)
+            elif type(one) is int:
+                self.left -= one.bit_length() >> 6
+                chosen = chosen or one.bit_length() > 64
+            elif isinstance(one, _COUNTED) or _is_number(one):
+                chosen = True
+            elif type(one) in _KNOWN or isinstance(one, core.Tensor):  # a tensor's hash is its identity
+                pass
+            elif not (self.is_allowed and self.is_allowed(type(one))):
+                raise FormatError(f"a key is of the unsupported type {type(one).__name__}")
+            if self.left < 0:
+                raise FormatError("its keys are walked again and again: it was made to take time")
+        return chosen
+
+
+def _is_number(value: Any) -> bool:
+    """Return whether `value` is a number of NumPy's."""
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(value, numpy.generic)

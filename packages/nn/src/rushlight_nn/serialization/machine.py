@@ -9,6 +9,7 @@ are those of Python's `pickletools`.
 from __future__ import annotations
 
 import struct
+import sys
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable
 
@@ -35,9 +36,23 @@ if TYPE_CHECKING:
 
 _MAPPINGS = (dict, OrderedDict, defaultdict, Counter)
 
-# What objects take in CPython, in bytes and rounded up: a slot in a container, a number, the smallest string, containers.
-_SLOT, _NUMBER, _TEXT, _LIST, _DICT, _SET, _ITEM = 10, 32, 60, 64, 72, 220, 110
+# What objects take in CPython, in bytes, with what they need while they grow: a slot in a list, a number, an empty string, a
+# list with its first items, empty containers, and what the items of dictionaries and sets add.
+_SLOT, _NUMBER, _TEXT, _LIST, _TUPLE, _DICT, _SET = 9, 32, 64, 96, 56, 80, 232
 _STORAGE = 600
+_COUNTED = 110  # where :class:`Keys` counts a key
+# Ints below this are one object each in all of a file, which they would fill faster than any others.
+_SMALL = 1 << 16
+
+
+def cost_of_items(kind: type, before: int, count: int) -> int:
+    """Return the memory that `count` more items take in a dictionary or a set that has `before`."""
+    if kind in (set, frozenset):
+        first = 400 if before < 5 <= before + count else 0  # the first four are in the set itself
+        return first + 110 * max(before + count - max(before, 4), 0)
+    first = 160 if before == 0 and count else 0  # has room for five
+    links = 75 * count if kind is OrderedDict else 0
+    return links + first + 90 * max(before + count - max(before, 5), 0)
 
 
 class Machine:
@@ -55,6 +70,7 @@ class Machine:
         self.table = table
         self.budget = budget
         self.keys: Keys = table.keys
+        self.small: list[int | None] = []
 
     def load(self) -> Any:
         """Return the value of the pickle at `position`, which moves behind it.
@@ -110,11 +126,12 @@ class Machine:
     def pop(self) -> Any:
         if len(self.stack) <= (self.marks[-1] if self.marks else 0):
             raise FormatError("a pickle takes more values than it has: it was altered")
+        self.budget.left += _SLOT
         return self.stack.pop()
 
     def top(self) -> Any:
         value = self.pop()
-        self.stack.append(value)
+        self.push(value)
         return value
 
     def pop_to_mark(self) -> list[Any]:
@@ -123,7 +140,23 @@ class Machine:
         begin = self.marks.pop()
         found = self.stack[begin:]
         del self.stack[begin:]
+        self.budget.left += _SLOT * len(found) + _NUMBER + _SLOT
         return found
+
+    def integer(self, value: int) -> None:
+        """Push an int; equal ones that are small are one object."""
+        if not 0 <= value < _SMALL:
+            self.push(value, _NUMBER + (value.bit_length() >> 3))
+            return
+        if value < 256:  # Python's own
+            self.push(value)
+            return
+        if not self.small:
+            self.small = [None] * _SMALL
+        found = self.small[value]
+        if found is None:
+            found = self.small[value] = value
+        self.push(found)
 
     # Containers ------------------------------------------------------------------------------------------------
 
@@ -139,8 +172,8 @@ class Machine:
         target = self.top()
         if type(target) is not set:
             raise FormatError(f"a pickle adds to a {type(target).__name__}")
-        self.budget.charge(_ITEM * len(items))
-        self.keys.check(items)
+        counted = self.keys.check(items, target)
+        self.budget.charge(cost_of_items(set, len(target), len(items)) + _COUNTED * counted)
         target.update(items)
 
     def set_items(self, items: list[Any]) -> None:
@@ -149,8 +182,8 @@ class Machine:
             raise FormatError(f"a pickle sets items of a {type(target).__name__}")
         if len(items) % 2:
             raise FormatError("a pickle has a key without a value: it was altered")
-        self.budget.charge(_ITEM * (len(items) // 2))
-        self.keys.check(items[::2])
+        counted = self.keys.check(items[::2], target)
+        self.budget.charge(cost_of_items(type(target), len(target), len(items) // 2) + _COUNTED * counted)
         for key, value in zip(items[::2], items[1::2], strict=True):
             target[key] = value
 
@@ -193,8 +226,9 @@ def _text(data: bytes) -> str:
 def _string(form: str, size: int) -> Callable[[Machine], None]:
     def instruction(m: Machine) -> None:
         count = m.number(form, size)
+        value = _text(m.take(count))
         # A character may take four bytes where most take one.
-        m.push(_text(m.take(count)), _TEXT + 4 * count)
+        m.push(value, 0 if count < 2 else _TEXT + count if value.isascii() else sys.getsizeof(value) + 8)
 
     return instruction
 
@@ -216,13 +250,13 @@ def _old_string(form: str, size: int) -> Callable[[Machine], None]:
 
 
 def _integer(form: str, size: int) -> Callable[[Machine], None]:
-    return lambda m: m.push(m.number(form, size), _NUMBER)
+    return lambda m: m.integer(m.number(form, size))
 
 
 def _long(form: str, size: int) -> Callable[[Machine], None]:
     def instruction(m: Machine) -> None:
         count = m.number(form, size)
-        m.push(int.from_bytes(m.take(count), "little", signed=True), _NUMBER + 2 * max(count, 0))
+        m.integer(int.from_bytes(m.take(count), "little", signed=True))
 
     return instruction
 
@@ -238,14 +272,14 @@ def _empty(kind: Any, cost: int) -> Callable[[Machine], None]:
 def _tuple(count: int) -> Callable[[Machine], None]:
     def instruction(m: Machine) -> None:
         items = tuple(reversed([m.pop() for _ in range(count)]))
-        m.push(items, _LIST + _SLOT * count)
+        m.push(items, _TUPLE + 8 * count)
 
     return instruction
 
 
 def _marked_tuple(m: Machine) -> None:
     items = m.pop_to_mark()
-    m.push(tuple(items), _LIST + _SLOT * len(items))
+    m.push(tuple(items), _TUPLE + 8 * len(items))
 
 
 def _marked_list(m: Machine) -> None:
@@ -261,8 +295,9 @@ def _marked_dict(m: Machine) -> None:
 
 def _frozenset(m: Machine) -> None:
     items = m.pop_to_mark()
-    m.keys.check(items)
-    m.push(frozenset(items), _SET + _ITEM * len(items))
+    counted = m.keys.check(items)
+    m.budget.charge(cost_of_items(frozenset, 0, len(items)) + _COUNTED * counted)
+    m.push(frozenset(items), _SET)
 
 
 def _mark(m: Machine) -> None:
@@ -308,7 +343,7 @@ _INSTRUCTIONS: dict[int, Callable[[Machine], None]] = {
         b"M": _integer("<H", 2),
         b"\x8a": _long("<B", 1),
         b"\x8b": _long("<i", 4),
-        b"G": _integer(">d", 8),
+        b"G": lambda m: m.push(m.number(">d", 8), _NUMBER),
         b"X": _string("<I", 4),
         b"\x8c": _string("<B", 1),
         b"\x8d": _string("<Q", 8),

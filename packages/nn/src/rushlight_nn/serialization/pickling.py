@@ -90,13 +90,28 @@ class Storages:
             found.begin = min(found.begin, begin)
             found.end = max(found.end, end)
 
+    def add_whole(self, storage: Any, dtype: Any) -> None:
+        """Note that all of `storage` is used, by itself and not through a tensor."""
+        found = self.stored.get(id(storage))
+        if found is None:
+            found = self.stored[id(storage)] = Stored(storage, str(len(self.stored)), dtype)
+        elif found.dtype != dtype:
+            if found.dtype == core.bool or dtype == core.bool:
+                raise ValueError(
+                    "save: a storage is saved as bools and as something else\nhint: save one of them"
+                )
+            found.dtype = None
+        found.begin, found.end = 0, storage.nbytes()
+
     def of(self, tensor: Tensor) -> Stored:
         """Return what is stored for `tensor`."""
         return self.stored[id(tensor.untyped_storage())]
 
 
-def dump(obj: Any, legacy: bool = False) -> tuple[bytes, list[Stored]]:
-    """Return the pickle of `obj`, and the storages to write beside it.
+def dump(obj: Any, legacy: bool = False) -> tuple[bytes, list[Stored], dict[str, list[str] | None]]:
+    """Return the pickle of `obj`, and what to write beside it: the storages, and the classes to describe, by name.
+
+    Of a class of named tuples there are the fields, of an enumeration there is None.
 
     Raises:
         TypeError: something in it is not data; the message names its path.
@@ -106,10 +121,11 @@ def dump(obj: Any, legacy: bool = False) -> tuple[bytes, list[Stored]]:
     try:
         # Once to see which tensors share memory and how much of it they use, once to write.
         Pickler(storages, legacy, noting=True).dump(obj)
-        pickle = Pickler(storages, legacy).dump(obj)
+        pickler = Pickler(storages, legacy)
+        pickle = pickler.dump(obj)
     except RecursionError:
         raise ValueError("save: the object is nested too deeply, or a tuple contains itself") from None
-    return pickle, list(storages.stored.values())
+    return pickle, list(storages.stored.values()), pickler.classes
 
 
 class Pickler:
@@ -131,6 +147,7 @@ class Pickler:
         self.memo: dict[Any, int] = {}
         self.kept: list[Any] = []  # so that no id is used again
         self.path: list[Any] = []
+        self.classes: dict[str, list[str] | None] = {}
 
     def dump(self, obj: Any) -> bytes:
         """Return the pickle of `obj`."""
@@ -403,6 +420,20 @@ class Pickler:
         self.name("collections", "OrderedDict")
         self.out += b")R"
 
+    def whole_storage(self, value: Any) -> None:
+        """Write a storage that is saved by itself."""
+        typed = type(value) is core.TypedStorage
+        storage = value.untyped() if typed else value
+        if self.noting:
+            self.storages.add_whole(storage, value.dtype if typed else None)
+        stored = self.storages.stored[id(storage)]
+        if (stored.dtype is not None) != typed:
+            raise ValueError(
+                f"save: {self.place} is bytes that are saved with a dtype, too\nhint: save the typed one"
+            )
+        self.storage(stored)
+        self.remember_object(value)
+
     # What else there is -------------------------------------------------------------------------------------
 
     @property
@@ -430,10 +461,14 @@ class Pickler:
         elif kind is OtherDtype:
             self.name("torch", str(value).rpartition(".")[2])
         elif isinstance(value, enum.Enum):
+            self.classes[f"{kind.__module__}.{kind.__qualname__}"] = None
             self.reduce(kind.__module__, kind.__qualname__, (value.value,), value)
         elif isinstance(value, tuple) and hasattr(kind, "_fields"):
-            # PackedSequence has PyTorch's name, another class its own, which the reader must allow.
-            module = "torch.nn.utils.rnn" if kind.__name__ == "PackedSequence" else kind.__module__
+            # PackedSequence has PyTorch's name, another class its own, and is described beside the pickle.
+            is_packed = kind.__name__ == "PackedSequence"
+            module = "torch.nn.utils.rnn" if is_packed else kind.__module__
+            if not is_packed:
+                self.classes[f"{module}.{kind.__qualname__}"] = list(kind._fields)
             self.reduce(module, kind.__qualname__, tuple(value), value, new=True)
         elif isinstance(value, pathlib.PurePath):
             name = "PosixPath" if isinstance(value, pathlib.Path) else kind.__name__
@@ -518,6 +553,8 @@ _WRITERS: dict[type, Any] = {
     Tensor: Pickler.tensor,
     Parameter: Pickler.tensor,
     Buffer: Pickler.tensor,
+    core.UntypedStorage: Pickler.whole_storage,
+    core.TypedStorage: Pickler.whole_storage,
     core.Size: lambda p, v: p.reduce("torch", "Size", (tuple(v),), v),
     core.device: lambda p, v: p.reduce(
         "torch", "device", (v.type,) if v.index is None else (v.type, v.index), v

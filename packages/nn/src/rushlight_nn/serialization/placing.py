@@ -13,8 +13,8 @@ def place(tensor: Tensor, device: str, map_location: Any) -> Tensor:
     """Move `tensor`, which is on the CPU and was saved from `device`, to the device of `map_location`.
 
     Raises:
-        FormatError: there is no device of such a name.
-        RuntimeError: the device is not available.
+        FormatError: the device from which it was saved is unknown or not available.
+        RuntimeError: the device of `map_location` is not available.
     """
     if isinstance(map_location, dict):
         target: Any = map_location.get(device, device)
@@ -27,7 +27,8 @@ def place(tensor: Tensor, device: str, map_location: Any) -> Tensor:
         target = device if map_location is None else map_location
     if isinstance(target, int):
         target = f"cuda:{target}"
-    if target is device:
+    chosen = target is not device
+    if not chosen:
         try:
             target = core.device(target)
         except (RuntimeError, ValueError, TypeError) as error:
@@ -41,7 +42,7 @@ def place(tensor: Tensor, device: str, map_location: Any) -> Tensor:
     try:
         return tensor.to(target)
     except (RuntimeError, AssertionError) as error:
-        raise RuntimeError(
-            f"load: a tensor belongs on the device {str(target)!r}, which is not available ({error})\n"
-            "hint: map_location='cpu'"
-        ) from error
+        what = f"a tensor belongs on the device {str(target)!r}, which is not available ({error})"
+        if chosen:
+            raise RuntimeError(f"load: {what}\nhint: map_location='cpu'") from error
+        raise FormatError(f"{what}\nhint: map_location='cpu'") from error

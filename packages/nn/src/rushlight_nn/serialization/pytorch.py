@@ -9,12 +9,13 @@ structure names a storage by a persistent id: `("storage", class, key, device, e
 from __future__ import annotations
 
 import contextlib
+import json
 import sys
 
 import rushlight_core as core
 
-from . import archive
-from .builders import Names, StorageType, UnknownName
+from . import archive, container
+from .builders import Described, Names, StorageType, UnknownName, check_bools
 from .errors import Budget, FormatError
 from .machine import Machine
 from .pickling import dump
@@ -35,6 +36,33 @@ LEGACY_VERSION = 1001
 
 # Number of bytes within which the pickles of a legacy file end, unless there are very many objects.
 _PICKLES = 32 << 20
+# Modules and functions by which a file takes over the process that calls them: no hint says how to allow them.
+_CODE = frozenset(
+    [
+        "ctypes",
+        "importlib",
+        "marshal",
+        "nt",
+        "os",
+        "pickle",
+        "posix",
+        "pty",
+        "runpy",
+        "shutil",
+        "socket",
+        "subprocess",
+        "sys",
+        "webbrowser",
+    ]
+)
+_CALLS = frozenset(["__import__", "compile", "eval", "exec", "getattr", "globals", "open", "setattr"])
+# Note [Described classes]
+# A pickle has only the name of the class of a named tuple or of an enumeration's member, and only who imports it can
+# read it. Archives have an entry beside it, which PyTorch ignores: by the name of each such class its fields, or null
+# for an enumeration. Unless the class was allowed, the former is loaded as a new named tuple and the latter as its
+# value.
+_CLASSES = ".rushlight_classes"
+_CLASS = 6000  # what a class takes in memory
 # Largest number of unknown names that an error lists, and that are listed on request.
 _SHOWN, _LISTED = 12, 10_000
 
@@ -131,17 +159,6 @@ def _as(storage: Any, dtype: Any) -> Any:
     return core.TypedStorage(core._C._tensor_over(storage, dtype, [count], [1], 0))
 
 
-def check_bools(storage: Any) -> None:
-    """Raise FormatError for bytes other than 0 and 1, which would give wrong results in operators that count them.
-
-    Raises:
-        FormatError: there is one.
-    """
-    count = storage.nbytes()
-    if count and int(core._C._tensor_over(storage, core.uint8, [count], [1], 0).max()) > 1:
-        raise FormatError("a tensor of bools holds bytes that are neither true nor false")
-
-
 # Zip ------------------------------------------------------------------------------------------------------------
 
 
@@ -195,7 +212,7 @@ def read_archive(source: Source, map_location: Any, verify: bool, budget: Budget
             )
     pickle = archive.read_entry(source, entries[f"{prefix}data.pkl"])
     storages = _ArchivedStorages(source, entries, prefix, map_location, verify)
-    machine = Machine(pickle, Names(storages, budget), budget)
+    machine = Machine(pickle, Names(storages, budget, _classes(source, entries, prefix, budget)), budget)
     value = run(machine)
     if machine.position != len(pickle):
         raise FormatError("something follows the structure: the file was altered")
@@ -206,6 +223,18 @@ def read_archive(source: Source, map_location: Any, verify: bool, budget: Budget
             if name not in used and source.checksum(entry.begin, entry.size) != entry.crc:
                 raise archive.altered(entry)
     return value
+
+
+def _classes(
+    source: Source, entries: dict[str, archive.Entry], prefix: str, budget: Budget
+) -> dict[str, Described]:
+    """Return the classes that `write_archive` described, see Note [Described classes]."""
+    entry = entries.get(prefix + _CLASSES)
+    if entry is None:
+        return {}
+    found = container.parse_json(archive.read_entry(source, entry), budget)
+    budget.charge(_CLASS * len(found))
+    return {name: Described(name, fields) for name, fields in found.items()}
 
 
 def _prefix(entries: dict[str, archive.Entry]) -> str:
@@ -267,7 +296,9 @@ def unknown_names(source: Source, budget: Budget) -> list[str]:
     if not is_archive(start):
         raise FormatError("it is not a file of PyTorch")
     entries = archive.read_directory(source, budget)
-    return _names_in(archive.read_entry(source, entries[f"{_prefix(entries)}data.pkl"]), names, _LISTED)
+    prefix = _prefix(entries)
+    names = Names(_no_storage, budget, _classes(source, entries, prefix, budget))
+    return _names_in(archive.read_entry(source, entries[f"{prefix}data.pkl"]), names, _LISTED)
 
 
 def _no_storage(key: Any) -> Any:
@@ -287,11 +318,19 @@ def _explain(names: list[str]) -> str:
             "it holds a whole module, which is code: where it was made, write torch.save(model.state_dict(), path), "
             "and here model.load_state_dict(torch.load(path))"
         )
+    code = [name for name in names if _is_code(name)]
+    if code:
+        return text + f"do not load this file: it would run {code[0][:100]}, which no data needs"
     classes = ", ".join(name.rpartition(".")[2][:60] for name in names[:3])
     return text + (
         "if you trust the file, import what it names and allow it: "
         f"serialization.add_safe_globals([{classes}{', ...' if len(names) > 3 else ''}])"
     )
+
+
+def _is_code(name: str) -> bool:
+    module, _, rest = name.partition(".")
+    return module in _CODE or (module in ("builtins", "__builtin__") and rest in _CALLS)
 
 
 # Legacy ---------------------------------------------------------------------------------------------------------
@@ -368,10 +407,16 @@ def _read_legacy(source: Source, data: bytes, map_location: Any, budget: Budget)
         if target is not host:
             filled = core._C._tensor_over(host, core.uint8, [host.nbytes()], [1], 0)
             core._C._tensor_over(target, core.uint8, [host.nbytes()], [1], 0).copy_(filled)
-    if position != source.size:
-        raise FormatError("something follows the last storage: the file was altered")
     check_indices(sparse)
+    if position != source.size and not _another_follows(source, position):
+        raise FormatError("something follows the last storage: the file was altered")
     return value
+
+
+def _another_follows(source: Source, position: int) -> bool:
+    """Return whether a stream has another file at `position`, and leave the stream there."""
+    count = min(len(LEGACY_START), source.size - position)
+    return source.read(position, count) == LEGACY_START and source.go_to(position)
 
 
 # Writing ----------------------------------------------------------------------------------------------------
@@ -389,9 +434,11 @@ def write_archive(obj: Any, file: BinaryIO, folder: str, record_order: bool = Tr
     Raises:
         TypeError: something in `obj` is not data.
     """
-    pickle, storages = dump(obj)
+    pickle, storages, classes = dump(obj)
     writer = archive.Writer(file)
     writer.add(f"{folder}/data.pkl", pickle)
+    if classes:
+        writer.add(f"{folder}/{_CLASSES}", json.dumps(classes).encode())
     writer.add(f"{folder}/.format_version", b"1")
     writer.add(f"{folder}/.storage_alignment", str(archive.ALIGNMENT).encode())
     if record_order:
@@ -408,7 +455,12 @@ def write_legacy(obj: Any, file: BinaryIO) -> None:
     Raises:
         TypeError: something in `obj` is not data.
     """
-    pickle, storages = dump(obj, legacy=True)
+    pickle, storages, classes = dump(obj, legacy=True)
+    if classes:
+        raise TypeError(
+            f"save: PyTorch's layout before version 1.6 cannot describe the class {next(iter(classes))}\n"
+            "hint: leave out _use_new_zipfile_serialization=False, or allow the class by add_safe_globals"
+        )
     for stored in storages:
         if stored.dtype is None:
             raise TypeError(

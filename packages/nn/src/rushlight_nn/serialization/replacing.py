@@ -33,7 +33,7 @@ def replace_file(path: str, write: Callable[[BinaryIO], Any]) -> None:
     folder, name = os.path.split(path)
     directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        _remove_abandoned(directory, name)
+        remove_abandoned(directory, re.escape(name[:200]))
         _replace(directory, name, mode, write)
         os.fsync(directory)  # the new name, too, must survive a power cut
     finally:
@@ -74,14 +74,15 @@ def _replace(directory: int, name: str, mode: int | None, write: Callable[[Binar
         raise
 
 
-def _remove_abandoned(directory: int, name: str) -> None:
-    """Remove the temporary files for `name` of processes that were killed."""
-    pattern = re.compile(re.escape(f".{name[:200]}.") + r"[0-9a-f]{12}\.tmp")
+def remove_abandoned(directory: int, names: str) -> None:
+    """Remove the temporary files of processes that were killed, for files whose name matches the pattern `names`."""
+    pattern = re.compile(rf"\.{names}\.[0-9a-f]{{12}}\.tmp")
     for found in os.listdir(directory):
         if not pattern.fullmatch(found):
             continue
         try:
-            descriptor = os.open(found, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
+            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            descriptor = os.open(found, flags, dir_fd=directory)
         except OSError:
             continue
         try:

@@ -7,23 +7,33 @@
 Note [Replacing shards]
 The index is what makes files one checkpoint, and is replaced last, all or nothing. New shards get names that no file has, so
 that those of the old index remain complete until the new index is written; then they are removed.
+
+Note [Whose shards]
+A file is removed only if its name is that of a shard of this index and its header begins with the mark that `write`
+puts there, which names the index. So those of a save that was killed are found, too. Files that an index beside it
+names are left, and so is everything that another program wrote. A save holds a shared lock on the folder; shards that
+no index names are removed by a save that gets the lock for itself: they may be those of another save, which has not
+written its index yet.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
 import functools
 import json
 import os
 import re
-from collections.abc import Callable
+import stat
+from collections.abc import Callable, Iterable, Iterator
 
 from rushlight_core import Tensor
 
 from . import checkpoint, container
 from .errors import Budget, FormatError
 from .placing import place
-from .replacing import replace_file
+from .replacing import remove_abandoned, replace_file
 from .source import Source
 
 TYPE_CHECKING = False
@@ -58,6 +68,8 @@ def write(obj: Any, path: str, limit: int) -> None:
 
     A larger tensor has a separate shard.
     """
+    if os.path.isdir(path):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     layout = checkpoint.Layout(obj)
     shards = _split(layout.tensors, limit)
     if len(shards) <= 1:
@@ -66,15 +78,23 @@ def write(obj: Any, path: str, limit: int) -> None:
         replace_file(path, lambda file: container.write(file, layout.tensors, metadata))
         remove_index(path)
         return
+    with _locked(os.path.dirname(path)) as lock:
+        old = _shards_of(path)
+        _write_shards(path, layout, shards)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)  # the single file that the shards replace
+        _clean(path, lock, old)
+
+
+def _write_shards(path: str, layout: checkpoint.Layout, shards: list[dict[str, Tensor]]) -> None:
+    """Write the shards and then the index, or nothing."""
     folder, names = os.path.dirname(path), _free_names(path, len(shards))
     checksums: dict[str, int] = {}
 
     def write_shard(number: int) -> None:
-        path = os.path.join(folder, names[number])
-        metadata = {"format": "pt"}
-        replace_file(path, lambda file: container.write(file, shards[number], metadata, checksums))
+        shard = os.path.join(folder, names[number])
+        replace_file(shard, lambda file: container.write(file, shards[number], _mark_of(path), checksums))
 
-    old = _shards_of(path + _INDEX)
     try:
         _in_parallel(write_shard, len(shards))
         index = {
@@ -89,7 +109,6 @@ def write(obj: Any, path: str, limit: int) -> None:
     except BaseException:
         _remove(folder, names)
         raise
-    _remove(folder, [*old, os.path.basename(path)])  # of before, see Note [Replacing shards]
 
 
 def _split(tensors: dict[str, Tensor], limit: int) -> list[dict[str, Tensor]]:
@@ -121,22 +140,86 @@ def _remove(folder: str, names: list[str]) -> None:
             os.unlink(os.path.join(folder, name))
 
 
-def _shards_of(index: str) -> list[str]:
-    """Return the shards of an index that `write` made, if there is one."""
-    try:
-        with Source(index) as source:
-            return sorted({*_parse(source, Budget(source.size))[1].values()})
-    except (OSError, FormatError):
-        return []
+# Removing ---------------------------------------------------------------------------------------------------
 
 
 def remove_index(path: str) -> None:
-    """Remove the shards and the index that a single file at `path` has replaced."""
-    index = path + _INDEX
-    if os.path.exists(index):
-        names = _shards_of(index)
-        os.unlink(index)
-        _remove(os.path.dirname(path), names)
+    """Remove the index and the shards that a single file at `path` has replaced, if `write` made them."""
+    with _locked(os.path.dirname(path)) as lock:
+        old = _shards_of(path)
+        if old:
+            os.unlink(path + _INDEX)
+        _clean(path, lock, old)
+
+
+def _shards_of(path: str) -> set[str]:
+    """Return what the index of `path` names, if `write` made it."""
+    try:
+        with Source(path + _INDEX) as source:
+            metadata, names = _parse(source, Budget(source.size))
+    except (OSError, FormatError):
+        return set()
+    return set(names.values()) if checkpoint.is_described(metadata) else set()
+
+
+def _mark_of(path: str) -> dict[str, str]:
+    """Return the metadata of the shards of `path`."""
+    return {"format": "pt", "rushlight.index": os.path.basename(path) + _INDEX}
+
+
+@contextlib.contextmanager
+def _locked(folder: str) -> Iterator[int]:
+    """Hold a shared lock on `folder`, and give its descriptor."""
+    descriptor = os.open(folder or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with contextlib.suppress(OSError):  # a file system may have no locks
+            fcntl.flock(descriptor, fcntl.LOCK_SH)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _clean(path: str, lock: int, old: set[str]) -> None:
+    """Remove the shards of `path` that no index names, see Note [Whose shards]; those in `old` even without the lock."""
+    alone = True
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        alone = False  # a later save removes the others
+    folder = os.path.dirname(path)
+    stem, suffix = map(re.escape, os.path.splitext(os.path.basename(path)))
+    shard = re.compile(rf"{stem}(-[0-9a-f]{{8}})?-\d{{5,}}-of-\d{{5,}}{suffix}")
+    found = os.listdir(folder or ".")
+    ours = [name for name in found if shard.fullmatch(name) and (alone or name in old)]
+    ours = [name for name in ours if _is_shard_of(path, os.path.join(folder, name))]
+    if ours:
+        try:
+            named = {name for index in found if index.endswith(_INDEX) for name in _names_in(folder, index)}
+        except (OSError, FormatError):
+            return  # what an index names that cannot be read is not known
+        _remove(folder, [name for name in ours if name not in named])
+    if alone:
+        remove_abandoned(lock, f"(?:{shard.pattern}|{re.escape(os.path.basename(path) + _INDEX)})")
+
+
+def _is_shard_of(path: str, shard: str) -> bool:
+    """Return whether `write` made the file `shard` for the index of `path`."""
+    start = json.dumps({"__metadata__": _mark_of(path)}, separators=(",", ":"))[:-1].encode()
+    try:
+        descriptor = os.open(shard, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
+        return is_file and os.pread(descriptor, 8 + len(start), 0)[8:] == start
+    finally:
+        os.close(descriptor)
+
+
+def _names_in(folder: str, index: str) -> Iterable[str]:
+    """Return the shards that an index names."""
+    with Source(os.path.join(folder, index)) as source:
+        return _parse(source, Budget(source.size))[1].values()
 
 
 def _in_parallel(work: Callable[[int], Any], count: int) -> list[Any]:
@@ -224,6 +307,8 @@ def _read_shard(
         source = Source(path, mapping)
     except FileNotFoundError:
         raise FormatError(f"its shard {files[number]!r:.80} is missing") from None
+    except FormatError as error:
+        raise FormatError(f"in its shard {files[number]!r:.80}: {error}") from None
     with source:
         budget = Budget(source.size)
         start = source.read(0, min(source.size, 16))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import mmap
 import os
+import stat
 
 import rushlight_core as core
 
@@ -27,6 +28,10 @@ _CHUNK = 1 << 22
 crc32 = core._C._crc32
 
 
+def _can_seek(file: Any) -> bool:
+    return hasattr(file, "seekable") and bool(file.seekable())
+
+
 class Source:
     """The bytes of a checkpoint.
 
@@ -35,6 +40,7 @@ class Source:
         mapping: None to read; "c" to map with copies of what is written, "r" to map for reading only.
 
     Raises:
+        FormatError: the path is that of a directory, a pipe or a device.
         ValueError: a stream is to be mapped.
     """
 
@@ -44,17 +50,23 @@ class Source:
         self._memory: memoryview | None = None
         self._map: memoryview | None = None
         self._begin = 0
+        self._stream: BinaryIO | None = None
         if not hasattr(f, "read"):
             self.name: str = os.fspath(f)
-            self.descriptor = os.open(self.name, os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                with open(self.descriptor, "rb", closefd=False) as file:  # refuses directories
-                    self.size: int = file.seek(0, os.SEEK_END)
-            except BaseException:
+            # A pipe would be waited for.
+            self.descriptor = os.open(self.name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            about = os.fstat(self.descriptor)
+            if not stat.S_ISREG(about.st_mode):
                 self.close()
-                raise
+                raise FormatError(
+                    "it is a directory, not a file"
+                    if stat.S_ISDIR(about.st_mode)
+                    else "it is a pipe or a device, not a regular file\nhint: open it, and load the open file"
+                )
+            self.size: int = about.st_size
             return
         self.name = str(getattr(f, "name", "<file>"))
+        self._stream = f  # type: ignore[assignment]
         if mapping is not None:
             raise ValueError(f"load(f, mmap): only files that are named by a path can be mapped, got {f!r}")
         if type(f) in (io.BufferedReader, io.BufferedRandom) and type(f.raw) is io.FileIO:  # type: ignore[union-attr]
@@ -63,6 +75,7 @@ class Source:
             self.size = max(f.seek(0, os.SEEK_END) - self._begin, 0)  # type: ignore[union-attr]
             self.descriptor = os.dup(f.fileno())  # type: ignore[union-attr]
         else:
+            self._begin = f.tell() if _can_seek(f) else 0
             data = f.read()
             self._memory = memoryview(data).cast("B")
             self.size = len(self._memory)
@@ -74,6 +87,13 @@ class Source:
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
         self.close()
+
+    def go_to(self, position: int) -> bool:
+        """Leave the stream behind the first `position` bytes, for the next reader; return whether that can be done."""
+        if self._stream is None or not _can_seek(self._stream):
+            return False
+        self._stream.seek(self._begin + position)
+        return True
 
     def close(self) -> None:
         """Close the file; what is mapped stays."""

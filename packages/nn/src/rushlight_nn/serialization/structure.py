@@ -21,6 +21,7 @@ from .errors import FormatError
 from .keys import Keys
 
 _TAG = "!"
+_NODES = (list, dict)  # all else in JSON is its own value
 _DICTIONARIES = {kind.__name__: kind for kind in (dict, OrderedDict, defaultdict, Counter)}
 _SEQUENCES = {kind.__name__: kind for kind in (tuple, set, frozenset, core.Size)}
 
@@ -170,18 +171,24 @@ class StructureError(Exception):
 
 
 def decode(node: Any, tensor: Callable[[int], Tensor]) -> Any:
-    """Return the value that was encoded as `node`; `tensor` returns the tensor of a number.
+    """Return the value that was encoded as `node`, which it may be itself; `tensor` returns the tensor of a number.
 
     Raises:
         StructureError: `node` is not what :class:`Encoder` writes.
     """
     if node is None or isinstance(node, (bool, int, float, str)):
         return node
-    if isinstance(node, list):
-        return [decode(item, tensor) for item in node]
+    if isinstance(node, list):  # in place: a copy would take as much memory again
+        for i, item in enumerate(node):
+            if type(item) in _NODES:
+                node[i] = decode(item, tensor)
+        return node
     tag = node.get(_TAG)
     if tag is None:
-        return {key: decode(value, tensor) for key, value in node.items()}
+        for key, item in node.items():
+            if type(item) in _NODES:
+                node[key] = decode(item, tensor)
+        return node
     if tag == "tensor":
         return tensor(node.get("number"))
     if tag in ("ndarray", "scalar"):
@@ -234,17 +241,22 @@ def _checked(value: Any, kind: type) -> Any:
 
 def _decode_dict(node: Any, tag: str, tensor: Callable[[int], Tensor]) -> Any:
     items = node.get("items")
+    kind: Any = _DICTIONARIES[tag]
+    result = _make(
+        tag, lambda: kind(values.factory_of(node.get("factory"))) if tag == "defaultdict" else kind()
+    )
     if isinstance(items, dict):
-        pairs = [(key, decode(value, tensor)) for key, value in items.items()]
+        for key, value in items.items():
+            result[key] = decode(value, tensor)
     elif isinstance(items, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in items):
-        pairs = [(decode(key, tensor), decode(value, tensor)) for key, value in items]
+        for pair in items:
+            pair[0] = decode(pair[0], tensor)
+        Keys(trust.is_allowed).check(pair[0] for pair in items)
+        for i, (key, value) in enumerate(items):
+            result[key] = decode(value, tensor)
+            items[i] = None  # frees the pair
     else:
         raise StructureError(f"the description of a {tag} cannot be read: it has no items")
-    Keys(trust.is_allowed).check(key for key, _ in pairs)
-    if tag == "defaultdict":
-        return _make(tag, lambda: defaultdict(values.factory_of(node.get("factory")), dict(pairs)))
-    kind: Any = _DICTIONARIES[tag]
-    result = _make(tag, lambda: kind(dict(pairs) if kind is Counter else pairs))
     if "_metadata" in node and kind is OrderedDict:
         result._metadata = decode(node["_metadata"], tensor)
     return result

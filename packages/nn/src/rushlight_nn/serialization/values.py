@@ -10,10 +10,9 @@ from __future__ import annotations
 import base64
 import datetime
 import enum
-import functools
 import pathlib
 from argparse import Namespace
-from collections import OrderedDict, deque, namedtuple
+from collections import OrderedDict, deque
 from collections.abc import Callable
 
 import rushlight_core as core
@@ -21,7 +20,7 @@ from rushlight_core._other_dtypes import OtherDtype
 
 from .._typing import Any
 from . import trust
-from .builders import DTYPES
+from .builders import DTYPES, tuple_class
 from .sparse import COMPRESSED, rebuild_sparse
 
 
@@ -132,17 +131,12 @@ def _encode_time(value: Any) -> tuple[str, dict[str, Any]] | None:
 # Classes of the user ------------------------------------------------------------------------------------------
 
 
-@functools.lru_cache(256)
-def _tuple_class(name: str, fields: tuple[str, ...]) -> Any:
-    return namedtuple(name, fields)
-
-
 def _named_tuple(kind: str, fields: list[str], items: list[Any]) -> Any:
-    if not all(type(field) is str for field in fields) or len(fields) != len(items) or len(fields) > 255:
+    if not all(type(field) is str for field in fields) or len(fields) != len(items):
         raise ValueError("the fields do not fit the items")
     found = trust.allowed_by_name(_text(kind))
     if found is None:
-        found = _tuple_class(kind.rpartition(".")[2], tuple(fields))
+        found = tuple_class(kind, tuple(fields))
     elif not (isinstance(found, type) and issubclass(found, tuple)):
         raise TypeError(f"{kind} is not a named tuple")
     return found(*items)
