@@ -6,7 +6,7 @@ import argparse
 import operator
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import matplotlib
@@ -53,18 +53,21 @@ def mosaic(images: Tensor, columns: int) -> np.ndarray:
 
 
 def main(
-    run: Callable[[bool], tuple[float, Sequence[float], np.ndarray | None]],
+    run: Callable[[bool], tuple[float, Sequence[float], np.ndarray | Mapping[str, Sequence[float]] | None]],
     what: str,
     goal: float,
     at_least: bool = True,
+    progress: str = "loss",
 ) -> int:
     """Train, draw the curve of the losses and the picture, and return 1 if the figure is missed.
 
     Args:
-        run: trains, shortened if its argument is true, and returns the figure, the losses, and a picture or None.
+        run: trains, shortened if its argument is true, and returns the figure, the losses, and a picture, more curves by
+            name, or None.
         what: the figure's name.
         goal: what is to be reached, unless the run is shortened.
         at_least: whether larger is better.
+        progress: what the program returns in place of losses.
     """
     parser = argparse.ArgumentParser(description=sys.modules[run.__module__].__doc__)
     parser.add_argument("--short", action="store_true", help="a few steps only, to see that the program runs")
@@ -79,8 +82,12 @@ def main(
         1, 1 if picture is None else 2, figsize=(8, 3), squeeze=False, layout="constrained"
     )
     axes[0, 0].plot(losses)
-    axes[0, 0].set(xlabel="step", ylabel="loss", title=f"{what} {figure:.4g}")
-    if picture is not None:
+    axes[0, 0].set(xlabel="step", ylabel=progress, title=f"{what} {figure:.4g}")
+    if isinstance(picture, Mapping):
+        for label, values in picture.items():
+            axes[0, 1].plot(values, label=label)
+        axes[0, 1].legend()
+    elif picture is not None:
         axes[0, 1].imshow(picture, cmap="gray_r", vmin=0, vmax=1)
         axes[0, 1].axis("off")
     options.out.mkdir(parents=True, exist_ok=True)
