@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -96,8 +98,11 @@ def test_reprs():
             n.AdaptiveAvgPool1d(2), n.AdaptiveMaxPool2d((2, None)), n.AdaptiveMaxPool3d(1)
         ),
         lambda n: n.Sequential(n.GELU(), n.Softmax(1), n.Flatten(), n.AvgPool2d(2), n.GroupNorm(1, 2)),
+        lambda n: n.MultiheadAttention(8, 2, kdim=3, batch_first=True),
+        lambda n: n.Transformer(8, 2, 2, 1, 16, batch_first=True, bias=False),
     ):
-        assert repr(make(nn)) == repr(make(torch.nn))
+        with warnings.catch_warnings(action="ignore"):
+            assert repr(make(nn)) == repr(make(torch.nn))
 
 
 @pytest.mark.parametrize(
@@ -163,3 +168,49 @@ def test_schedules(name):
             scheduler.step()
         results.append(rates)
     np.testing.assert_allclose(results[0], results[1], rtol=1e-7)
+
+
+@same_version
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64", "complex64"])
+def test_reprs_of_parameters(dtype):
+    texts = []
+    for library, layers in ((core, nn), (torch, torch.nn)):
+        values = {"a": layers.Parameter(library.ones(2, 3, dtype=getattr(library, dtype))), "b": 3}
+        texts.append(repr(layers.ParameterDict(values)) + repr(layers.ParameterList(values.values())))
+    assert texts[0] == texts[1]
+
+
+class Height:
+    def __init__(self, factor):
+        self.factor = factor
+
+    def __call__(self, x):
+        return self.factor / x
+
+
+@same_version
+@pytest.mark.parametrize("name", ["SGD", "Adam"])
+@pytest.mark.parametrize("ours_first", [True, False])
+@pytest.mark.parametrize("height", [None, Height])
+def test_cyclic_schedules_go_on_in_the_other_library(name, ours_first, height):
+    state = None
+    sides = [(optim, core, nn), (torch.optim, torch, torch.nn)]
+    for number, (library, tensors, layers) in enumerate(sides if ours_first else sides[::-1]):
+        options = {"momentum": 0.9} if name == "SGD" else {}
+        optimizer = getattr(library, name)([layers.Parameter(tensors.ones(1))], lr=0.3, **options)
+        scale = height and height(1.0 + number)
+        scheduler = library.lr_scheduler.CyclicLR(optimizer, 0.1, 0.5, 3, 2, scale_fn=scale)
+        if state:
+            optimizer.load_state_dict(state[0])
+            scheduler.load_state_dict(state[1])
+        for _ in range(4):
+            optimizer.step()
+            scheduler.step()
+        state = optimizer.state_dict(), scheduler.state_dict()
+        if not number:
+            alone = scheduler, optimizer
+    for _ in range(4):
+        alone[1].step()
+        alone[0].step()
+    assert scheduler.get_last_lr() == pytest.approx(alone[0].get_last_lr(), rel=1e-12)
+    assert (scale is None) or scale.factor == 1.0

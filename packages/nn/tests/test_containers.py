@@ -137,6 +137,7 @@ def test_parameter_dict():
     with pytest.raises(TypeError):
         d[3] = core.ones(1)
     assert len(list(d.parameters())) == 1
+    assert repr(d) == "ParameterDict(  (a): Parameter containing: [torch.FloatTensor of size 1])"
     d.clear()
     assert len(d) == 0
 

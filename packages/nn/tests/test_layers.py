@@ -347,6 +347,16 @@ def test_multihead_attention_layouts_and_masks():
     assert float(weights[1, :, :5].abs().max()) == 0  # only what was appended is left to attend to
 
 
+@pytest.mark.parametrize("added", [{"add_bias_kv": True}, {"add_zero_attn": True}])
+def test_added_keys_are_seen_beside_a_causal_mask(added):
+    layer = nn.MultiheadAttention(8, 2, **added)
+    x, causal = core.randn(5, 3, 8), core.triu(core.ones(5, 5), 1).bool()
+    told = layer(x, x, x, attn_mask=causal, is_causal=True, need_weights=False)[0]
+    np.testing.assert_allclose(
+        told.detach().numpy(), layer(x, x, x, attn_mask=causal)[0].detach().numpy(), atol=1e-6
+    )
+
+
 def test_transformer():
     model = nn.Transformer(8, 2, 1, 1, 16, batch_first=True).eval()
     source, target = core.randn(3, 5, 8), core.randn(3, 4, 8)

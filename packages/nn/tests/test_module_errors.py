@@ -127,3 +127,14 @@ def test_exits_are_left_alone():
     with pytest.raises(KeyboardInterrupt) as info:
         Stops()(1)
     assert not hasattr(info.value, "__notes__")
+
+
+@pytest.mark.parametrize("arguments", [("cpu",), ("cpu", core.float64), (core.ones(1),)])
+def test_moving_from_meta_names_to_empty(arguments):
+    layer = Linear(2, 2, device="meta")
+    with pytest.raises(
+        NotImplementedError, match=r"no data! Please use torch.nn.Module.to_empty\(\) instead of torch"
+    ):
+        layer.to(*arguments)
+    assert layer.to("meta").to(core.float64).weight.dtype == core.float64
+    assert layer.to_empty(device="cpu").to("cpu").weight.device.type == "cpu"

@@ -350,6 +350,7 @@ class Module(Traversal, Hooks, State):
 
         Raises:
             TypeError: the dtype is not a floating-point one.
+            NotImplementedError: a tensor is on `meta`, without values, and another device is given.
         """
         device, dtype, options = _parse_to(*args, **kwargs)
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
@@ -359,6 +360,16 @@ class Module(Traversal, Hooks, State):
         memory_format = options.pop("memory_format", None)
 
         def convert(tensor: Tensor) -> Tensor:
+            if (
+                tensor.is_meta
+                and not is_lazy(tensor)
+                and device is not None
+                and core.device(device).type != "meta"
+            ):
+                raise NotImplementedError(
+                    "Module.to(device): Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() "
+                    "instead of torch.nn.Module.to() when moving module from meta to a different device."
+                )
             target = dtype if tensor.dtype.is_floating_point or tensor.dtype.is_complex else None
             if memory_format is not None and not is_lazy(tensor) and tensor.dim() in (4, 5):
                 return tensor.to(device, target or tensor.dtype, memory_format=memory_format, **options)

@@ -256,8 +256,8 @@ class State:
                 run(lambda name=name, value=value: self._load_entry(name, value.detach()[0], assign))
             elif value.shape != current.shape:
                 error_msgs.append(
-                    f"size mismatch for {key}: {tuple(value.shape)} in the state, "
-                    f"{tuple(current.shape)} in the module"
+                    f"size mismatch for {key}: copying a param with shape {value.shape} from checkpoint, "
+                    f"the shape in current model is {current.shape}."
                 )
             else:
                 run(lambda name=name, value=value: self._load_entry(name, value, assign))

@@ -10,7 +10,7 @@ from .._typing import Any
 from ..functional.attention import attend
 from ..module import Module
 from ..parameter import Parameter
-from .linear import Linear
+from .linear import NonDynamicallyQuantizableLinear
 
 
 class MultiheadAttention(Module):
@@ -98,7 +98,9 @@ class MultiheadAttention(Module):
         whole = new(3 * embed_dim, embed_dim) if self._qkv_same_embed_dim else None
         self.register_parameter("in_proj_weight", whole)
         self.register_parameter("in_proj_bias", new(3 * embed_dim) if bias else None)
-        self.out_proj: Linear = Linear(embed_dim, embed_dim, bias, device, dtype)
+        self.out_proj: NonDynamicallyQuantizableLinear = NonDynamicallyQuantizableLinear(
+            embed_dim, embed_dim, bias, device, dtype
+        )
         self.register_parameter("bias_k", new(1, 1, embed_dim) if add_bias_kv else None)
         self.register_parameter("bias_v", new(1, 1, embed_dim) if add_bias_kv else None)
         self.add_zero_attn = add_zero_attn
@@ -159,6 +161,3 @@ class MultiheadAttention(Module):
             (need_weights, average_attn_weights),
             self.batch_first,
         )
-
-    def extra_repr(self) -> str:
-        return f"embed_dim={self.embed_dim}, num_heads={self.num_heads}, batch_first={self.batch_first}"

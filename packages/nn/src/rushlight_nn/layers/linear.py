@@ -93,6 +93,18 @@ class Linear(Module):
         )
 
 
+class NonDynamicallyQuantizableLinear(Linear):
+    """A :class:`Linear` of a class of its own, which tools that replace every `Linear` leave alone.
+
+    :class:`MultiheadAttention` reads the parameters of its last layer without calling it, so that a layer put in its
+    place would never be used.
+
+    Example:
+        >>> nn.MultiheadAttention(4, 2).out_proj
+        NonDynamicallyQuantizableLinear(in_features=4, out_features=4, bias=True)
+    """
+
+
 class Bilinear(Module):
     """A layer that is linear in each of two inputs: output k is ``x1ᵀ W_k x2 + b_k``.
 

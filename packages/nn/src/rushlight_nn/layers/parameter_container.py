@@ -20,12 +20,14 @@ def _as_entry(value: Any) -> Any:
     return value
 
 
-def _describe(name: str, value: Any) -> str:
+def _describe(name: str, value: Any, by_dtype: bool) -> str:
+    """Return PyTorch's line about a value: a list names the dtype of a tensor, a dictionary its legacy type."""
     if not isinstance(value, Tensor):
         return f"  ({name}): Object of type: {type(value).__name__}"
     size = "x".join(map(str, value.shape))
-    place = "" if value.device.type == "cpu" else f" ({value.device})"
-    return f"  ({name}): {type(value).__name__} containing: [{value.dtype} of size {size}{place}]"
+    place = f" (GPU {value.device.index})" if value.is_cuda else ""
+    kind = value.dtype if by_dtype else value.type()
+    return f"  ({name}): {type(value).__name__} containing: [{kind} of size {size}{place}]"
 
 
 class ParameterList(Module):
@@ -91,7 +93,7 @@ class ParameterList(Module):
         return self.extend(values)
 
     def extra_repr(self) -> str:
-        return "\n".join(_describe(str(i), value) for i, value in enumerate(self))
+        return "\n".join(_describe(str(i), value, True) for i, value in enumerate(self))
 
 
 class ParameterDict(Module):
@@ -213,4 +215,4 @@ class ParameterDict(Module):
         _update(self, parameters)
 
     def extra_repr(self) -> str:
-        return "\n".join(_describe(name, value) for name, value in self.items())
+        return "\n".join(_describe(name, value, False) for name, value in self.items())

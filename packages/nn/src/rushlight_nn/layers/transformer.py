@@ -8,11 +8,14 @@ from collections.abc import Callable
 
 import rushlight_core as core
 from rushlight_core import Tensor
+from rushlight_core.overrides import has_torch_function
+from rushlight_core.seams.control_flow import active_recorder
 
 from .. import functional as F
 from .. import init
 from .._typing import Any
 from ..module import Module
+from .activation import GELU, ReLU
 from .attention import MultiheadAttention
 from .container import ModuleList
 from .dropout import Dropout
@@ -26,6 +29,32 @@ def _activation(given: str | Callable[[Tensor], Tensor]) -> Callable[[Tensor], T
     if given not in ("relu", "gelu"):
         raise RuntimeError(f"activation: got {given!r}, needs 'relu', 'gelu' or a callable")
     return F.relu if given == "relu" else F.gelu
+
+
+_fast_path = True
+
+
+def get_fastpath_enabled() -> bool:
+    """Return whether :class:`TransformerEncoder` may give zeros for padding in evaluation.
+
+    Example:
+        >>> torch.backends.mha.get_fastpath_enabled()
+        True
+    """
+    return _fast_path
+
+
+def set_fastpath_enabled(value: bool) -> None:
+    """Choose whether :class:`TransformerEncoder` may give zeros for padding in evaluation.
+
+    Args:
+        value: with False, positions that are padding are computed like the others.
+
+    Example:
+        >>> torch.backends.mha.set_fastpath_enabled(True)
+    """
+    global _fast_path
+    _fast_path = value
 
 
 class TransformerEncoderLayer(Module):
@@ -116,7 +145,14 @@ class TransformerEncoder(Module):
         encoder_layer: the layer to copy.
         num_layers: number of layers.
         norm: a module that is applied to the result of the last layer.
-        enable_nested_tensor, mask_check: accepted and ignored: there is no faster path for them to select.
+        enable_nested_tensor: whether, in evaluation, the positions that `src_key_padding_mask` hides are zeros in the
+            result of the last layer. `norm` is applied after that. It has an effect only for copies of
+            :class:`TransformerEncoderLayer` with `batch_first`, without `norm_first`, with an even number of heads,
+            biases and the activations ReLU or GELU; if there is no `mask`; and if the first layer's parameters and
+            `src` need no gradients.
+        mask_check: whether zeros also need the padding to be at the end of each sequence. Without the check, a
+            sequence is taken to be its first positions, as many as the mask leaves. Programs that are captured with
+            the check have no zeros.
 
     Shape:
         - Input and output: those of the layer, (S, N, E), with `batch_first` (N, S, E), without a batch (S, E).
@@ -142,6 +178,9 @@ class TransformerEncoder(Module):
         self.layers = ModuleList(copy.deepcopy(encoder_layer) for _ in range(num_layers))
         self.num_layers = num_layers
         self.norm = norm
+        self.enable_nested_tensor = enable_nested_tensor
+        self.use_nested_tensor: bool = enable_nested_tensor and _gives_zeros(encoder_layer)
+        self.mask_check = mask_check
 
     def forward(
         self,
@@ -151,9 +190,60 @@ class TransformerEncoder(Module):
         is_causal: bool | None = None,
     ) -> Tensor:
         """Encode `src`; the masks are those of :class:`MultiheadAttention`."""
+        padding = None
+        if src_key_padding_mask is not None and mask is None:
+            padding = self._padding_of_zeros(src, src_key_padding_mask)
+        if padding is not None:
+            src_key_padding_mask = padding
         for layer in self.layers:
             src = layer(src, mask, src_key_padding_mask, bool(is_causal))
+        if padding is not None:
+            src = src.masked_fill(padding.unsqueeze(-1), 0.0)
         return src if self.norm is None else self.norm(src)
+
+    def _padding_of_zeros(self, src: Tensor, mask: Tensor) -> Tensor | None:
+        """Return where the result has zeros for padding, or None where padding is computed like the rest."""
+        first = self.layers[0]
+        if not (_fast_path and self.use_nested_tensor) or first.training or core.is_autocast_enabled():
+            return None
+        if src.dim() != 3 or tuple(mask.shape) != tuple(src.shape[:2]):
+            return None
+        if (
+            self.mask_check and active_recorder() is not None
+        ):  # a captured program cannot depend on the mask's values
+            return None
+        tensors = (src, *_parameters_read(first))
+        if has_torch_function(tensors):
+            return None
+        if core.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
+            return None
+        hidden = mask if mask.dtype == core.bool else mask != 0
+        lengths = hidden.logical_not().sum(1, keepdim=True)
+        padding = core.arange(src.shape[1], device=src.device) >= lengths
+        if self.mask_check and not core.equal(padding, hidden):
+            return None
+        return padding
+
+
+def _gives_zeros(layer: Module) -> bool:
+    """Return whether encoders of such layers give zeros for padding: PyTorch's conditions for nested tensors."""
+    return (
+        isinstance(layer, TransformerEncoderLayer)
+        and not layer.norm_first
+        and layer.self_attn.batch_first
+        and layer.self_attn._qkv_same_embed_dim
+        and layer.self_attn.in_proj_bias is not None
+        and (layer.activation in (F.relu, F.gelu) or isinstance(layer.activation, (ReLU, GELU)))
+        and layer.norm1.eps == layer.norm2.eps
+        and layer.self_attn.num_heads % 2 == 0
+    )
+
+
+def _parameters_read(layer: Module) -> Any:
+    attention = layer.self_attn
+    yield from (attention.in_proj_weight, attention.in_proj_bias)
+    for part in (attention.out_proj, layer.norm1, layer.norm2, layer.linear1, layer.linear2):
+        yield from (part.weight, part.bias)
 
 
 class TransformerDecoderLayer(Module):

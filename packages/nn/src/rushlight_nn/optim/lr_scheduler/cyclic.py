@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import FunctionType
 
 from ..optimizer import Optimizer
 from .base import LRScheduler, per_group
@@ -91,6 +92,7 @@ class CyclicLR(LRScheduler):
             for group, low in zip(groups, lows, strict=True):
                 group["lr"] = low
         if cycle_momentum:
+            self.use_beta1: bool = "betas" in optimizer.defaults  # read by PyTorch only
             if not all("momentum" in group or "betas" in group for group in groups):
                 raise ValueError("CyclicLR(cycle_momentum): the optimizer has neither 'momentum' nor 'betas'")
             self.base_momentums: list[Any] = per_group(
@@ -105,6 +107,21 @@ class CyclicLR(LRScheduler):
         self.base_lrs = lows
 
     _unsaved = ("optimizer", "scale_fn")
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything but the optimizer; of `scale_fn` the attributes, unless it is a function."""
+        state = super().state_dict()
+        custom = self.scale_fn is not None and not isinstance(self.scale_fn, FunctionType)
+        state["_scale_fn_custom"] = dict(vars(self.scale_fn)) if custom else None
+        return state
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Restore the state that :meth:`state_dict` returned. The optimizer's own state holds the rates."""
+        state = dict(state_dict)
+        attributes = state.pop("_scale_fn_custom", None)
+        super().load_state_dict(state)
+        if attributes is not None and self.scale_fn is not None:
+            vars(self.scale_fn).update(attributes)
 
     def _scale(self, x: float) -> float:
         if self.scale_fn is not None:
