@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -95,3 +96,40 @@ def test_the_command(tmp_path: Path) -> None:
     (tmp_path / "c.py").write_text("import (")
     assert run("b.py", "c.py", "d.py").returncode == 2
     assert run().returncode == 2
+
+
+def notebook(*cells: tuple[str, str]) -> str:
+    return json.dumps(
+        {"cells": [{"cell_type": kind, "source": text.splitlines(keepends=True)} for kind, text in cells]}
+    )
+
+
+def test_notebooks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.ipynb").write_text(
+        notebook(
+            ("markdown", "# torch.no_title"),
+            ("code", "%matplotlib inline\n!pip install torch\nimport torch"),
+            ("code", "%%time\nif True:\n    %timeit torch.hidden\n    torch.no_such"),
+            ("code", "%%bash\necho torch.no_bash"),
+            ("code", "torch.relu?\ntorch.tanh"),
+        )
+    )
+    (tmp_path / "b.ipynb").write_text("[]")
+    assert report.main([str(tmp_path)]) == 2
+    printed = capsys.readouterr()
+    assert "a.ipynb: 3 names of torch, 1 missing" in printed.out
+    assert "line 7: torch.no_such is missing" in printed.out
+    assert "b.ipynb: cannot be read (not a notebook" in printed.err
+
+
+def test_a_reader_that_ends_early(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text("import torch\n" + "\n".join(f"torch.no_such_{i}" for i in range(5000)))
+    command = [sys.executable, "-m", "rushlight.as_torch", "report", str(program)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        assert "5000 missing" in running.stdout.readline()
+        running.stdout.close()
+        assert running.stderr.read() == ""
+        assert running.wait(60) == 1

@@ -5,13 +5,18 @@ from __future__ import annotations
 
 import random
 import unittest
+import warnings
+from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import rushlight as torch
+import rushlight_core as core
 from rushlight.testing import assert_allclose
+from rushlight.testing._internal import common_utils
 from rushlight.testing._internal.common_utils import (
     TestCase as TorchTestCase,
 )
@@ -34,6 +39,15 @@ EQUAL: list[tuple[Any, Any]] = [
     ({1, 2}, {2, 1}),
     (None, None),
     (torch.Size([2, 3]), (2, 3)),
+    (1, 1.0),
+    (True, 1),
+    (torch.ones(2), [1.0, 1.0]),
+    ((1, 1), torch.ones(2)),
+    (torch.arange(2), range(2)),
+    (torch.ones(2, 2), [[1, 1], [1, 1]]),
+    (torch.ones(2, dtype=torch.float64), [torch.tensor(1.0), torch.tensor(1.0)]),
+    (range(2), [0, 1]),
+    (torch.tensor([True]), [1]),
 ]
 DIFFERENT: list[tuple[Any, Any]] = [
     (torch.ones(3), torch.ones(3) + 1e-3),
@@ -44,6 +58,11 @@ DIFFERENT: list[tuple[Any, Any]] = [
     ({"a": 1}, {"b": 1}),
     ("text", "other"),
     (torch.ones(1), None),
+    (1, 2.0),
+    (True, False),
+    (torch.ones(2), [2.0, 1.0]),
+    (torch.ones(2), range(2)),
+    (torch.ones(2), [1.0, 1.0, 1.0]),
 ]
 
 
@@ -145,3 +164,67 @@ def test_assert_allclose_converts_and_warns() -> None:
         assert_allclose(torch.ones(2), torch.ones(2) + 1e-3)
     with pytest.warns(FutureWarning), pytest.raises(AssertionError, match=r"^mine$"):
         assert_allclose(1.0, 2.0, msg="mine")
+
+
+def test_texts_and_warnings() -> None:
+    case = TorchTestCase()
+    case.assertExpectedInline(torch.ones(2), "tensor([1., 1.])")
+    case.assertExpectedInline("a\n# b\n\nc", "a\nc", ignore_comments=True, ignore_empty_lines=True)
+    with pytest.raises(AssertionError):
+        case.assertExpectedInline("a\n# b", "a")
+    with case.assertWarnsOnceRegex(UserWarning, "old"):
+        warnings.warn("old, use new", UserWarning, stacklevel=1)
+    for message in ("new", None):
+        with pytest.raises(AssertionError), case.assertWarnsOnceRegex(UserWarning, "old"):
+            if message:
+                warnings.warn(message, UserWarning, stacklevel=1)
+    case.assertNotWarn(lambda: None)
+    with pytest.raises(AssertionError, match="silence is required"):
+        case.assertNotWarn(lambda: warnings.warn("loud", stacklevel=1), "silence is required")
+
+
+def test_nodes_of_models() -> None:
+    def node(kind: str, **attributes: bytes) -> Any:
+        listed = [SimpleNamespace(name=key, s=value) for key, value in attributes.items()]
+        return SimpleNamespace(
+            op_type=kind, domain="org.pytorch.aten" if kind == "ATen" else "", attribute=listed
+        )
+
+    model = SimpleNamespace(graph=SimpleNamespace(node=[node("Add"), node("ATen", operator=b"sum")]))
+    TorchTestCase().assertAtenOp(model, "sum")
+    with pytest.raises(AssertionError):
+        TorchTestCase().assertAtenOp(model, "sum", "dim")
+    with pytest.raises(AssertionError):
+        TorchTestCase().assertAtenOp(model, "add")
+
+
+def test_skipped_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Tests(TorchTestCase):
+        @common_utils.slowTest
+        def test_slow(self) -> None:
+            raise AssertionError
+
+        @common_utils.skipIfNoLapack
+        def test_solve(self) -> None:
+            self.assertEqual(torch.linalg.eigvals(torch.eye(2)).real, [1, 1])
+
+    found = unittest.defaultTestLoader.loadTestsFromTestCase(Tests)
+    result = unittest.TestResult()
+    assert common_utils.load_tests(unittest.defaultTestLoader, found, None) is found
+    found.run(result)
+    assert [test.id().rpartition(".")[2] for test, _ in result.skipped] == ["test_slow"]
+    assert result.wasSuccessful()
+    assert common_utils.TEST_WITH_ROCM is False
+
+    def no_library(matrix: torch.Tensor) -> torch.Tensor:
+        raise RuntimeError("there is no LAPACK library")
+
+    monkeypatch.setattr(core.linalg, "eigvals", no_library)
+    with pytest.raises(unittest.SkipTest, match="no LAPACK"):
+        Tests("test_solve").test_solve()
+
+
+def test_errors_of_process_groups() -> None:
+    assert issubclass(torch.distributed.DistStoreError, torch.distributed.DistError)
+    assert issubclass(torch.distributed.DistError, RuntimeError)
+    assert torch.distributed.default_pg_timeout == timedelta(minutes=30)

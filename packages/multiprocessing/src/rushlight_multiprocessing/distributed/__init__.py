@@ -17,7 +17,7 @@ from .messages import *  # noqa: F403
 from .messages import __all__ as _messages
 from .object_collectives import *  # noqa: F403
 from .object_collectives import __all__ as _object_collectives
-from .stores import DistStoreError, FileStore, HashStore, PrefixStore, Store, TCPStore
+from .stores import DistError, DistStoreError, FileStore, HashStore, PrefixStore, Store, TCPStore
 from .world import (
     Backend,
     GroupMember,
@@ -50,6 +50,7 @@ __all__ = [
     *_messages,
     *_object_collectives,
     "Backend",
+    "DistError",
     "DistStoreError",
     "FileStore",
     "GroupMember",

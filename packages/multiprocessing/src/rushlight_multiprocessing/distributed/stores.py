@@ -122,7 +122,16 @@ class Store:
             pause = min(2 * pause, 0.02)
 
 
-class DistStoreError(RuntimeError):
+class DistError(RuntimeError):
+    """The base of errors of process groups.
+
+    Example:
+        >>> issubclass(torch.distributed.DistStoreError, torch.distributed.DistError)
+        True
+    """
+
+
+class DistStoreError(DistError):
     """The error of a store that cannot be reached, or of a key that is not set in time.
 
     Example:

@@ -25,7 +25,13 @@ def main(arguments: list[str]) -> int:
         case ["report", *rest] if not Path("report").is_file():
             from rushlight.as_torch import _report
 
-            return _report.main(rest)
+            try:
+                status = _report.main(rest)
+                sys.stdout.flush()
+            except BrokenPipeError:  # whoever reads the report has seen enough
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                return 1
+            return status
         case ["-m", name, *rest]:
             os.environ[VARIABLE] = f"module:{name}"
             sys.argv[1:] = rest

@@ -1,6 +1,7 @@
 """`python -m rushlight.as_torch report FILE...`: list which names of torch that programs use exist here.
 
-Programs are parsed, not run. A name is followed from the imports of torch and its modules through attributes: `F.relu` after
+Programs are parsed, not run; of a notebook (`.ipynb`) the cells of code are, and their lines are counted through. A name is
+followed from the imports of torch and its modules through attributes: `F.relu` after
 `import torch.nn.functional as F` is `torch.nn.functional.relu`. Methods of tensors are not found: the type of an object is
 known only when a program runs.
 """
@@ -8,6 +9,7 @@ known only when a program runs.
 from __future__ import annotations
 
 import ast
+import json
 import re
 import sys
 import textwrap
@@ -162,10 +164,37 @@ def differs(name: str, page: list[Difference]) -> str | None:
 # The report -------------------------------------------------------------------------------------------------
 
 
+def text_of(path: Path) -> str:
+    """Return the text of a program; of a notebook, that of its cells of code, without commands of IPython.
+
+    Raises:
+        ValueError: the notebook is not one.
+    """
+    text = path.read_text()
+    if path.suffix != ".ipynb":
+        return text
+    try:
+        cells = [cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
+        return "\n".join(_python_of("".join(cell["source"])) for cell in cells)
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"not a notebook: {error!r}") from None
+
+
+def _python_of(cell: str) -> str:
+    """Replace what is not Python by statements without effect, so that lines keep their numbers."""
+    if cell.lstrip().startswith("%%"):  # all of the cell is another language's, or measured
+        first, *rest = cell.lstrip().split("\n")
+        measured = first.split()[0] in ("%%time", "%%timeit", "%%capture", "%%prun")
+        return "\n".join(
+            ["pass", *(_python_of("\n".join(rest)).split("\n") if measured else ["" for _ in rest])]
+        )
+    return re.sub(r"^([ \t]*)[%!?].*$|^([ \t]*)[\w.]+\?+[ \t]*$", r"\1\2pass", cell, flags=re.MULTILINE)
+
+
 def programs(path: Path) -> Iterator[Path]:
     """Yield the programs in a file or folder."""
     if path.is_dir():
-        yield from sorted(path.rglob("*.py"))
+        yield from sorted(file for file in path.rglob("*") if file.suffix in (".py", ".ipynb"))
     else:
         yield path
 
@@ -179,7 +208,7 @@ def main(arguments: list[str]) -> int:
     status = 0
     for path in (program for argument in arguments for program in programs(Path(argument))):
         try:
-            found = uses(path.read_text())
+            found = uses(text_of(path))
         except (OSError, SyntaxError, ValueError) as error:
             print(f"{path}: cannot be read ({error})", file=sys.stderr)
             status = 2

@@ -12,11 +12,13 @@ from typing import Any
 import rushlight_multiprocessing.distributed as _package
 from rushlight.distributed._absent import HINT as _HINT
 from rushlight_multiprocessing.distributed import *  # noqa: F403
+from rushlight_multiprocessing.distributed.group import DEFAULT_TIMEOUT as default_pg_timeout  # noqa: N811
 from rushlight_nn.layers.buckets import GradBucket
 
 __all__ = [
     *_package.__all__,
     "GradBucket",
+    "default_pg_timeout",
     "is_gloo_available",
     "is_mpi_available",
     "is_nccl_available",

@@ -6,9 +6,12 @@ from __future__ import annotations
 import functools
 import importlib.util
 import itertools
+import os
 import random
+import re
 import sys
 import unittest
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from numbers import Number
@@ -22,9 +25,9 @@ from rushlight.autograd import gradcheck, gradgradcheck
 from rushlight_testing import assert_close, default_tolerances, make_tensor
 
 __all__ = [
-    "IS_LINUX", "IS_MACOS", "IS_WINDOWS", "TEST_CUDA", "TEST_NUMPY", "TEST_SCIPY", "TestCase", "freeze_rng_state",
-    "gradcheck", "gradgradcheck", "instantiate_parametrized_tests", "make_tensor", "parametrize", "run_tests",
-    "set_default_dtype", "subtest",
+    "IS_LINUX", "IS_MACOS", "IS_WINDOWS", "TEST_CUDA", "TEST_NUMPY", "TEST_SCIPY", "TEST_WITH_ROCM", "TEST_WITH_SLOW",
+    "TestCase", "freeze_rng_state", "gradcheck", "gradgradcheck", "instantiate_parametrized_tests", "load_tests",
+    "make_tensor", "parametrize", "run_tests", "set_default_dtype", "skipIfNoLapack", "slowTest", "subtest",
 ]  # fmt: skip
 
 IS_LINUX = sys.platform == "linux"
@@ -32,6 +35,8 @@ IS_MACOS = sys.platform == "darwin"
 IS_WINDOWS = sys.platform == "win32"
 TEST_CUDA = cuda.is_available()
 TEST_NUMPY = True
+TEST_WITH_ROCM = False
+TEST_WITH_SLOW = os.environ.get("PYTORCH_TEST_WITH_SLOW", "0") == "1"
 TEST_SCIPY = importlib.util.find_spec("scipy") is not None
 
 
@@ -47,6 +52,59 @@ def run_tests(argv: list[str] | None = None) -> None:
             run_tests()
     """
     unittest.main(argv=argv)
+
+
+def load_tests(
+    loader: unittest.TestLoader, tests: unittest.TestSuite, pattern: str | None
+) -> unittest.TestSuite:
+    """Return the tests: what `unittest` calls in a module that imports this name.
+
+    Args:
+        loader, pattern: have no effect.
+        tests: the tests that were found.
+
+    Example:
+        >>> load_tests(unittest.TestLoader(), unittest.TestSuite(), None).countTestCases()
+        0
+    """
+    return tests
+
+
+def slowTest(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator that skips a test, unless the environment variable `PYTORCH_TEST_WITH_SLOW` is 1.
+
+    Example:
+        >>> class TestSlow(TestCase):
+        ...     @slowTest
+        ...     def test_slow(self): ...
+    """
+    test = unittest.skipUnless(TEST_WITH_SLOW, "slow: PYTORCH_TEST_WITH_SLOW=1 runs it")(fn)
+    vars(test)["slow_test"] = True
+    return test
+
+
+def skipIfNoLapack(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator that skips a test where no LAPACK library is found.
+
+    Raises:
+        SkipTest: there is none (when the test is run).
+
+    Example:
+        >>> class TestSolve(TestCase):
+        ...     @skipIfNoLapack
+        ...     def test_solve(self):
+        ...         self.assertEqual(torch.linalg.solve(torch.eye(2), torch.ones(2)), torch.ones(2))
+    """
+
+    @functools.wraps(fn)
+    def test(*args: Any, **kwargs: Any) -> Any:
+        try:
+            core.linalg.eigvals(core.ones(1, 1))
+        except RuntimeError as error:
+            raise unittest.SkipTest(f"no LAPACK: {error}") from None
+        return fn(*args, **kwargs)
+
+    return test
 
 
 class TestCase(unittest.TestCase):
@@ -89,7 +147,8 @@ class TestCase(unittest.TestCase):
         """Compare tensors, numbers, arrays and containers of them within tolerances, and all else by `==`.
 
         Args:
-            x, y: what is compared. A number is accepted for a tensor of one element.
+            x, y: what is compared. A number is accepted for a tensor of one element, and a list, tuple or range of
+                numbers for a tensor, whatever its dtype. Of numbers the values are compared, not the types.
             msg: a text that is added to the error's text; a function receives the text and returns another.
             atol, rtol: tolerances; both or none. By default they follow from the dtypes.
             equal_nan: whether NaN equals NaN.
@@ -108,7 +167,7 @@ class TestCase(unittest.TestCase):
                 super(TestCase, self).assertEqual(set(a), set(b), msg if isinstance(msg, str) else None)
                 for key in a:
                     compare(a[key], b[key])
-            elif isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
+            elif isinstance(a, _SEQUENCES) and isinstance(b, _SEQUENCES):
                 super(TestCase, self).assertEqual(len(a), len(b), msg if isinstance(msg, str) else None)
                 for one, other in zip(a, b, strict=True):
                     compare(one, other)
@@ -124,6 +183,11 @@ class TestCase(unittest.TestCase):
     def _compare_tensors(
         self, a: Any, b: Any, rtol: float | None, atol: float | None, coalesced: bool, options: dict[str, Any]
     ) -> None:
+        if isinstance(a, _SEQUENCES) or isinstance(b, _SEQUENCES):
+            options = {**options, "check_dtype": False}
+            a, b = (core.tensor(value) if isinstance(value, _SEQUENCES) else value for value in (a, b))
+        if _are_numbers(a, b):
+            options = {**options, "check_dtype": False}
         if isinstance(a, Number) != isinstance(b, Number):  # of a tensor and a number the values are compared
             options = {**options, "check_dtype": False}
             a, b = (core.as_tensor(value).reshape(()) if _size(value) == 1 else value for value in (a, b))
@@ -143,8 +207,91 @@ class TestCase(unittest.TestCase):
             return
         raise AssertionError(self._formatMessage(msg, f"{x!r} and {y!r} are equal"))
 
+    def assertExpectedInline(
+        self,
+        actual: Any,
+        expect: str,
+        skip: int = 0,
+        ignore_comments: bool = False,
+        ignore_empty_lines: bool = False,
+    ) -> None:
+        """Compare a text with the one that is expected, line by line.
+
+        Args:
+            actual: a text, or what `str` makes one of.
+            expect: the text that is expected.
+            skip: has no effect: the program is not rewritten.
+            ignore_comments: leave out lines that begin with `#`.
+            ignore_empty_lines: leave out empty lines.
+        """
+
+        def kept(text: str) -> str:
+            lines = text.split("\n")
+            if ignore_comments:
+                lines = [line for line in lines if not line.strip().startswith("#")]
+            if ignore_empty_lines:
+                lines = [line for line in lines if line.strip()]
+            return "\n".join(lines)
+
+        self.assertMultiLineEqual(kept(expect), kept(str(actual)))
+
+    @contextmanager
+    def assertWarnsOnceRegex(self, category: type[Warning], regex: str = "") -> Iterator[None]:
+        """Context manager that fails if its block does not warn by this class, and with a text that `regex` matches.
+
+        Args:
+            category: the class of the warning.
+            regex: what the beginning of a warning's text has to match.
+        """
+        with _all_warnings() as caught:
+            yield
+        self.assertIn(category, [type(one.message) for one in caught], "no such warning")
+        texts = [str(one.message) for one in caught]
+        self.assertTrue(any(re.match(regex, text) for text in texts), f"{regex!r} matches none of {texts}")
+
+    def assertNotWarn(self, callable: Callable[[], Any], msg: str = "") -> None:
+        """Call a function, and fail if it warns.
+
+        Args:
+            callable: the function.
+            msg: the text of the error.
+        """
+        with _all_warnings() as caught:
+            callable()
+        self.assertEqual([str(one.message) for one in caught], [], msg or None)
+
+    def assertAtenOp(self, onnx_model: Any, operator: str, overload_name: str = "") -> None:
+        """Fail if an ONNX model does not have PyTorch's operator as a node of its own kind, `ATen`.
+
+        Args:
+            onnx_model: the model.
+            operator: the operator's name.
+            overload_name: the name of its overload.
+        """
+        found = [
+            {attribute.name: attribute.s.decode() for attribute in node.attribute}
+            for node in onnx_model.graph.node
+            if (node.op_type, node.domain) == ("ATen", "org.pytorch.aten")
+        ]
+        names = [(one.get("operator"), one.get("overload_name", "")) for one in found]
+        self.assertIn((operator, overload_name), names)
+
 
 _TENSORS = (core.Tensor, np.ndarray, np.generic)
+_SEQUENCES = (list, tuple, range)
+
+
+@contextmanager
+def _all_warnings() -> Iterator[list[warnings.WarningMessage]]:
+    """Collect all warnings of a block, also those that are otherwise given once."""
+    before = core.is_warn_always_enabled()
+    core.set_warn_always(True)
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield caught
+    finally:
+        core.set_warn_always(before)
 
 
 def _are_numbers(a: Any, b: Any) -> bool:
