@@ -54,6 +54,7 @@ CHAPTERS: dict[str, list[Module]] = {
         Module("rushlight.nn.utils.parametrizations", "Ready-made parametrizations"),
         Module("rushlight.nn.utils.parametrize", "Parametrizations"),
         Module("rushlight.nn.utils.prune", "Pruning"),
+        Module("rushlight.nn.grad", "Gradients of convolutions"),
         Module("rushlight.optim", "Optimizers"),
         Module("rushlight.optim.lr_scheduler", "Learning-rate schedules"),
         Module("rushlight.optim.swa_utils", "Averaged weights"),
@@ -82,6 +83,8 @@ CHAPTERS: dict[str, list[Module]] = {
         Module("rushlight.utils.benchmark", "Timing statements"),
         Module("rushlight.utils.flop_counter", "Counting floating-point operations"),
         Module("rushlight.utils.tensorboard", "Writing for TensorBoard"),
+        Module("rushlight.utils.module_tracker", "Which modules run"),
+        Module("rushlight.utils.weak", "Weak references to tensors"),
         Module("rushlight.export", "Programs: capture, save and run"),
         Module("rushlight.onnx", "Models in ONNX"),
         Module("rushlight.fx", "Graphs of Python calls"),
@@ -101,12 +104,14 @@ CHAPTERS: dict[str, list[Module]] = {
 UNLISTED = {
     "by the file that PyTorch has its names in": (
         "amp.autocast_mode", "amp.grad_scaler", "autograd.anomaly_mode", "autograd.function", "autograd.grad_mode",
-        "autograd.gradcheck", "autograd.profiler", "autograd.variable", "cuda.amp", "distributions.", "functional", "fx.",
-        "jit.annotations", "multiprocessing.", "nn.modules", "nn.parameter", "nn.utils.", "optim.", "profiler.profiler",
-        "signal", "types", "utils.data.", "utils.hooks", "utils.model_zoo",
+        "autograd.gradcheck", "autograd.profiler", "autograd.variable", "cuda.amp", "cuda.random", "distributions.",
+        "functional", "fx.", "jit.annotations", "multiprocessing.", "nn.common_types", "nn.modules", "nn.parameter",
+        "nn.utils.", "optim.", "profiler.profiler", "return_types", "signal", "types", "utils.data.", "utils.hooks",
+        "utils.model_zoo",
     ),
     "not there, which is what programs ask": (
-        "ao", "backends.", "cpu", "distributed.", "mps", "nn.parallel.", "onnx.", "utils.cpp_extension", "xpu",
+        "ao", "backends.", "cpu", "distributed.", "mps", "nested", "nn.parallel.", "onnx.", "quantization",
+        "utils.cpp_extension", "utils.deterministic", "xpu",
     ),
     "of no names, or of the library itself": (
         "ops", "torch_version", "utils", "utils.benchmark.", "utils.collect_env", "utils.tensorboard.", "version",

@@ -99,13 +99,16 @@ if TYPE_CHECKING:
     from rushlight import masked as masked
     from rushlight import mps as mps
     from rushlight import multiprocessing as multiprocessing
+    from rushlight import nested as nested
     from rushlight import nn as nn
     from rushlight import onnx as onnx
     from rushlight import ops as ops
     from rushlight import optim as optim
     from rushlight import profiler as profiler
+    from rushlight import quantization as quantization
     from rushlight import quasirandom as quasirandom
     from rushlight import random as random
+    from rushlight import return_types as return_types
     from rushlight import serialization as serialization
     from rushlight import signal as signal
     from rushlight import storage as storage
@@ -152,14 +155,17 @@ _MODULES = (
     "masked",
     "mps",
     "multiprocessing",
+    "nested",
     "nn",
     "onnx",
     "ops",
     "optim",
     "overrides",
     "profiler",
+    "quantization",
     "quasirandom",
     "random",
+    "return_types",
     "serialization",
     "signal",
     "sparse",
@@ -206,8 +212,13 @@ if not TYPE_CHECKING:  # a checker would take every name for one that is there
             "__config__",
             "_dynamo",
             "_higher_order_ops",
+            "_jit_internal",
             "_subclasses",
+            "_tensor",
             "_tensor_str",
+            "_utils",
+            "_vmap_internals",
+            "_weights_only_unpickler",
         ):
             from importlib import import_module
 

@@ -19,6 +19,14 @@ MODULES: dict[str, dict[str, str]] = {
     "_higher_order_ops.cond": {"rushlight_core._control_flow": "cond"},
     "_higher_order_ops.scan": {"rushlight_core._control_flow": "scan"},
     "_higher_order_ops.while_loop": {"rushlight_core._control_flow": "while_loop"},
+    "_tensor": {"rushlight_core": "Tensor"},
+    "_vmap_internals": {"rushlight_autograd.batching": "vmap vmap:_vmap"},
+    "_weights_only_unpickler": {
+        "rushlight_nn.serialization": (
+            "add_safe_globals:_add_safe_globals clear_safe_globals:_clear_safe_globals "
+            "get_safe_globals:_get_safe_globals safe_globals:_safe_globals"
+        ),
+    },
     "amp.autocast_mode": {"rushlight_core.amp": "autocast custom_bwd custom_fwd is_autocast_available"},
     "amp.grad_scaler": {"rushlight_core.amp": "GradScaler"},
     "array_api": {"rushlight_core.array_api": "*"},
@@ -32,6 +40,15 @@ MODULES: dict[str, dict[str, str]] = {
     },
     "autograd.graph": {"rushlight_autograd.graph": "*"},
     "autograd.variable": {"rushlight_autograd.variable": "Variable"},
+    "backends.mha": {
+        "rushlight_nn.layers.transformer": "get_fastpath_enabled set_fastpath_enabled",
+    },
+    "cuda.random": {
+        "rushlight.cuda": (
+            "get_rng_state get_rng_state_all manual_seed manual_seed_all seed seed_all set_rng_state set_rng_state_all"
+        ),
+        "rushlight_core": "initial_seed",
+    },
     "distributed._composable.fsdp": {"rushlight.distributed.fsdp": "*"},
     "distributed._functional_collectives": {
         "rushlight.distributed._absent": "all_to_all_single_autograd wait_tensor"
@@ -132,7 +149,7 @@ MODULES: dict[str, dict[str, str]] = {
     "nn.modules.lazy": {"rushlight_nn.lazy": "LazyModuleMixin"},
     "nn.modules.linear": {
         "rushlight_nn.layers.lazy": "LazyLinear",
-        "rushlight_nn.layers.linear": "Bilinear Identity Linear",
+        "rushlight_nn.layers.linear": "Bilinear Identity Linear NonDynamicallyQuantizableLinear",
     },
     "nn.modules.linear_cross_entropy_options": {"rushlight_nn": "LinearCrossEntropyOptions"},
     "nn.modules.loss": {
@@ -222,6 +239,7 @@ MODULES: dict[str, dict[str, str]] = {
             "ProfilerAction profile schedule supported_activities tensorboard_trace_handler"
         ),
     },
+    "quantization": {"rushlight.ao.quantization": "*"},
     "random": {
         "rushlight_core": (
             "default_generator fork_rng get_rng_state initial_seed manual_seed seed set_rng_state"

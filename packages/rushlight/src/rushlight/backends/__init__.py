@@ -15,9 +15,9 @@ import sys
 from types import ModuleType
 
 import rushlight_core as core
-from rushlight.backends import cpu, cuda, cudnn, mkl, mkldnn, mps, openmp, opt_einsum
+from rushlight.backends import cpu, cuda, cudnn, mha, mkl, mkldnn, mps, openmp, opt_einsum
 
-__all__ = ["cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum"]
+__all__ = ["cpu", "cuda", "cudnn", "mha", "mkl", "mkldnn", "mps", "openmp", "opt_einsum"]
 
 device_fallback: str
 

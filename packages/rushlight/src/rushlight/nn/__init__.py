@@ -8,6 +8,8 @@ __all__ = list(_package.__all__)
 TYPE_CHECKING = False  # a checker would take every name for one that is there
 if TYPE_CHECKING:
     from rushlight.nn import attention as attention
+    from rushlight.nn import common_types as common_types
+    from rushlight.nn import grad as grad
     from rushlight.nn import modules as modules
     from rushlight.nn import parallel as parallel
     from rushlight.nn import parameter as parameter
@@ -16,7 +18,7 @@ else:
     from rushlight._wrapped import names_of
 
     def __getattr__(name: str) -> object:
-        if name in ("attention", "modules", "parallel"):
+        if name in ("attention", "common_types", "grad", "modules", "parallel"):
             from importlib import import_module
 
             return import_module(f"rushlight.nn.{name}")

@@ -8,7 +8,17 @@ TYPE_CHECKING = False  # a checker would take every name for one that is there
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        if name in ("_pytree", "benchmark", "collect_env", "cpp_extension", "model_zoo"):
+        if name in (
+            "_python_dispatch",
+            "_pytree",
+            "benchmark",
+            "collect_env",
+            "cpp_extension",
+            "deterministic",
+            "model_zoo",
+            "module_tracker",
+            "weak",
+        ):
             from importlib import import_module
 
             return import_module(f"rushlight.utils.{name}")

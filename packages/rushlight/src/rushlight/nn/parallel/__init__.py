@@ -2,7 +2,7 @@
 
 from rushlight.nn.parallel import distributed as distributed
 from rushlight.nn.parallel import scatter_gather as scatter_gather
-from rushlight_nn import DataParallel
+from rushlight.nn.parallel.data_parallel import DataParallel, data_parallel
 from rushlight_nn.layers.distributed import DistributedDataParallel
 
-__all__ = ["DataParallel", "DistributedDataParallel"]
+__all__ = ["DataParallel", "DistributedDataParallel", "data_parallel"]

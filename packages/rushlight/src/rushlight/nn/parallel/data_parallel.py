@@ -1,0 +1,42 @@
+"""`DataParallel` and its function, by the file that PyTorch has them in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rushlight_nn import DataParallel, Module
+
+__all__ = ["DataParallel", "data_parallel"]
+
+
+def data_parallel(
+    module: Module,
+    inputs: Any,
+    device_ids: Sequence[Any] | None = None,
+    output_device: Any = None,
+    dim: int = 0,
+    module_kwargs: dict[str, Any] | None = None,
+) -> Any:
+    """Call `module` as it is: a batch is not split over several GPUs.
+
+    Args:
+        module: the model.
+        inputs: a tuple of positional arguments, or the only one.
+        device_ids: at most one GPU.
+        output_device: the device of results, which must be the module's.
+        dim: the dimension of the batch; has no effect on one device.
+        module_kwargs: the named arguments.
+
+    Shape:
+        - Inputs and output: those of the module.
+
+    Raises:
+        NotImplementedError: there is more than one device, or the output is to be on another.
+
+    Example:
+        >>> nn.parallel.data_parallel(nn.Identity(), torch.ones(2))
+        tensor([1., 1.])
+    """
+    arguments = inputs if isinstance(inputs, tuple) else () if inputs is None else (inputs,)
+    return DataParallel(module, device_ids, output_device, dim)(*arguments, **(module_kwargs or {}))
