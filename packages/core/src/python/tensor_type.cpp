@@ -4,9 +4,10 @@
 // A tensor (TensorImpl) has at most one wrapper (PyTensor) at a time. Normally the wrapper owns the tensor, and is destroyed
 // when Python releases it; if C++ still holds the tensor, a new wrapper is made when it comes back. That would lose what
 // Python has hung on the wrapper: a __dict__, weak references, a subclass. Such a wrapper is kept while the
-// tensor exists: its dealloc resurrects it with one reference, which the tensor owns (`owns_wrapper`), and its
-// own reference to the tensor is dropped. When the tensor is handed to Python again the ownership is reversed again,
-// and when the tensor is destroyed, it lets the wrapper run its finalizers (`release_wrapper`).
+// tensor exists: its dealloc resurrects it with one reference, which the tensor owns (`owns_wrapper`). From then on its pointer
+// to the tensor is borrowed: a weak reference still gives out the wrapper, whose tensor can be used. When the tensor is handed
+// to Python again the ownership is reversed again. When the tensor is destroyed, the wrapper owns it once more, and either
+// runs its finalizers or, if a weak reference has given it out, keeps the tensor (`release_wrapper`).
 #include <vector>
 
 #include "python/docstrings.h"
@@ -48,6 +49,12 @@ PyTensor* allocate_plain() {
     return self;
 }
 
+/// The tensor that a wrapper owns; null for one that its tensor keeps.
+TensorImpl* owned_tensor(PyTensor* self) {
+    TensorImpl* impl = self->tensor.impl();
+    return impl && impl->owns_wrapper() ? nullptr : impl;
+}
+
 bool keeps_state(PyTensor* self) { return self->dict || self->weakrefs || Py_TYPE(self) != TensorType; }
 
 void tensor_dealloc(PyObject* object) {
@@ -56,7 +63,7 @@ void tensor_dealloc(PyObject* object) {
     if (impl && keeps_state(self) && impl != dying && impl->use_count() > 1) {
         Py_SET_REFCNT(object, 1);
         impl->set_wrapper(self, true);
-        Tensor last = std::move(self->tensor);
+        const Tensor last(Ref<TensorImpl>::adopt(impl));  // the wrapper's pointer is borrowed now
         return;
     }
     if (PyObject_GC_IsTracked(object)) PyObject_GC_UnTrack(object);
@@ -84,7 +91,7 @@ void tensor_dealloc(PyObject* object) {
 int tensor_traverse(PyObject* object, visitproc visit, void* arg) {
     auto* self = reinterpret_cast<PyTensor*>(object);
     Py_VISIT(Py_TYPE(object));
-    TensorImpl* impl = self->tensor.impl();
+    TensorImpl* impl = owned_tensor(self);
     if (impl && impl->use_count() > 1) return 0;
     Py_VISIT(self->dict);
     if (!impl) return 0;  // its tensor keeps it alive
@@ -111,7 +118,7 @@ int tensor_traverse(PyObject* object, visitproc visit, void* arg) {
 int tensor_clear(PyObject* object) {
     auto* self = reinterpret_cast<PyTensor*>(object);
     Py_CLEAR(self->dict);
-    TensorImpl* impl = self->tensor.impl();
+    TensorImpl* impl = owned_tensor(self);
     if (impl && impl->use_count() == 1) {
         if (const MetaTable* meta = meta_table_or_null(); meta && impl->meta()) meta->clear(impl->meta());
         impl->set_grad(nullptr);
@@ -127,12 +134,12 @@ int tensor_setattro(PyObject* object, PyObject* name, PyObject* value) {
     return result;
 }
 
-// A tensor that owned its wrapper is destroyed: the wrapper owns it once more, during its finalizers. Without the GIL
-// that time comes later (Note [Releases without the GIL]).
+// A tensor that owned its wrapper is destroyed: the wrapper owns it once more, during its finalizers or for as long as it is
+// used. Without the GIL that time comes later (Note [Releases without the GIL]).
 void release_wrapper(void* wrapper, TensorImpl* impl) {
     if (!Py_IsInitialized()) return;
     auto* self = static_cast<PyTensor*>(wrapper);
-    self->tensor = Tensor::share(impl);
+    impl->retain();  // for the wrapper's pointer, which was borrowed
     if (!PyGILState_Check())
         return run_with_gil([](void* w) { Py_DECREF(static_cast<PyObject*>(w)); }, wrapper);
     TensorImpl* outer = std::exchange(dying, impl);
@@ -166,7 +173,7 @@ PyObject* wrap(Tensor t) {
     if (auto* existing = static_cast<PyTensor*>(impl->wrapper())) {
         if (impl->owns_wrapper()) {
             impl->set_wrapper(existing, false);
-            existing->tensor = std::move(t);
+            t.release();  // the wrapper's pointer, which was borrowed, takes over the reference
             return reinterpret_cast<PyObject*>(existing);  // the tensor's reference becomes the caller's
         }
         return Py_NewRef(reinterpret_cast<PyObject*>(existing));

@@ -66,6 +66,28 @@ def test_weak_references(holder: core.Tensor) -> None:
     assert died == [True]
 
 
+def test_a_weak_reference_gives_out_a_tensor_that_only_c_holds(holder: core.Tensor) -> None:
+    holder.grad = core.ones(2)
+    alive = weakref.ref(holder.grad)
+    gc.collect()
+    given = alive()
+    assert given is not None
+    assert (given + 1).tolist() == [2, 2]
+    assert holder.grad is given
+    del given
+    assert alive() is holder.grad
+
+    given = alive()
+    holder.grad = None  # what was given out keeps the tensor
+    gc.collect()
+    assert given is not None
+    assert (given + 1).tolist() == [2, 2]
+    given.mark = 1  # type: ignore[attr-defined]
+    assert alive() is given
+    del given
+    assert alive() is None
+
+
 def test_a_finalizer_may_look_at_the_tensor(holder: core.Tensor) -> None:
     seen = []
 
