@@ -9,7 +9,6 @@ from collections.abc import Callable
 import rushlight_core as core
 from rushlight_core import Tensor
 from rushlight_core.overrides import has_torch_function
-from rushlight_core.seams.control_flow import active_recorder
 
 from .. import functional as F
 from .. import init
@@ -208,9 +207,7 @@ class TransformerEncoder(Module):
             return None
         if src.dim() != 3 or tuple(mask.shape) != tuple(src.shape[:2]):
             return None
-        if (
-            self.mask_check and active_recorder() is not None
-        ):  # a captured program cannot depend on the mask's values
+        if self.mask_check and _captured():  # the program cannot depend on the mask's values
             return None
         tensors = (src, *_parameters_read(first))
         if has_torch_function(tensors):
@@ -510,3 +507,11 @@ class Transformer(Module):
     def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
         """Return a mask (sz, sz) with -inf above the diagonal and zero elsewhere."""
         return core.full((sz, sz), -math.inf, dtype=dtype, device=device).triu(1)
+
+
+def _captured() -> bool:
+    from rushlight_core.seams.control_flow import (
+        active_recorder,
+    )  # which takes longer to import than this module
+
+    return active_recorder() is not None

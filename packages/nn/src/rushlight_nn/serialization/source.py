@@ -75,7 +75,7 @@ class Source:
             self.size = max(f.seek(0, os.SEEK_END) - self._begin, 0)  # type: ignore[union-attr]
             self.descriptor = os.dup(f.fileno())  # type: ignore[union-attr]
         else:
-            self._begin = f.tell() if _can_seek(f) else 0
+            self._begin = f.tell() if _can_seek(f) else 0  # type: ignore[union-attr]
             data = f.read()
             self._memory = memoryview(data).cast("B")
             self.size = len(self._memory)
