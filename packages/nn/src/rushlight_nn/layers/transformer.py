@@ -510,8 +510,7 @@ class Transformer(Module):
 
 
 def _captured() -> bool:
-    from rushlight_core.seams.control_flow import (
-        active_recorder,
-    )  # which takes longer to import than this module
+    # Imported here: it takes longer than this module.
+    from rushlight_core.seams.control_flow import active_recorder
 
     return active_recorder() is not None
