@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .. import _C
-from .._C import Tensor
+from .._C import Tensor, overridable
 from ._promotion import Scalar, like, pair
 
 Unary = Callable[[Tensor], Tensor]
@@ -48,7 +48,9 @@ atan: Unary = _unary("atan", _C.atan)
 atan2: Binary = _binary("atan2", _C.atan2)
 atanh: Unary = _unary("atanh", _C.atanh)
 bitwise_and: Binary = _binary("bitwise_and", _C.bitwise_and)
-bitwise_invert: Unary = _unary("bitwise_invert", _C.bitwise_not)
+bitwise_invert: Unary = overridable(
+    _unary("bitwise_invert", _C.bitwise_not)
+)  # a function of `rushlight`, too
 bitwise_left_shift: Binary = _binary("bitwise_left_shift", _C.bitwise_left_shift)
 bitwise_or: Binary = _binary("bitwise_or", _C.bitwise_or)
 bitwise_right_shift: Binary = _binary("bitwise_right_shift", _C.bitwise_right_shift)

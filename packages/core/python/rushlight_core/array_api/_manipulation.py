@@ -80,6 +80,7 @@ def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
     return _C.cat([x.reshape(-1) for x in arrays], 0) if axis is None else _C.cat(list(arrays), axis)
 
 
+@overridable
 def expand_dims(x: Tensor, /, axis: Axes = 0) -> Tensor:
     """Insert dimensions of size 1 at the positions `axis` of the result.
 
@@ -301,6 +302,7 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
     return x[(slice(None),) * (axis % x.ndim) + (indices,)]
 
 
+@overridable
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
     """Return the elements at `indices` along `axis`; negative ones count from the end.
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from .. import _C
 from .. import linalg as _linalg
-from .._C import Tensor
+from .._C import Tensor, overridable
 from .._contraction import tensordot as _tensordot
 from ..linalg import matrix_transpose as matrix_transpose
 from ._promotion import same
@@ -54,6 +54,7 @@ def tensordot(x1: Tensor, x2: Tensor, /, *, axes: int | tuple[Sequence[int], Seq
     return _tensordot(*same(x1, x2), dims=axes)
 
 
+@overridable
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     """Return the sums of products along `axis`; the first tensor is conjugated.
 

@@ -6,7 +6,7 @@ An `axis` of () reduces no dimension, where PyTorch takes an empty `dim` for all
 from __future__ import annotations
 
 from .. import _C
-from .._C import Tensor, dtype
+from .._C import Tensor, dtype, overridable
 from ._promotion import accumulator
 
 Axis = int | tuple[int, ...] | None
@@ -196,6 +196,7 @@ def _cumulative(
     return _C.cat([_C.full(shape, first, dtype=made.dtype, device=made.device), made], axis)
 
 
+@overridable
 def cumulative_sum(
     x: Tensor, /, *, axis: int | None = None, dtype: dtype | None = None, include_initial: bool = False
 ) -> Tensor:
@@ -216,6 +217,7 @@ def cumulative_sum(
     return _cumulative("cumulative_sum", x, axis, accumulator(x, dtype), include_initial, 0)
 
 
+@overridable
 def cumulative_prod(
     x: Tensor, /, *, axis: int | None = None, dtype: dtype | None = None, include_initial: bool = False
 ) -> Tensor:
