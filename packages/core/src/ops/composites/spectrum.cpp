@@ -277,12 +277,12 @@ Tensor svd_backward(const Tensor& all_grad_U, const Tensor& grad_S, const Tensor
                  grad_v = ops::adjoint(ops::narrow(all_grad_Vh, -2, 0, k));
     const Tensor uh = ops::adjoint(u), v = ops::adjoint(vh), scale = scale_of(S),
                  relative = ops::div(S, scale), whole = ops::unsqueeze(scale, -1);
-    auto turned = [&](const Tensor& x) {
+    auto rotated = [&](const Tensor& x) {
         return ops::div(by_square_differences(ops::sub(x, ops::adjoint(x)), S, scale), whole);
     };
     const Tensor of_u = ops::matmul(uh, grad_u), of_v = ops::matmul(vh, grad_v);
     const Tensor inner =
-        ops::add(ops::add(columns_times(turned(of_u), relative), rows_times(turned(of_v), relative)),
+        ops::add(ops::add(columns_times(rotated(of_u), relative), rows_times(rotated(of_v), relative)),
                  ops::diag_embed(with_phase(grad_S, ops::diagonal(of_u, 0, -2, -1), S)));
     Tensor made = ops::matmul(ops::matmul(u, inner), vh);
     const Tensor columns = ops::unsqueeze(S, -2);
@@ -306,13 +306,13 @@ std::tuple<Tensor, Tensor, Tensor> svd_forward(const Tensor& tangent, const Tens
     const Tensor &u = all_U, &vh = all_Vh;
     const Tensor uh = ops::adjoint(u), v = ops::adjoint(vh), scale = scale_of(S),
                  relative = ops::div(S, scale), whole = ops::unsqueeze(scale, -1);
-    auto turned = [&](const Tensor& columns, const Tensor& rows) {
+    auto rotated = [&](const Tensor& columns, const Tensor& rows) {
         const Tensor both = ops::add(columns_times(columns, relative), rows_times(rows, relative));
         return ops::div(by_square_differences(both, S, scale), whole);
     };
     const Tensor right = ops::matmul(tangent, v), inner = ops::matmul(uh, right),
                  mirrored = ops::adjoint(inner);
-    Tensor of_u = ops::matmul(u, turned(inner, mirrored)), of_v = ops::matmul(v, turned(mirrored, inner));
+    Tensor of_u = ops::matmul(u, rotated(inner, mirrored)), of_v = ops::matmul(v, rotated(mirrored, inner));
     const Tensor columns = ops::unsqueeze(S, -2);
     if (m > k) of_u = ops::add(of_u, quotient(ops::sub(right, ops::matmul(u, inner)), columns));
     if (n > k) {
