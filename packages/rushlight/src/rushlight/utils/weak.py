@@ -12,7 +12,7 @@ from rushlight_core import Tensor
 __all__ = ["TensorWeakRef", "WeakIdKeyDictionary", "WeakIdRef", "WeakRef", "WeakTensorKeyDictionary"]
 
 
-class WeakIdRef(weakref.ref):  # type: ignore[type-arg]  # its objects are of any type
+class WeakIdRef(weakref.ref[Any]):
     """A weak reference that is equal to others of the same object, and hashed by the object's identity.
 
     Args:
@@ -29,8 +29,7 @@ class WeakIdRef(weakref.ref):  # type: ignore[type-arg]  # its objects are of an
     __slots__ = ("_identity",)
 
     def __init__(self, key: Any, callback: Any = None) -> None:
-        super().__init__(key, callback)
-        self._identity = id(key)
+        self._identity = id(key)  # `__new__` has stored the object and the callback
 
     def __hash__(self) -> int:
         return self._identity
