@@ -187,7 +187,8 @@ TEST(a_missing_backend_is_looked_for) {
     CHECK_EQUAL(parse_device("cuda:1").index, 1);  // nothing is attached by naming it
     CHECK((asked_for == std::vector<std::string>{"other", "cuda"}));
     set_backend_finder(nullptr);
-    CHECK_RAISES(Runtime, "device cpu:1: there is only one device of this type", resolve(Device{DeviceType::CPU, 1}));
+    CHECK_RAISES(Runtime, "device cpu:1: there is only one device of this type",
+                 resolve(Device{DeviceType::CPU, 1}));
     CHECK_EQUAL(resolve(Device{DeviceType::CPU, 0}).index, -1);
 }
 
