@@ -1,4 +1,4 @@
-"""IPython completes the keywords of operators, and Jedi the members of a result whose type the stubs tell."""
+"""IPython completes the keywords of operators and layers, and the methods of tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Marks for TorchScript that libraries import: code is not compiled, so that they change nothing."""
+"""Decorators and types of TorchScript that libraries import. They have no effect: code is not compiled."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def boolean_dispatch(
     module_name: Any,
     func_name: Any,
 ) -> Callable[..., Any]:
-    """Return a function that calls `if_true` or `if_false`, as an argument says, which is by default `default`."""
+    """Return a function that calls `if_true` or `if_false`, selected by its argument `arg_name` (by default `default`)."""
 
     def choose(*args: Any, **kwargs: Any) -> Any:
         chosen = kwargs.get(arg_name, args[arg_index] if arg_index < len(args) else default)

@@ -100,7 +100,7 @@ def _get_device_module(device_type: str) -> Any:
 
 
 def _import_dotted_name(name: str) -> Any:
-    """Return what a name with dots means: the first part is a module that is imported."""
+    """Import the first part of a dotted name, and return the object that the remaining parts name in it."""
     first, *rest = name.split(".")
     found: Any = import_module(first)
     for part in rest:
@@ -140,5 +140,5 @@ class ExceptionWrapper:
 
 def __getattr__(name: str) -> NoReturn:
     raise AttributeError(
-        f"module {__name__!r} has no attribute {name!r}: only what other libraries import of PyTorch's helpers is here"
+        f"module {__name__!r} has no attribute {name!r}: it provides only the helpers that other libraries import"
     )

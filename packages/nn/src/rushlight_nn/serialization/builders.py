@@ -625,7 +625,7 @@ for _value in list(_NAMES.values()):
     if getattr(_value, "__module__", None) == __name__ and not isinstance(_value, (type, StorageType)):
         _CALLS[_value] = _value
 
-# Those that put values into a dictionary or a set, and check them.
+# Builders that put values into a dictionary or a set, and check them with `Keys`.
 _OF_KEYS = (ordered_dict, counter, plain_set, plain_frozenset)
 
 _ERRORS = (
@@ -646,7 +646,7 @@ def _find(name: str) -> Any:
     return _NAMES.get(name) if found is None else found
 
 
-# What the containers take that calls make, and each of their items in addition to what :func:`cost_of_items` returns.
+# The memory in bytes of an empty container that a call creates; :func:`cost_of_items` returns that of its items.
 _EMPTY: dict[Any, int] = {
     set: 240,
     frozenset: 240,

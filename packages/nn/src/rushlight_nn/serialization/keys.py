@@ -1,9 +1,9 @@
 """Checks of the keys of dictionaries and the elements of sets in a file.
 
 A file could choose keys that all have one hash, so that filling a dictionary takes time proportional to the square of
-their number. Python salts the hashes of strings and bytes, and at most sixteen short ints or floats have the same. Of
-the others those with the same hash are counted. The hash of a tuple walks all of it, and as often as it occurs, which
-is counted, too.
+their number. Python salts the hashes of strings and bytes, and at most sixteen ints of 64 bits or floats share one. Other
+keys with equal hashes are counted. Computing the hash of a tuple reads all of its parts every time, so these reads are
+counted, too.
 """
 
 from __future__ import annotations
