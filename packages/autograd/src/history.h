@@ -2,11 +2,12 @@
 #pragma once
 
 #include "rushlight/autograd/variable.h"
+#include "rushlight/mutex.h"
 
 namespace rushlight::autograd {
 MetaTable meta_functions();
 /// Guards the making of leaves' state.
-std::mutex& leaf_state_mutex();
+SpinLock& leaf_state_lock();
 /// Guards the lists of tangents by level.
 std::mutex& tangent_lists_mutex();
 }  // namespace rushlight::autograd

@@ -68,22 +68,44 @@ struct NodeAccess {
     }
 };
 
+namespace {
+// A stack of nodes. The first few need no memory of their own: most nodes have few edges.
+class PendingNodes {
+  public:
+    void push(Node* node) {
+        if (size_ < kFew) few_[size_++] = node;
+        else more_.push_back(node);
+    }
+    Node* pop() {
+        if (!more_.empty()) {
+            Node* last = more_.back();
+            more_.pop_back();
+            return last;
+        }
+        return size_ ? few_[--size_] : nullptr;
+    }
+
+  private:
+    static constexpr size_t kFew = 16;
+    Node* few_[kFew];
+    size_t size_ = 0;
+    std::vector<Node*> more_;
+};
+}  // namespace
+
 // Note [Release of deep graphs]
 // A node's end drops its edges, which may end the nodes behind them, and so on for as long as the graph is deep. So the
 // outermost end on a thread works off a list, and those inside only add to it: the stack stays flat.
 void Node::destroy(Node* node) {
-    static thread_local std::vector<Node*>* pending = nullptr;
+    static constinit thread_local PendingNodes* pending RL_TLS_MODEL = nullptr;
     if (pending) {
-        pending->push_back(node);
+        pending->push(node);
         return;
     }
-    std::vector<Node*> list{node};
+    PendingNodes list;
     pending = &list;
-    while (!list.empty()) {
-        Node* last = list.back();
-        list.pop_back();
-        NodeAccess::end(last);
-    }
+    do NodeAccess::end(node);
+    while ((node = list.pop()));
     pending = nullptr;
 }
 
@@ -129,21 +151,6 @@ void Node::fail_released() const {
 AccumulateGrad::AccumulateGrad(Tensor variable)
     : Node("AccumulateGrad", 1, 0), variable_(std::move(variable)) {}
 
-namespace {
-// One instruction without contention, in every backward pass of a leaf; and adding is all that is waited for.
-class Turn {
-  public:
-    explicit Turn(std::atomic<bool>& held) : held_(held) {
-        while (held_.exchange(true, std::memory_order_acquire)) std::this_thread::yield();
-    }
-    ~Turn() { held_.store(false, std::memory_order_release); }
-    Turn(const Turn&) = delete;
-
-  private:
-    std::atomic<bool>& held_;
-};
-}  // namespace
-
 void AccumulateGrad::apply(std::span<Tensor> grads, std::span<Tensor>) {
     if (!grads[0].defined()) return;
     accumulate(grads[0]);
@@ -168,7 +175,7 @@ void AccumulateGrad::accumulate(Tensor& grad) {
         to_string(grad.sizes()).c_str(), rushlight::name(grad.dtype()),
         rushlight::name(grad.device()).c_str(), to_string(leaf->sizes()).c_str(),
         rushlight::name(leaf->dtype()), rushlight::name(leaf->device()).c_str());
-    Turn turn(held_);
+    std::lock_guard lock(adding_);
     Tensor existing = variable_.grad();
     if (!existing.defined()) {
         // Adopted without a copy only if nothing else refers to this memory and it is laid out as a gradient of ours.

@@ -241,14 +241,14 @@ namespace {
 // while another is held.
 void lock_before_fork() {
     hooks_mutex().lock();
-    leaf_state_mutex().lock();
+    leaf_state_lock().lock();
     Growth::mutex().lock();
     tangent_lists_mutex().lock();
 }
 void unlock_after_fork() {
     tangent_lists_mutex().unlock();
     Growth::mutex().unlock();
-    leaf_state_mutex().unlock();
+    leaf_state_lock().unlock();
     hooks_mutex().unlock();
 }
 

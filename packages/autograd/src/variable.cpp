@@ -14,7 +14,7 @@ namespace {
 
 // Guards the making of leaf state, which threads may share: meta structs and accumulators. So that of a leaf is not even
 // read without it before an accumulator is in hand. Results of operators belong to one thread until it publishes them.
-std::mutex leaf_mutex;
+constinit SpinLock leaf_lock;
 
 // Guards the histories of views whose roots have one: threads that only read a view may find it stale at the same time.
 std::mutex& view_mutex() {
@@ -56,27 +56,27 @@ void clear_meta(void* m) {
 
 }  // namespace
 
-std::mutex& leaf_state_mutex() { return leaf_mutex; }
+SpinLock& leaf_state_lock() { return leaf_lock; }
 
 MetaTable meta_functions() { return {destroy_meta, traverse_meta, clear_meta}; }
 
 Meta& meta(TensorImpl* impl) {
     if (auto* m = meta_or_null(impl)) [[likely]]
         return *m;
-    std::lock_guard lock(leaf_mutex);
+    std::lock_guard lock(leaf_lock);
     if (!impl->meta()) impl->set_meta(new Meta());
     return *meta_or_null(impl);
 }
 
 AccumulateGrad::~AccumulateGrad() {
-    std::lock_guard lock(leaf_mutex);
+    std::lock_guard lock(leaf_lock);
     if (Meta* m = meta_or_null(variable_.impl()); m && m->accumulator == this) m->accumulator = nullptr;
 }
 
 namespace {
 
 Ref<Node> accumulator_of(const Tensor& t) {
-    std::lock_guard lock(leaf_mutex);
+    std::lock_guard lock(leaf_lock);
     if (!t.impl()->meta()) t.impl()->set_meta(new Meta());
     Meta& m = *meta_or_null(t.impl());
     // The count may have reached zero on another thread that waits for the lock: then it is gone.

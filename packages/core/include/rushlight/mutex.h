@@ -3,9 +3,27 @@
 
 #include <pthread.h>
 
+#include <atomic>
 #include <mutex>
+#include <thread>
 
 namespace rushlight {
+
+/// A lock of one byte for a few instructions that threads rarely execute at the same time: one atomic instruction to take it
+/// and none to free it. Threads that wait yield.
+class SpinLock {
+  public:
+    constexpr SpinLock() = default;
+    SpinLock(const SpinLock&) = delete;
+    SpinLock& operator=(const SpinLock&) = delete;
+    void lock() noexcept {
+        while (held_.exchange(true, std::memory_order_acquire)) std::this_thread::yield();
+    }
+    void unlock() noexcept { held_.store(false, std::memory_order_release); }
+
+  private:
+    std::atomic<bool> held_{false};
+};
 
 /// Makes threads that wait for `mutex`, which must be free, spin for a moment before they sleep: for locks that are held
 /// for a fraction of a microsecond.

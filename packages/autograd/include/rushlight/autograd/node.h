@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "rushlight/dispatch.h"
+#include "rushlight/mutex.h"
 
 namespace rushlight::autograd {
 
@@ -160,7 +161,7 @@ class RL_API AccumulateGrad final : public Node {
     void accumulate(Tensor& grad);
 
     Tensor variable_;
-    std::atomic<bool> held_{false};  // passes on several threads add to one `grad`
+    SpinLock adding_;  // passes on several threads add to one `grad`
 };
 
 /// Stands where an operator has no derivative: raises when a gradient arrives.

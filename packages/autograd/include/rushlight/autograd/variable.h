@@ -11,6 +11,7 @@ class RetainGrad;
 
 /// The per-tensor state (TensorImpl::meta).
 struct Meta {
+    RL_NODE_MEMORY
     Ref<Node> grad_fn;  // null for leaves
     uint32_t index = 0;  // which result of grad_fn
     // Of a root: how often its history was replaced; of a view: that of its root when its own history was made.
