@@ -280,6 +280,9 @@ class Undefined:
         if call.op in GEOMETRY_IN_PLACE and any(c.op in RETURNED_AS_IT_IS for c in self.draft.calls):
             return True
         if family(call.op).startswith("as_strided"):
+            # A later write through the view would change other elements.
+            if tensors and _is_laid_out_otherwise(tensors[0]):
+                return True
             columns = {c.result for c in self.draft.calls if c.op in ("nonzero", "where")}
             # In PyTorch each of these tensors is a column of one matrix.
             if any(name.partition("[")[0] in columns and "[" in name for name in _spelled(call.args[:1])):

@@ -64,8 +64,8 @@ int64_t nonzero_count(KernelContext& ctx, const View& input) { return choose(ctx
 void nonzero(KernelContext& ctx, const View& out, const View& input) {
     if (input.ndim == 0) return;
     kept(ctx).each([&](const uint64_t* words, int64_t first, int64_t n, int64_t before) {
-        masking_kernels().coordinates(out.as<int64_t>() + before * input.ndim, words, first, n, input.sizes,
-                                      input.ndim);
+        masking_kernels().coordinates(out.as<int64_t>() + before * out.strides[0], out.strides[0],
+                                      out.strides[1], words, first, n, input.sizes, input.ndim);
     });
 }
 

@@ -16,9 +16,10 @@ struct MaskingKernels {
     void (*compress)(void* out, const void* in, const uint64_t* words, int64_t n, size_t itemsize);
     // And back: the chosen ones of `n` elements are written.
     void (*expand)(void* out, const void* in, const uint64_t* words, int64_t n, size_t itemsize);
-    // The coordinates of the chosen ones of elements first .. first+n-1 of a shape, a row of `ndim` numbers for each.
-    void (*coordinates)(int64_t* out, const uint64_t* words, int64_t first, int64_t n, const int64_t* sizes,
-                        int ndim);
+    // The coordinates of the chosen ones of elements first .. first+n-1 of a shape: a row of `ndim` numbers for each, of the
+    // strides `row` and `column`.
+    void (*coordinates)(int64_t* out, int64_t row, int64_t column, const uint64_t* words, int64_t first,
+                        int64_t n, const int64_t* sizes, int ndim);
 };
 
 RUSHLIGHT_KERNEL_TABLE(MaskingKernels, masking_kernels)

@@ -19,6 +19,10 @@ void Outputs::in_format_of(const Tensor& like, const Tensor& or_like) {
 }
 
 Tensor Outputs::make_formatted(const One& one) {
+    if (one.by_columns) {
+        const int64_t strides[] = {1, one.sizes[0]};
+        return make_strided(IntList(one.sizes, 2), strides, one.dtype, one.device);
+    }
     return make_in_format(IntList(one.sizes, static_cast<size_t>(one.ndim)), one.dtype, one.device,
                           one.format);
 }

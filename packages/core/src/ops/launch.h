@@ -15,7 +15,7 @@
 namespace rushlight {
 
 /// What a rule determines of a kernel's outputs, in the order of the schema; auxiliary ones come last. All are row-major but
-/// those that `in_format_of` names.
+/// those for which `in_format_of` or `by_columns` is called.
 class Outputs {
   public:
     static constexpr int kMax = 6;
@@ -30,6 +30,11 @@ class Outputs {
     /// The last one, of 4 or 5 dimensions, lies with channels side by side where `like` or `or_like` does, on devices that
     /// take such outputs.
     void in_format_of(const Tensor& like, const Tensor& or_like);
+    /// The last one, a matrix, is stored column by column on the CPU.
+    void by_columns() {
+        One& last = list_[count_ - 1];
+        last.by_columns = last.device.type == DeviceType::CPU;
+    }
     void like(const Tensor& t) { add(t.sizes(), t.dtype(), t.device()); }
     /// An output that is not needed: undefined for the kernel and the caller.
     void skip() { next().ndim = kSkipped; }
@@ -45,7 +50,7 @@ class Outputs {
     Tensor make(int i) const {
         const One& one = list_[i];
         if (one.ndim == kSkipped) return Tensor();
-        if (one.format != MemoryFormat::Contiguous) return make_formatted(one);
+        if (one.format != MemoryFormat::Contiguous || one.by_columns) return make_formatted(one);
         return make_tensor(IntList(one.sizes, static_cast<size_t>(one.ndim)), one.dtype, one.device);
     }
 
@@ -56,11 +61,13 @@ class Outputs {
         DType dtype;
         Device device;
         MemoryFormat format;
+        bool by_columns;
         int64_t sizes[kMaxDims];
     };
     static Tensor make_formatted(const One& one);
     One& next() {
         list_[count_].format = MemoryFormat::Contiguous;
+        list_[count_].by_columns = false;
         return list_[count_++];
     }
 

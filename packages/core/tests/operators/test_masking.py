@@ -52,6 +52,13 @@ def test_coordinates(shape: tuple[int, ...]) -> None:
     assert [t.tolist() for t in mask.nonzero(as_tuple=True)] == [i.tolist() for i in np.nonzero(mask.numpy())]
 
 
+def test_the_indices_of_a_dimension_are_contiguous() -> None:
+    mask = core.tensor([[True, False], [True, True]])
+    assert mask.nonzero().stride() == (1, 3)
+    assert all(index.is_contiguous() for index in mask.nonzero(as_tuple=True))
+    assert core.nonzero_static(mask, size=5).is_contiguous()
+
+
 def test_a_negative_zero_is_zero_and_nan_is_not() -> None:
     for dtype in (core.float16, core.bfloat16, core.float32, core.float64, core.complex64, core.complex128):
         x = core.tensor([-0.0, 0.0, float("nan"), 1e-7], dtype=dtype)

@@ -332,8 +332,8 @@ RL_INLINE uint64_t bits_from(const uint64_t* words, int64_t i, int64_t n) {
 
 // kDims: their number, or 0 if it is not a constant.
 template <int kDims>
-void coordinates_of(int64_t* out, const uint64_t* words, int64_t first, int64_t n, const int64_t* sizes,
-                    int ndim) {
+void coordinates_of(int64_t* out, int64_t row, int64_t column, const uint64_t* words, int64_t first,
+                    int64_t n, const int64_t* sizes, int ndim) {
     const int dims = kDims ? kDims : ndim;
     int64_t position[kMaxDims];
     int64_t rest = first;
@@ -345,12 +345,21 @@ void coordinates_of(int64_t* out, const uint64_t* words, int64_t first, int64_t 
     for (int64_t i = 0; i < n;) {
         // To the end of the row.
         const int64_t begin = position[dims - 1], end = width - begin < n - i ? width : begin + n - i;
-        for (int64_t column = begin; column < end; column += 64) {
-            uint64_t word = bits_from(words, i + column - begin, n);
-            if (end - column < 64) word &= (uint64_t{1} << (end - column)) - 1;
-            for (; word; word &= word - 1, out += dims) {
-                for (int d = 0; d + 1 < dims; ++d) out[d] = position[d];
-                out[dims - 1] = column + __builtin_ctzll(word);
+        for (int64_t last = begin; last < end; last += 64) {
+            uint64_t word = bits_from(words, i + last - begin, n);
+            if (end - last < 64) word &= (uint64_t{1} << (end - last)) - 1;
+            if (row == 1) {
+                const int count = __builtin_popcountll(word);
+                for (int d = 0; d + 1 < dims; ++d)
+                    for (int k = 0; k < count; ++k) out[d * column + k] = position[d];
+                for (int64_t* to = out + (dims - 1) * column; word; word &= word - 1)
+                    *to++ = last + __builtin_ctzll(word);
+                out += count;
+                continue;
+            }
+            for (; word; word &= word - 1, out += row) {
+                for (int d = 0; d + 1 < dims; ++d) out[d * column] = position[d];
+                out[(dims - 1) * column] = last + __builtin_ctzll(word);
             }
         }
         i += end - begin;
@@ -361,13 +370,13 @@ void coordinates_of(int64_t* out, const uint64_t* words, int64_t first, int64_t 
         }
     }
 }
-void coordinates(int64_t* out, const uint64_t* words, int64_t first, int64_t n, const int64_t* sizes,
-                 int ndim) {
+void coordinates(int64_t* out, int64_t row, int64_t column, const uint64_t* words, int64_t first, int64_t n,
+                 const int64_t* sizes, int ndim) {
     switch (ndim) {
         case 1: return numbers(out, words, first, n);
-        case 2: return coordinates_of<2>(out, words, first, n, sizes, ndim);
-        case 3: return coordinates_of<3>(out, words, first, n, sizes, ndim);
-        default: return coordinates_of<0>(out, words, first, n, sizes, ndim);
+        case 2: return coordinates_of<2>(out, row, column, words, first, n, sizes, ndim);
+        case 3: return coordinates_of<3>(out, row, column, words, first, n, sizes, ndim);
+        default: return coordinates_of<0>(out, row, column, words, first, n, sizes, ndim);
     }
 }
 

@@ -4,17 +4,26 @@
 
 namespace rushlight::rules {
 
-Outputs nonzero(const Tensor& input, int64_t count) {
+namespace {
+Outputs coordinates(const Tensor& input, int64_t count) {
     Outputs outs;
     const int64_t sizes[] = {count, input.dim()};
     outs.add(sizes, DType::Int64, input.device());
+    return outs;
+}
+}  // namespace
+
+// A column is an index, which is read fastest if it is contiguous.
+Outputs nonzero(const Tensor& input, int64_t count) {
+    Outputs outs = coordinates(input, count);
+    outs.by_columns();
     return outs;
 }
 
 Outputs nonzero_static(const Tensor& input, int64_t size, int64_t) {
     RL_CHECK(size >= 0, throw_runtime, "nonzero_static(size): must not be negative, got %lld",
              (long long)size);
-    return nonzero(input, size);
+    return coordinates(input, size);
 }
 
 Outputs _masked_elements(const Tensor& input, const Tensor& mask, int64_t count) {
