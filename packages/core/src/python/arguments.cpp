@@ -159,7 +159,7 @@ bool to_int(PyObject* o, int64_t& out) {
     }
     int overflow = 0;
     long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
-    RL_CHECK(!overflow, throw_runtime, "an integer argument does not fit 64 bits");
+    if (overflow) throw IntegerOverflow();
     out = v;
     return true;
 }

@@ -40,7 +40,7 @@ DType number_dtype(PyObject* o, Scalar s) {
 struct Scan {
     std::vector<int64_t> sizes;
     bool seen = false;
-    bool wide = false;  // integers may lie in the upper half of uint64
+    bool wide = false;  // integers may be larger than int64
     DType dtype = DType::Bool;
 
     void number(PyObject* o) {
@@ -92,6 +92,19 @@ struct Scan {
     }
 };
 
+// An integer of any size, which is rounded if it does not fit 64 bits.
+Scalar any_integer(PyObject* o) {
+    int overflow = 0;
+    const long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
+    if (!overflow) return Scalar(static_cast<int64_t>(v));
+    const double rounded = PyLong_AsDouble(o);
+    if (rounded == -1 && PyErr_Occurred()) {
+        PyErr_Clear();
+        throw_value("tensor(data): an integer is too large for a floating-point number");
+    }
+    return Scalar(rounded);
+}
+
 template <class T>
 T element(PyObject* o) {
     Scalar s;
@@ -106,6 +119,7 @@ T element(PyObject* o) {
         }
     }
     if (is_tensor(o)) s = item(unwrap(o));
+    else if (!std::is_integral_v<T> && PyLong_Check(o)) s = any_integer(o);
     else if (!to_scalar(o, s)) throw UnknownElement(o);
     if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
         return T(s.to<float>());
@@ -142,9 +156,13 @@ T* fill(PyObject* o, size_t depth, size_t ndim, T* out) {
 
 Tensor from_sequence(PyObject* data, std::optional<DType> dtype) {
     Scan scan;
-    scan.wide = dtype == DType::UInt64;
+    scan.wide = dtype && (dtype == DType::UInt64 || is_differentiable(*dtype));
     scan.shape(data);
-    scan.check(data, 0);
+    try {
+        scan.check(data, 0);
+    } catch (const IntegerOverflow&) {
+        throw_value("tensor(data): an integer does not fit 64 bits\nhint: pass a floating-point dtype");
+    }
     DType t = dtype ? *dtype : scan.seen ? scan.dtype : default_dtype();
     Tensor out = make_tensor(scan.sizes, t);
     size_t n = scan.sizes.size();

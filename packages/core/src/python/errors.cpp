@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "python/arguments.h"
 #include "python/docstrings.h"
 #include "python/gil.h"
 #include "python/override.h"
@@ -46,6 +47,8 @@ PyObject* translate_exception(const char* caller) {
         throw;  // Note [Interpreter exit]
     } catch (const Overridden& answered) { return answered.result; } catch (const PythonError&) {
         // set already
+    } catch (const IntegerOverflow& e) {
+        PyErr_SetString(PyExc_OverflowError, with_caller(caller, e.what()).c_str());
     } catch (const Error& e) {
         PyObject* type = PyExc_RuntimeError;
         switch (e.kind()) {

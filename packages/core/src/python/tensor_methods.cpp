@@ -276,6 +276,7 @@ RL_METHOD(method_data_ptr) {
 RL_METHOD(method_is_batched) { return PyBool_FromLong(is_batched(unwrap(self))); }
 RL_METHOD(method_is_floating_point) { return PyBool_FromLong(is_floating(unwrap(self).dtype())); }
 RL_METHOD(method_is_complex) { return PyBool_FromLong(is_complex(unwrap(self).dtype())); }
+RL_METHOD(method_is_view) { return PyBool_FromLong(unwrap(self).impl()->is_view()); }
 RL_METHOD(method_is_inference) { return PyBool_FromLong(unwrap(self).impl()->has(Flag::Inference)); }
 PyObject* method_requires_grad_(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
     RL_PY_TRY
@@ -524,6 +525,8 @@ PyMethodDef tensor_methods[] = {
      "is_floating_point($self)\n--\n\nWhether the dtype is a floating-point one."},
     {"is_complex", Seen<"is_complex">::of<method_is_complex>, METH_NOARGS,
      "is_complex($self)\n--\n\nWhether the dtype is complex."},
+    {"_is_view", Seen<"_is_view">::of<method_is_view>, METH_NOARGS,
+     "_is_view($self)\n--\n\nWhether the tensor is a view of another one, its `_base`."},
     {"is_inference", Seen<"is_inference">::of<method_is_inference>, METH_NOARGS,
      "is_inference($self)\n--\n\nWhether the tensor was made in inference mode."},
     {"requires_grad_", RL_FAST(Seen<"requires_grad_">::of<method_requires_grad_>),

@@ -90,7 +90,7 @@ def test_misaligned_arrays_are_copied() -> None:
         ({1, 2}, TypeError, "set"),
         ({1: 2}, TypeError, "dict"),
         (object(), TypeError, "object"),
-        (1 << 70, RuntimeError, "64 bits"),
+        (1 << 70, ValueError, "64 bits"),
         (np.array([object()]), TypeError, "dtype object"),
         (np.array(["a"]), TypeError, "dtype <U1"),
         (np.array("2020", dtype="M8[Y]"), TypeError, "datetime64"),
@@ -104,11 +104,28 @@ def test_bad_data_is_named(data: Any, error: type[Exception], text: str) -> None
 
 @pytest.mark.parametrize(
     ("value", "dtype"),
-    [(300, core.uint8), (-1, core.uint8), (1e30, core.int32), (float("nan"), core.int64), (2**63, INT)],
+    [(300, core.uint8), (-1, core.uint8), (1e30, core.int32), (float("nan"), core.int64)],
 )
 def test_numbers_that_do_not_fit_are_refused(value: float, dtype: core.dtype) -> None:
     with pytest.raises(RuntimeError, match="fit"):
         core.tensor(value, dtype=dtype)
+
+
+@pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 2**70])
+def test_integers_beyond_64_bits(number: int) -> None:
+    for data in (number, [number]):
+        with pytest.raises(ValueError, match="does not fit 64 bits"):
+            core.tensor(data)
+        with pytest.raises(ValueError, match="does not fit 64 bits"):
+            core.tensor(data, dtype=INT)
+        for dtype in (core.float32, core.float64, core.complex64):
+            assert core.tensor(data, dtype=dtype).flatten().tolist() == [float(number)]
+    with pytest.raises(ValueError, match="too large"):
+        core.tensor(10**400, dtype=core.float64)
+    with pytest.raises(OverflowError, match="does not fit 64 bits"):
+        core.ones(2) + number
+    with pytest.raises(OverflowError, match="full.*does not fit 64 bits"):
+        core.full((2,), number)
 
 
 def test_numbers_are_converted() -> None:

@@ -197,3 +197,9 @@ def test_no_dtype_holds_uint64_and_int64() -> None:
         x.eq(core.tensor([1]))
     with pytest.raises(RuntimeError, match="-1 does not fit dtype uint64"):
         x.eq(-1)
+
+
+def test_a_view_is_known() -> None:
+    x = core.ones(3)
+    assert not x._is_view()
+    assert x[1:]._is_view() and x.t()._is_view() and not x.clone()._is_view()
