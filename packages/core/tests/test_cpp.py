@@ -19,31 +19,49 @@ SOURCES = sorted((CORE / "tests" / "cpp").glob("test_*.cpp"))
 SANITIZE = os.environ.get("RUSHLIGHT_SANITIZE", "")
 
 
-def build(source: Path, folder: Path) -> tuple[Path, subprocess.CompletedProcess[str]]:
-    """Compiles a test with the sources and options of its first lines."""
-    program = folder / source.stem
-    head = dict[str, list[str]](sources=[], options=[])
+def head(source: Path) -> tuple[list[Path], str]:
+    """Returns the files of core that a test is linked with, and the options that all of its files are compiled with."""
+    found = dict[str, list[str]](sources=[], options=[])
     for key, values in re.findall(r"^// (sources|options): (.*)$", source.read_text(), flags=re.MULTILINE):
-        head[key] += values.split()
-    sources = [str(CORE / name) for name in head["sources"]]
-    includes = [f"-I{CORE / folder}" for folder in ("include", "src", "tests/cpp")]
+        found[key] += values.split()
     options = "-std=c++20 -O1 -march=x86-64-v3 -Wall -Wextra -fopenmp"
     if SANITIZE:
         options += f" -g -fsanitize={SANITIZE} -fno-sanitize-recover=all"
-    compiler = shlex.split(os.environ.get("CXX", "c++"))
-    command = [*compiler, *options.split(), *head["options"], *includes]
-    command += [str(source), *sources, "-ldl", "-o", str(program)]
-    return program, subprocess.run(command, capture_output=True, text=True)
+    return [CORE / name for name in found["sources"]], " ".join([options, *found["options"]])
+
+
+def compiler(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [*shlex.split(os.environ.get("CXX", "c++")), *arguments]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+class Objects:
+    """Object files in a folder. Tests that need one file with the same options share it; two compilers run at a time."""
+
+    def __init__(self, folder: Path, pool: ThreadPoolExecutor) -> None:
+        self.folder, self.pool = folder, pool
+        self.compiled: dict[tuple[Path, str], tuple[Path, Future[subprocess.CompletedProcess[str]]]] = {}
+
+    def request(self, source: Path, options: str) -> tuple[Path, Future[subprocess.CompletedProcess[str]]]:
+        if (source, options) not in self.compiled:
+            path = self.folder / f"{len(self.compiled)}-{source.stem}.o"
+            includes = [f"-I{CORE / folder}" for folder in ("include", "src", "tests/cpp")]
+            command = [*options.split(), *includes, "-c", str(source), "-o", str(path)]
+            self.compiled[source, options] = path, self.pool.submit(compiler, *command)
+        return self.compiled[source, options]
 
 
 @pytest.fixture(scope="session")
-def programs(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest):
-    """All wanted programs, two compilers at a time."""
-    folder = tmp_path_factory.mktemp("cpp")
-    tests = [item for item in request.session.items if "programs" in item.fixturenames]
-    wanted = {test.callspec.params["source"] for test in tests}
+def objects(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest):
+    """The object files of all tests that will run."""
+    tests = [item for item in request.session.items if "objects" in item.fixturenames]
     with ThreadPoolExecutor(2) as pool:
-        yield {source: pool.submit(build, source, folder) for source in sorted(wanted)}
+        objects = Objects(tmp_path_factory.mktemp("cpp"), pool)
+        for test in sorted(test.callspec.params["source"] for test in tests):
+            sources, options = head(test)
+            for source in (test, *sources):
+                objects.request(source, options)
+        yield objects
 
 
 def environments(source: Path) -> list[dict[str, str]]:
@@ -54,9 +72,16 @@ def environments(source: Path) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem.removeprefix("test_"))
-def test_program(source: Path, programs: dict[Path, Future[tuple[Path, subprocess.CompletedProcess[str]]]]):
-    program, built = programs[source].result()
-    assert built.returncode == 0, built.stderr
+def test_program(source: Path, objects: Objects, tmp_path: Path) -> None:
+    sources, options = head(source)
+    files = []
+    for path, compiled in [objects.request(one, options) for one in (source, *sources)]:
+        result = compiled.result()
+        assert result.returncode == 0, result.stderr
+        files.append(str(path))
+    program = tmp_path / source.stem
+    linked = compiler(*options.split(), *files, "-ldl", "-o", str(program))
+    assert linked.returncode == 0, linked.stderr
     for environment in environments(source):
         run = subprocess.run(
             [program], capture_output=True, text=True, timeout=120, env={**os.environ, **environment}
