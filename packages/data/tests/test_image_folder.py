@@ -108,7 +108,7 @@ def test_files_that_a_function_chooses(arrays):
     ):
         DatasetFolder(arrays, os.path.basename, is_valid_file=is_valid)
     for extensions, function in ((None, None), ((), None), ((".npy",), is_valid)):
-        with pytest.raises(ValueError, match="needs one of them"):
+        with pytest.raises(ValueError, match="exactly one of them must be passed"):
             DatasetFolder(arrays, np.load, extensions, is_valid_file=function)
 
 

@@ -198,7 +198,7 @@ def test_streams_can_be_chained():
     ("make", "error", "match"),
     [
         (lambda: ShardStream([], iter), ValueError, "at least one"),
-        (lambda: ShardStream([1], iter, lanes=2), ValueError, "2 lanes for 1 shards"),
+        (lambda: ShardStream([1], iter, lanes=2), ValueError, "at most the number of shards, 1, got 2"),
         (lambda: ShardStream([1], iter, lanes=0), ValueError, "lanes"),
         (lambda: ShardStream([1], iter, shuffle=1), TypeError, "shuffle"),
         (lambda: ShuffleStream([1, 2], 3), TypeError, "Stream"),

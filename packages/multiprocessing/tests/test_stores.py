@@ -162,7 +162,7 @@ def test_environments_that_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_arguments_that_are_refused() -> None:
     store = dist.HashStore()
     for error, match, arguments in (
-        (ValueError, "nccl is not available; there is 'shm'", {"backend": "nccl"}),
+        (ValueError, "nccl is not available; must be 'shm'", {"backend": "nccl"}),
         (ValueError, "must begin with env://", {"init_method": "http://x"}),
         (ValueError, "mutually exclusive", {"init_method": "env://", "store": store}),
         (ValueError, "from 0 to 1, got 2", {"store": store, "rank": 2, "world_size": 2}),

@@ -340,7 +340,7 @@ def test_devices_that_there_are_not() -> None:
     assert (torch.accelerator.current_accelerator() is None) != torch.cuda.is_available()
     assert torch.distributed.is_available()
     assert not torch.distributed.is_initialized()
-    with pytest.raises(ValueError, match="nccl is not available; there is 'shm'"):
+    with pytest.raises(ValueError, match="nccl is not available; must be 'shm'"):
         torch.distributed.init_process_group("nccl")
     with pytest.raises(AttributeError, match=r"no_such_name.*\nhint"):
         torch.distributed.no_such_name

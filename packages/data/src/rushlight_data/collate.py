@@ -25,7 +25,7 @@ _worker = threading.local()
 
 
 def allocate_batches_by(allocate: Allocate | None) -> None:
-    """Use `allocate` for the memory of the batches that the calling thread collates."""
+    """Let `allocate` provide the memory of the batches that the calling thread collates."""
     _worker.allocate = allocate
 
 
@@ -179,7 +179,7 @@ def gather(tensors: Sequence[core.Tensor], indices: Sequence[int]) -> list[core.
 
     Arguments:
         tensors: tensors of shapes (rows, *).
-        indices: N numbers of rows.
+        indices: N row numbers.
 
     Returns:
         A tuple of tensors of shapes (N, *).

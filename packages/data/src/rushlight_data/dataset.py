@@ -135,7 +135,9 @@ class StackDataset(Dataset[Any]):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if bool(args) == bool(kwargs):
-            raise ValueError("StackDataset() takes datasets either as arguments or as keyword arguments")
+            raise ValueError(
+                "StackDataset(): takes datasets either as positional or as keyword arguments, not as both"
+            )
         self.datasets = args or kwargs
         lengths = [len(dataset) for dataset in self._parts()]
         if len(set(lengths)) > 1:
@@ -165,7 +167,7 @@ class StackDataset(Dataset[Any]):
 
 
 class ConcatDataset(Dataset[T]):
-    """A concatenation of map-style datasets. Raises ValueError if there is none, TypeError for iterable ones.
+    """A concatenation of map-style datasets. Raises ValueError without datasets, and TypeError for an iterable dataset.
 
     Arguments:
         datasets: the datasets.

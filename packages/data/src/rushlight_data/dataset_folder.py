@@ -12,7 +12,7 @@ __all__ = ["DatasetFolder"]
 
 
 class DatasetFolder(Dataset[tuple[Any, Any]]):
-    """A dataset of files in one folder per class. A sample is a tuple of what is read and the number of its class.
+    """A dataset of files in one folder per class. A sample is a tuple of the result of `loader` and the number of the class.
 
     The folders of `root` are the classes, which are numbered in the order of their sorted names. The files of a class are
     those below its folder, in sorted order. The interface is that of `torchvision.datasets.DatasetFolder`.
@@ -20,15 +20,16 @@ class DatasetFolder(Dataset[tuple[Any, Any]]):
     Arguments:
         root: path of the folder.
         loader: a function that reads the file at a path.
-        extensions: an extension, such as ".npy", or a sequence of them, which the names of the files have. Lower and
-            upper case are the same.
-        transform: a function of what `loader` returns.
-        target_transform: a function of the number of the class.
-        is_valid_file: a function of a path that returns whether the file is a sample, instead of `extensions`.
+        extensions: an extension, such as ".npy", or a sequence of extensions. Only files with these extensions are samples;
+            upper and lower case are not distinguished.
+        transform: a function that is applied to the result of `loader`.
+        target_transform: a function that is applied to the number of the class.
+        is_valid_file: a function that takes a path and returns whether the file is a sample; used instead of `extensions`.
         allow_empty: whether folders without samples are classes. Otherwise they raise FileNotFoundError.
 
     Raises ValueError unless one of `extensions` and `is_valid_file` is passed, and FileNotFoundError if there are no
-    classes or a class has no samples. An exception while a sample is read has a note with the path of the file.
+    classes or a class has no samples. An exception that is raised while a sample is read has a note with the path of the
+    file.
 
     Attributes:
         classes: the names of the classes.
@@ -98,7 +99,7 @@ class DatasetFolder(Dataset[tuple[Any, Any]]):
         Raises ValueError and FileNotFoundError as the class does."""
         if (not extensions) == (is_valid_file is None):
             raise ValueError(
-                f"{cls.__name__}(extensions, is_valid_file): needs one of them, "
+                f"{cls.__name__}(extensions, is_valid_file): exactly one of them must be passed, "
                 f"got extensions={extensions!r} and is_valid_file={is_valid_file!r}"
             )
         if is_valid_file is None:
@@ -117,7 +118,7 @@ class DatasetFolder(Dataset[tuple[Any, Any]]):
         if empty and not allow_empty:
             raise FileNotFoundError(
                 f"{cls.__name__}(root): found no valid file for the classes {', '.join(empty)} in {directory}\n"
-                "Pass allow_empty=True if they should have none."
+                "Pass allow_empty=True to allow classes without files."
             )
         return samples
 

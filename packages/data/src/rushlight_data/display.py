@@ -1,4 +1,4 @@
-"""What a loader can show on the terminal: a progress bar, and a line at the end of an epoch."""
+"""Progress display of a loader: a bar on the terminal, and a line at the end of an epoch."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class Display:
 
     Arguments:
         epoch: number of the epoch.
-        done: number of batches that were returned before, which is not 0 after a resume.
+        done: number of batches that were already returned; not 0 if the epoch is resumed.
         total: number of batches of the epoch; None if it is not known.
         bar: whether to show a bar. Without a terminal, only its last state is written.
-        report: whether to write a line with what limited the speed at the end of an epoch.
+        report: whether to write, at the end of the epoch, a line that names what limited the speed.
         stats: the loader's statistics, which continue to change."""
 
     def __init__(

@@ -1,12 +1,12 @@
 """Prediction of the next epoch, so that its first batches are read before it begins.
 
 Note [Early batches]
-When an epoch ends, its workers are idle until the next one begins. They then read the first batches of the epoch that
-would begin if nothing changed: the order comes from copies of the samplers and generators, so that nothing is drawn
-from the program's own. When the next epoch begins, its own order and seed decide. The batches that were read early are
-used only if they are the ones that the epoch begins with, and if the workers' state has not changed (Note
-[Snapshots]); otherwise they are dropped. A batch whose samples were read from a file that has changed since is read
-again (`opened_files.py`). A wrong prediction therefore costs time only.
+When an epoch ends, its workers are idle until the next one begins. They then read the first batches of the epoch that would
+begin if nothing changed. The order comes from copies of the samplers and generators, so that nothing is drawn from the
+originals. When the next epoch begins, its actual order and seed are determined. The batches that were read early are used
+only if they are the first batches of this epoch and the workers' state has not changed (Note [Snapshots]); otherwise they
+are dropped. A batch whose samples were read from a file that has changed since is read again (`opened_files.py`). A wrong
+prediction therefore costs time only.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def predict(loader: DataLoader[Any], count: int) -> EarlyBatches | None:
 
 
 class _Copies:
-    """Copies of generators. Those of one generator are one copy, as the draws of the epoch share the original."""
+    """Copies of generators. Each generator is copied once, since all draws of an epoch share the original."""
 
     def __init__(self) -> None:
         self._copies: dict[int, core.Generator] = {}

@@ -22,15 +22,15 @@ class ImageFolder(DatasetFolder):
 
     Arguments:
         root: path of the folder.
-        transform: a function of the image. Default: the image stays a `PIL.Image.Image` in mode "RGB".
-        target_transform: a function of the number of the class.
+        transform: a function that is applied to the image. Default: the image stays a `PIL.Image.Image` in mode "RGB".
+        target_transform: a function that is applied to the number of the class.
         loader: a function that reads the image at a path. Default: Pillow, which must be installed.
-        is_valid_file: a function of a path that returns whether the file is an image. Default: the extension is that of
-            a format, such as ".jpg" and ".png".
+        is_valid_file: a function that takes a path and returns whether the file is an image. Default: checks for the
+            extension of an image format, such as ".jpg" or ".png".
         allow_empty: whether folders without images are classes. Otherwise they raise FileNotFoundError.
 
-    Raises FileNotFoundError if there are no classes or a class has no images. An exception while a sample is read has a
-    note with the path of the image.
+    Raises FileNotFoundError if there are no classes or a class has no images. An exception that is raised while a sample is
+    read has a note with the path of the image.
 
     Attributes:
         classes: the names of the classes.

@@ -18,8 +18,8 @@ _kept = False
 class KeepInterrupts:
     """Context manager that keeps a KeyboardInterrupt raised in a finalizer.
 
-    `raise_kept_interrupt()` raises it, or else the end of the context. The context manager has no effect
-    outside the main thread, which is the one that handles signals.
+    It is raised by `raise_kept_interrupt()`, or otherwise when the context ends. The context manager has no effect outside
+    the main thread, which is the one that handles signals.
 
     Example:
         >>> with KeepInterrupts():

@@ -36,7 +36,7 @@ __all__ = ["LoaderIterator", "SerialIterator", "WorkersIterator"]
 class LoaderIterator:
     """Base class of the iterators that `iter(loader)` returns.
 
-    Reading a batch raises what the dataset, the sampler or `collate_fn` raises, with a note that names the batch.
+    An exception of the dataset, the sampler or `collate_fn` is raised by `next()`, with a note that names the batch.
 
     Example:
         >>> import rushlight.utils.data as data
@@ -118,7 +118,7 @@ class LoaderIterator:
 class SerialIterator(LoaderIterator):
     """Iterator over an epoch of a loader without workers, which reads batches in the calling process.
 
-    It raises what the dataset, the sampler or `collate_fn` raises, with a note that names the batch.
+    An exception of the dataset, the sampler or `collate_fn` is raised by `next()`, with a note that names the batch.
 
     Example:
         >>> import rushlight.utils.data as data
@@ -210,8 +210,8 @@ class WorkersIterator(LoaderIterator):
     Each batch of a map-style dataset is assigned to the worker with the fewest pending tasks; the contents of
     a batch do not depend on the worker. For an iterable dataset the lanes take turns.
 
-    It raises what the dataset, the sampler or `collate_fn` raises in a worker; LoaderTimeout if no batch arrives within the
-    loader's `timeout`; and WorkerExited if a worker ends unexpectedly.
+    An exception of the dataset, the sampler or `collate_fn` in a worker is raised by `next()`. It raises LoaderTimeout if no
+    batch arrives within the loader's `timeout`, and WorkerExited if a worker ends unexpectedly.
 
     Example::
 
@@ -376,9 +376,9 @@ class WorkersIterator(LoaderIterator):
             self._sent += 1
 
     def _is_short_of_memory(self, busy: int) -> bool:
-        """Return whether a limit of memory has no room for the batches that are being read and another one.
+        """Return whether a memory limit leaves no room for another batch besides those that are being read.
 
-        Fewer batches are then read ahead. One that does not fit by itself raises OutOfMemoryError."""
+        Fewer batches are then read ahead. A batch that does not fit by itself raises OutOfMemoryError."""
         if self._batch_bytes < LARGE_BYTES or self._memory_left is None:
             return False
         left = self._memory_left()

@@ -1,4 +1,4 @@
-"""Samplers of batches whose samples have similar lengths, so that little of a batch is padding."""
+"""Samplers of batches whose samples have similar lengths, which keeps the padding small."""
 
 from __future__ import annotations
 

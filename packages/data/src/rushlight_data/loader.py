@@ -60,10 +60,10 @@ class DataLoader(Generic[T_co]):
         multiprocessing_context: a context or the name of a start method; None selects the default one.
         generator: the generator from which seeds are drawn; None selects core's global one.
         prefetch_factor: number of batches read ahead per worker. Default: 2.
-        persistent_workers: whether to keep the workers between epochs. None keeps worker processes that read a
-            map-style dataset as long as nothing has changed that they have a copy of; otherwise, and where
-            changes could go unnoticed, each epoch has new workers. True keeps them also where changes could go
-            unnoticed. False starts new workers for each epoch.
+        persistent_workers: whether to keep the workers between epochs. With None, worker processes of a map-style dataset
+            are kept as long as the loader can verify that the objects copied to them have not changed; otherwise each epoch
+            starts new workers. True keeps the workers even if changes could go unnoticed. False starts new workers for each
+            epoch.
         pin_memory_device: the device for which memory is pinned; "" selects the available one.
         in_order: whether to return batches in the sampler's order rather than as they arrive.
         seed: makes the order and all random streams a function of (seed, epoch, batch). If None, the seed of
@@ -239,7 +239,7 @@ class DataLoader(Generic[T_co]):
         return pool
 
     def _reusable_pool(self) -> WorkerPool | None:
-        """Return the pool of the epoch before, or None if its workers cannot read this epoch."""
+        """Return the pool of the previous epoch, or None if its workers cannot read this epoch."""
         pool = self._pool
         if pool is None:
             return None
@@ -294,7 +294,7 @@ class DataLoader(Generic[T_co]):
         self._resume = dict(state)
 
     def stats(self) -> LoaderStats:
-        """Return how long the loop waited for workers and workers for the loop.
+        """Return how long the training loop waited for the workers and the workers for the loop.
 
         `stats().verdict` summarizes it in one sentence."""
         return self._stats
@@ -339,7 +339,7 @@ class DataLoader(Generic[T_co]):
         return progress, order
 
     def _lanes(self) -> int:
-        """Return the number of parts of an iterable dataset that have a position each. See Note [Lanes]."""
+        """Return the number of lanes of an iterable dataset, each of which has its own position. See Note [Lanes]."""
         return self.dataset.lanes if isinstance(self.dataset, Stream) else max(self.num_workers, 1)
 
     def _make_fetcher(self) -> Fetcher:
@@ -409,7 +409,9 @@ def _check_iterable(shuffle: object, sampler: object, batch_sampler: object) -> 
         ("batch_sampler", batch_sampler is not None),
     ):
         if given:
-            raise ValueError(f"DataLoader({name}): an IterableDataset determines its own order")
+            raise ValueError(
+                f"DataLoader({name}): is not supported for an IterableDataset, which determines its own order"
+            )
 
 
 def _check_batch_size(batch_size: object) -> None:

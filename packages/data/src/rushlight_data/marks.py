@@ -1,4 +1,4 @@
-"""Marks: memory in which each worker process notes the sample that it reads, for the error if it crashes."""
+"""Shared memory in which each worker process records the sample that it reads, to name it in the error after a crash."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _OFFSET_BITS = 32
 
 
 class Marks:
-    """One shared word per worker, which survives the worker: a batch's number and a position in the batch."""
+    """One shared word per worker, which survives the worker: the number of a batch and a position in it."""
 
     def __init__(self, num_workers: int, fd: int | None = None) -> None:
         self.num_workers = num_workers
@@ -30,7 +30,7 @@ class Marks:
         return _rebuild, (self.num_workers, DupFd(self._fd))
 
     def set(self, worker: int, batch: int, offset: int) -> None:
-        """Note that a worker reads the sample at `offset` of a batch; -1 if it reads none."""
+        """Record that a worker reads the sample at `offset` of a batch. The offset is -1 if it reads no sample."""
         self._words[worker] = batch << _OFFSET_BITS | offset + 1
 
     def get(self, worker: int) -> tuple[int, int] | None:

@@ -34,7 +34,7 @@ class OpenedFiles:
         self._recording = True
 
     def stop(self) -> Signatures:
-        """End recording and return the files' signatures. If samples came from elsewhere, too, one never matches."""
+        """End recording and return the files' signatures. If other sources were read as well, one of them never matches."""
         self._recording = False
         return self._signatures
 
@@ -54,7 +54,7 @@ class OpenedFiles:
 
 
 def signature(path: str) -> tuple[int, ...] | None:
-    """Return what changes when a file is written or replaced; None if there is no file."""
+    """Return a signature of a file, which changes when the file is written or replaced; None if there is no file."""
     try:
         status = os.stat(path)
     except OSError:

@@ -82,7 +82,7 @@ class Permutation(Sequence[int]):
         return result
 
     def _encrypt(self, values: core.Tensor) -> core.Tensor:
-        """Permute the integers of all bits. Each half is changed by a function of the other one."""
+        """Permute the integers below the power of two. Each half of the bits is changed by a function of the other half."""
         low, high = values & self._low, values >> self._low_bits
         for i in range(0, _ROUNDS, 2):
             low = low ^ (_hash(high, self._keys[i]) & self._low)

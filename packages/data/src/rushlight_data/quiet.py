@@ -4,9 +4,9 @@ Note [Quiet datasets]
 Seeding the streams of `random` and NumPy and restoring those of the training process takes longer than reading a
 batch of tiny samples, most of which draw nothing. Streams that are not drawn from need neither. So the first batch of a
 loader is read with seeded streams. If it leaves them as they were seeded, the dataset is taken for quiet, and later
-batches are read without seeds. Should one of them draw after all, which the memory of the generators shows, then the
-streams of the training process are restored, this batch is read again with seeded streams, and so is every batch after
-it. Batches are therefore the same in both cases. The samples of the first batch that draws are read twice.
+batches are read without seeds. If a later batch draws after all, which is detected in the memory of the generators, the
+streams of the training process are restored. This batch is read again with seeded streams, and so is every batch after it.
+Batches are therefore the same in both cases. The samples of the first batch that draws are read twice.
 
 The stream of core is seeded and restored for every batch, which takes 0.2 microseconds. NumPy's generator is replaced
 by one of the loader's for the time of the batch, which also drops the Gaussian that NumPy caches.
@@ -69,7 +69,7 @@ class QuietStreams:
         return QuietStreams, ()  # a loader that is copied or unpickled reads its first batch with seeds again
 
     def fetch(self, fetcher: Fetcher, task: Task, preserved: PreservedStreams) -> Any:
-        """Return the batch of a task. The streams of this process are afterwards as they were before."""
+        """Return the batch of a task. The random streams of this process are unchanged afterwards."""
         if self.quiet:
             fetcher.reseed = seed_core
             drawn, data = self._fetch_unseeded(fetcher, task)
@@ -81,7 +81,7 @@ class QuietStreams:
             return self._fetch_first(fetcher, task) if self.quiet is None else fetcher.fetch(task)
 
     def _fetch_first(self, fetcher: Fetcher, task: Task) -> Any:
-        """Return a batch that is read with seeded streams, and record whether they are left as they were seeded."""
+        """Return a batch that is read with seeded streams, and record whether reading it drew from them."""
         seeded: tuple[Any, Any] = (None, None)
 
         def reseed(seed: int) -> None:
@@ -100,9 +100,9 @@ class QuietStreams:
         return data
 
     def _fetch_unseeded(self, fetcher: Fetcher, task: Task) -> tuple[bool, Any]:
-        """Return whether samples drew from the streams, which are then restored, and else the batch.
+        """Return whether samples drew from the streams, and the batch, which is valid only if they did not.
 
-        If samples drew nothing, their exceptions are raised."""
+        Streams that were drawn from are restored. An exception of a sample is raised only if nothing was drawn."""
         before = self._snapshot()
         numpy = imported_numpy()
         if numpy is not None:

@@ -27,8 +27,8 @@ _MASK = (1 << 64) - 1
 def imported_numpy() -> Any:
     """Return NumPy if the program has imported it, or else None.
 
-    A module is in `sys.modules` while another thread imports it, without some of its attributes. Data of a
-    thread that has not imported NumPy itself contains no arrays then."""
+    While another thread imports NumPy, `sys.modules` contains a module that lacks some attributes. The function then returns
+    None: the calling thread has not imported NumPy, so its data contains no arrays."""
     numpy = sys.modules.get("numpy")
     if numpy is not None and getattr(numpy.__spec__, "_initializing", False):
         return None
@@ -59,7 +59,7 @@ def permutation(n: int, seed: int, start: int = 0) -> Iterator[int]:
 
 
 def generator_of(seed: int | core.Tensor) -> Any:
-    """Return a new generator of core with this seed, or with this state of another one."""
+    """Return a new generator of core with this seed, or with this state, which was taken from another generator."""
     generator = core.Generator()
     if isinstance(seed, core.Tensor):
         generator.set_state(seed)

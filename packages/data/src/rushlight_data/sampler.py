@@ -6,9 +6,9 @@ indices again. A random order is a function of one 63-bit seed, which is drawn f
 core's global one, when an iteration begins.
 
 Note [Orders of PyTorch]
-In the random stream "torch" the orders are PyTorch's, whose samplers draw from the generator itself: all of them from one
-that was given, and SubsetRandomSampler and WeightedRandomSampler also from the global one. The whole order is then drawn
-when an iteration begins, and the generator's state of that moment takes the place of the seed.
+In the random stream "torch" the orders are PyTorch's, whose samplers draw from the generator itself. All samplers do so with
+a generator that is passed to them; SubsetRandomSampler and WeightedRandomSampler also do so with the global one. The whole
+order is then drawn when an iteration begins, and the state of the generator at that time replaces the seed.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ class _Seeded(Sampler[int]):
         return None
 
     def _selected(self, drawn: Iterator[int]) -> Iterator[Any]:
-        """Return the indices for numbers that were drawn."""
+        """Convert drawn numbers to indices."""
         return drawn
 
     def reseed(self, seed: int) -> None:
@@ -416,7 +416,8 @@ class DistributedSampler(Sampler[int]):
         seed: seed of the order, the same in all processes.
         drop_last: whether to drop the last indices instead of repeating the first ones.
 
-    Raises ValueError if `rank` is out of range, and RuntimeError without a process group or both numbers.
+    Raises ValueError if `rank` is out of range, and RuntimeError if there is no process group and one of the numbers is not
+    given.
 
     Example:
         >>> [list(DistributedSampler("abcde", num_replicas=2, rank=rank, shuffle=False)) for rank in (0, 1)]

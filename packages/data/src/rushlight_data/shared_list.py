@@ -20,7 +20,7 @@ T = TypeVar("T")
 class SharedList(Sequence[T]):
     """A read-only sequence whose memory is not copied when forked workers read it.
 
-    Ints of 64 bits and floats take 8 bytes each. Strings, bytes and other objects take their encoded or pickled size and 8
+    Ints of 64 bits and floats take 8 bytes each. Strings, bytes and other objects take their encoded or pickled size plus 8
     bytes. Reading an item returns a new object that is equal to the original one, so a change of an item is not kept. Slices
     share the memory of the list. Workers that are not forked receive a copy.
 
@@ -113,7 +113,7 @@ class SharedList(Sequence[T]):
 
 
 def _encode(items: Sequence[Any]) -> tuple[str, Any, Any]:
-    """Return the kind of the items, their data, and, unless they are numbers, where each begins in the data."""
+    """Return the kind of the items, their data, and, unless they are numbers, the offset of each item in the data."""
     import numpy as np
 
     encoded: Iterable[bytes]

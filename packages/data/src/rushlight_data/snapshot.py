@@ -260,7 +260,7 @@ def _content_bytes(obj: Any) -> int:
 
 
 def _content(obj: Any) -> bytes | None:
-    """Return bytes that determine the value of an object, or None if it has values that bytes do not show."""
+    """Return bytes that determine the value of an object, or None if bytes cannot represent the value."""
     if isinstance(obj, core.Tensor):
         if obj.device.type != "cpu" or obj.layout is not core.strided:
             return None
@@ -283,7 +283,7 @@ def _content(obj: Any) -> bytes | None:
 
 @functools.lru_cache(maxsize=1024)
 def _has_only_attributes(kind: Any) -> bool:
-    """Return whether `__dict__` and slots are all the state of instances, which have none in C."""
+    """Return whether `__dict__` and slots hold the whole state of instances, without further state in C."""
     slots = 0
     for base in kind.__mro__:
         names = vars(base).get("__slots__", ())

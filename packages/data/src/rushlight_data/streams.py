@@ -82,11 +82,11 @@ class ShardStream(Stream[T]):
         read: a function that returns an iterable over the samples of a shard. With worker processes of the start
             method "spawn" or "forkserver", it must be possible to pickle it.
         shuffle: whether to read the shards in a new random order in each epoch.
-        lanes: number of parts that can be read independently, which limits how many workers are of use. Default: 8,
-            or the number of shards if there are fewer.
+        lanes: number of parts that can be read independently. More workers than lanes are of no use. Default: 8, or the
+            number of shards if there are fewer.
 
-    A resumed loader reads the shard again in which it was, up to its position. After an exception, the iteration
-    continues with the next shard of the lane.
+    A resumed loader reads the current shard again up to its position. After an exception, the iteration continues with the
+    next shard of the lane.
 
     Raises ValueError if there are no shards or more lanes than shards.
 
@@ -110,7 +110,9 @@ class ShardStream(Stream[T]):
         lanes = min(_LANES, len(shards)) if lanes is None else lanes
         _require_positive("ShardStream", "lanes", lanes)
         if lanes > len(shards):
-            raise ValueError(f"ShardStream(lanes): {lanes} lanes for {len(shards)} shards, at most one each")
+            raise ValueError(
+                f"ShardStream(lanes): must be at most the number of shards, {len(shards)}, got {lanes}"
+            )
         self.shards = shards
         self.read = read
         self.shuffle = shuffle
@@ -228,9 +230,9 @@ class MixStream(Stream[T]):
     Arguments:
         streams: the streams.
         weights: a positive number per stream; a stream is chosen with a probability proportional to it.
-        stop: when a lane ends: "all" continues with the other streams after one has ended, "first" ends with it.
+        stop: when a lane ends: "all" ends it after all its streams have ended, "first" when the first of them ends.
 
-    The number of lanes is the smallest one of the streams.
+    The number of lanes is the smallest number of lanes of any stream.
 
     Raises TypeError if an item of `streams` is not a `Stream`, and ValueError for other arguments out of range.
 

@@ -24,7 +24,7 @@ class TextLines(Dataset[str]):
         index: path of a file for the positions. If it belongs to the text file in its present state, it is mapped to
             memory; otherwise it is written. Default: the positions are not kept.
 
-    Raises OSError if a file cannot be read, and RuntimeError by reading a sample if the text file has become shorter.
+    Raises OSError if a file cannot be read, and reading a sample raises RuntimeError if the text file has become shorter.
 
     Example:
         >>> _ = open("poem.txt", "w").write("roses\\nviolets\\n")
@@ -79,7 +79,7 @@ class TextLines(Dataset[str]):
 
 
 def _load_ends(fd: int, index: str | None) -> Any:
-    """Return the offsets behind the lines of a file as a read-only array."""
+    """Return the end offset of each line of a file as a read-only array."""
     import numpy as np
 
     status = os.fstat(fd)

@@ -90,7 +90,7 @@ class PicklingTransport:
 
 
 class _SenderConnection:
-    """The worker's end of a pipe. A thread sends, so the worker reads further batches meanwhile."""
+    """The worker's end of a pipe. A thread sends the messages, so the worker can read further batches meanwhile."""
 
     def __init__(self, conn: Any) -> None:
         self._conn = conn

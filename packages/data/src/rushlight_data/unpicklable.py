@@ -12,7 +12,7 @@ _DEPTH = 20
 
 
 def explain(error: BaseException, **roots: Any) -> None:
-    """Add a note to an error of pickling that names the innermost attribute of the roots that failed."""
+    """Add a note to a pickling error that names the innermost attribute of the roots that cannot be pickled."""
     for name, root in roots.items():
         found = _find(root, name, set(), _DEPTH)
         if found is not None:
@@ -51,7 +51,7 @@ def _can_be_pickled(obj: Any) -> bool:
 
 
 def _parts(obj: Any) -> Iterator[tuple[str, Any]]:
-    """Iterate over what the pickle of an object consists of, with the suffixes of their paths."""
+    """Iterate over the objects that the pickle of an object contains, with the suffixes of their paths."""
     if isinstance(obj, MethodType):
         yield ".__self__", obj.__self__
         return

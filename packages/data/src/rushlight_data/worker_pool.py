@@ -158,11 +158,11 @@ class WorkerPool:
 
     @property
     def is_known(self) -> bool:
-        """Whether a change of what the workers have copies of would be detected."""
+        """Whether a change of the objects that the workers have copies of would be detected."""
         return self.snapshot is not None and self.snapshot.known and self._begins_anew
 
     def is_current(self) -> bool:
-        """Return whether all workers run and have copies of the present state, as far as it is known."""
+        """Return whether all workers run and, as far as is known, have copies of the present state."""
         poller = select.poll()
         for worker in self.workers:
             poller.register(worker.sentinel, select.POLLIN)

@@ -107,7 +107,7 @@ def Pool(
     """Return a pool of processes. Arguments and results may contain tensors.
 
     Arguments:
-        processes: number of processes; that of the processors by default.
+        processes: number of processes; the number of processors by default.
         initializer, initargs: a function that each process calls with these arguments when it starts.
         maxtasksperchild: number of tasks after which a process is replaced.
 

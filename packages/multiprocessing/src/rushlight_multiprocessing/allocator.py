@@ -2,8 +2,8 @@
 
 A block is *held* while this process has a view of it, *lent* when only other processes may still use it, and otherwise free.
 Other processes do not report when they drop a block. Every allocation therefore checks a few of the lent blocks, the oldest
-first, before it takes free memory: a sequence of batches then uses the same memory again, whatever their sizes, instead of
-memory that was never used. Of the pages of free memory, as many are kept as the next block needs.
+first, before it takes free memory. A sequence of batches of any sizes therefore reuses the same memory instead of memory
+that was never used. As many pages of free memory are kept as the next block needs.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class OwnedArena(ArenaOwner):
         return not self.arena.blocks
 
     def reserve(self, size: int) -> int | None:
-        """Reserve `size` bytes, which `_rounded` has returned; return their offset, or None without room."""
+        """Reserve `size` bytes, a size that `_rounded` has returned. Return their offset, or None if there is no room."""
         slab_bytes = _slab_bytes(size)
         if slab_bytes is None:
             return self.reserve_range(size, PAGE)
@@ -169,7 +169,7 @@ class Heap:
     def allocate(self, nbytes: int, solo: bool) -> tuple[Block, memoryview]:
         """Allocate an uninitialized block of at least `nbytes` bytes; return it with a view that keeps it.
 
-        Raises OutOfMemoryError for a large block if a limit of memory has no room for it.
+        Raises OutOfMemoryError for a large block that exceeds a memory limit.
 
         With `solo`, the block is shared by itself rather than as one of a sequence of batches, and its pages
         are returned to the system when it is dropped."""
@@ -275,7 +275,7 @@ class Heap:
 
 
 def _check_limit(nbytes: int) -> None:
-    """Raise OutOfMemoryError if a limit has no room for a block: writing to it would kill the process."""
+    """Raise OutOfMemoryError if a block exceeds a memory limit: writing to the block would kill the process."""
     limit = tightest_limit()
     if limit is not None and nbytes > limit.left:
         raise core.OutOfMemoryError(

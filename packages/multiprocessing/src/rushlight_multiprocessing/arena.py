@@ -216,11 +216,11 @@ class Arena:
             del self.blocks[block.offset]
 
     def _return_pages_if_last(self, block: Block) -> bool:
-        """Return the pages of a block that is being dropped if no other process uses it, and return whether it did.
+        """Release the pages of a block that is being dropped if no other process uses it. Return whether this was done.
 
         The block is still in this process's table, so that its owner does not use the memory for another block
-        meanwhile. If several processes drop the block at once, each waits until the others have looked; a lock
-        that is not exclusive belongs to a message, whose reader is going to drop the block later."""
+        meanwhile. If several processes drop the block at once, each waits until the others have checked it. A lock that is
+        not exclusive belongs to a message, whose reader is going to drop the block later."""
         while not self._try_exclusive(block.offset):
             if self._lock_kind(block.offset) == fcntl.F_RDLCK:
                 return False
@@ -233,7 +233,7 @@ class Arena:
         return last
 
     def return_pages(self, block: Block) -> None:
-        """Return the pages of a block that no other process can use to the system."""
+        """Return the pages of a block to the system. No other process may use the block."""
         first = -(-block.offset // PAGE) * PAGE
         length = (block.offset + block.nbytes) // PAGE * PAGE - first
         if length > 0:
@@ -241,7 +241,7 @@ class Arena:
             self.mapping.madvise(mmap.MADV_REMOVE, first, length)
 
     def is_free(self, offset: int) -> bool:
-        """Return whether no message and no other process has the block at `offset`. For the owner.
+        """Return whether no message and no other process has the block at `offset`. Only the owner may call this.
 
         The tables are read under an exclusive lock, which keeps messages from locking the block."""
         if not self._try_exclusive(offset):
@@ -304,7 +304,7 @@ class ArenaOwner:
     """Interface of the owner of an arena, which the heap implements."""
 
     def take_back(self, block: Block, returned: bool) -> None:
-        """Take back a block without a view in this process; `returned`: it is unused, or its pages are released."""
+        """Take back a block without a view in this process. `returned` is whether it is unused or its pages are released."""
         raise NotImplementedError
 
 
@@ -319,7 +319,7 @@ def track_lock_fd(fd: int) -> None:
 
 
 def lock_blocks(fd: int, start: int, length: int) -> None:
-    """Lock the blocks that begin in a range for a lock descriptor, waiting for a check of them to end."""
+    """Lock the blocks that begin in a range for a lock descriptor. Wait if the owner is checking them."""
     _set_lock(fd, fcntl.F_RDLCK, start, length, wait=True)
 
 

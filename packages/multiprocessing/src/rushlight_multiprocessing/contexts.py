@@ -16,7 +16,7 @@ from .workers import Pool
 
 
 class _WithTensors:
-    """Mixin of processes whose arguments contain tensors: it passes the lock descriptors of these on, and closes them."""
+    """Mixin of processes whose arguments contain tensors: it passes on the tensors' lock descriptors and closes them."""
 
     @classmethod
     def _Popen(cls, process_obj: Any) -> Any:
@@ -93,7 +93,7 @@ class _Shared:
         return Pool(processes, initializer, initargs, maxtasksperchild, context=self.get_context())
 
     def get_context(self, method: str | None = None) -> Any:
-        """Return the context of a start method: 'fork', 'spawn' or 'forkserver'. Raises ValueError for others."""
+        """Return the context of a start method: 'fork', 'spawn' or 'forkserver'. Raises ValueError for other names."""
         return self if method is None else get_context(method)
 
 
@@ -128,7 +128,7 @@ _contexts: dict[str, Any] = {
 
 
 def get_context(method: str | None = None) -> Any:
-    """Return the context of a start method. Raises ValueError for unknown ones.
+    """Return the context of a start method. Raises ValueError for an unknown method.
 
     Arguments:
         method: "fork", "spawn" or "forkserver"; None selects the default method.

@@ -1,4 +1,4 @@
-"""Exceptions that say which process failed, and how."""
+"""Exceptions that name the process that failed and the reason."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class ProcessExitedException(ProcessException):
 
 
 def exited(where: str, index: int, process: Any, what: str = "") -> ProcessExitedException:
-    """Return the error for a process that has ended; `where` names it, and `what` says what it left undone."""
+    """Return the error for a process that has ended. `where` names the process, and `what` describes its unfinished task."""
     code = process.exitcode
     if code >= 0:
         return ProcessExitedException(f"{where} ended with exit code {code}{what}", index, process.pid, code)

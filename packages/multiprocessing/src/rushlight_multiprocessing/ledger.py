@@ -8,13 +8,13 @@ changed under a lock of the same kind, which is also released when its holder is
 
 Note [Room without a lock]
 Locking the ledger takes a sixth of the time of a small message, so an object is put into a queue with a limit without
-this lock if there is room. The process counts its object as unsent; then it reads the counts of all processes, and
-then that of the pipe; if they are within the limit it sends the object, and then subtracts it. A process that has
-locked the ledger does the same in the same order. Of two processes that do so at the same time at least one reads the
-other's count, because `_own` is released between the write and the reads, which is a memory barrier. So together they
-never exceed the limit. An object that has just been sent may be counted twice for a moment, and two processes that
-compete for the last free element of the queue may both find none: the free room may seem too small, never too large.
-Then the ledger is locked, and the counts of processes that have ended are removed.
+this lock if there is room. The process counts its object as unsent. It then reads the counts of all processes, and after
+them that of the pipe. If they are within the limit, it sends the object and then subtracts it. A process that has locked the
+ledger does the same in the same order. Of two processes that do so at the same time at least one reads the other's count,
+because `_own` is released between the write and the reads, which is a memory barrier. So together they never exceed the
+limit. An object that has just been sent may be counted twice for a moment, and two processes that compete for the last free
+element of the queue may both find none: the free room may seem too small, never too large. Then the ledger is locked, and
+the counts of processes that have ended are removed.
 
 Processes without a slot can only take objects, which makes room. A process that is the only one with a slot therefore
 counts again only when it has used the room that it counted last, and until then only checks that it is still alone.
@@ -111,7 +111,7 @@ class Ledger:
             self._words[word] += count
 
     def set_first_unsent(self) -> None:
-        """Count one object as unsent in this process, where none was. `remove_unsent` must follow.
+        """Count one object as unsent in this process, which has none yet. `remove_unsent` must follow.
 
         The process must have a slot; the ledger need not be locked."""
         with self._own:
@@ -130,7 +130,7 @@ class Ledger:
         return sum(self._words[_FIRST : self._end() : 2])
 
     def taken(self) -> int:
-        """Return the number of tasks that were taken and not reported as done, by processes that may yet do so."""
+        """Return the number of tasks that running processes have taken and not yet reported as done."""
         return sum(self._words[_FIRST + 1 : self._end() : 2]) + self._words[_ORPHANED]
 
     def lost(self) -> int:

@@ -1,4 +1,4 @@
-"""How much memory this process may still use: limits of control groups and of the process."""
+"""Determine how much memory this process may still use, from the limits of its control groups and its own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _OWN_CGROUP = Path("/proc/self/cgroup")
 
 
 class Limit(NamedTuple):
-    """A limit of memory in bytes, and what is used of it."""
+    """A memory limit in bytes, and how much of it is used."""
 
     name: str
     limit: int
@@ -29,8 +29,8 @@ class Limit(NamedTuple):
 def tightest_limit(cgroups: Path = _CGROUPS, own: Path = _OWN_CGROUP) -> Limit | None:
     """Return the limit with the least memory left, or None if there is none.
 
-    Considered are the memory limits of the process's control group (of version 2 or 1) and of those around it,
-    whose use does not count files that the kernel can drop, and the limit of the address space (`RLIMIT_AS`)."""
+    The memory limits of the process's control group (version 2 or 1) and of its ancestors are considered, and the limit of
+    the address space (`RLIMIT_AS`). Cached files that the kernel can drop do not count as used."""
     limits = []
     for group, limit_name, used_name in _groups(cgroups, own):
         limit, used = _number(group / limit_name), _number(group / used_name)
@@ -44,7 +44,7 @@ def tightest_limit(cgroups: Path = _CGROUPS, own: Path = _OWN_CGROUP) -> Limit |
 
 
 def _groups(cgroups: Path, own: Path) -> Iterator[tuple[Path, str, str]]:
-    """Iterate over the control groups of this process, with the names of their limit and of their use."""
+    """Iterate over the control groups of this process, with the names of the files for their limit and their use."""
     try:
         lines = own.read_text().splitlines()
     except OSError:

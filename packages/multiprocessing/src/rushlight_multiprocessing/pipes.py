@@ -10,10 +10,10 @@ The sockets keep the boundaries of messages (SOCK_SEQPACKET). The kernel sends a
 call, or not at all: a process that is killed meanwhile leaves no part of a message, and any number of processes
 may send and receive without a lock, which a killed process could not release.
 
-The kernel also counts the messages that wait in a pipe, which is right whenever a process is killed. It only
-tells their total size, so each message of a pipe with `counted=True` is padded to a length that leaves the
-remainder 1 when it is divided by `_UNIT`: the remainder of the total is the number of messages. The buffer of
-the socket is limited such that fewer than `_UNIT` messages fit.
+The kernel also counts the messages that wait in a pipe, which is right whenever a process is killed. It reports only their
+total size, so each message of a pipe with `counted=True` is padded to a length that leaves the remainder 1 when it is
+divided by `_UNIT`: the remainder of the total is the number of messages. The buffer of the socket is limited such that fewer
+than `_UNIT` messages fit.
 """
 
 from __future__ import annotations
@@ -117,12 +117,12 @@ class Connection(standard.Connection):
             pause = min(2 * pause, 0.05)
 
     def try_send_packed(self, payload: Any, outgoing: OutgoingBlocks, tag: int = 0) -> bool:
-        """Send a message if this does not wait for the reader, and return whether it was sent."""
+        """Send a message if this is possible without waiting for the reader, and return whether it was sent."""
         return self._send_placed(self.place(payload, outgoing), outgoing, tag, _NO_WAIT)
 
     @staticmethod
     def place(payload: Any, outgoing: OutgoingBlocks) -> Any:
-        """Move a large payload to shared memory, and return what is sent instead. Return others as they are."""
+        """Copy a large payload to shared memory, and return the payload to send instead. Return a small one unchanged."""
         if len(payload) <= LARGE_BYTES:
             return payload
         outgoing.payload_in_block = True
@@ -135,7 +135,7 @@ class Connection(standard.Connection):
         return bool(poller.poll(None if timeout is None else timeout * 1000))
 
     def waiting(self) -> int:
-        """Return the number of messages that wait in a pipe with `counted=True`. For its reading end."""
+        """Return the number of messages that wait in a pipe with `counted=True`. Only its reading end has this method."""
         total = _ZERO[:]
         fcntl.ioctl(self._handle, termios.FIONREAD, total)
         return total[0] % _UNIT

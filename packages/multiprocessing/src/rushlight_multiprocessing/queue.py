@@ -3,9 +3,9 @@
 An object is pickled by the thread that calls `put`: errors are raised there, and later changes to the object
 are not sent.
 
-A process that is killed at any time leaves a queue usable for the others: messages are sent and received whole
-without locks (see Note [Messages are whole] in `pipes.py`), and what a process has reserved counts only while it
-lives (see `ledger.py`). What the process itself had received, or had not yet sent, is lost.
+A queue stays usable when one of its processes is killed at any time: messages are sent and received whole without locks (see
+Note [Messages are whole] in `pipes.py`), and reservations of a process count only while it runs (see `ledger.py`). Objects
+that the killed process had received, or had not yet sent, are lost.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Queue:
     `put` writes a plain object to the pipe if the pipe has room and nothing waits before it. Otherwise a thread
     writes to the pipe, which takes longer because two threads take turns.
 
-    Raises the standard module's Full and Empty as its queues do, and ValueError after `close`.
+    Raises Full and Empty like the queues of the standard module, and ValueError after `close`.
 
     Example:
         >>> import rushlight.multiprocessing as mp
@@ -192,7 +192,7 @@ class Queue:
         return 0 if self._reader.closed else self._reader.waiting()
 
     def _count_room(self) -> int:
-        """Return how many more objects the queue takes, a negative number if it has too many. With the ledger locked."""
+        """Return how many more objects the queue takes; negative if it has too many. The ledger must be locked."""
         room = self._maxsize - self._ledger.unsent() - self._in_pipe()
         if room < 0:
             self._ledger.forget_dead()
@@ -201,7 +201,7 @@ class Queue:
 
     @staticmethod
     def _announce(change: Any) -> None:
-        """Wake a process that waits for a change. Further waiting processes are woken by the first, or check again."""
+        """Wake a process that waits for a change. Other waiting processes are woken by it, or check again later."""
         if change._semlock._is_zero():
             change.release()
 
@@ -247,7 +247,7 @@ class Queue:
             return True
 
     def _send_to_room(self, payload: Any, outgoing: OutgoingBlocks) -> bool:
-        """Send an object if there surely is room for it; see Note [Room without a lock] in `ledger.py`."""
+        """Send an object if there is certainly room for it; see Note [Room without a lock] in `ledger.py`."""
         self._ledger.set_first_unsent()
         try:
             if self._spare <= 0 or not self._ledger.is_alone():
@@ -300,8 +300,8 @@ class Queue:
 class JoinableQueue(Queue):
     """A queue that counts the objects that were put and not yet reported as done by `task_done`.
 
-    Raises ValueError if `task_done` is called more often than `put`, and RuntimeError from `join` if only tasks are
-    left that were taken by processes which were killed.
+    Raises ValueError if `task_done` is called more often than `put`, and RuntimeError from `join` if all unfinished tasks
+    were taken by processes that were killed.
 
     Example:
         >>> import rushlight.multiprocessing as mp
@@ -329,7 +329,7 @@ class JoinableQueue(Queue):
     def join(self) -> None:
         """Wait until all objects that were put have been reported as done.
 
-        Raises RuntimeError if only tasks are left that were taken by processes which were killed."""
+        Raises RuntimeError if all unfinished tasks were taken by processes that were killed."""
         while True:
             with self._ledger:
                 self._ledger.forget_dead()
@@ -382,7 +382,7 @@ class JoinableQueue(Queue):
 
 
 def _deadline(block: bool, timeout: float | None) -> float:
-    """Return the time of `time.monotonic` until which a call waits."""
+    """Return the deadline of a call, as a time of `time.monotonic`."""
     if not block:
         return 0.0
     return float("inf") if timeout is None else time.monotonic() + timeout
@@ -420,7 +420,7 @@ def _feed(
 
 
 def _send_unsent(payload: Any, outgoing: OutgoingBlocks, writer: Connection, ledger: Ledger) -> None:
-    """Send an object, which is counted all the time: as one that is unsent, or as one in the pipe."""
+    """Send an object. It is counted at any time, either as unsent or as an object in the pipe."""
     payload = writer.place(payload, outgoing)
     while True:
         with ledger:

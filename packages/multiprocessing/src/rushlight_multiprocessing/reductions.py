@@ -121,8 +121,8 @@ class Pickler(ForkingPickler):
 class Copies:
     """Copies of the parts of storages that the tensors of one message use.
 
-    A tensor may be a small part of its storage, which is not copied whole. Tensors that overlap must arrive as
-    aliases: then the message is pickled again, with one copy of what they use together."""
+    A tensor may be a small part of its storage, and only this part is copied. Tensors that overlap must arrive as aliases:
+    the message is then pickled again, with one copy of the range that they use together."""
 
     def __init__(self) -> None:
         self.used: dict[core.UntypedStorage, list[tuple[int, int]]] = {}
@@ -189,7 +189,7 @@ def bytes_of(storage: core.UntypedStorage, start: int, end: int) -> core.Tensor:
 def dumps(obj: object, gives: bool = False) -> tuple[memoryview, OutgoingBlocks]:
     """Pickle an object; return the bytes and the shared-memory blocks of its tensors.
 
-    With `gives`, the sender does not use the tensors afterwards: what is not in shared memory is copied there
+    With `gives`, the sender does not use the tensors afterwards: storages that are not in shared memory are copied there
     instead of moved, and small storages are sent as bytes."""
     copies = Copies() if gives else None
     while True:
@@ -394,7 +394,7 @@ def launched(popen: object) -> None:
 
 
 def arguments_read() -> None:
-    """In a started process, close the lock descriptors of its arguments once these have been unpickled."""
+    """In a started process, close the lock descriptors of its arguments after the arguments have been unpickled."""
     for fd in _received_fds.values():
         close_lock_fd(fd)
     _received_fds.clear()

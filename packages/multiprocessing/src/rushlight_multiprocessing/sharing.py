@@ -27,7 +27,7 @@ def share_memory_(data: Memory) -> Memory:
     """Move a tensor's storage, or a storage, to shared memory in place, and return the argument.
 
     All tensors over the storage follow. Processes that receive one of them afterwards use the same memory.
-    Moving copies the data once. What is already in shared memory is returned unchanged.
+    Moving copies the data once. An argument that is already in shared memory is returned unchanged.
 
     Raises RuntimeError if the tensor is not on the CPU, or requires grad and is not a leaf.
 
@@ -127,7 +127,7 @@ def place(storage: core.UntypedStorage) -> Place:
 
 
 def storage_over(view: memoryview, byte_offset: int, nbytes: int) -> core.UntypedStorage:
-    """Return a storage over `nbytes` bytes of a block's memory, which it keeps allocated."""
+    """Return a storage over `nbytes` bytes of a block. The storage keeps the block allocated."""
     if not nbytes:
         return core.empty(0, dtype=core.uint8).untyped_storage()
     # Pass `view` itself, not a slice of it: the block is held as long as that object exists.

@@ -1,8 +1,8 @@
-"""A pool of processes that reports the tasks of processes which end before they return a result.
+"""A pool of processes that reports the task of a process that ends before it returns a result.
 
-The standard pool replaces such a process and waits for its task without end. Here tasks are numbered, and each
-process writes the number of the task that it has received to a word that it shares with the pool. The process
-that manages the pool compares the words with the tasks that have no result yet when a process ends.
+The standard pool replaces such a process and waits for its task forever. Here tasks are numbered, and each process writes
+the number of the task that it has received to a word that it shares with the pool. When a process ends, the process that
+manages the pool compares the words with the tasks that have no result yet.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Pool(standard.Pool):
     """A pool of processes; see `rushlight_multiprocessing.Pool`.
 
     A process that ends before it returns a result is replaced, and ProcessExitedException is raised for its task.
-    If three processes in a row end before they ask for a task, it is raised for all tasks.
+    If three processes in a row end before they ask for a task, the exception is raised for all tasks.
 
     Example::
 
@@ -101,9 +101,9 @@ reduction.register(_Words, _reduce_words)
 
 
 class _Tasks:
-    """The tasks of a pool: the queue to its processes, and what is known of tasks without a result.
+    """The tasks of a pool: the queue to its processes, and the record of the tasks without a result.
 
-    A task is named by the tag of its message, its number modulo `_TAGS`."""
+    A task is identified by the tag of its message, which is the task's number modulo `_TAGS`."""
 
     def __init__(self, results: SimpleQueue) -> None:
         self.reader, self.writer = Pipe(duplex=False, counted=True)
@@ -121,7 +121,7 @@ class _Tasks:
     # For the threads that hand tasks out and collect results.
 
     def put(self, task: tuple[Any, ...] | None) -> None:
-        """Send a task to the processes, or None, which ends one of them."""
+        """Send a task to the processes, or None, which tells one of them to end."""
         payload, outgoing = dumps(task)
         payload = self.writer.place(payload, outgoing)
         while True:
@@ -157,7 +157,7 @@ class _Tasks:
         return self._received.popleft()
 
     def drop_one(self) -> bool:
-        """Remove a task from the queue, since the pool ends, and return whether there was one."""
+        """Remove a task from the queue because the pool ends, and return whether there was one."""
         self._stopped = True
         try:
             message = self.reader.try_recv_packed()
@@ -202,7 +202,7 @@ class _Tasks:
             self.results._writer.wait_for_room(0.1)
 
     def _lost_tags(self) -> list[int]:
-        """Return the tasks without a result that neither wait in the queue nor are with a process."""
+        """Return the tasks without a result that neither wait in the queue nor are being run by a process."""
         with self._sending:
             waiting = {(self._sent - 1 - i) % _TAGS for i in range(self.reader.waiting())}
         received = [tag for tag in list(self._open) if tag not in waiting]

@@ -6,8 +6,8 @@
     dist.all_reduce(tensor)
     dist.destroy_process_group()
 
-Ranks that disagree on an operation, its dtype or its size raise an error that names both lines of the program. A rank
-that ends makes the others raise. Values are combined in the order of the ranks, so results do not depend on timing.
+If ranks disagree on an operation, its dtype or its size, they raise an error that names both lines of the program. If a rank
+ends, the others raise an error. Values are combined in the order of the ranks, so results do not depend on timing.
 """
 
 from .collectives import *  # noqa: F403

@@ -462,7 +462,7 @@ def scatter(
     async_op: bool = False,
     group_src: int | None = None,
 ) -> Work | None:
-    """Distribute a list of tensors, which one rank passes: write to a tensor on each rank the entry of that rank.
+    """Distribute a list of tensors from one rank: write each entry to the tensor of the rank at its position.
 
     Arguments:
         tensor: the tensor that is written.
@@ -500,7 +500,7 @@ def reduce_scatter(
     group: Group = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Reduce the tensors of a list over all ranks, and write to `output` the one with this rank's number.
+    """Reduce the tensors of a list over all ranks, and write the result at this rank's position to `output`.
 
     Arguments:
         output: the tensor that is written.
@@ -603,7 +603,7 @@ def all_to_all(
     group: Group = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Send to each rank its tensor of a list, and write what the ranks sent to another list.
+    """Send to each rank its tensor of a list, and write the received tensors to another list.
 
     Arguments:
         output_tensor_list: the tensors that are written, one from each rank.
@@ -640,7 +640,7 @@ def all_to_all_single(
     group: Group = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Send to each rank an equal part of a tensor, and write what the ranks sent one after the other to `output`.
+    """Send to each rank an equal part of a tensor, and write the received parts one after the other to `output`.
 
     Arguments:
         output: the tensor that is written.
@@ -715,7 +715,7 @@ def barrier(
 def monitored_barrier(
     group: Group = None, timeout: timedelta | None = None, wait_all_ranks: bool = False
 ) -> None:
-    """Wait until every rank has called this. The error after the timeout names every rank that has not.
+    """Wait until every rank has called this. The error after the timeout names every rank that has not called it.
 
     Arguments:
         timeout: how long to wait.

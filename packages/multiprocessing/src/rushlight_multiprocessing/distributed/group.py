@@ -1,4 +1,4 @@
-"""Groups of processes over shared memory, and collectives under way."""
+"""Groups of processes over shared memory, and pending collectives."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ ReduceOp.RedOpType = ReduceOp  # PyTorch's reductions are of this class, in anot
 
 
 class Work:
-    """A collective or a message under way, as `isend`, `irecv` and calls with `async_op=True` return it.
+    """A pending collective or message, which `isend`, `irecv` and calls with `async_op=True` return.
 
     Shape:
         - Results: the shapes of the tensors that were passed.
 
-    Raises RuntimeError if the collective does not end within the timeout of `wait`, and what the collective raises.
+    `wait` raises RuntimeError if the collective does not end within the timeout, and the errors of the collective.
 
     Example:
         >>> import rushlight.distributed as dist
@@ -75,7 +75,7 @@ class Work:
         self._results = results
 
     def wait(self, timeout: timedelta | None = None) -> bool:
-        """Wait for the end and return True. Raises what the collective raised, and RuntimeError after `timeout`."""
+        """Wait for the end and return True. Raises the error of the collective, and RuntimeError after `timeout`."""
         seconds = -1.0 if timeout is None else timeout.total_seconds()
         if not _C._wait_work(self._handle, seconds):
             raise RuntimeError(f"Work.wait(timeout): the collective has not ended after {seconds:g} seconds")
@@ -131,7 +131,7 @@ class Work:
 
 
 def _machine() -> str:
-    """Return what is the same for two processes only if one can open the other's files through /proc."""
+    """Return a text that is equal for two processes only if they can open each other's files through /proc."""
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     return f"{boot}:{os.stat('/proc/self/ns/pid').st_ino}"
 
@@ -147,8 +147,8 @@ def _where() -> str:
 class ProcessGroup:
     """One rank's membership in a group of processes on one machine.
 
-    `init_process_group` and `new_group` make groups. The memory of a group is a file without a name, which ends with
-    the last process that maps it.
+    `init_process_group` and `new_group` make groups. The memory of a group is a file without a name, which exists until the
+    last process that maps it ends.
 
     Shape:
         - Tensors of collectives may have any shape.
@@ -259,11 +259,11 @@ class ProcessGroup:
         return self.run("all_reduce", tensors, op=op, label=label, async_op=True)
 
     def broadcast_tensors(self, tensors: Sequence[Tensor], root: int = 0, label: str = "") -> Work:
-        """Begin to replace tensors by those of one rank."""
+        """Begin to replace tensors by the tensors of one rank."""
         return self.run("broadcast", tensors, root=root, label=label, async_op=True)
 
     def broadcast_object(self, value: Any, root: int = 0, label: str = "") -> Any:
-        """Return the object of one rank, which is pickled."""
+        """Return the object of one rank on every rank; it is sent in pickled form."""
         data, error = _pickled(value) if self._rank == root else (core.empty(0, dtype=core.uint8), None)
         size = core.tensor([-1 if error else data.numel()])
         self.run("broadcast", [size], root=root, label=label)
@@ -274,7 +274,7 @@ class ProcessGroup:
         return _unpickled(data)
 
     def gather_objects(self, value: Any) -> list[Any]:
-        """Return the objects of all ranks, which are pickled."""
+        """Return the objects of all ranks; they are sent in pickled form."""
         data, error = _pickled(value)
         sizes = [core.zeros(1, dtype=core.int64) for _ in range(self._size)]
         self.run("all_gather", [core.tensor([-1 if error else data.numel()])], sizes)
@@ -300,7 +300,7 @@ class ProcessGroup:
 
 
 def _pickled(value: Any) -> tuple[Tensor, Exception | None]:
-    """Return the bytes of a pickled object, or none and the error, which is sent to the ranks that wait."""
+    """Return the bytes of a pickled object and None, or no bytes and the error of pickling."""
     try:
         return core.frombuffer(bytearray(pickle.dumps(value)), dtype=core.uint8), None
     except Exception as error:

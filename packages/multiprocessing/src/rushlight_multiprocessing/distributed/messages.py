@@ -37,7 +37,7 @@ def isend(
 ) -> Work | None:
     """Begin to send a tensor to another process, or to this one.
 
-    The send has ended when what is left of the tensor fits into the memory of the group; the tensor may then be changed.
+    The send has ended when the rest of the tensor fits into the memory of the group; the tensor may then be changed.
 
     Arguments:
         tensor: of the same dtype and number of elements as the tensor of the matching `irecv`.
@@ -49,7 +49,7 @@ def isend(
     Shape:
         - `tensor`: (*), of any shape.
 
-    Return a `Work`, or None if this process is not in the group. Raises ValueError for bad ranks. `Work.wait` raises
+    Return a `Work`, or None if this process is not in the group. Raises ValueError for an invalid rank. `Work.wait` raises
     RuntimeError if the other rank ends, and after the timeout of the group.
 
     Example:
@@ -247,7 +247,8 @@ def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
         tensor([1., 1.])
         >>> dist.destroy_process_group()
 
-    Raises ValueError if the list is empty, has other objects than `P2POp`, or messages of several groups."""
+    Raises ValueError if the list is empty, contains an object that is not a `P2POp`, or contains messages of several
+    groups."""
     if not isinstance(p2p_op_list, list) or not all(isinstance(op, P2POp) for op in p2p_op_list):
         raise ValueError("batch_isend_irecv(p2p_op_list): must be a list of P2POp")
     if not p2p_op_list:

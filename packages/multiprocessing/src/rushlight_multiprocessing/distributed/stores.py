@@ -1,4 +1,4 @@
-"""Stores: key-value pairs that the processes of a job share, and use to form groups."""
+"""Stores of key-value pairs that the processes of a job share and use to form groups."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Store:
             self.set(key, value)
 
     def has_extended_api(self) -> bool:
-        """Return whether `append`, `multi_get` and `multi_set` are there: yes."""
+        """Return True: `append`, `multi_get` and `multi_set` are supported."""
         return True
 
     def wait(self, keys: Sequence[str], timeout: timedelta | None = None) -> None:
@@ -123,7 +123,7 @@ class Store:
 
 
 class DistError(RuntimeError):
-    """The base of errors of process groups.
+    """Base class of the errors of process groups.
 
     Example:
         >>> issubclass(torch.distributed.DistStoreError, torch.distributed.DistError)
@@ -132,7 +132,7 @@ class DistError(RuntimeError):
 
 
 class DistStoreError(DistError):
-    """The error of a store that cannot be reached, or of a key that is not set in time.
+    """Raised if a store cannot be reached, or if a key is not set in time.
 
     Example:
         >>> from datetime import timedelta
@@ -206,7 +206,7 @@ class FileStore(Store):
 
     Arguments:
         file_name: the file, which is created if it is missing. A job must not find the file of an earlier one.
-        world_size: the number of processes; accepted for PyTorch's signature, and only kept.
+        world_size: the number of processes; accepted for PyTorch's signature; it is stored but has no effect.
 
     Example:
         >>> store = FileStore("meeting-point", 2)
@@ -250,7 +250,7 @@ class FileStore(Store):
 
 
 class PrefixStore(Store):
-    """A part of another store: its keys have a prefix there.
+    """A part of another store, in which its keys have a prefix.
 
     Arguments:
         prefix: the prefix.
@@ -290,9 +290,9 @@ class TCPStore(Store):
         is_master: whether this process serves.
         timeout: how long to wait for the server and for keys.
         wait_for_workers: whether to return only when `world_size` processes have connected.
-        multi_tenant: accepted, and without effect: a second store of one process and port raises.
+        multi_tenant: has no effect: a second store in one process with the same port raises an error.
         master_listen_fd: a listening socket to use.
-        use_libuv: accepted, and without effect.
+        use_libuv: has no effect.
 
     Example:
         >>> server = TCPStore("localhost", 0, is_master=True, wait_for_workers=False)
@@ -387,10 +387,12 @@ class TCPStore(Store):
 
 
 class _Unpickler(pickle.Unpickler):
-    """Reads numbers, texts and their tuples only: what comes from a network must not run code."""
+    """Reads only numbers, texts and their tuples, because data from a network must not run code."""
 
     def find_class(self, module: str, name: str) -> Any:
-        raise pickle.UnpicklingError(f"a message refers to {module}.{name}")
+        raise pickle.UnpicklingError(
+            f"a message must contain numbers and texts only, but refers to {module}.{name}"
+        )
 
 
 def _send(connection: socket.socket, value: Any) -> None:
@@ -417,7 +419,7 @@ def _receive(connection: socket.socket) -> Any:
 
 
 class _Server:
-    """Serves a table: a thread that accepts, and one for each connection."""
+    """Serves a table with one thread that accepts connections and one thread per connection."""
 
     def __init__(self, host: str, port: int, fd: int | None) -> None:
         if fd is not None:

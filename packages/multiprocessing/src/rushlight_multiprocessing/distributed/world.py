@@ -1,4 +1,4 @@
-"""The group of all processes, the groups made of it, and how they are found."""
+"""The group of all processes, the groups that are made from it, and the functions that look them up."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ _HINT = "Call init_process_group() first."
 
 
 class Backend(str):
-    """The name of a backend, which carries messages between processes.
+    """The names of backends, which carry messages between processes.
 
-    This library has SHM; programs compare with the other names.
+    This library provides only SHM. The other names exist so that programs can compare with them.
 
     Example:
         >>> Backend.SHM, Backend.NCCL
@@ -69,7 +69,7 @@ class _Constants(type):
 
 
 class group(metaclass=_Constants):  # noqa: N801
-    """The namespace of `group.WORLD`, the group of all processes, which is None without one.
+    """The namespace of `group.WORLD`, the group of all processes, or None if there is no such group.
 
     Example:
         >>> group.WORLD is None
@@ -78,7 +78,7 @@ class group(metaclass=_Constants):  # noqa: N801
 
 
 class GroupMember(metaclass=_Constants):
-    """The namespace of `GroupMember.NON_GROUP_MEMBER`, the value for a group that this process is not in.
+    """The namespace of `GroupMember.NON_GROUP_MEMBER`, which stands for a group that this process is not in.
 
     Example:
         >>> get_rank(GroupMember.NON_GROUP_MEMBER)
@@ -101,7 +101,7 @@ def is_initialized() -> bool:
 def resolve(given: Any) -> ProcessGroup:
     """Return a group; None selects the group of all processes.
 
-    Raises ValueError without one, and for a group that was destroyed; TypeError for other objects.
+    Raises ValueError if there is no group of all processes or the group was destroyed, and TypeError for other objects.
 
     Example:
         >>> import rushlight.distributed as dist
@@ -169,7 +169,7 @@ def get_backend(group: Any = None) -> str:
 
 
 def get_process_group_ranks(group: Any) -> list[int]:
-    """Return the numbers, in the group of all processes, of a group's processes.
+    """Return the ranks of a group's processes in the group of all processes.
 
     Arguments:
         group: a group; None selects the group of all processes.
@@ -185,7 +185,7 @@ def get_process_group_ranks(group: Any) -> list[int]:
 
 
 def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
-    """Return the number in a group of a process of the group of all processes. Raises ValueError for others.
+    """Convert a rank in the group of all processes to the rank in a group. Raises ValueError if it is not in the group.
 
     Arguments:
         group: the group.
@@ -205,7 +205,7 @@ def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
 
 
 def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
-    """Return the number in the group of all processes of a process of a group. Raises ValueError for others.
+    """Convert a rank in a group to the rank in the group of all processes. Raises ValueError if it is not in the group.
 
     Arguments:
         group: the group.
@@ -229,13 +229,13 @@ def _check_backend(backend: str | None) -> None:
     unknown = names - {"shm", "gloo"}
     if unknown:
         raise ValueError(
-            f"init_process_group(backend): {', '.join(sorted(unknown))} is not available; there is 'shm', shared "
+            f"init_process_group(backend): {', '.join(sorted(unknown))} is not available; must be 'shm', shared "
             "memory between processes of one machine"
         )
 
 
 def _from_environment(rank: int, world_size: int) -> tuple[str, int, int, int]:
-    """Return address, port, rank and world size as launchers set them."""
+    """Return the address, port, rank and world size that a launcher has set in the environment."""
     environment = os.environ
     wanted = {"MASTER_ADDR", "MASTER_PORT"}
     wanted |= ({"RANK"} if rank < 0 else set()) | ({"WORLD_SIZE"} if world_size < 0 else set())
@@ -334,7 +334,7 @@ def init_process_group(
     """Make the group of all processes of a job on one machine, and wait for all of them.
 
     Arguments:
-        backend: "shm", shared memory; None and "gloo" select it too. Others raise ValueError.
+        backend: "shm", shared memory; None and "gloo" select it too. Other names raise ValueError.
         init_method: how the processes connect: "env://" (the default) reads RANK, WORLD_SIZE, MASTER_ADDR and
             MASTER_PORT from the environment; "tcp://localhost:PORT", which rank 0 serves; "file:///PATH", a file that
             no earlier job has used.
@@ -345,7 +345,7 @@ def init_process_group(
         pg_options: must be None; the backend has no options.
         device_id: must be None; the backend serves no devices.
 
-    Raises ValueError for bad arguments and RuntimeError if a process does not come in time.
+    Raises ValueError for invalid arguments and RuntimeError if a process does not connect in time.
 
     Example::
 
@@ -410,7 +410,7 @@ def new_group(
 
     Return the group, or `GroupMember.NON_GROUP_MEMBER` in a process that is not in it.
 
-    Raises ValueError for bad arguments and NotImplementedError for `use_local_synchronization`.
+    Raises ValueError for invalid arguments and NotImplementedError for `use_local_synchronization`.
 
     Example:
         >>> import rushlight.distributed as dist
@@ -424,12 +424,14 @@ def new_group(
     if pg_options is not None or device_id is not None:
         raise ValueError("new_group(pg_options, device_id): must be None for the backend shm")
     if use_local_synchronization:
-        raise NotImplementedError("new_group(use_local_synchronization): every process must call new_group()")
+        raise NotImplementedError(
+            "new_group(use_local_synchronization): must be False: every process must call new_group()"
+        )
     chosen = list(range(world.size()) if ranks is None else ranks)
     if sort_ranks:
         chosen.sort()
     if len(set(chosen)) != len(chosen) or not chosen:
-        raise ValueError(f"new_group(ranks): must be different numbers, at least one, got {ranks}")
+        raise ValueError(f"new_group(ranks): must be at least one rank, without duplicates, got {ranks}")
     if not 0 <= min(chosen) <= max(chosen) < world.size():
         raise ValueError(f"new_group(ranks): must be from 0 to {world.size() - 1}, got {ranks}")
     # Ranks that are missing are found here: nothing detects later that a group is not complete.
