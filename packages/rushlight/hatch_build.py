@@ -1,4 +1,4 @@
-"""Writes the stubs of the modules of `rushlight._table`, which have no files, as wheels and editable installs are built."""
+"""Write the stubs of the modules in `rushlight._table`, which have no files, when a wheel is built."""
 
 from __future__ import annotations
 

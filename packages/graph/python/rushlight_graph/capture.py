@@ -60,15 +60,15 @@ def capture(
     """Capture one call of `function` as a program.
 
     Args:
-        function: called once with its arguments. What it writes to them and to `state`, and the random numbers that it
-            draws, are undone afterwards.
+        function: called once with its arguments. Its writes to them and to `state`, and its use of random numbers, are
+            undone afterwards.
         args, kwargs: arguments of the call. Tensors become inputs of the program; other values become constants of it.
-        state: name, "parameter" or "buffer", and tensor for each tensor that belongs to the program if it is used.
+        state: tuples (name, "parameter" or "buffer", tensor) of the tensors that belong to the program if they are used.
         module: a module whose submodules are recorded with each operator, for error messages and for readers of the program.
         expanded: names of composites that are recorded as the operators that they call.
-        below: record the operators below gradients, so that gradients are a part of the program. It is so in any case if
+        below: record the operators below gradients, so that gradients are a part of the program. This happens in any case if
             `function` computes gradients or uses transforms.
-        around: makes a context for each call of `function`, of which there may be several.
+        around: a function that returns a context manager for each call of `function`, which may be called several times.
 
     Shape:
         - Inputs of the program have the shapes and dtypes of the tensors in `args` and `kwargs`.
@@ -139,7 +139,7 @@ def _record(
 
 @contextmanager
 def _modules_told(region: Capture, module: Any) -> Iterator[None]:
-    """Record within the block when the forward of each module begins and ends."""
+    """Within the block, record when the forward of each module begins and ends."""
     handles = []
     for path, part in module.named_modules():
         if path:
@@ -160,7 +160,7 @@ def _modules_told(region: Capture, module: Any) -> Iterator[None]:
 
 
 def _names(function: Callable[..., Any]) -> list[str]:
-    """Return the names of the positional parameters, as far as the signature has them."""
+    """Return the names of the positional parameters that the signature contains."""
     try:
         parameters = inspect.signature(getattr(function, "forward", function)).parameters.values()
     except (TypeError, ValueError):

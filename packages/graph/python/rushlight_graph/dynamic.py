@@ -132,7 +132,7 @@ Dim.DYNAMIC = _Unnamed()
 
 @dataclass
 class Size:
-    """A size that changes, and where the arguments have it."""
+    """A size that changes, and the places in the arguments that have it."""
 
     dim: Dim
     example: int
@@ -140,7 +140,7 @@ class Size:
     places: list[tuple[int, int, int, int]] = field(default_factory=list)
 
     def values(self, number: int) -> list[int]:
-        """Return the example, and the sizes of the other captures, which are in another order for each Size."""
+        """Return the example size and the sizes of the other captures, in an order that differs from Size to Size."""
         low, high = self.dim.min, self.dim.max
         # Far apart, to tell divisors; less where each costs as much as the example again, and where the range is narrow.
         fitting = [
@@ -156,7 +156,7 @@ class Size:
             ]
         if any(not low <= value <= high for value in found) or len(set(found)) < CAPTURES:
             raise ValueError(
-                f"export(dynamic_shapes): {self.dim!r} has too few sizes around {self.example} to tell what depends on it: "
+                f"export(dynamic_shapes): {self.dim!r} has too few sizes around {self.example} to find what depends on it: "
                 f"{CAPTURES} are needed"
             )
         if low < 2:
@@ -258,7 +258,7 @@ def _by_name(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[
 
 
 def resized(tensors: Sequence[Tensor], sizes: Sequence[Size], values: Sequence[int]) -> dict[int, Tensor]:
-    """Return inputs of other sizes, by id of the example: its elements are repeated, so that values stay in their range."""
+    """Return inputs of other sizes, by the id of the example. They repeat its elements, so values stay in their range."""
     result: dict[int, Tensor] = {}
     for number, tensor in enumerate(tensors):
         made = tensor

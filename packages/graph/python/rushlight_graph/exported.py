@@ -40,7 +40,7 @@ class ExportedProgram:
         self, program: Program, example_inputs: tuple[tuple[Any, ...], dict[str, Any]] | None = None
     ) -> None:
         self.program = program
-        #: The arguments that it was captured with; None after `load`.
+        #: The arguments with which the program was captured; None after `load`.
         self.example_inputs = example_inputs
 
     def module(self) -> ProgramModule:
@@ -50,13 +50,13 @@ class ExportedProgram:
     def simplify(self, *, fold_batch_norm: bool = False) -> ExportedProgram:
         """Return an equivalent program with fewer operators.
 
-        Calls of constants alone become constants, a call that was made before is not made again, and what has no effect
-        is left out. Results are the same bit for bit on this kind of processor.
+        Calls whose arguments are all constants become constants, repeated calls are merged, and calls without effect are
+        removed. Results are the same bit for bit on this kind of processor.
 
         Args:
-            fold_batch_norm: let convolutions do the work of the batch norms behind them, by other weights. It concerns batch
-                norms in evaluation which are the only use of a convolution's result, outside of control flow. Results then
-                differ in their last digits, and a program that computes gradients has none for the parameters of either
+            fold_batch_norm: whether to fold batch norms into the weights of the convolutions before them. This concerns
+                batch norms in evaluation mode that alone use the result of a convolution, outside of control flow. Results
+                then differ in their last digits, and a program that computes gradients has none for the parameters of either
                 layer.
 
         Example:
@@ -80,7 +80,7 @@ class ExportedProgram:
         """Return a program with the operators of `graph` and those tensors of this program that it names.
 
         Raises:
-            ValueError: the graph names a tensor that this program has not, or gives it another type.
+            ValueError: the graph names a tensor that this program does not have, or gives it another type.
         """
         tensors = {name: tensor for name, _, tensor in self.program.constants()}
         missing = [name for name in graph.constants() if name not in tensors]
@@ -128,7 +128,7 @@ class ExportedProgram:
 class ProgramModule:
     """A program as a function of the module's arguments.
 
-    What the program writes to its buffers stays written, as in the module.
+    Changes that the program makes to its buffers persist, as in the module.
     """
 
     def __init__(self, program: Program) -> None:
@@ -147,7 +147,7 @@ class ProgramModule:
         structure = given.arguments(args, kwargs)
         if structure != self._arguments:
             raise TypeError(
-                f"program: the arguments have the structure {_shown(structure)}, it was captured with"
+                f"program: the arguments have the structure {_shown(structure)}, but it was captured with"
                 f" {_shown(self._arguments)}\nhint: numbers and strings are constants of the program"
             )
         return trees.unflatten(self._results, self._program.run([tensor for _, tensor in given.tensors]))
@@ -201,8 +201,8 @@ def export(
         ValueError: `dynamic_shapes` does not fit the arguments.
         RuntimeError: a value is read, a tensor is written that is neither input, parameter nor buffer, or the module calls
             other operators with other sizes.
-        NotImplementedError: the module uses what cannot be captured yet: gradients, autocast, vmap, or devices other than
-            the CPU.
+        NotImplementedError: the module uses a feature that cannot be captured yet, such as a device other than the CPU or a
+            random generator of its own.
 
     Example:
         >>> program = torch.export.export(nn.Softmax(-1), (torch.zeros(2, 4),))
@@ -251,7 +251,7 @@ def capture_module(
 
 @contextmanager
 def _no_member_replaced(mod: Any) -> Iterator[None]:
-    """Restore parameters and buffers that are assigned to within the block, and raise NotImplementedError then."""
+    """Raise NotImplementedError if parameters or buffers are replaced within the block, after restoring them."""
 
     def members() -> dict[str, Tensor]:
         return {**dict(mod.named_parameters()), **dict(mod.named_buffers())}
@@ -268,7 +268,7 @@ def _no_member_replaced(mod: Any) -> Iterator[None]:
         setattr(owner, attribute, before[name])
     if replaced:
         raise NotImplementedError(
-            f"export: the module replaces '{replaced[0]}' by another tensor, which cannot be captured so far\n"
+            f"export: the module replaces '{replaced[0]}' by another tensor, which cannot be captured yet\n"
             "hint: write into it, as by copy_()"
         )
 

@@ -19,7 +19,7 @@ Changes = list[tuple[str, bool, bool]]
 class Optimizers:
     """The optimizers among the attributes of a module and its submodules, by path.
 
-    An optimizer is known by `param_groups` and `state`, as those of PyTorch have them.
+    An optimizer is recognized by its attributes `param_groups` and `state`, which PyTorch's optimizers have.
     """
 
     def __init__(self, module: Any) -> None:
@@ -157,8 +157,8 @@ def with_gradients(state: State) -> State:
 def capture_from_run_to_run(record: Callable[[], tuple[Program, Changes]], state: State) -> Program:
     """Return the program of a region after which each gradient is present if it was present before.
 
-    A first run may find no gradients and leave some. The program is that of the following runs. A gradient that was absent
-    in the first run is zeros in it, to which gradients are added with the same result.
+    A first run may find no gradients and leave some; the program represents the following runs. A gradient that was absent
+    before the first run is represented by zeros, to which gradients are added with the same result.
     """
     leaves = {name: tensor for name, _, tensor in state}
     before = {name: tensor.grad for name, tensor in leaves.items() if tensor.is_leaf}

@@ -10,7 +10,7 @@ from rushlight_core import Tensor
 
 
 class Flattening:
-    """Takes trees apart. A tensor that comes several times has one number.
+    """Flattens trees. A tensor that occurs several times has one number.
 
     Raises TypeError, beginning with `what`, for an object that is neither a container, a tensor nor a literal.
     """

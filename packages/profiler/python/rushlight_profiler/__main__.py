@@ -34,9 +34,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(command: list[str]) -> int:
-    """Run what the command line names and print the table, also if the program raises or exits.
+    """Run the program that the command line names and print the table, even if the program raises or exits.
 
-    Returns 0, or 2 where there is no such file. An exception of the program, also SystemExit, is raised again.
+    Return 0, or 2 if the file does not exist. An exception of the program, including SystemExit, is raised again.
     """
     wanted = _parser().parse_args(command)
     if not wanted.module and not os.path.isfile(wanted.program):

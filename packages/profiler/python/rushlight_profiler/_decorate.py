@@ -13,7 +13,7 @@ R = TypeVar("R")
 
 
 def decorate(span: record_function, function: Callable[P, R]) -> Callable[P, R]:
-    """Return `function`, whose calls are recorded under the span's name."""
+    """Return a wrapper of `function` that records each call under the span's name."""
     name, text = span.name, span.args
 
     @wraps(function)

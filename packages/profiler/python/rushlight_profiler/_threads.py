@@ -1,4 +1,4 @@
-"""Threads that begin while a profile records take part in it.
+"""Recording of threads that start while a profile is recording.
 
 Recording is switched on for each thread separately. Python calls the function given to `threading.setprofile` at the first
 call on a new thread; our function switches recording on and removes itself at once, so that nothing is called afterwards.

@@ -35,8 +35,8 @@ class Advice(NamedTuple):
     """One suggestion of how a program could be faster.
 
     Attributes:
-        share: the part of the time in question, from 0 to 1, that may be gained at best.
-        time: the same in microseconds.
+        share: the largest fraction of the time, from 0 to 1, that the change can save.
+        time: the time of this share in microseconds.
 
     Example:
         >>> with torch.profiler.profile() as prof:
@@ -80,7 +80,7 @@ Rule = Callable[[_View], Iterator[Advice]]
 
 
 def give_advice(header: Header, events: EventList) -> AdviceList:
-    """Return all that the rules find, the greatest share first."""
+    """Return the suggestions of all rules, the greatest share first."""
     operators = [event for event in events if event.kind == "operator"]
     busy = sum(event.self_cpu_time_total for event in events if event.kind != "annotation")
     view = _View(header, events, operators, busy)

@@ -64,9 +64,9 @@ class FunctionEvent:
     Attributes: `name`, `overload_name`, `kind` ("operator", "node" or "annotation"), `thread`, `time_range`,
     `cpu_parent` and `cpu_children` (the spans around and inside it on its thread), `sequence_nr` (the same
     for an operator and the node of its gradient; -1: none), `fwd_thread` (of a node: the thread of its
-    operator, else None), `input_shapes` and `input_dtypes` (an item for each argument, empty for what is no
-    tensor; empty if not recorded), `stack`, `nbytes` (of the first result), `cpu_memory_usage` and
-    `self_cpu_memory_usage` (bytes taken less bytes given back), `flops` and `args` (an annotation's text).
+    operator, else None), `input_shapes` and `input_dtypes` (one item per argument, which is empty for an argument that is
+    not a tensor; an empty list if not recorded), `stack`, `nbytes` (of the first result), `cpu_memory_usage` and
+    `self_cpu_memory_usage` (bytes allocated minus bytes freed), `flops` and `args` (an annotation's text).
 
     Example:
         >>> with torch.profiler.profile() as prof:
@@ -262,7 +262,7 @@ def _inside_its_own_kind(event: FunctionEvent) -> bool:
 class EventList(list[Any]):
     """A list of FunctionEvent, or of FunctionEventAvg, that can be printed as a table.
 
-    Raises RuntimeError for the average of no event.
+    `total_average` raises RuntimeError for an empty list.
 
     Example:
         >>> with torch.profiler.profile() as prof:
@@ -287,8 +287,10 @@ class EventList(list[Any]):
         group_by_stack_n: int = 0,
         group_by_overload_name: bool = False,
     ) -> EventList:
-        """Return a FunctionEventAvg for each name, or for each name with the same shapes, innermost `group_by_stack_n`
-        calls of Python and overload, in the order in which they first began."""
+        """Return one FunctionEventAvg per name, in the order in which the names first began.
+
+        Events are also grouped by input shapes, by the innermost `group_by_stack_n` Python calls and by overload, if the
+        arguments say so."""
         groups: dict[tuple[object, ...], FunctionEventAvg] = {}
         for event in self:
             key: tuple[object, ...] = (event.kind, event.name)
@@ -331,8 +333,8 @@ class EventList(list[Any]):
 
         `sort_by`: "cpu_time", "cpu_time_total", "self_cpu_time_total", "cpu_memory_usage",
         "self_cpu_memory_usage", "flops", "nbytes" or "count", the greatest first; None keeps the order.
-        `row_limit`: -1 for all rows. `top_level_events_only`: of single events, those that are inside no
-        other. Raises ValueError for another `sort_by`.
+        `row_limit`: -1 for all rows. `top_level_events_only`: whether to leave out events that are inside another event.
+        Raises ValueError for another `sort_by`.
         """
         from .table import format_table
 
@@ -358,7 +360,7 @@ class EventList(list[Any]):
 
 
 def _is_transposed(convolution: FunctionEvent, operators: dict[int, FunctionEvent]) -> bool:
-    """Return whether `conv_transpose1d` or a similar operator called an event, or its forward operator."""
+    """Return whether a transposed convolution called an event or the forward operator of the event."""
     caller = convolution.cpu_parent
     if caller is not None and caller.kind == "node" and caller.sequence_nr in operators:
         caller = operators[caller.sequence_nr].cpu_parent

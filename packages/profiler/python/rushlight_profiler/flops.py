@@ -1,7 +1,7 @@
-"""How many floating-point operations an operator takes, from the shapes of its arguments.
+"""Count the floating-point operations of an operator from the shapes of its arguments.
 
-A multiplication and an addition count as two. Operators that are not listed count nothing; operators that call others
-(matmul, linear) are counted where the work is done if that is recorded, and by themselves if not.
+A multiplication and an addition count as two. Operators that are not listed count nothing; for an operator that calls others
+(matmul, linear), the called operators are counted if they are recorded, and the operator itself otherwise.
 """
 
 from __future__ import annotations

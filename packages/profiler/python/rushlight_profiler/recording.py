@@ -1,4 +1,4 @@
-"""A finished recording, and everything that can be read from it or made of it."""
+"""A finished recording and its results: events, averages, suggestions and exported files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .sinks import make_sink
 
 
 class MemoryPoint(NamedTuple):
-    """Memory in use from a moment on."""
+    """The memory in use from a point in time on."""
 
     time: float
     """Microseconds since the recording began."""
@@ -58,7 +58,7 @@ class Recording:
         return self._events.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
 
     def advice(self) -> AdviceList:
-        """Return what the recording suggests to change, the greatest share of time first."""
+        """Return suggestions to make the program faster, the greatest share of time first."""
         return give_advice(self.header, self._events)
 
     def memory_timeline(self, device: str = "cpu") -> list[MemoryPoint]:
@@ -95,7 +95,7 @@ class Recording:
         self.export(path, "json_lines")
 
     def export_html(self, path: str) -> None:
-        """Write one page that needs nothing else: table, advice, memory and timeline."""
+        """Write one self-contained page with the table, advice, memory and timeline."""
         self.export(path, "html")
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:

@@ -1,4 +1,4 @@
-"""`profile`: which events are recorded, and when."""
+"""`profile`, which determines which events are recorded, and when."""
 
 from __future__ import annotations
 
@@ -66,13 +66,13 @@ def schedule(
 
     Args:
         wait: number of steps of a cycle that are not recorded.
-        warmup: number of steps whose records are thrown away.
+        warmup: number of steps whose records are discarded.
         active: number of steps that are recorded.
         repeat: number of cycles; 0 for no end.
         skip_first: number of steps before the first cycle.
         skip_first_wait: if not 0, the first cycle does not wait.
 
-    Raises ValueError for numbers that make no schedule.
+    Raises ValueError if a number is negative or `active` is 0.
 
     Example:
         >>> cycle = torch.profiler.schedule(wait=1, warmup=1, active=2)
@@ -119,21 +119,21 @@ class profile:  # noqa: N801  PyTorch's name
     A context manager. Results are read when it has stopped, or, with a schedule, in `on_trace_ready`.
 
     Args:
-        activities: those of ProfilerActivity to record; None for all that are supported. One that is not
-            supported here gives a warning.
-        schedule: from the number of a step to a ProfilerAction, as `schedule()` makes them; `step()` begins
-            the next step. None: everything is recorded, as one window.
+        activities: the members of ProfilerActivity to record; None for all supported ones. Unsupported ones are left out
+            with a warning.
+        schedule: a function that maps the number of a step to a ProfilerAction, such as the result of `schedule()`; `step()`
+            begins the next step. With None, everything is recorded as one window.
         on_trace_ready: called with this object each time that a window of recorded steps ends.
-        record_shapes: also shapes and dtypes of the operators' arguments.
-        profile_memory: also the tensors' memory, as it is taken and given back.
-        with_stack: also where in the Python program operators were called.
-        with_flops: also how many floating-point operations common operators took; records shapes.
+        record_shapes: whether to record the shapes and dtypes of the operators' arguments.
+        profile_memory: whether to record allocations and releases of tensors' memory.
+        with_stack: whether to record the Python stack of each operator call.
+        with_flops: whether to count the floating-point operations of common operators; this records shapes.
         with_modules: not supported.
-        buffer_events: how many events a thread keeps in one window, 64 bytes for each; later ones are counted
-            and dropped.
+        buffer_events: the number of events that a thread keeps in one window, 64 bytes each; later ones are counted and
+            dropped.
 
-    Threads that Python starts meanwhile are recorded; one that was running before is from its first
-    `record_function` on. `start` raises RuntimeError while another profile records.
+    Threads that Python starts during the recording are recorded; a thread that was already running is recorded from its
+    first `record_function` on. `start` raises RuntimeError while another profile records.
 
     Example:
         >>> model, x = nn.Linear(8, 4), torch.randn(2, 8)
@@ -198,7 +198,7 @@ class profile:  # noqa: N801  PyTorch's name
         self._begin_step()
 
     def step(self) -> None:
-        """Ends a step and begins the next. Raises RuntimeError before `start`."""
+        """End a step and begin the next. Raises RuntimeError before `start`."""
         if not self._active:
             raise RuntimeError(
                 "profile.step(): it has not been started\nhint: with profile(...) as prof: ... prof.step()"
@@ -209,7 +209,7 @@ class profile:  # noqa: N801  PyTorch's name
         self._begin_step()
 
     def stop(self) -> None:
-        """Ends the last step. Does nothing unless it was started."""
+        """End the last step. Does nothing unless the profile was started."""
         if not self._active:
             return
         self._end_step()
@@ -298,7 +298,7 @@ class profile:  # noqa: N801  PyTorch's name
     # --- what was recorded ----------------------------------------------------------------------------------
 
     def add_metadata(self, key: str, value: str) -> None:
-        """Add a text of the program to the windows that end from now on."""
+        """Add a text as metadata to the windows that end from now on."""
         self._metadata[key] = value
 
     def add_metadata_json(self, key: str, value: str) -> None:

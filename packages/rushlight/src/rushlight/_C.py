@@ -57,11 +57,11 @@ class _Keys(type):
 
 
 class DispatchKey(metaclass=_Keys):
-    """Names of PyTorch's stages of dispatch: each is a string, and there are no such stages."""
+    """Names of PyTorch's dispatch keys as strings. This library does not have these keys."""
 
 
 class DispatchKeySet(frozenset[str]):
-    """A set of such names."""
+    """A set of names of dispatch keys."""
 
     def __new__(cls, key: str) -> DispatchKeySet:
         return super().__new__(cls, (key,))

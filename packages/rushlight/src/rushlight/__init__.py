@@ -48,7 +48,7 @@ class _Finder:
         self._files.invalidate_caches()
 
     def iter_modules(self, prefix: str = "") -> _Any:
-        """Return what pkgutil lists."""
+        """Yield the names of the folder's modules for `pkgutil.iter_modules`."""
         from pkgutil import iter_importer_modules  # type: ignore[attr-defined]  # typeshed lacks it
 
         from rushlight import _table

@@ -118,7 +118,7 @@ class ExceptionWrapper:
     """An exception and its traceback as text, to be raised again in another thread or process.
 
     Args:
-        exc_info: what `sys.exc_info()` returned; by default that of the exception that is being handled.
+        exc_info: a result of `sys.exc_info()`; by default that of the exception that is being handled.
         where: where it was raised, for the message.
     """
 
@@ -129,7 +129,7 @@ class ExceptionWrapper:
         self.where = where
 
     def reraise(self) -> NoReturn:
-        """Raise an exception of the same class; a RuntimeError where the class cannot be made of a message."""
+        """Raise an exception of the same class, or a RuntimeError if the class cannot be constructed from a message."""
         message = f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.exc_msg}"
         try:
             error = self.exc_type(message)

@@ -23,9 +23,9 @@ def names_of(package: ModuleType) -> Callable[[str], object]:
 
 
 def load_namesakes(module: str, *names: str) -> None:
-    """Load files of a module that have a function's name, and leaves the name to the function.
+    """Load the files of a module that have the same names as functions, and keep the names bound to the functions.
 
-    Once a file is loaded, no later import replaces the function by it.
+    A later import does not replace a function by a file that is already loaded.
     """
     shown = vars(sys.modules[module])
     for name in names:

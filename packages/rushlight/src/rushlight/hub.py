@@ -1,7 +1,7 @@
 """Files of weights from the network, kept in a folder: `load_state_dict_from_url`.
 
-PyTorch's files and safetensors files are read, as :func:`rushlight.load` does: one that contains more than data
-raises. Programs of other authors (`hub.load`) are not downloaded or run.
+PyTorch's files and safetensors files are read, as :func:`rushlight.load` does: a file that contains more than data raises an
+error. Programs of other authors (`hub.load`) are not downloaded or run.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, pro
     Args:
         url: the address.
         dst: the path of the file.
-        hash_prefix: the first hexadecimal digits of its SHA-256, which are compared.
+        hash_prefix: the hexadecimal digits with which its SHA-256 must begin.
         progress: accepted; nothing is shown.
 
     Raises:
@@ -108,7 +108,7 @@ def load_state_dict_from_url(
     file_name: str | None = None,
     weights_only: bool = False,
 ) -> dict[str, Any]:
-    """Return the state in a file from the network, which is downloaded once and kept.
+    """Return the state dict in a file from the network, which is downloaded once and kept.
 
     Args:
         url: the address of a safetensors file, or of a file that PyTorch wrote.

@@ -72,10 +72,10 @@ class SobolEngine:
         return out.resize_(points.shape).copy_(points)
 
     def draw_base2(self, m: int, out: Tensor | None = None, dtype: Any = None) -> Tensor:
-        """Return the next 2^m points, which are balanced in all dimensions if none, or as many, were drawn before.
+        """Return the next 2^m points, which are balanced in all dimensions.
 
         Raises:
-            ValueError: points were drawn before, but not a multiple of 2^m that is a power of two.
+            ValueError: the number of points drawn before is not 0 and not a power of two that is a multiple of 2^m.
         """
         n = 2**m
         if self.num_generated & (self.num_generated - 1) or (self.num_generated and self.num_generated % n):

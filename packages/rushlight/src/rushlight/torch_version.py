@@ -27,7 +27,7 @@ def _key(version: Any) -> tuple[tuple[int, ...], int, int, bool]:
 
 
 class TorchVersion(str):
-    """A version that compares by its numbers: with strings, tuples and objects that print as versions.
+    """A version that compares by its numbers with strings, tuples and objects whose text is a version.
 
     >>> TorchVersion("2.13.0+cpu") >= "2.2"
     True

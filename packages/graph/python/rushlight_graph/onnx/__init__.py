@@ -32,7 +32,7 @@ def load(f: str | os.PathLike[str] | IO[bytes]) -> ExportedProgram:
     """Read an ONNX model as a program. The model may use the operators that `export` writes.
 
     Args:
-        f: a path, beside which tensors in other files are looked for, or an open binary file.
+        f: a path, in whose folder external tensor files are looked for, or an open binary file.
 
     Raises:
         OnnxLoadError: the file is not a model, or has operators, dtypes or versions other than those that `export` writes.

@@ -77,7 +77,7 @@ class ValueType:
 
 @dataclass
 class Subgraph:
-    """A graph among the attributes of a node. Its nodes may use the values around it."""
+    """A subgraph in the attributes of a node. Its nodes may use values of the enclosing graph."""
 
     nodes: list[Emitted]
     inputs: list[ValueType]
@@ -110,7 +110,7 @@ class Builder:
     # --- names and constants ---
 
     def reserve(self, name: str) -> str:
-        """Return the name, or one like it where it is taken."""
+        """Return the name, or a similar one if it is taken, and reserve it."""
         wanted, number = name, 1
         while wanted in self._taken or not wanted:
             number += 1
@@ -119,7 +119,7 @@ class Builder:
         return wanted
 
     def fresh(self, word: str) -> str:
-        """Return a name for a result."""
+        """Return an unused name for a result."""
         while True:
             name = f"{word}_{self._numbers}"
             self._numbers += 1
@@ -128,7 +128,7 @@ class Builder:
                 return name
 
     def constant(self, tensor: Tensor, name: str | None = None) -> Val:
-        """Return a tensor that comes with the model."""
+        """Add a tensor to the model and return its value."""
         dtype = dtype_name(tensor.dtype)
         if dtype not in ELEMENT_TYPES:
             raise UnsupportedError(f"a constant of dtype {dtype}")
@@ -155,7 +155,7 @@ class Builder:
         return self._known[key]
 
     def ints(self, numbers: Sequence[int | Size]) -> Val:
-        """Integers as a tensor with one dimension."""
+        """Return integers as a tensor with one dimension."""
         key = ("ints", tuple(numbers))
         if key in self._known:
             return self._known[key]
@@ -215,7 +215,7 @@ class Builder:
 
     @contextmanager
     def subgraph(self) -> Iterator[list[Emitted]]:
-        """While it lasts, nodes are collected apart. What they define is not known afterwards; constants are."""
+        """Collect the nodes of the block separately. Values that they define are not known afterwards, except constants."""
         nodes, known = self.nodes, self._known
         self.nodes, self._known = [], dict(known)
         try:
@@ -224,7 +224,7 @@ class Builder:
             self.nodes, self._known = nodes, known
 
     def op(self, name: str, *inputs: Val | None, dtype: str | None = None, **attributes: Any) -> Val:
-        """Return a node with one result, of `dtype` or that which the operator gives."""
+        """Add a node with one result and return the result. Its dtype is `dtype`, or by default that of the operator."""
         if name in _ROUNDING and inputs[0] and inputs[0].dtype not in FLOATING:
             return inputs[0]
         given: list[Val | None] = list(inputs)
@@ -251,7 +251,7 @@ class Builder:
         return name in _MOVE_ONLY and attributes.get("reduction", "none") == "none"
 
     def ops(self, name: str, *inputs: Val | None, dtypes: Sequence[str], **attributes: Any) -> list[Val]:
-        """Return a node with a result of each of the dtypes."""
+        """Add a node and return its results, one of each dtype."""
         if self.opset < _ADDED.get(name, 0):
             raise UnsupportedError(f"needs {name}, which opset_version {_ADDED[name]} has")
         names = [item.name if item else "" for item in inputs]
@@ -290,7 +290,7 @@ class Builder:
         return self.op("Transpose", value, perm=list(order))
 
     def expand(self, value: Val, sizes: Sequence[int | Size]) -> Val:
-        """Repeat along dimensions of size one, and new ones before."""
+        """Expand dimensions of size one, and add new dimensions in front."""
         if 0 in [size for size in sizes if not isinstance(size, Size)]:
             return self.empty(sizes, value.dtype)
         return self.op("Expand", value, self.ints(sizes))
@@ -305,17 +305,17 @@ class Builder:
         return self.op("Unsqueeze", value, self.ints(dims)) if dims else value
 
     def squeeze(self, value: Val, dims: Sequence[int]) -> Val:
-        """Without these dimensions."""
+        """Remove these dimensions."""
         return self.op("Squeeze", value, self.ints(dims)) if dims else value
 
     def slice(self, value: Val, dim: int, start: int | Size, end: int | Size, step: int = 1) -> Val:
-        """Elements start, start + step, … of a dimension."""
+        """Return the elements start, start + step, … of a dimension."""
         return self.op(
             "Slice", value, self.ints([start]), self.ints([end]), self.ints([dim]), self.ints([step])
         )
 
     def reduce(self, name: str, value: Val, dims: Sequence[int] | None, keep: bool) -> Val:
-        """Return a reduction over these dimensions, None for all."""
+        """Return a reduction over these dimensions, or over all for None."""
         if dims is not None and not dims:
             return value
         if name == "ReduceSum" or self.opset >= 18:

@@ -36,7 +36,7 @@ class Known:
         return [int(item) for item in self.array.reshape(-1)]
 
     def tensor(self) -> Tensor:
-        """Return them as a tensor: each is an argument of a call, so that it may be a dynamic size."""
+        """Return the integers as a tensor. Each is passed as an argument of a call, so that it may be a dynamic size."""
         if self.constant is None:
             dtype = core.bool if self.array.dtype == bool else core.int64
             parts = [core.full([], item, dtype=dtype) for item in self.ints()]

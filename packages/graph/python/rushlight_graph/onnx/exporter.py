@@ -130,8 +130,8 @@ class ONNXProgram:
             destination: a path, or an open binary file.
             include_initializers: must be True.
             keep_initializers_as_inputs: whether constants are inputs with defaults as well.
-            external_data: whether tensors of 1 KB and more lie in a second file, the path with ".data". With None they do
-                where one file would have more than 2 GB.
+            external_data: whether tensors of 1 KB and more lie in a second file, the path with ".data". With None, they do
+                if one file would have more than 2 GB.
 
         Raises:
             ValueError: the file would have more than 2 GB.

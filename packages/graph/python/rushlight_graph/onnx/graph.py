@@ -15,9 +15,9 @@ class UnsupportedError(Exception):
 
 
 class Size:
-    """An integer that changes from run to run: the expression of that number.
+    """The expression of an integer that changes from run to run.
 
-    It is not an int, so that code which needs a fixed size fails. It equals the same expression only, and no number.
+    It is not an int, so code that needs a fixed size fails. It is equal only to the same expression, never to a number.
     """
 
     __slots__ = ("expression",)

@@ -29,7 +29,7 @@ _FOLDED_ELEMENTS = 1 << 16
 
 
 class _IncompleteError(Exception):
-    """A block has a call that cannot be exported; the problem is noted."""
+    """Raised if a block has a call that cannot be exported; the problem has been recorded."""
 
 
 class Lowering:
@@ -178,7 +178,7 @@ class Lowering:
         ]
 
     def _outputs(self, block: Block, inputs: list[Val]) -> list[tuple[Val, ValueType]]:
-        """Return what the block computes, with its types."""
+        """Return the results of a block, with their types."""
         for value, val in zip(block.inputs, inputs, strict=True):
             self._define(value, val)
         self._export_nodes(block.nodes)
@@ -187,7 +187,7 @@ class Lowering:
         return [(self._read(value), self.builder.type_of("", value)) for value in block.outputs]
 
     def _subgraph(self, inputs: list[ValueType], make: Callable[[], list[tuple[Val, ValueType]]]) -> Subgraph:
-        """Return the graph of the nodes that `make` exports. Its outputs are made by its own nodes, as runtimes need it."""
+        """Return the graph of the nodes that `make` exports. Runtimes require that its own nodes compute its outputs."""
         with self._scope(), self.builder.subgraph() as nodes:
             outputs: list[ValueType] = []
             for val, kind in make():
@@ -199,7 +199,7 @@ class Lowering:
 
     @contextmanager
     def _scope(self) -> Iterator[None]:
-        """Restore the values at the end: what a block defines is not visible outside, nor are views that it remade."""
+        """Restore the values at the end: values that a block defines or computes again are not visible outside."""
         saved = self._vals, self._made, self._versions, self._view_of, self._same
         self._vals, self._made, self._versions = dict(self._vals), dict(self._made), dict(self._versions)
         self._view_of, self._same = dict(self._view_of), dict(self._same)
@@ -378,7 +378,7 @@ class Lowering:
         return self.builder.reshape(flat, sizes)
 
     def _positions(self, node: Node, which: int, parent: int) -> Tensor:
-        """Return where the elements of a view are in what it is a view of, counted row by row."""
+        """Return the positions of the elements of a view in its base, counted row by row."""
         sizes = fixed_sizes(self.graph.values[parent])
         count = 1
         for size in sizes:

@@ -53,7 +53,7 @@ class Model:
         self.initializers = {name: tensor for name, tensor in self.initializers.items() if name in needed}
 
     def is_large(self) -> bool:
-        """Return whether one file would have more than 2 GB, as far as the tensors go."""
+        """Return whether the tensors alone would take more than 2 GB in one file."""
         return sum(t.numel() * t.element_size() for t in self.initializers.values()) > _LARGEST
 
     def to_bytes(self) -> bytes:
@@ -126,7 +126,7 @@ class Model:
 
 
 class _replacing:  # noqa: N801  used as a function
-    """A file that takes the place of `path` when it is complete."""
+    """A file that replaces `path` when it is complete."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

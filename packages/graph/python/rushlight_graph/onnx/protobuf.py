@@ -86,14 +86,14 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
 class ProtobufError(ValueError):
-    """Bytes that are not a message."""
+    """Raised for bytes that are not a message."""
 
 
 # --- to bytes ---
 
 
 def encode(message: str, fields: Message) -> list[Buffer]:
-    """Return the bytes of a message in pieces; those of fields of bytes are not copied."""
+    """Return the bytes of a message in pieces. The contents of fields of type bytes are not copied."""
     return _encode(message, fields)[0]
 
 
@@ -150,7 +150,7 @@ def _varint(value: int) -> bytes:
 
 
 def decode(message: str, data: memoryview, depth: int = 0) -> Message:
-    """Return the fields of a message that are there; repeated ones are lists, and bytes are views of `data`.
+    """Return the fields that a message contains; repeated fields are lists, and bytes are views of `data`.
 
     Raises:
         ProtobufError: the bytes are not a message, or messages are nested deeper than 32.

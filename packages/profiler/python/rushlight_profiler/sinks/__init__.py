@@ -15,7 +15,7 @@ _OWN = {
 
 
 def make_sink(format: str, path: str) -> Sink:
-    """Return a sink that writes to `path`. Raises ValueError if no installed package brings the format."""
+    """Return a sink that writes to `path`. Raises ValueError if no installed package provides the format."""
     if format in _OWN:
         module, name = _OWN[format]
         return getattr(import_module(f"{__name__}.{module}"), name)(path)

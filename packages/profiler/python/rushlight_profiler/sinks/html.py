@@ -42,7 +42,7 @@ class HtmlPage:
 
 
 def page_data(header: Header, raw: list[Event]) -> dict[str, Any]:
-    """Return what the page shows, in the terms of its script: times in microseconds."""
+    """Return the data that the page's script reads; times are in microseconds."""
     from ..recording import Recording
 
     recording = Recording(header, raw)
@@ -82,7 +82,7 @@ def page_data(header: Header, raw: list[Event]) -> dict[str, Any]:
 
 
 def _thin(points: list[list[float]]) -> list[list[float]]:
-    """Return at most MAX_MEMORY_POINTS of the points, including the least and the greatest of each stretch."""
+    """Return at most MAX_MEMORY_POINTS of the points, including the least and the greatest of each interval."""
     if len(points) <= MAX_MEMORY_POINTS:
         return points
     stretch = -(-2 * len(points) // MAX_MEMORY_POINTS)

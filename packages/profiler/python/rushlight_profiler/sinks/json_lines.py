@@ -1,7 +1,7 @@
 """JSON lines: one object to a line, for other programs.
 
 The first line is the header, the last {"end": N} with the number of events between them; so a truncated file
-is detected. Fields of an event that have their default are left out.
+is detected. Fields of an event that have their default value are left out.
 """
 
 from __future__ import annotations

@@ -27,7 +27,8 @@ def associative_scan(
     these sizes.
 
     Args:
-        combine_fn: an associative function of two containers like `xs`, whose tensors may be longer in any dimension.
+        combine_fn: an associative function of two containers with the structure of `xs`. It is called with tensors that may
+            have any length in each dimension.
         xs: a tensor or a container of tensors.
         dim: the dimension.
         reverse: whether to begin at the end.
@@ -94,9 +95,9 @@ def associative_scan(
 def _in_loops(
     combine: Callable[[list[Tensor], list[Tensor]], list[Tensor]], dim: int
 ) -> Callable[[list[Tensor]], list[Tensor]]:
-    """Return a function that makes the combinations of the recursion in loops.
+    """Return a function that performs the combinations of the recursion in loops.
 
-    Each step computes all positions at once; those that it does not combine stay as they are.
+    Each step computes all positions at once; positions that it does not combine keep their values.
     """
 
     def run(tensors: list[Tensor]) -> list[Tensor]:

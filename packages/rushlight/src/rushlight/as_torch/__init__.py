@@ -2,7 +2,7 @@
 
     python -m rushlight.as_torch train.py --epochs 3
 
-runs a program so. A program can also call this itself, before anything else imports `torch`:
+runs a program. A program can also install the replacement itself, before anything else imports `torch`:
 
     import rushlight.as_torch
 
@@ -100,7 +100,7 @@ class _Finder(DistributionFinder, Loader):
         return _Torch() if spec.name == "torch" else None
 
     def exec_module(self, module: ModuleType) -> None:
-        """Replace the empty module that importing made by rushlight's module."""
+        """Replace the empty module that the import system created by rushlight's module."""
         name = module.__name__
         if name != "torch":
             sys.modules[name] = sys.modules["rushlight" + name.removeprefix("torch")]
@@ -130,9 +130,9 @@ def is_installed() -> bool:
 def install() -> None:
     """Make `import torch` import rushlight, in this process and in all code that it imports from now on.
 
-    `torch.nn.Linear is rushlight.nn.Linear`, and so for every module and name. `torch.__version__` and
-    `importlib.metadata.version("torch")` are `VERSION`. Where PyTorch is installed too, it is no longer found. A second
-    call changes nothing.
+    `torch.nn.Linear is rushlight.nn.Linear`, and the same holds for every module and name. `torch.__version__` and
+    `importlib.metadata.version("torch")` are `VERSION`. Where PyTorch is installed too, it is no longer found. A second call
+    changes nothing.
 
     Raises:
         RuntimeError: PyTorch has been imported: its tensors cannot be used together with rushlight's.

@@ -17,7 +17,7 @@ missing, and which differ, without running them."""
 
 
 def main(arguments: list[str]) -> int:
-    """Run what the command line names; its exit status is the program's."""
+    """Run the program or the report that the command line names, and return the exit status."""
     match arguments:
         case ["-h" | "--help"]:
             print(USAGE)

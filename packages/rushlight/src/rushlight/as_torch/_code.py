@@ -28,7 +28,7 @@ def code_of_program(namespace: dict[str, Any]) -> CodeType:
     """Return the code to run in `namespace`, which gets its `__file__`, `__package__`, `__doc__` and `__spec__`.
 
     Raises:
-        ModuleNotFoundError: a module to run is not there.
+        ModuleNotFoundError: the module to run does not exist.
     """
     kind, _, what = os.environ[VARIABLE].partition(":")
     if kind == "path":

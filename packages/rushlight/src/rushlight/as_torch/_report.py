@@ -90,7 +90,7 @@ def uses(text: str) -> list[Use]:
 
 
 def missing_part(name: str) -> str | None:
-    """Return the shortest part of a name of torch that rushlight does not have; None where all of it is there.
+    """Return the shortest part of a name of torch that rushlight does not have, or None if it has the whole name.
 
     Names after a class or a function are not checked: attributes may belong to its instances.
     """
@@ -124,7 +124,7 @@ def _exists(module: str) -> bool:
 
 
 def differences() -> str:
-    """Return the page of differences, of the package or of the repository that it is run from."""
+    """Return the text of the page of differences, from the installed package or from the repository."""
     here = Path(__file__).resolve()
     for page in (
         here.with_name("differences.md"),
@@ -136,7 +136,7 @@ def differences() -> str:
 
 
 class Difference(NamedTuple):
-    """An item of the page, with the names that it is about: those in bold, and in brackets behind them."""
+    """An item of the page, with the names that it is about: those in bold, and those in parentheses after them."""
 
     names: frozenset[str]
     text: str
@@ -155,7 +155,7 @@ def items(page: str) -> Iterator[Difference]:
 
 
 def differs(name: str, page: list[Difference]) -> str | None:
-    """Return the item that names `name`, as its last parts, or None."""
+    """Return the item that names the last parts of `name`, or None."""
     parts = name.split(".")[1:]
     endings = {".".join(parts[i:]) for i in range(len(parts))}
     return next((item.text for item in page if item.names & endings), None)
@@ -181,7 +181,7 @@ def text_of(path: Path) -> str:
 
 
 def _python_of(cell: str) -> str:
-    """Replace what is not Python by statements without effect, so that lines keep their numbers."""
+    """Replace lines that are not Python by statements without effect, so that the other lines keep their numbers."""
     if cell.lstrip().startswith("%%"):  # all of the cell is another language's, or measured
         first, *rest = cell.lstrip().split("\n")
         measured = first.split()[0] in ("%%time", "%%timeit", "%%capture", "%%prun")
@@ -200,7 +200,7 @@ def programs(path: Path) -> Iterator[Path]:
 
 
 def main(arguments: list[str]) -> int:
-    """Print the report; the exit status is 1 where something is missing, and 2 where a file cannot be read."""
+    """Print the report; the exit status is 1 if something is missing, and 2 if a file cannot be read."""
     if not arguments or arguments[0].startswith("-"):
         print("usage: python -m rushlight.as_torch report FILE-OR-FOLDER...", file=sys.stderr)
         return 2

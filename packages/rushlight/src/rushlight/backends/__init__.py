@@ -23,7 +23,7 @@ device_fallback: str
 
 
 class _Switches(ModuleType):
-    """The module's class: `device_fallback` is core's."""
+    """The module's class, which reads and sets `device_fallback` in core."""
 
     @property
     def device_fallback(self) -> str:

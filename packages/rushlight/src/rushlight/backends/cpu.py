@@ -31,7 +31,7 @@ def get_cpu_capability() -> str:
 
 
 class _Switches(ModuleType):
-    """The module's class: `winograd` is core's."""
+    """The module's class, which reads and sets `winograd` in core."""
 
     @property
     def winograd(self) -> bool:

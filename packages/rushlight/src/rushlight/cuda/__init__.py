@@ -811,7 +811,7 @@ def get_arch_list() -> list[str]:
 
 
 class _KindOfTensor:
-    """A type of tensors on a GPU by its older name: no tensor is one where there is no GPU."""
+    """A legacy type of tensors on a GPU, such as `cuda.FloatTensor`. Without a GPU, no tensor is an instance of it."""
 
     def __init__(self, dtype: core.dtype) -> None:
         self.dtype = dtype

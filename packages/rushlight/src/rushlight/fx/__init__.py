@@ -1,7 +1,7 @@
 """Programs as graphs of Python calls: tracing, changing, running them. The names are those of `torch.fx`.
 
-A trace runs a module once with proxies for its arguments, without values. `export` instead records the operators of a run on
-values, for where there is no Python.
+A trace runs a module once with proxies for its arguments, without values. `export` instead records the operators of a run
+with values, so that they can run without Python.
 """
 
 from __future__ import annotations

@@ -203,9 +203,10 @@ class Tracer(TracerBase):
         """Return the graph of a module or a function.
 
         Args:
-            root: is called once. A function's tensors and modules become those of an empty Module, `self.root`.
-            concrete_args: values of arguments, by name, for which no proxies are created. The graph keeps the argument, and
-                checks it.
+            root: the module or the function, which is called once. The tensors and modules of a function are stored in
+                `self.root`, an empty Module.
+            concrete_args: values of arguments, by name, for which no proxies are created. The graph keeps such an argument
+                and checks its value.
         """
         self._enter(root if isinstance(root, Module) else Module())
         function = type(root).forward if isinstance(root, Module) else root

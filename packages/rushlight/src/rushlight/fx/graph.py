@@ -128,7 +128,7 @@ class Graph:
 
     @property
     def nodes(self) -> _Nodes:
-        """All nodes in the order in which they run. `reversed` works; nodes may be added and erased meanwhile."""
+        """All nodes in the order in which they run. Nodes may be added and erased during an iteration; `reversed` works."""
         return _Nodes(self)
 
     def output_node(self) -> Node:
@@ -139,7 +139,7 @@ class Graph:
         return last
 
     def find_nodes(self, *, op: str, target: Target | None = None, sort: bool = True) -> list[Node]:
-        """Return the nodes of an operation, and of a target unless that is None."""
+        """Return the nodes with an operation and, unless it is None, a target."""
         if op == "call_function" and target is None:
             raise AssertionError("fx.Graph.find_nodes(target): is needed for call_function")
         return [node for node in self.nodes if node.op == op and (target is None or node.target == target)]
@@ -175,12 +175,12 @@ class Graph:
         return re.sub("(?<=[a-z])([A-Z])", r"_\1", name).lower()
 
     def placeholder(self, name: str, type_expr: Any = None, default_value: Any = ...) -> Node:
-        """Add an argument. Without a default value it must be given."""
+        """Add an argument of the graph. An argument without a default value is required."""
         default = () if default_value is ... or default_value is inspect.Signature.empty else (default_value,)
         return self.create_node("placeholder", name, default, type_expr=type_expr)
 
     def get_attr(self, qualified_name: str, type_expr: Any = None) -> Node:
-        """Add the parameter, buffer or other attribute of this path."""
+        """Add a node for the parameter, buffer or other attribute at a path."""
         return self.create_node("get_attr", qualified_name, type_expr=type_expr)
 
     def call_module(
@@ -190,7 +190,7 @@ class Graph:
         kwargs: dict[str, Argument] | None = None,
         type_expr: Any = None,
     ) -> Node:
-        """Add a call of the submodule of this path."""
+        """Add a call of the submodule at a path."""
         return self.create_node("call_module", module_name, args, kwargs, type_expr=type_expr)
 
     def call_method(
@@ -219,7 +219,7 @@ class Graph:
         return self.create_node("output", "output", (result,), type_expr=type_expr)
 
     def node_copy(self, node: Node, arg_transform: Callable[[Node], Argument] = lambda x: x) -> Node:
-        """Add a copy of a node of another graph; `arg_transform` returns this graph's nodes for its arguments."""
+        """Add a copy of a node of another graph; `arg_transform` maps the node's arguments to nodes of this graph."""
         copied = self.create_node(
             node.op,
             node.target,
@@ -234,7 +234,7 @@ class Graph:
     def graph_copy(
         self, g: Graph, val_map: dict[Node, Node], return_output_node: bool = False
     ) -> Argument | tuple[Argument, Node] | None:
-        """Adds copies of all nodes of `g` but those that `val_map` has, and fills in `val_map`. Returns what `g` returns."""
+        """Add copies of the nodes of `g` that are not in `val_map`, and add them to it. Return the copied output of `g`."""
         for node in g.nodes:
             if node in val_map:
                 continue
@@ -474,7 +474,7 @@ class _Writer:
         return text
 
     def _global(self, name: str | None, value: Any) -> str:
-        """Return a name by which the code finds `value`, an object."""
+        """Return a global name by which the generated code refers to the object `value`."""
         if name is not None and (name.startswith("torch.") or "." not in name):
             return name
         for known, other in self._globals.items():

@@ -47,7 +47,7 @@ class Interpreter:
     def run(
         self, *args: Any, initial_env: dict[Node, Any] | None = None, enable_io_processing: bool = True
     ) -> Any:
-        """Return what the graph returns for these arguments. `initial_env` has results of nodes that are not to run."""
+        """Run the graph and return its output. `initial_env` maps nodes that must not run to their results."""
         self.env = dict(initial_env or {})
         self.args_iter = iter(args)
         last_users: dict[Node, list[Node]] = {}
@@ -72,7 +72,7 @@ class Interpreter:
         return None
 
     def boxed_run(self, args_list: list[Any]) -> Any:
-        """Return the result for arguments in a list, which is emptied."""
+        """Run the graph with arguments in a list, which is emptied, and return its output."""
         args = tuple(args_list)
         args_list.clear()
         return self.run(*args)
@@ -111,7 +111,7 @@ class Interpreter:
         return self.fetch_attr(str(target))(*args, **kwargs)
 
     def output(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
-        """Return what the graph returns."""
+        """Return the output of the graph."""
         return args[0]
 
     def fetch_attr(self, target: str) -> Any:

@@ -208,7 +208,7 @@ class Node:
         self.args = tuple(args)
 
     def insert_arg(self, idx: int, arg: Argument) -> None:
-        """Insert a positional argument before that of this number."""
+        """Insert a positional argument before the one at position `idx`."""
         if not 0 <= idx <= len(self._args):
             raise AssertionError(f"fx.Node.insert_arg(idx): must be from 0 to {len(self._args)}, got {idx}")
         self.args = (*self._args[:idx], arg, *self._args[idx:])
@@ -277,8 +277,8 @@ class Node:
     def is_impure(self, impure_random: bool = True) -> bool:
         """Return whether the call has an effect besides its result.
 
-        Besides arguments, results and assertions these are in-place calls whose first argument, or the tensor of which that
-        is a view, comes from outside or is used later.
+        This is true of placeholders, outputs and assertions, and of in-place calls whose first argument, or the base of this
+        view, comes from outside or is used later.
         """
         if self.op in ("placeholder", "output"):
             return True
@@ -345,7 +345,7 @@ def _text(argument: Argument) -> str:
 
 
 def qualified_name(function: Callable[..., Any]) -> str:
-    """Return a dotted name of a function, below `torch` if it is one of ours."""
+    """Return a dotted name of a function, below `torch` if this library defines it."""
     from rushlight.fx._names import name_of
 
     return name_of(function) or repr(function)

@@ -73,7 +73,7 @@ class TracerBase:
         name: str | None = None,
         type_expr: Any = None,
     ) -> Node:
-        """Add a node. Tracers may override this to see all of them."""
+        """Add a node. Tracers may override this method to process every new node."""
         return self.graph.create_node(kind, target, args, kwargs, name, type_expr)
 
     def proxy(self, node: Node) -> Proxy:
@@ -209,7 +209,7 @@ class Proxy:
         )
 
     def keys(self) -> Any:
-        """For `**proxy`."""
+        """Return the keys that `**proxy` needs, from the tracer."""
         return self.tracer.keys(self)
 
     @classmethod

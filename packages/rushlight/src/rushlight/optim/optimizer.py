@@ -1,4 +1,4 @@
-"""The base class of optimizers, in the file in which PyTorch has it."""
+"""The base class of optimizers, under PyTorch's module path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many floating-point operations a part of a program takes, by module and operator."""
+"""Count the floating-point operations of a part of a program, by module and operator."""
 
 from __future__ import annotations
 
@@ -247,7 +247,7 @@ def _is_in_call(event: Any) -> bool:
 
 
 def _modules_around(event: Any, recorded: dict[int, Any]) -> list[str]:
-    """Return the modules that an operator ran in; of a backward pass those that its operator ran in."""
+    """Return the modules that an operator ran in; for a backward node, those of its forward operator."""
     found = []
     while event is not None:
         if event.kind == "annotation" and event.name.startswith(_MARK):

@@ -1,4 +1,4 @@
-"""Which modules are running."""
+"""Track which modules are running."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Parts for modules over several processes: communication hooks, and the context for uneven inputs."""
+"""Communication hooks for modules over several processes, and the context manager for uneven inputs."""

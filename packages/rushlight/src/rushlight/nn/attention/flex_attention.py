@@ -1,4 +1,4 @@
-"""Attention whose scores a function of the program changes: `flex_attention(q, k, v, score_mod, block_mask)`.
+"""Attention whose scores are changed by a user-defined function: `flex_attention(q, k, v, score_mod, block_mask)`.
 
 The function is written for one score, and `vmap` runs it for all: the scores are computed as one tensor (B, H, Q_LEN,
 KV_LEN). A mask is stored as one tensor, too; if there is only a mask, the blocked kernel of `scaled_dot_product_attention`
@@ -128,7 +128,7 @@ def or_masks(*mask_mods: MaskMod) -> MaskMod:
 
 
 def _for_all(function: Callable[..., Tensor], scores: int, *sizes: int, device: Any) -> Callable[..., Tensor]:
-    """Return the function of one position, run for all positions: with `scores` leading arguments of shape `sizes`."""
+    """Return a function that maps `function`, which computes one position, over all positions of shape `sizes`."""
     places = [core.arange(size, device=device) for size in sizes]
     first = (0,) * scores
     for at in reversed(range(len(sizes))):
@@ -271,7 +271,7 @@ def flex_attention(
         enable_gqa: whether Hq may be a multiple of Hkv.
         return_lse: whether to return the logarithms of the sums of exponentials too.
         kernel_options: has no effect.
-        return_aux: what else to return.
+        return_aux: the additional results to return.
 
     Shape:
         - `query`: (B, Hq, Q_LEN, E); `key`: (B, Hkv, KV_LEN, E); `value`: (B, Hkv, KV_LEN, Ev).

@@ -9,7 +9,7 @@ __all__ = ["consume_prefix_in_state_dict_if_present"]
 
 
 def _ntuple(n: int) -> Callable[[Any], tuple[Any, ...]]:
-    """Return a function that repeats a number `n` times, and makes a tuple of several as they are."""
+    """Return a function that repeats a number `n` times, or converts an iterable to a tuple."""
 
     def parse(x: Any) -> tuple[Any, ...]:
         return tuple(x) if isinstance(x, Iterable) else (x,) * n
@@ -21,7 +21,7 @@ _single, _pair, _triple, _quadruple = (_ntuple(n) for n in range(1, 5))
 
 
 def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: str) -> None:
-    """Remove a prefix from the names in a state dict, in place, where a name begins with it.
+    """Remove a prefix in place from the names in a state dict that begin with it.
 
     Args:
         state_dict: the state dict.

@@ -1,4 +1,4 @@
-"""`DataParallel` and its function, by the file that PyTorch has them in."""
+"""`DataParallel` and its function, under PyTorch's module path."""
 
 from __future__ import annotations
 

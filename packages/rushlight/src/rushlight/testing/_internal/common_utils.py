@@ -57,7 +57,7 @@ def run_tests(argv: list[str] | None = None) -> None:
 def load_tests(
     loader: unittest.TestLoader, tests: unittest.TestSuite, pattern: str | None
 ) -> unittest.TestSuite:
-    """Return the tests: what `unittest` calls in a module that imports this name.
+    """Return `tests`. `unittest` calls this function in modules that import it.
 
     Args:
         loader, pattern: have no effect.
@@ -147,8 +147,8 @@ class TestCase(unittest.TestCase):
         """Compare tensors, numbers, arrays and containers of them within tolerances, and all else by `==`.
 
         Args:
-            x, y: what is compared. A number is accepted for a tensor of one element, and a list, tuple or range of
-                numbers for a tensor, whatever its dtype. Of numbers the values are compared, not the types.
+            x, y: the values to compare. A number is accepted for a tensor of one element, and a list, tuple or range of
+                numbers for a tensor, whatever its dtype. Numbers are compared by value, not by type.
             msg: a text that is added to the error's text; a function receives the text and returns another.
             atol, rtol: tolerances; both or none. By default they follow from the dtypes.
             equal_nan: whether NaN equals NaN.
@@ -200,7 +200,7 @@ class TestCase(unittest.TestCase):
     def assertNotEqual(  # type: ignore[override]  # PyTorch's names of the arguments
         self, x: Any, y: Any, msg: str | None = None, **options: Any
     ) -> None:
-        """Fail where `assertEqual` does not."""
+        """Fail if `assertEqual` would pass."""
         try:
             self.assertEqual(x, y, **options)
         except AssertionError:
@@ -218,7 +218,7 @@ class TestCase(unittest.TestCase):
         """Compare a text with the one that is expected, line by line.
 
         Args:
-            actual: a text, or what `str` makes one of.
+            actual: a text, or an object that `str` converts to one.
             expect: the text that is expected.
             skip: has no effect: the program is not rewritten.
             ignore_comments: leave out lines that begin with `#`.
@@ -237,7 +237,7 @@ class TestCase(unittest.TestCase):
 
     @contextmanager
     def assertWarnsOnceRegex(self, category: type[Warning], regex: str = "") -> Iterator[None]:
-        """Context manager that fails if its block does not warn by this class, and with a text that `regex` matches.
+        """Context manager that fails unless its block issues a warning of this class and a warning that `regex` matches.
 
         Args:
             category: the class of the warning.
@@ -283,7 +283,7 @@ _SEQUENCES = (list, tuple, range)
 
 @contextmanager
 def _all_warnings() -> Iterator[list[warnings.WarningMessage]]:
-    """Collect all warnings of a block, also those that are otherwise given once."""
+    """Collect all warnings of a block, including those that are normally shown only once."""
     before = core.is_warn_always_enabled()
     core.set_warn_always(True)
     try:

@@ -23,11 +23,11 @@ class FuzzedParameter:
         name: the name by which tensors and constraints refer to the parameter.
         minval, maxval: the bounds, which are included. Values are integers where both are.
         distribution: "loguniform", "uniform", or a dictionary from values to their probabilities, which has no bounds.
-        strict: whether the value is kept while others are drawn again because a set was refused. Otherwise, large values
-            would become rarer with a limit of the tensors' sizes.
+        strict: whether the value is kept while others are drawn again because a set was refused. With False, a limit on the
+            tensors' sizes makes large values rarer.
 
     Raises:
-        ValueError: the distribution is another, bounds are missing or needless, or probabilities do not sum to 1.
+        ValueError: the distribution is unknown, bounds are missing or superfluous, or probabilities do not sum to 1.
 
     Example::
 
@@ -113,7 +113,7 @@ class FuzzedTensor:
         min_elements, max_elements: limits of the number of elements.
         max_allocation_bytes: a limit of the memory, `steps` included.
         dim_parameter: the name of the parameter that holds the number of sizes that are used.
-        roll_parameter: accepted, as by PyTorch, which has no use for it.
+        roll_parameter: has no effect, as in PyTorch.
         dtype: the dtype.
         cuda: whether the tensor is on a GPU.
         tensor_constructor: a function that makes tensors, called with `size`, `dtype` and all parameters. By default, values
@@ -224,7 +224,7 @@ class FuzzedSparseTensor(FuzzedTensor):
         min_elements, max_elements: limits of the number of elements, zeros included.
         dim_parameter: the name of the parameter that holds the number of sizes that are used.
         sparse_dim: the name of the parameter that holds the number of sparse dimensions.
-        nnz: accepted, as by PyTorch: `density` determines the number of values.
+        nnz: has no effect, as in PyTorch: `density` determines the number of values.
         density: the name of the parameter that holds the fraction of positions with a value.
         coalesced: the name of the parameter that holds whether positions are sorted and distinct.
         dtype: the dtype.

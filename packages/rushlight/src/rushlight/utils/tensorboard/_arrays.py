@@ -1,4 +1,4 @@
-"""Arguments as NumPy arrays, and pictures in the order of dimensions that files need."""
+"""Convert arguments to NumPy arrays, and pictures to the order of dimensions that files need."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ class PowerSGDState:
 def powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future[Tensor]:
     """Return the mean of the gradients over the ranks, of which the large ones are approximated by matrices of low rank.
 
-    The hook returns when its collectives have ended: they have the same order on all ranks.
+    The hook returns when its collectives have ended, so that they have the same order on all ranks.
 
     Arguments:
         state: the settings, and what is kept between passes.
@@ -170,7 +170,7 @@ def _hook(state: PowerSGDState, bucket: GradBucket, gradients: Any) -> Future[Te
 
 
 def _approximate(state: PowerSGDState, index: int, tensors: list[Tensor]) -> None:
-    """Replace tensors in place by their means over the ranks: exact ones, or of low rank if that saves enough."""
+    """Replace tensors in place by their means over the ranks, or by approximations of low rank if these save enough."""
     whole: list[Tensor] = []
     matrices: list[Tensor] = []
     right: list[Tensor] = []

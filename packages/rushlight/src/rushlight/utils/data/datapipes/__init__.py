@@ -1,1 +1,1 @@
-"""Datasets as pipelines, which are absent; the names that libraries check for."""
+"""Placeholders for data pipes, which are not supported, for libraries that check for them."""
