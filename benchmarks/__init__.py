@@ -1,1 +1,1 @@
-"""Benchmarks of rushlight against its peers: ``python -m benchmarks``. Packages never import this."""
+"""Benchmarks of rushlight and its peers: ``python -m benchmarks``. Packages never import this."""

@@ -34,7 +34,7 @@ DEFAULT = ("overhead", "import", "size", "build")
 
 
 def parse(arguments: list[str]) -> tuple[list[str], Options, argparse.Namespace]:
-    """The chosen suites, the options, and what concerns only the output."""
+    """Return the chosen suites, the options, and the settings of the output."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -92,7 +92,7 @@ def _integers(parser: argparse.ArgumentParser, option: str, text: str, least: in
 
 
 def main(arguments: list[str]) -> int:
-    """Runs the suites one after the other, prints each table as it comes, and writes the JSON at the end."""
+    """Run the suites one after the other, print each table when it is complete, and write the JSON at the end."""
     suites, options, output = parse(arguments)
     machine = environment.describe()
     shown = (

@@ -1,4 +1,4 @@
-"""The machine: what it is, and how a measurement is confined to a part of it."""
+"""Describe the machine, and confine a measurement to some of its processors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _REPORTED_FLAGS = ("avx2", "fma", "f16c", "avx512f", "avx512_bf16", "avx512_vnni
 
 @contextlib.contextmanager
 def confined(threads: int, cpus: list[int] | None = None) -> Iterator[list[int]]:
-    """Pins this process, and so the children it starts, to one processor per thread, and sizes thread pools.
+    """Pin this process and its children to one processor per thread, and set the sizes of thread pools.
 
     The highest-numbered processors are taken unless cpus names some: the first one serves most interrupts.
     Raises ValueError when there are fewer processors than threads.
@@ -57,7 +57,7 @@ def confined(threads: int, cpus: list[int] | None = None) -> Iterator[list[int]]
 
 
 def describe() -> dict[str, Any]:
-    """The machine in words: no host name, no user, no path."""
+    """Return a description of the machine without host name, user and paths."""
     model, flags = _processor()
     return {
         "processor": model,
@@ -74,12 +74,12 @@ def describe() -> dict[str, Any]:
 
 
 def reported_variables(environ: Any) -> dict[str, str]:
-    """The set variables that change what is measured; of a path only the file name is kept."""
+    """Return the environment variables that affect measurements; of a path, only the file name."""
     return {name: os.path.basename(environ[name]) for name in _REPORTED_VARIABLES if environ.get(name)}
 
 
 def commit() -> str | None:
-    """The commit that is measured, with a mark when the tree differs from it; None outside a repository."""
+    """Return the measured commit, with a mark if the tree differs from it; None outside a repository."""
     git = ["git", "-C", str(Path(__file__).parent)]
     try:
         revision = subprocess.run(

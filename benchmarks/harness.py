@@ -1,16 +1,15 @@
-"""The timing loop: statements in a bare loop, blocks interleaved between libraries, the loop's cost removed.
+"""The timing loop: it runs statements in a bare loop, interleaves blocks of the libraries, and subtracts the loop's cost.
 
 Note [Fair comparison]
 The machine is shared, so no absolute time can be trusted. Every library is measured in short blocks, one
-after the other, over and over; a ratio is formed within each round, where what slowed one library slowed
-the other too. Then the median over rounds discards the rounds in which it did not. The order is drawn again
-for each round, and a few untimed calls precede each block: whoever ran before leaves the caches to the next
-one in its own state, and a fixed order would bill that to the same library every time.
+after the other, over and over; a ratio is formed within each round, in which a slow machine slows both libraries. The median
+over rounds then discards the rounds in which only one of them was slowed. The order is drawn again for each round, and a few
+untimed calls precede each block: each library leaves the caches in a certain state to the next one, and in a fixed order
+this would always affect the same library.
 
 Note [Loop cost]
-A block is `for _ in range(n): statement`. What the loop itself costs is measured by an empty loop in the same
-rounds, and its median per iteration is subtracted; without that a fast call would look slower than it is, and
-every ratio closer to one.
+A block is `for _ in range(n): statement`. The cost of the loop itself is measured by an empty loop in the same rounds, and
+its median per iteration is subtracted. Otherwise a fast call would appear slower than it is, and every ratio closer to one.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ Clock = Callable[[], int]  # a reading in nanoseconds
 
 
 class Subject(Protocol):
-    """What can be timed: run(count) executes its statement count times and returns the nanoseconds taken."""
+    """A statement that can be timed: run(count) executes it count times and returns the nanoseconds taken."""
 
     name: str
 
@@ -41,7 +40,7 @@ class Subject(Protocol):
 
 @dataclass(frozen=True)
 class Plan:
-    """How long to measure. block_s: aimed length of a block. rounds: upper bound; seconds: budget of a row.
+    """How long to measure. block_s: intended length of a block. rounds: upper bound; seconds: budget of a row.
 
     settle_s: pause before each block, so that worker threads of the previous library, which spin for some
     milliseconds after their last region, do not take a core from the next one. Zero with one thread.
@@ -64,15 +63,15 @@ class Series:
     blocks: list[int] = field(default_factory=list)
 
     def per_call(self, loop_cost: float = 0.0) -> list[float]:
-        """Nanoseconds per call, the loop's share removed."""
+        """Return nanoseconds per call, without the cost of the loop."""
         return [block / self.count - loop_cost for block in self.blocks]
 
 
 def compile_loop(statement: str, namespace: Mapping[str, Any]) -> Callable[[Any], None]:
-    """A function that runs the statement once per item of its argument.
+    """Return a function that runs the statement once per item of its argument.
 
-    The names that the statement reads are bound as default arguments, so they are locals, the cheapest
-    look-up there is: as in `timeit`, the loop adds as little as possible to what it measures.
+    The names that the statement reads are bound as default arguments, so they are local variables, which have the fastest
+    look-up: as in `timeit`, the loop adds as little as possible.
     """
     tree = ast.parse(statement)
     read = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
@@ -87,7 +86,7 @@ def compile_loop(statement: str, namespace: Mapping[str, Any]) -> Callable[[Any]
 
 
 class Loop:
-    """A subject: a statement with its namespace and a clock."""
+    """A subject with a statement, its namespace and a clock."""
 
     def __init__(self, name: str, statement: str, namespace: Mapping[str, Any], clock: Clock) -> None:
         self.name = name
@@ -102,15 +101,14 @@ class Loop:
 
 
 def empty_loop(clock: Clock) -> Loop:
-    """The subject whose time per iteration is the loop's own cost."""
+    """Return the subject whose time per iteration is the loop's own cost."""
     return Loop("loop", "pass", {}, clock)
 
 
 def calibrate(subject: Subject, block_s: float) -> int:
-    """The number of calls that fill a block. Doubling up to it warms caches, allocator and interpreter.
+    """Return the number of calls that fill a block. Doubling up to it warms caches, allocator and interpreter.
 
-    The fastest of three runs decides: one interruption must not leave a row with blocks of a single cold
-    call.
+    The fastest of three runs is used, so that one interruption does not leave a row with blocks of a single cold call.
     """
     count = 1
     while True:
@@ -121,7 +119,7 @@ def calibrate(subject: Subject, block_s: float) -> int:
 
 
 def warm_up(count: int) -> int:
-    """Untimed calls before a block of count calls. None before a block of one: a long call warms itself."""
+    """Return the number of untimed calls before a block of count calls: none before a single call, which is long."""
     return 0 if count == 1 else count // 8 + 1
 
 
@@ -132,11 +130,10 @@ def interleave(
     now: Callable[[], float] = time.perf_counter,
     sleep: Callable[[float], None] = time.sleep,
 ) -> list[Series]:
-    """Measures every subject in every round, in an order drawn from a fixed seed. See Note [Fair comparison].
+    """Measure every subject in every round, in an order drawn from a fixed seed. See Note [Fair comparison].
 
-    Stops after plan.rounds, or when the row's budget is spent and plan.minimum_rounds are done. The cyclic
-    garbage collector is off meanwhile, as in `timeit`: it would bill one library for the objects of
-    another.
+    Stops after plan.rounds, or when the row's budget is spent and plan.minimum_rounds are done. The cyclic garbage collector
+    is off meanwhile, as in `timeit`, since its time would count for one library although the objects belong to another.
     """
     enabled = gc.isenabled()
     gc.collect()
@@ -162,18 +159,18 @@ def interleave(
 
 
 def data(*shape: int, seed: int = 0) -> np.ndarray[Any, np.dtype[np.float32]]:
-    """Seeded float32 values in [0.5, 1.5): no zeros, no denormals, the same for every library."""
+    """Return seeded float32 values in [0.5, 1.5): no zeros, no denormals, the same for every library."""
     values = np.random.default_rng([seed, *shape]).random(shape, dtype=np.float32)
     values += np.float32(0.5)
     return values
 
 
 class WrongResultError(AssertionError):
-    """Two libraries disagree about the value of a row, so timing it would mean nothing."""
+    """Raised if two libraries disagree about the value of a row, so that timing it would be meaningless."""
 
 
 def to_numpy(value: Any) -> list[np.ndarray[Any, Any]]:
-    """The arrays in a result: a tensor, an array, a number, None, or a (nested) sequence of these."""
+    """Return the arrays in a result: a tensor, an array, a number, None, or a (nested) sequence of these."""
     if value is None:
         return []
     if isinstance(value, (tuple, list)):
@@ -184,7 +181,7 @@ def to_numpy(value: Any) -> list[np.ndarray[Any, Any]]:
 
 
 def compare(row: Row, got: Any, expected: Any, *, same_type: bool = True) -> None:
-    """Raises `WrongResultError` unless shapes, dtypes (if same_type) and values agree as the row asks."""
+    """Raise `WrongResultError` unless shapes, dtypes (if same_type) and values agree within the row's tolerances."""
     ours, theirs = to_numpy(got), to_numpy(expected)
     if len(ours) != len(theirs):
         raise WrongResultError(f"{row.name}: {len(ours)} results against {len(theirs)}")
@@ -200,7 +197,7 @@ def compare(row: Row, got: Any, expected: Any, *, same_type: bool = True) -> Non
 
 
 def result_expression(row: Row) -> str | None:
-    """What `compare` looks at: the declared result, or the statement when it is an expression."""
+    """Return the expression that `compare` evaluates: the declared result, or the statement if it is an expression."""
     if row.result is not None:
         return row.result
     try:

@@ -1,4 +1,4 @@
-"""A library under test: a module with PyTorch's API, the names a row's code sees, and its thread count."""
+"""A library under test: a module with PyTorch's API, the names that a row's code can use, and its number of threads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .rows import Row
 
 
 class Library:
-    """A module that speaks PyTorch's API, ready to prepare rows."""
+    """A module with PyTorch's API, which prepares rows."""
 
     def __init__(self, name: str, threads: int = 1, label: str | None = None) -> None:
         self.name = name
@@ -29,20 +29,20 @@ class Library:
         return str(self.module.__version__)
 
     def fill(self, model: Any) -> None:
-        """Gives every parameter the same seeded values in every library, small enough for any depth."""
+        """Give every parameter the same seeded values in every library, small enough for any depth."""
         with self.module.no_grad():
             for index, parameter in enumerate(model.parameters()):
                 values = (data(*parameter.shape, seed=index) - np.float32(1)) * np.float32(0.5)
                 parameter.copy_(self.module.tensor(values))
 
     def namespace(self, setup: str) -> dict[str, Any]:
-        """What a statement sees after its setup has run."""
+        """Return the namespace of a statement after its setup has run."""
         scope: dict[str, Any] = {"torch": self.module, "np": np, "data": data, "fill": self.fill}
         exec(compile(setup, "<setup>", "exec"), scope)
         return scope
 
     def result(self, row: Row, setup: str) -> Any:
-        """The value that has to agree between libraries, from operands of its own; None if there is none."""
+        """Return the value that must agree between libraries, computed from new operands; None if there is none."""
         expression = result_expression(row)
         return None if expression is None else eval(expression, self.namespace(setup))
 
@@ -51,7 +51,7 @@ class Library:
 
 
 def numpy_namespace(row: Row) -> dict[str, Any]:
-    """What a row's NumPy statement sees after its setup has run."""
+    """Return the namespace of a row's NumPy statement after its setup has run."""
     scope: dict[str, Any] = {"np": np, "data": data}
     exec(compile(row.numpy_setup, "<numpy setup>", "exec"), scope)
     return scope

@@ -1,4 +1,4 @@
-"""What a run was asked for."""
+"""The options of a run."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from .harness import Plan
 
 @dataclass(frozen=True)
 class Options:
-    """The command line, parsed.
+    """The parsed command line.
 
-    module, peer: import names of the libraries. python, peer_python: the interpreters that `import` and
-    `size` look at, so that each library can live in an environment of its own. other_python: the interpreter
-    with the build that `against` compares with.
+    module, peer: import names of the libraries. python, peer_python: the interpreters for `import` and `size`, so that each
+    library can have its own environment. other_python: the interpreter with the other build for `against`.
     """
 
     module: str = "rushlight"
@@ -32,14 +31,14 @@ class Options:
     build_times: Path = Path("dist/build-times.json")
 
     def clock_for(self, threads: int) -> str:
-        """CPU time on one thread, where other programs' turns do not count; wall time where threads wait."""
+        """Return the clock: CPU time on one thread, which excludes the time of other programs; wall time if threads wait."""
         return self.clock or ("cpu" if threads == 1 else "wall")
 
     def cpu_list(self) -> list[int] | None:
         return None if self.cpus is None else list(self.cpus)
 
     def plan(self, threads: int, *, large: bool = False) -> Plan:
-        """How long a row is measured. large: rows whose single call may fill a block."""
+        """Return the plan of how long a row is measured. large: whether a single call may fill a block."""
         settle = 0.0 if threads == 1 else 5e-3
         if self.quick:
             return Plan(rounds=15, block_s=1e-3, seconds=1.0, settle_s=settle)

@@ -1,6 +1,6 @@
-"""Fresh processes: each measurement starts from a clean interpreter and streams back what it finds.
+"""Fresh processes: each measurement starts from a clean interpreter and sends back its results one by one.
 
-A library that crashes takes its process with it, not the run: the caller learns the signal and goes on.
+A library that crashes ends its process only, not the run: the caller receives the signal and continues.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ Send = Callable[[Any], None]
 
 
 class CrashedError(RuntimeError):
-    """The measuring process ended before it was done."""
+    """Raised if the measuring process ended before it had finished."""
 
 
 def stream(function: Callable[..., None], *arguments: Any, has_children: bool = False) -> Iterator[Any]:
-    """Runs function(send, *arguments) in a fresh interpreter and yields what it sends.
+    """Run function(send, *arguments) in a fresh interpreter and yield the values that it sends.
 
-    function must be importable by name. has_children: whether it starts processes, which it then has to end
-    itself. An exception in it is raised here as RuntimeError with its traceback in the text; a death by signal
-    or exit as `CrashedError`.
+    function must be importable by name. has_children: whether it starts processes, which it must then end itself. An
+    exception in it is raised here as RuntimeError with its traceback in the text; a termination by a signal or an exit is
+    raised as `CrashedError`.
     """
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
@@ -52,7 +52,7 @@ def stream(function: Callable[..., None], *arguments: Any, has_children: bool = 
 
 
 def fresh(function: Callable[..., None], *arguments: Any, has_children: bool = False) -> Any:
-    """The one value that function(send, *arguments) sends from a fresh interpreter."""
+    """Return the one value that function(send, *arguments) sends from a fresh interpreter."""
     (value,) = stream(function, *arguments, has_children=has_children)
     return value
 

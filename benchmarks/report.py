@@ -13,7 +13,7 @@ SCHEMA = 1
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table whose columns are padded: the first to the left, the others to the right."""
+    """Return a Markdown table whose columns are padded: the first to the left, the others to the right."""
     width = len(header)
     lines = [list(header), *([*row, *[""] * (width - len(row))] for row in rows)]
     widths = [max(3, *(len(line[column]) for line in lines)) for column in range(width)]
@@ -34,26 +34,26 @@ def _pad(cell: str, width: int, column: int) -> str:
 
 
 def number(value: float | None) -> str:
-    """A ratio or a target with two to three significant digits; nothing for None."""
+    """Return a ratio or a target with two to three significant digits; an empty text for None."""
     if value is None:
         return ""
     return f"{value:.2f}" if value >= 0.1 else f"{value:.3f}"
 
 
 def bound(low: float, high: float) -> str:
-    """A confidence interval."""
+    """Return the text of a confidence interval."""
     return f"{number(low)}-{number(high)}"
 
 
 def document(
     machine: dict[str, Any], settings: dict[str, Any], results: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
-    """The JSON document of a run. See benchmarks/README.md for its keys."""
+    """Return the JSON document of a run. See benchmarks/README.md for its keys."""
     return {"schema": SCHEMA, "machine": machine, "settings": settings, "results": list(results)}
 
 
 def write(path: Path, value: dict[str, Any]) -> None:
-    """Writes JSON whole or not at all: a reader never sees half of a file."""
+    """Write JSON atomically: a reader never sees a part of a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".json")
     try:
@@ -68,7 +68,7 @@ def write(path: Path, value: dict[str, Any]) -> None:
 
 
 def problems(results: Sequence[dict[str, Any]]) -> list[str]:
-    """Everything that `--check` fails on: rows without a figure and promises that were not kept."""
+    """Return everything on which `--check` fails: rows without a figure and targets that are not met."""
     found: list[str] = []
 
     def visit(node: Any, where: str) -> None:

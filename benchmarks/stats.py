@@ -1,4 +1,4 @@
-"""Statistics of repeated timings: medians, spread, bootstrap intervals, geometric means. No clock here."""
+"""Statistics of repeated timings: medians, spread, bootstrap intervals, geometric means."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Estimate:
 class Summary:
     """Location and dispersion of one series of timings, in the unit of the samples.
 
-    spread is half the distance between the quartiles over the median: 0.05 reads "half of the blocks lie
-    within about 5 % of the median".
+    spread is half the distance between the quartiles over the median: 0.05 means that half of the blocks lie within about 5
+    % of the median.
     """
 
     median: float
@@ -43,7 +43,7 @@ class Summary:
 
 
 def summarize(samples: Sequence[float] | Samples) -> Summary:
-    """The median, minimum and relative spread of a non-empty series."""
+    """Return the median, minimum and relative spread of a non-empty series."""
     values = np.asarray(samples, dtype=np.float64)
     if values.size == 0:
         raise ValueError("summarize(samples): no samples")
@@ -58,7 +58,7 @@ def resampled(
     rng: np.random.Generator,
     resamples: int = RESAMPLES,
 ) -> Samples:
-    """The bootstrap distribution of a statistic (Efron 1979): shape (resamples,).
+    """Return the bootstrap distribution of a statistic (Efron 1979): shape (resamples,).
 
     statistic reduces the last axis. Whole samples are drawn with replacement, so that values measured in
     the same round stay together when the samples are ratios.
@@ -72,13 +72,13 @@ def _median(values: Samples) -> Samples:
 
 
 def interval(distribution: Samples) -> tuple[float, float]:
-    """The central 95 % of a bootstrap distribution (the percentile method)."""
+    """Return the central 95 % of a bootstrap distribution (the percentile method)."""
     low, high = np.quantile(distribution, [0.025, 0.975])
     return float(low), float(high)
 
 
 def ratios(subject: Sequence[float], peer: Sequence[float]) -> Samples:
-    """Round by round subject / peer. Both come from the same round, so what slowed both of them cancels."""
+    """Return subject / peer for each round. Both come from the same round, so a slowdown of both cancels."""
     top, bottom = np.asarray(subject, dtype=np.float64), np.asarray(peer, dtype=np.float64)
     if top.shape != bottom.shape:
         raise ValueError(f"ratios(subject, peer): {top.size} rounds against {bottom.size}")
@@ -91,13 +91,13 @@ def ratios(subject: Sequence[float], peer: Sequence[float]) -> Samples:
 
 
 def median_ratio(paired: Samples, seed: int = 0) -> Estimate:
-    """The median of the paired ratios with its confidence interval: the same for the same samples."""
+    """Return the median of the paired ratios with its confidence interval, which is deterministic."""
     distribution = resampled(paired, _median, np.random.default_rng(seed))
     return Estimate(float(np.median(paired)), *interval(distribution))
 
 
 def geometric_mean(rows: Sequence[Samples], seed: int = 0) -> Estimate:
-    """The geometric mean over rows of their median ratios; each row's rounds are resampled independently."""
+    """Return the geometric mean over rows of their median ratios; each row's rounds are resampled independently."""
     if not rows:
         raise ValueError("geometric_mean(rows): no rows")
     rng = np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""A process that times rows on request, with an interpreter of its own: blocks of two such processes can be interleaved."""
+"""A process that times rows on request with its own interpreter. Blocks of two such processes can be interleaved."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .suites.micro import CLOCKS
 
 
 class Worker:
-    """A fresh process. python: its interpreter. also: a module that it imports beside the library."""
+    """A fresh process. python: its interpreter. also: a module that it imports in addition to the library."""
 
     def __init__(
         self, module: str, clock: str, *, python: str = sys.executable, also: str | None = None
@@ -42,23 +42,23 @@ class Worker:
             raise
 
     def prepare(self, row: Row) -> None:
-        """Sets a row up; `run` then times its statement."""
+        """Set up a row; `run` then times its statement."""
         self._ask("prepare", row)
 
     def run(self, kind: str, count: int) -> int:
-        """Nanoseconds of count calls: of the row ("run") or of an empty loop ("loop")."""
+        """Return nanoseconds of count calls: of the row ("run") or of an empty loop ("loop")."""
         return int(self._ask(kind, count))
 
     def result(self, row: Row) -> Any:
-        """The arrays of the row's value, from operands of its own."""
+        """Return the arrays of the row's value, computed from new operands."""
         return self._ask("result", row)
 
     def loaded(self, module: str) -> bool:
-        """Whether the process has imported a module."""
+        """Return whether the process has imported a module."""
         return bool(self._ask("loaded", module))
 
     def origin(self) -> tuple[str, str]:
-        """The library's file and version."""
+        """Return the library's file and version."""
         file, version = self._ask("origin", None)
         return file, version
 
@@ -105,7 +105,7 @@ class Remote:
 
 
 def serve(connection: Connection, module: str, clock: str, also: str | None) -> None:
-    """The process's side: answers until the connection closes."""
+    """The process's side: answer requests until the connection closes."""
     subject: Loop | None = None
     gc.disable()  # as `interleave` does for subjects in its own process
     try:

@@ -1,4 +1,4 @@
-"""Who may import whom: import-linter's contract of pyproject.toml over the sources of every package.
+"""Check which package imports which: run import-linter's contract of pyproject.toml over the sources of all packages.
 
 The packages are read and never imported, so nothing needs to be built.
 """

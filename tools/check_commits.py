@@ -1,8 +1,8 @@
-"""Checks the subjects of new commits: `python tools/check_commits.py [RANGE]`.
+"""Check the subjects of new commits: `python tools/check_commits.py [RANGE]`.
 
-A subject begins with a verb in the imperative, has at most 72 characters and no full stop: docs/style.md. RANGE is what
-`git log` takes; by default it is `main..HEAD`, the commits of a branch. Where the range cannot be read, as in a shallow
-clone, nothing is checked.
+A subject begins with a verb in the imperative, has at most 72 characters and no full stop: docs/style.md. RANGE is a range
+for `git log`, by default `main..HEAD`, the commits of a branch. If the range cannot be read, as in a shallow clone, nothing
+is checked.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ IMPERATIVES = {
 
 
 def problems(subject: str) -> list[str]:
-    """Return what is wrong with a subject, in words."""
+    """Return a description of each problem of a subject."""
     found = []
     if len(subject) > LONGEST:
         found.append(f"has {len(subject)} characters, at most {LONGEST} are allowed")
@@ -71,7 +71,7 @@ def problems(subject: str) -> list[str]:
 
 
 def subjects(commits: str, folder: Path = ROOT) -> list[tuple[str, str]] | None:
-    """Return the short hashes and subjects of a range, without merges; None where git cannot read it."""
+    """Return the short hashes and subjects of a range, without merges; None if git cannot read the range."""
     command = ["git", "log", "--no-merges", "--format=%h %s", commits, "--"]
     listed = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     if listed.returncode:

@@ -1,7 +1,7 @@
 """Check that the types of the packages' public names are known: `pyright --verifytypes` of every package that is named.
 
-It runs in the environment in which the packages are installed. A package's score is the part of its public names of which
-no type has to be guessed; it must be at least 99 %.
+It runs in the environment in which the packages are installed. A package's score is the fraction of its public names whose
+types need not be guessed; it must be at least 99 %.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ LEAST = 0.99
 
 
 def score(package: str) -> tuple[float, list[str]]:
-    """The part of the public names that have a type, and what is wrong with the others."""
+    """Return the fraction of the public names that have a type, and the problems of the others."""
     command = ["pyright", "--verifytypes", package, "--ignoreexternal", "--outputjson"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     try:

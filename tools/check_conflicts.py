@@ -1,4 +1,4 @@
-"""Looks for marks of unresolved merge conflicts in every text file that git knows: `python tools/check_conflicts.py`."""
+"""Look for marks of unresolved merge conflicts in every text file that git tracks: `python tools/check_conflicts.py`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def tracked_files(root: Path) -> list[Path]:
 
 
 def marks(path: Path) -> list[int]:
-    """The numbers of the lines that begin with a mark; none in files that are not text."""
+    """Return the numbers of the lines that begin with a mark; an empty list for a file that is not text."""
     data = path.read_bytes()
     return [] if b"\0" in data else [data.count(b"\n", 0, match.start()) + 1 for match in MARK.finditer(data)]
 

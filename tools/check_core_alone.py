@@ -1,6 +1,6 @@
-"""What somebody has who installs rushlight-core and nothing else: tensors, exchange with NumPy, no gradients.
+"""Check rushlight-core without any other package: tensors and exchange with NumPy work, and there are no gradients.
 
-Run by `nox -s core-alone` with the Python of an environment in which that is so.
+`nox -s core-alone` runs this program with the Python of an environment that contains only rushlight-core.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What the installed rushlight_cuda says on this machine, and what asking costs: `python tools/check_cuda_plugin.py`.
+"""Check what the installed rushlight_cuda reports, and how long the query takes: `python tools/check_cuda_plugin.py`.
 
-On a machine without a GPU the plug-in must load, say what is missing, and be gone from the way of everything else.
+On a machine without a GPU the plug-in must load, report what is missing, and not affect anything else.
 """
 
 from __future__ import annotations

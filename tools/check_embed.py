@@ -1,6 +1,6 @@
-"""Runs a C++ program after checking that it loads neither Python nor a vendor's library: `check_embed.py <program>`.
+"""Run a C++ program after checking that it loads neither Python nor a vendor's library: `check_embed.py <program>`.
 
-Core opens oneDNN itself when a convolution or a large product first needs it: what is linked starts without.
+Core opens oneDNN when a convolution or a large product first needs it, so a linked program starts without it.
 """
 
 from __future__ import annotations

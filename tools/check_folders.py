@@ -1,8 +1,8 @@
-"""Where core's C++ stands: `python tools/check_folders.py [<build folder of core>]`
+"""Check the folders of core's C++ files: `python tools/check_folders.py [<build folder of core>]`
 
-* which folder of packages/core/src may include headers of which: FOLDERS, from the lowest to the highest;
+* a folder of packages/core/src includes only headers of its own level and below: FOLDERS, from the lowest to the highest;
 * the body of an operator is in the file of its family, in the folder of its kind: an operator of ops/joining.yaml of kind
-  composite in src/ops/composites/joining.cpp. That is read off the object files of a build.
+  composite in src/ops/composites/joining.cpp. This is determined from the object files of a build.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
 
 
 def folder_of(path: str) -> str:
-    """The folder of FOLDERS that a path below src/ belongs to; empty for others, such as public headers."""
+    """Return the folder of FOLDERS that a path below src/ belongs to; empty for other paths, such as public headers."""
     if path.startswith(ELEMENTS):
         return "elements"
     first = path.partition("/")[0]
@@ -53,7 +53,7 @@ def folder_of(path: str) -> str:
 
 
 def wrong_includes(src: Path) -> Iterator[str]:
-    """Includes that point upwards, in words."""
+    """Yield a description of each include of a header at a higher level."""
     for path in sorted(path for path in src.rglob("*") if path.suffix in SUFFIXES):
         own = folder_of(path.relative_to(src).as_posix())
         for included in INCLUDE.findall(path.read_text()):
@@ -63,7 +63,7 @@ def wrong_includes(src: Path) -> Iterator[str]:
 
 
 def misplaced(bodies: Iterable[tuple[str, str, str]], defined: dict[str, set[str]]) -> Iterator[str]:
-    """Of (operator, function, file), those whose file defines no such function, in words."""
+    """Yield of (operator, function, file), those whose file defines no such function, in words."""
     for operator, function, file in bodies:
         if function not in defined.get(file, set()):
             found = ", ".join(sorted(name for name, functions in defined.items() if function in functions))
@@ -71,7 +71,7 @@ def misplaced(bodies: Iterable[tuple[str, str, str]], defined: dict[str, set[str
 
 
 def defined_functions(build: Path) -> dict[str, set[str]]:
-    """Sources below src/ops and the functions that their objects define: {"src/ops/rules/loss.cpp": {"rules::nll_loss"}}."""
+    """Return the functions that each source below src/ops defines: {"src/ops/rules/loss.cpp": {"rules::nll_loss"}}."""
     defined = {}
     for path in build.rglob("src/ops/*/*.cpp.o"):
         command = ["nm", "-C", "--defined-only", "--extern-only", str(path)]
@@ -83,7 +83,7 @@ def defined_functions(build: Path) -> dict[str, set[str]]:
 
 
 def bodies() -> list[tuple[str, str, str]]:
-    """Of each operator with a body written by hand: its name, the function and the file that it should be in."""
+    """Return, for each operator with a hand-written body, its name, the function, and the file that must contain it."""
     sys.path.insert(0, str(CORE))  # the generator of this checkout, which need not be installed
     namespaces = importlib.import_module("codegen.emit_bodies").BODIES
     ops = importlib.import_module("codegen.loader").load_ops()

@@ -1,4 +1,4 @@
-"""clang-format over every C++ file of the repository: `python tools/check_format.py [--fix]`."""
+"""Run clang-format over every C++ file of the repository: `python tools/check_format.py [--fix]`."""
 
 from __future__ import annotations
 

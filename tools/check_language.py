@@ -1,6 +1,6 @@
-"""Finds idioms that docs/style.md advises against: `python tools/check_language.py`.
+"""Find idioms that docs/style.md advises against: `python tools/check_language.py`.
 
-The list is short: an idiom is added when readers have stumbled over it and no occurrence is left.
+An idiom is added to the list when readers have misread it and no occurrence is left.
 """
 
 from __future__ import annotations

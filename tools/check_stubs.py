@@ -1,7 +1,8 @@
 """Check the stubs of the extension modules that are named against the modules themselves, with mypy's stubtest.
 
-It runs in the environment in which the packages are installed. `stubs_allowlist.txt` says what may differ, and why. Besides,
-the signature that `inspect` shows of an operator with several overloads is that of one: Note [Signatures of builtins].
+It runs in the environment in which the packages are installed. `stubs_allowlist.txt` lists what may differ, with reasons. In
+addition, the signature that `inspect` shows for an operator with several overloads must be that of one overload: Note
+[Signatures of builtins].
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from rushlight_core.codegen.python_signatures import hidden, names_of, signature
 
 
 def overloaded() -> list[str]:
-    """Names of functions and methods that have several signatures."""
+    """Return names of functions and methods that have several signatures."""
     found: list[str] = []
     for name, group in names_of(load_ops()).items():
         visible = [op for op in group if not hidden(op)]

@@ -1,12 +1,12 @@
-"""What the built libraries export, need and contain: `python tools/check_symbols.py <build folder>...`
+"""Check what the built libraries export, need and contain: `python tools/check_symbols.py <build folder>...`
 
 * librushlight*.so has no undefined symbol of Python: a C++ program embeds it without an interpreter;
-* nothing but the CUDA plug-in needs a CUDA library;
-* a library exports names of rushlight and nothing else, so that it meets no other's copy of a template;
-* only core needs an OpenMP runtime, since a tool that repairs wheels grafts a private one into whoever does;
-* AVX-512 instructions stand only in functions that are reached after the CPU was asked (see
+* only the CUDA plug-in needs a CUDA library;
+* a library exports only names of rushlight, so that its copy of a template is not mixed up with that of another library;
+* only core needs an OpenMP runtime, since a tool that repairs wheels adds a private copy to each library that needs one;
+* AVX-512 instructions occur only in functions that are called after the CPU was checked (see
   Note [Weak symbols of kernels] in packages/core/cmake/CpuKernels.cmake);
-* the module that asks for the CPU (Note [The check of the processor]) has no instruction that is not every x86-64's.
+* the module that checks the CPU (Note [The check of the processor]) uses only instructions that every x86-64 CPU has.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def needed(library: Path) -> list[str]:
 
 
 def wide_functions(library: Path) -> set[str]:
-    """Functions that use registers of AVX-512, outside the namespace that is chosen at run time."""
+    """Return functions that use registers of AVX-512, outside the namespace that is chosen at run time."""
     found = set()
     function = ""
     command = ["objdump", "-d", "-C", "--no-show-raw-insn", str(library)]
@@ -65,13 +65,13 @@ def wide_functions(library: Path) -> set[str]:
 
 
 def newer_instructions(library: Path) -> set[str]:
-    """The names of instructions above the first x86-64."""
+    """Return the names of instructions that the first x86-64 CPUs do not have."""
     lines = output("objdump", "-d", "--no-show-raw-insn", str(library))
     return {match.group(1) for line in lines if (match := NEWER.search(line))}
 
 
 def is_native_build(folder: Path) -> bool:
-    """Whether the build is for this machine only, where any instruction may stand anywhere in the kernels."""
+    """Return whether the build is for this machine only, in which case the kernels may contain any instruction."""
     cache = folder / "CMakeCache.txt"
     return cache.exists() and "RUSHLIGHT_ARCH:STRING=native" in cache.read_text()
 

@@ -1,13 +1,13 @@
-"""Every sample of every operator here and in PyTorch: values, dtypes, shapes, gradients and errors (`nox -s compare`).
+"""Compare every sample of every operator with PyTorch: values, dtypes, shapes, gradients and errors (`nox -s compare`).
 
 The samples are those of the operators' entries (packages/core/ops/*.yaml). An operator's counterpart is found by its name;
-operators without one, hidden ones among them, are passed over and counted. Of random operators and of uninitialised memory
-only shapes and dtypes are compared. Beside float32, each sample is run in other dtypes: there, it is not a difference if
-PyTorch refuses what works here. Nor is it one in float16 and bfloat16 if the result here is near PyTorch's in float64:
+operators without one, including hidden ones, are skipped and counted. For random operators and uninitialised memory, only
+shapes and dtypes are compared. In addition to float32, each sample is run in other dtypes. In these it is not a difference
+if PyTorch refuses a call that works here, nor, in float16 and bfloat16, if the result here is near PyTorch's in float64:
 some of its half-precision kernels sum in half precision, on some processors only.
 
-Differences that are meant stand in compare_differences.yaml, with reasons. An entry that no longer differs is an error.
-Of kind `crash` are samples that end PyTorch's process, or that it never comes back from: those are not tried.
+Intended differences are listed in compare_differences.yaml, with reasons. An entry that no longer differs is an error.
+Samples of the kind `crash` end PyTorch's process or never return; they are not run.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ MODULES = {"linalg_": "linalg", "special_": "special", "fft_": "fft"}
 
 @dataclass(frozen=True)
 class Difference:
-    """One thing that is not as in PyTorch."""
+    """One difference from PyTorch."""
 
     op: str
     kind: str  # one of KINDS: error is another class, raises that only one of both raises
@@ -55,7 +55,7 @@ class Difference:
 
 
 def sort_out(found: list[Difference], table: list[Known]) -> tuple[list[Difference], list[Known]]:
-    """What is not meant, and what is meant and does not differ. The name of an operator stands for all of its overloads."""
+    """Return the unintended differences, and the outdated entries. The name of an operator covers all of its overloads."""
     left = [d for d in found if not covered(table, d, {d.op, d.op.partition(".")[0]})]
     return left, [entry for entry in table if not entry.met and entry.kind != "crash"]
 
@@ -64,14 +64,14 @@ def sort_out(found: list[Difference], table: list[Known]) -> tuple[list[Differen
 
 
 class Peer:
-    """One library: how an operator is called there, and what its results are as NumPy's arrays."""
+    """One library: how it calls an operator, and how its results become NumPy's arrays."""
 
     def __init__(self, library: Any, is_torch: bool) -> None:
         self.library = library
         self.is_torch = is_torch
 
     def function(self, op: Any) -> Any:
-        """What users call for an operator, None where there is nothing."""
+        """Return the function that users call for an operator, or None if there is none."""
         if "hidden" in op.variants or op.base.startswith("_"):
             return None
         base, places = op.base, [self.library]
@@ -88,7 +88,7 @@ class Peer:
         return next((getattr(place, base) for place in places if hasattr(place, base)), None)
 
     def arguments(self, op: Any, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """The arguments of a sample as this library takes them."""
+        """Return the arguments of a sample as objects of this library."""
         if not self.is_torch:
             return args, kwargs
         if isinstance(kwargs.get("memory_format"), str):
@@ -121,14 +121,14 @@ def name_of(dtype: Any) -> str:
 
 
 def flat(results: Any) -> list[Any]:
-    """Results in a row: tuples and lists, named ones too, one after the other."""
+    """Return results as a flat list; tuples, named tuples and lists are flattened."""
     if isinstance(results, (tuple, list)) and not hasattr(results, "numel"):
         return [one for r in results for one in flat(r)]
     return [results]
 
 
 def _in_double(value: Any) -> Any:
-    """Arguments with their tensors of half precision in float64."""
+    """Return arguments with their tensors of half precision in float64."""
     if isinstance(value, dict):
         return {k: _in_double(v) for k, v in value.items()}
     if isinstance(value, (tuple, list)) and not hasattr(value, "numel"):
@@ -148,7 +148,7 @@ def attempt(function: Any, args: Any, kwargs: dict[str, Any]) -> tuple[Any, Exce
 
 
 def like(a: Exception, b: Exception) -> bool:
-    """Whether who catches the one catches the other; each library has classes of its own by the same names."""
+    """Return whether a handler of one error catches the other. Each library has its own classes of the same names."""
     names = {type(error).__name__.lstrip("_") for error in (a, b)}
     return isinstance(a, type(b)) or isinstance(b, type(a)) or len(names) == 1
 
@@ -212,7 +212,7 @@ class Comparison:
                 yield self._said("values", dtype, text, apart)
 
     def _is_exact(self, x: Any, other: Any, i: int) -> bool:
-        """Whether `x`, of half precision, is near what PyTorch's result `i` is in float64."""
+        """Return whether `x`, of half precision, is near PyTorch's result `i` in float64."""
         if self.op.is_inplace or name_of(x.dtype) not in ("float16", "bfloat16"):
             return False
         args, kwargs = self.theirs.arguments(self.op, _in_double(other.args), _in_double(other.kwargs))
@@ -258,7 +258,7 @@ class Comparison:
         return [(self.ours, self.here, mine), (self.theirs, self.there, other)]
 
     def _gradient(self, peer: Peer, function: Any, sample: Any) -> list[Any] | str:
-        """The gradients by all tensors of floating point, or why there are none."""
+        """Return the gradients by all floating-point tensors, or the reason why there are none."""
         leaves: list[Any] = []
 
         def leaf(value: Any) -> Any:
@@ -287,7 +287,7 @@ class Comparison:
 
     @staticmethod
     def _weights(peer: Peer, y: Any) -> Any:
-        """What the gradients begin with: other numbers for other elements."""
+        """Return the incoming gradients, which are different numbers for each element."""
         ramp = peer.library.arange(1, y.numel() + 1, dtype=peer.library.float64) / (y.numel() + 1)
         return ramp.reshape(y.shape).to(y.dtype)
 
@@ -312,7 +312,7 @@ class Comparison:
 
 @dataclass
 class Found:
-    """What a number of operators gave."""
+    """The results of the comparison of some operators."""
 
     differences: list[Difference] = field(default_factory=list)
     counts: collections.Counter[str] = field(default_factory=collections.Counter)
@@ -325,7 +325,7 @@ class Found:
 
 
 def load() -> tuple[list[Any], list[Known]]:
-    """The operators and the table of what is meant to differ."""
+    """Return the operators and the table of intended differences."""
     import yaml
 
     from rushlight_core.codegen.loader import load_ops
@@ -365,11 +365,11 @@ def compare_operators(ops: list[Any], table: list[Known]) -> Found:
 
 
 def in_processes(ops: list[Any], table: list[Known], processes: int) -> Found:
-    """The same in several processes, which take a few operators at a time.
+    """Return the results of the samples, run in several processes that take a few operators at a time.
 
     Raises:
-        RuntimeError: a process ended by itself, or was ended after TIME_LIMIT; the message names the operators that it may
-            have been at.
+        RuntimeError: a process ended unexpectedly, or was stopped after TIME_LIMIT; the message names the operators that it
+            may have been running.
     """
     if processes == 1:
         return compare_operators(ops, table)
@@ -385,7 +385,7 @@ def in_processes(ops: list[Any], table: list[Known], processes: int) -> Found:
             except BrokenProcessPool:
                 names = ", ".join(op.name for op in part)
                 raise RuntimeError(
-                    f"a process ended in the middle of one of these operators or later ones: {names}"
+                    f"a process ended while it ran one of these operators or a later one: {names}"
                 ) from None
     return found
 

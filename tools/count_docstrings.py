@@ -5,9 +5,9 @@
     python tools/count_docstrings.py --check         fails where a count is above the one in the page
     python tools/count_docstrings.py --write         writes the table into the page
 
-Sources are parsed, not imported, so that a tree need not be built; only the generator of the operators' pages runs. Counted
-are these pages, and the functions and classes that a package exports: those in an `__all__` or a stub's template of its
-own, and those that another package with an `__all__`, or the meta-package's table of modules, takes from it.
+Sources are parsed, not imported, so that a tree need not be built; only the generator of the operators' pages runs. The
+count covers these pages, and the functions and classes that a package exports: those in its own `__all__` or stub templates,
+and those that another package with an `__all__`, or the meta-package's table of modules, imports from it.
 
 * An example is a block of code.
 * Shapes are expected where an argument or the result is a tensor.
@@ -46,7 +46,7 @@ print(json.dumps(emit_docs(load_ops())))
 
 @dataclass
 class Count:
-    """How many names something is expected of, and how many lack it."""
+    """The number of names for which something is expected, and the number that lack it."""
 
     expected: int = 0
     lacking: int = 0
@@ -90,7 +90,7 @@ def _sources(package: Path, pattern: str) -> Iterator[Path]:
 
 
 def _exported(package: Path, packages: list[Path]) -> set[str]:
-    """What a package exports: its own names, and those that other packages, or the table of modules, import from it."""
+    """Return the names that a package exports: its own, and those that other packages or the table of modules import."""
     names: set[str] = set()
     modules = _import_names(package)
     for other in packages:
@@ -119,7 +119,7 @@ def _import_names(package: Path) -> set[str]:
 
 
 def _in_table(nodes: list[ast.stmt], modules: set[str]) -> set[str]:
-    """The names that the table of modules shows of `modules`, which it has as "module": "name name:alias"."""
+    """Return the names that the table of modules re-exports from `modules`, as in "module": "name name:alias"."""
     names: set[str] = set()
     for part in (part for node in nodes for part in ast.walk(node)):
         for key, value in zip(part.keys, part.values, strict=True) if isinstance(part, ast.Dict) else ():

@@ -1,7 +1,8 @@
-"""Count the uses of names that the field has better terms for, in two revisions: `python tools/count_names.py OLD NEW`.
+"""Count the uses of names for which the field has better terms, in two revisions: `python tools/count_names.py OLD NEW`.
 
-Counted are the sources of the packages without their tests: in Python names as the tokenizer finds them, and modules; in C++
-and CUDA words outside of comments and strings, with or without a trailing underscore. docs/readability.md shows the table.
+The count covers the sources of the packages without their tests: in Python, the names that the tokenizer finds, and modules;
+in C++ and CUDA, words outside of comments and strings, with or without a trailing underscore. docs/readability.md shows the
+table.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Writes docs/coverage.md: lines of the Python packages that their tests run (`nox -s coverage`)."""
+"""Write docs/coverage.md, the lines of the Python packages that their tests run (`nox -s coverage`)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ NAMED = 20  # files, those with the most lines that are not run
 
 
 def counts(files: dict[str, Any]) -> dict[str, dict[str, tuple[int, int]]]:
-    """Of each package its files, and how many lines of each were run, of how many.
+    """Return the files of each package, with the number of lines that were run and the number of all lines.
 
     Args:
-        files: the entry `files` of what `coverage json` writes.
+        files: the entry `files` in the output of `coverage json`.
     """
     packages: dict[str, dict[str, tuple[int, int]]] = {}
     for path, entry in files.items():
@@ -33,7 +33,7 @@ def counts(files: dict[str, Any]) -> dict[str, dict[str, tuple[int, int]]]:
 
 
 def page(packages: dict[str, dict[str, tuple[int, int]]]) -> str:
-    """The text of docs/coverage.md."""
+    """Return the text of docs/coverage.md."""
     lines = [
         "# Coverage", "",
         "Lines of the Python packages that the packages' own tests run, written by `nox -s coverage`. All packages are",

@@ -21,7 +21,7 @@ ARCHITECTURE = "sm_90"
 
 
 def toolkit() -> Path:
-    """The folder in which the packages of the CUDA toolkit have installed its parts."""
+    """Return the folder in which the packages of the CUDA toolkit have installed its parts."""
     package = importlib.import_module("nvidia.cu13")
     return Path(next(iter(package.__path__)))
 

@@ -1,10 +1,11 @@
-"""What the CUDA plug-in's kernels have shown, operator by operator.
+"""Record the results of the CUDA plug-in's kernels, operator by operator.
 
     python tools/gpu_status.py run --name gpu [--backend LIBRARY] [WORD...]    runs the samples of operators with kernels
     python tools/gpu_status.py table                                           writes docs/gpu-status.md
 
-`run` makes every call of the operators' entries on the CPU and on the device, in several dtypes, and compares. What it saw
-goes into docs/gpu-runs.json under a name: `host` is the plug-in over a driver in host memory, any other a machine.
+`run` makes every call of the operators' entries on the CPU and on the device, in several dtypes, and compares. The results
+are written to docs/gpu-runs.json under a name: `host` is the plug-in over a driver in host memory, and any other name is a
+machine.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ DTYPES = ("float32", "float64", "bfloat16", "float16", "int64", "int32", "uint8"
 
 
 def run(name: str, backend: Path | None, words: list[str], note: str) -> int:
-    """Runs the samples and records what they showed; the number of operators that differ."""
+    """Run the samples, record the results, and return the number of operators that differ."""
     import rushlight_core as core
     from rushlight_core import _C
     from rushlight_testing.operators import all_samples, assert_same, boxed, map_tensors, operators
@@ -80,7 +81,7 @@ def run(name: str, backend: Path | None, words: list[str], note: str) -> int:
 
 
 def compiled() -> set[str]:
-    """The operators that have a kernel: loops of functors and reducers, and the list in kernel_list.cpp."""
+    """Return the operators that have a kernel: loops of functors and reducers, and the list in kernel_list.cpp."""
     sys.path.insert(0, str(CORE))
     from codegen.loader import OPS, load_ops  # type: ignore[import-not-found]
 
@@ -90,7 +91,7 @@ def compiled() -> set[str]:
 
 
 def page() -> str:
-    """The text of docs/gpu-status.md."""
+    """Return the text of docs/gpu-status.md."""
     kernels = compiled()
     from codegen.duty import SHARED, way  # type: ignore[import-not-found]
     from codegen.loader import OPS, load_ops

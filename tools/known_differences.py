@@ -1,8 +1,8 @@
-"""Tables of differences from PyTorch that are known: which, and why they are there.
+"""Tables of known differences from PyTorch, with reasons.
 
-A table is a YAML list of entries. Each names `op`, an operator, `kind`, in which way it differs, and a `reason`; of `op` and
-`kind` several may stand in a list. What narrows an entry: `dtype` and `mode` are those of the difference, `sample` and
-`text` are a part of its sample and of its text.
+A table is a YAML list of entries. Each has the keys `op`, an operator, `kind`, the way in which it differs, and `reason`;
+`op` and `kind` may be lists. Four keys restrict an entry: `dtype` and `mode` are those of the difference, and `sample` and
+`text` are parts of its sample and its text.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Known:
     met: int = 0  # how many differences it has covered
 
     def covers(self, d: Any, names: Collection[str], mode: str = "") -> bool:
-        """Whether it speaks of `d`, a difference of an operator that goes by `names`. What `d` does not have is empty."""
+        """Return whether the entry covers `d`, a difference of an operator with these names."""
         if self.op not in names or self.kind != d.kind or self.mode not in ("", mode):
             return False
         has = {key: getattr(d, key, "") for key in ("dtype", "sample", "text")}
@@ -37,10 +37,10 @@ _KEYS = {f.name for f in fields(Known)} - {"met"}
 
 
 def read(entries: Any, kinds: Collection[str], modes: Collection[str] = ()) -> list[Known]:
-    """The table as it was read from YAML, an entry for each operator and kind.
+    """Return the table as it was read from YAML, an entry for each operator and kind.
 
     Raises:
-        ValueError: an entry has no reason, a key that there is not, or another kind or mode than `kinds` and `modes`.
+        ValueError: an entry has no reason, an unknown key, or a kind or mode that is not in `kinds` or `modes`.
     """
     table = []
     for entry in entries or []:
@@ -61,7 +61,7 @@ def read(entries: Any, kinds: Collection[str], modes: Collection[str] = ()) -> l
 
 
 def covered(table: list[Known], d: Any, names: Collection[str], mode: str = "") -> bool:
-    """Whether an entry covers `d`; those that do count it."""
+    """Return whether an entry covers `d`. Entries that do count it."""
     covering = [entry for entry in table if entry.covers(d, names, mode)]
     for entry in covering:
         entry.met += 1

@@ -1,7 +1,8 @@
-"""Sizes of the parts of librushlight.so by subject: `python tools/library_parts.py BUILD`, with core's build folder.
+"""Print the sizes of the parts of librushlight.so by subject: `python tools/library_parts.py BUILD`.
 
-The library is linked again with a map, which says how many bytes of it each object file gave. An object belongs to the
-folder of its source; kernels that are compiled for several instruction sets are counted apart.
+BUILD is core's build folder. The library is linked again with a map, which contains the number of bytes from each object
+file. An object belongs to the folder of its source; kernels that are compiled for several instruction sets are counted
+separately.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _OBJECT = re.compile(r"CMakeFiles/(\w+)\.dir/(?:\./)?(?:src/)?(.+)/[^/]+\.o$")
 
 
 def parts(lines: Iterable[str]) -> Counter[str]:
-    """Bytes of the file by subject, from a map of GNU ld, without the linker's own tables."""
+    """Return the bytes of the library by subject, from a map of GNU ld, without the linker's own tables."""
     found: Counter[str] = Counter()
     mapped, name = False, ""
     for line in lines:
@@ -37,7 +38,7 @@ def parts(lines: Iterable[str]) -> Counter[str]:
 
 
 def subject(file: str) -> str:
-    """The folder of an object's source, with the instruction set where there are several."""
+    """Return the folder of an object's source, with the instruction set if there are several."""
     place = _OBJECT.search(file)
     if place is None:
         return "system libraries"
@@ -47,7 +48,7 @@ def subject(file: str) -> str:
 
 
 def main(folder: str) -> None:
-    """Prints megabytes by subject, the largest first."""
+    """Print megabytes by subject, the largest first."""
     commands = subprocess.run(
         ["ninja", "-t", "commands", LIBRARY], cwd=folder, check=True, capture_output=True, text=True
     ).stdout

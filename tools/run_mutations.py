@@ -1,4 +1,4 @@
-"""Plant the mistakes of tools/mutations.toml, one after the other, and see whether the tests notice.
+"""Plant the mistakes of tools/mutations.toml one after the other, and check whether tests fail.
 
     nox -s mutation                       # all of them: by hand, or nightly
     nox -s mutation -- --python           # those in Python; --cpp those in C++
@@ -7,8 +7,8 @@
 Everything happens in a copy of the working tree, .nox/mutation/tree, with a development environment of its own: a mistake is
 written into a file there, C++ is compiled, and the tests that the entry names, which are among those that CI runs, run until
 the first failure. The test that failed is kept in .nox/mutation/noticed.json and runs first the next time, alone. A mistake
-that no test notices has survived. The session fails where fewer than 90 % are caught in Python or in C++, where an entry
-does not fit its file, or where the tests fail without any mistake.
+that makes no test fail has survived. The session fails if fewer than 90 % are caught in Python or in C++, if an entry does
+not fit its file, or if the tests fail without any mistake.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NO_END = 900  # seconds after which tests that do not end count as a failure
 
 @dataclass(frozen=True)
 class Mutation:
-    """A mistake: `text`, which is once in `file`, becomes `replacement`, and `tests` of `package` should notice."""
+    """A mistake: `text`, which occurs once in `file`, becomes `replacement`, and `tests` of `package` should fail."""
 
     name: str
     file: str
@@ -54,12 +54,12 @@ class Mutation:
 
 
 def load(path: Path = LIST) -> list[Mutation]:
-    """The mutations of a list."""
+    """Return the mutations of a list."""
     return [Mutation(**entry) for entry in tomllib.loads(path.read_text())["mutation"]]
 
 
 def misfits(mutations: Iterable[Mutation], root: Path = ROOT) -> list[str]:
-    """What is wrong with entries, in words: they must fit the files as they are."""
+    """Return a description of each problem of the entries, which must fit the present files."""
     wrong, names = [], set()
     for m in mutations:
         path = root / m.file
@@ -80,7 +80,7 @@ def misfits(mutations: Iterable[Mutation], root: Path = ROOT) -> list[str]:
 
 
 def run(command: Sequence[str], timeout: float | None = None) -> tuple[bool, str]:
-    """Whether a command succeeds in the copy, and its output. One that takes longer than `timeout` does not."""
+    """Return whether a command succeeds in the copy, and its output. A command that exceeds `timeout` fails."""
     try:
         done = subprocess.run(
             command, cwd=TREE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout,
@@ -92,7 +92,7 @@ def run(command: Sequence[str], timeout: float | None = None) -> tuple[bool, str
 
 
 def copy_tree() -> None:
-    """Bring the copy up to the working tree. Files that are the same keep their times, so nothing is built in vain."""
+    """Bring the copy up to the working tree. Unchanged files keep their times, so that nothing is built needlessly."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
@@ -122,7 +122,7 @@ def build(package: str) -> tuple[bool, str]:
 
 
 def pytest_command(m: Mutation, noticed: str = "") -> list[str]:
-    """What runs the tests that should notice, or the one that did."""
+    """Return the command that runs the tests that should fail, or the test that failed before."""
     folder = TREE / "packages" / m.package
     python = str(TREE / ".venv/bin/python")
     command = [
@@ -145,7 +145,7 @@ def pytest_command(m: Mutation, noticed: str = "") -> list[str]:
 
 
 def together(mutations: Iterable[Mutation]) -> list[Mutation]:
-    """One entry for each package, with the tests of all its entries, and those that choose among tests as they are."""
+    """Return one entry per package with the tests of all its entries, and unchanged the entries that select tests."""
     whole: dict[str, Mutation] = {}
     chosen: dict[tuple[str, ...], Mutation] = {}
     for m in mutations:
@@ -160,7 +160,7 @@ def together(mutations: Iterable[Mutation]) -> list[Mutation]:
 
 
 def outcome(m: Mutation, noticed: str = "") -> tuple[str, str]:
-    """What became of a mutation: "caught", "survived" or "broken" (it does not compile), and what says so.
+    """Return the outcome of a mutation, "caught", "survived" or "broken" (it does not compile), and the evidence.
 
     `noticed` is a test that runs before the others.
     """
@@ -183,13 +183,13 @@ def outcome(m: Mutation, noticed: str = "") -> tuple[str, str]:
 
 
 def first_failure(output: str) -> str:
-    """The first line of a report of pytest's that names a failure."""
+    """Return the first line of pytest's report that names a failure."""
     lines = output.splitlines()
     return next((line for line in lines if line.startswith(("FAILED", "ERROR"))), lines[-1] if lines else "")
 
 
 def failing_test(output: str) -> str:
-    """The name of the test that failed, as pytest takes it; empty where no single test did."""
+    """Return the name of the failed test in pytest's form; empty if there is none."""
     line = first_failure(output)
     return line.removeprefix("FAILED ").split(" - ")[0] if line.startswith("FAILED ") else ""
 

@@ -1,1 +1,1 @@
-"""What each part of the library is worth: training steps with one part switched off at a time."""
+"""Measure the effect of each part of the library: training steps with one part switched off at a time."""

@@ -1,6 +1,6 @@
 """The command line: ``python -m benchmarks.ablations resnet50 ncf --docs``.
 
-Results are kept after every model, so that a run that was stopped goes on where it was; `--again` measures again.
+Results are saved after every model, so that an interrupted run continues; `--again` measures again.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def main(arguments: list[str]) -> int:
 
 
 def write_docs(document: dict[str, Any], docs: Path) -> None:
-    """The page, and its figure with the data that it is drawn from."""
+    """Write the page, its figure, and the figure's data."""
     report.write(docs / "figures" / "ablations.json", document)
     draw(document, docs / "figures" / "ablations.svg")
     (docs / "ablations.md").write_text(page(document))

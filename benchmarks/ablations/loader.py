@@ -1,4 +1,4 @@
-"""Epochs of training on images that a DataLoader reads, with one part of it taken away at a time."""
+"""Measure epochs of training on images that a DataLoader reads, with one of its parts switched off at a time."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Images:
 
 
 def measure(epochs: int = 5, rounds: int = 3) -> dict[str, dict[str, Any]]:
-    """Images per second and peak memory of each way in `LOADING`; processes of all ways take turns."""
+    """Return images per second and peak memory of each configuration in `LOADING`, whose processes take turns."""
     series: dict[str, list[float]] = {name: [] for name in LOADING}
     memory: dict[str, list[int]] = {name: [] for name in LOADING}
     problems: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""The parts, and how each is switched off."""
+"""The parts of the library, and the switches that turn them off."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..table1.modes import Group, Mode
 
 @dataclass(frozen=True)
 class Part:
-    """title: the part. off: what takes its place, in words. switch: that of `table1.peers.pytorch` or `table1.training`."""
+    """title: the name of a part. off: its replacement. switch: that of `table1.peers.pytorch` or `table1.training`."""
 
     title: str
     off: str
@@ -46,11 +46,11 @@ LOADING_OFF = {
 
 
 def group(model: str) -> Group:
-    """The library whole, and without each part that the model can have."""
+    """Return the modes of the whole library, and of the library without each part that the model uses."""
     chosen = [part for part in PARTS if _has(model, part)]
     return Group("ablations", (Mode("rushlight"), *(Mode("rushlight", part.switch) for part in chosen)))
 
 
 def _has(model: str, part: Part) -> bool:
-    """A model without convolutions has neither minimal filtering nor oneDNN."""
+    """Return whether a model uses a part. Without convolutions it uses neither minimal filtering nor oneDNN."""
     return part.switch not in ("direct", "plain") or ENTRIES[model].images

@@ -1,4 +1,4 @@
-"""The table, the figure and the page of the documentation that are made of a run's JSON."""
+"""Create the table, the figure and the page of the documentation from a run's JSON."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ Document = dict[str, Any]
 
 
 def speed(row: dict[str, Any], switch: str) -> float | None:
-    """Speed without a part over that of the whole library; None where it was not measured."""
+    """Return the speed without a part relative to the whole library; None if it was not measured."""
     result = row["modes"].get(f"rushlight {switch}", {})
     return 1 / result["speed"]["value"] if "speed" in result else None
 
 
 def memory(row: dict[str, Any], switch: str) -> float | None:
-    """Peak memory without a part over that of the whole library."""
+    """Return the peak memory without a part relative to the whole library."""
     result, whole = row["modes"].get(f"rushlight {switch}", {}), row["modes"]["rushlight"]
     return result["memory"] / whole["memory"] if "memory" in result and "memory" in whole else None
 
 
 def render(document: Document) -> str:
-    """Two tables, of models and of loading data."""
+    """Return two tables: of models, and of loading data."""
     header = ["model", "threads", "whole", "peak MB"] + [f"without {part.title}" for part in PARTS]
     lines = []
     notes = []
@@ -79,7 +79,7 @@ def _loading(loading: dict[str, dict[str, Any]]) -> list[list[str]]:
 
 
 def page(document: Document) -> str:
-    """docs/ablations.md."""
+    """Return the text of docs/ablations.md."""
     machine = document["machine"]
     off = [f"| {part.title} | {part.off} |" for part in PARTS]
     off += [f"| {name} | {text} |" for name, text in LOADING_OFF.items()]
@@ -100,7 +100,7 @@ def page(document: Document) -> str:
 
 
 def draw(document: Document, path: Path) -> None:
-    """Bars of speed and of peak memory without each part, the whole library being 1. Needs matplotlib."""
+    """Draw bars of speed and peak memory without each part, relative to the whole library. Needs matplotlib."""
     import matplotlib
 
     matplotlib.use("Agg")

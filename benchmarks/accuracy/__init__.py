@@ -1,1 +1,1 @@
-"""Time to accuracy: how long training takes until a figure is reached, beside PyTorch, for the same seeds and batches."""
+"""Measure the time that training takes to reach an accuracy, beside PyTorch, for the same seeds and batches."""

@@ -1,6 +1,6 @@
 """The command line: ``python -m benchmarks.accuracy digits characters --seeds 3``.
 
-For each seed a fresh process of each library trains until the task's figure is reached. rushlight draws PyTorch's random
+For each seed, a fresh process of each library trains until the task's target is reached. rushlight draws PyTorch's random
 numbers, so that both start from the same weights and see the same batches.
 """
 
@@ -41,7 +41,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def train(library: str, task: str, seed: int, threads: int) -> dict[str, Any]:
-    """Seconds and figures of one training, or the reason why there are none."""
+    """Return the seconds and the figures of one training, or the reason why there are none."""
     command = [sys.executable, "-m", "benchmarks.accuracy.child", library, task, str(seed), str(threads)]
     settings = {**os.environ, "RUSHLIGHT_RANDOM": "torch"}
     done = subprocess.run(command, cwd=_ROOT, env=settings, capture_output=True, text=True, check=False)
@@ -54,7 +54,7 @@ def train(library: str, task: str, seed: int, threads: int) -> dict[str, Any]:
 def measure(
     task: str, threads: int, seeds: int, train: Callable[[str, str, int, int], dict[str, Any]] = train
 ) -> dict[str, Any]:
-    """The trainings of each library, seed by seed in turn, and the median ratio of their seconds."""
+    """Return the trainings of each library, which take turns for each seed, and the median ratio of their seconds."""
     runs: dict[str, list[dict[str, Any]]] = {library: [] for library in LIBRARIES}
     for seed in range(seeds):
         for library in LIBRARIES if seed % 2 == 0 else reversed(LIBRARIES):

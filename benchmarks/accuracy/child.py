@@ -1,6 +1,6 @@
-"""A process that trains one task on one library until its figure is reached: LIBRARY TASK SEED THREADS.
+"""A process that trains one task with one library until its target is reached: LIBRARY TASK SEED THREADS.
 
-It prints seconds and figures as JSON.
+It prints the seconds and the figures as JSON.
 """
 
 from __future__ import annotations

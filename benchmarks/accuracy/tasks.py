@@ -1,6 +1,6 @@
-"""What is trained, in PyTorch's public names; rushlight runs this file as it is.
+"""The tasks, written with PyTorch's public names; rushlight runs this file unchanged.
 
-A task trains until its figure is good enough, and yields the figure after every part of the training.
+A task trains until its figure reaches the target, and yields the figure after every part of the training.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Residual(nn.Module):
 
 
 def resnet() -> nn.Module:
-    """A ResNet of 14 layers for images of 8 x 8 pixels."""
+    """Return a ResNet of 14 layers for images of 8 x 8 pixels."""
     stages: list[nn.Module] = [nn.Conv2d(1, 32, 3, padding=1, bias=False), nn.BatchNorm2d(32), nn.ReLU()]
     for inside, outside, stride in ((32, 32, 1), (32, 64, 2), (64, 128, 2)):
         stages += [Residual(inside, outside, stride), Residual(outside, outside, 1)]
@@ -101,7 +101,7 @@ def characters() -> Iterator[float]:
 
 @dataclass(frozen=True)
 class Task:
-    """figure: what is reached. target: how good it must be. parts: after how many the training is given up."""
+    """figure: the name of the figure. target: the value to reach. parts: the largest number of parts of a training."""
 
     run: Callable[[], Iterator[float]]
     figure: str

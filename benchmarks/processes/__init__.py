@@ -1,1 +1,1 @@
-"""What the suite `processes` measures: programs of several processes, which run with either library."""
+"""The programs of several processes that the suite `processes` measures with either library."""

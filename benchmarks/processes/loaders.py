@@ -1,4 +1,4 @@
-"""Loaders: samples per second by kind of sample and number of workers, the second epoch's first batch, shared memory."""
+"""Measure loaders: samples per second by kind of sample and workers, the second epoch's first batch, shared memory."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _loader(module: str, kind: str, workers: int, quick: bool) -> Any:
 
 
 def epoch_time(send: Any, module: str, quick: bool, kind: str, workers: int) -> None:
-    """Milliseconds of the quickest of three epochs after the first one."""
+    """Measure the milliseconds of the fastest of three epochs after the first one."""
     loader = _loader(module, kind, workers, quick)
     times = []
     for _ in range(2 if quick else 4):
@@ -96,7 +96,7 @@ def epoch_time(send: Any, module: str, quick: bool, kind: str, workers: int) -> 
 
 
 def second_first_batch(send: Any, module: str, quick: bool, workers: int) -> None:
-    """Milliseconds until the second epoch's first batch, a second after the first epoch."""
+    """Measure the milliseconds until the second epoch's first batch, if it begins a second after the first epoch."""
     loader = _loader(module, "decode-like samples", workers, quick)
     for _ in loader:
         pass
@@ -107,7 +107,7 @@ def second_first_batch(send: Any, module: str, quick: bool, workers: int) -> Non
 
 
 def _shared_bytes() -> int:
-    """The bytes of shared memory that this process and its children have, each counted once."""
+    """Return the bytes of shared memory that this process and its children have, each counted once."""
     total = 0
     children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
     for pid in (os.getpid(), *children):
@@ -118,7 +118,7 @@ def _shared_bytes() -> int:
 
 
 def shared_memory(send: Any, module: str, quick: bool) -> None:
-    """The most megabytes of shared memory while 2 workers read batches of 4.8 MB, after the first 20."""
+    """Measure the largest megabytes of shared memory while 2 workers read batches of 4.8 MB, after the first 20 batches."""
     loader = _loader(module, "decode-like samples", 2, quick)
     before, most = _shared_bytes(), 0
     for _ in range(2 if quick else 3):

@@ -1,4 +1,4 @@
-"""Tensors and plain objects that are sent to another process and back."""
+"""Measure sending tensors and plain objects to another process and back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _echo(incoming: Any, outgoing: Any) -> None:
 
 
 def _round_trips(module: str, values: Callable[[Any], Any], count: int) -> float:
-    """The least milliseconds of `count` round trips."""
+    """Return the smallest milliseconds of `count` round trips."""
     torch = importlib.import_module(module)
     context = importlib.import_module(f"{module}.multiprocessing").get_context("fork")
     there, back = context.Queue(), context.Queue()
@@ -39,7 +39,7 @@ def _round_trips(module: str, values: Callable[[Any], Any], count: int) -> float
 
 
 def shared_round_trip(send: Any, module: str, quick: bool) -> None:
-    """256 MB that are in shared memory already, there and back."""
+    """Measure a round trip of 256 MB that are already in shared memory."""
     kept: list[Any] = []
 
     def values(torch: Any) -> Any:
@@ -51,12 +51,12 @@ def shared_round_trip(send: Any, module: str, quick: bool) -> None:
 
 
 def fresh_round_trip(send: Any, module: str, quick: bool) -> None:
-    """256 MB that are not in shared memory, there and back."""
+    """Measure a round trip of 256 MB that are not in shared memory."""
     send(_round_trips(module, lambda torch: torch.ones((4 if quick else 64) << 20), 2 if quick else 5))
 
 
 def plain_round_trips(send: Any, module: str, quick: bool) -> None:
-    """1,000 plain objects, there and back one by one."""
+    """Measure round trips of 1,000 plain objects, one by one."""
     context = importlib.import_module(f"{module}.multiprocessing").get_context("fork")
     there, back = context.Queue(), context.Queue()
     process = context.Process(target=_echo, args=(there, back), daemon=True)
@@ -80,7 +80,7 @@ def _put_small(torch: Any, queue: Any, count: int, done: Any) -> None:
 
 
 def _receive_small(module: str, count: int, held: bool) -> float:
-    """The seconds in which `count` small tensors are received, and kept if `held`."""
+    """Return the seconds to receive `count` small tensors, which are kept if `held` is true."""
     torch = importlib.import_module(module)
     context = importlib.import_module(f"{module}.multiprocessing").get_context("fork")
     queue, done = context.Queue(), context.Event()
@@ -104,18 +104,18 @@ descriptors: list[int] = []  # open ones at the end of each run
 
 
 def small_tensors(send: Any, module: str, quick: bool) -> None:
-    """10,000 tensors of 64 bytes through a queue."""
+    """Measure sending 10,000 tensors of 64 bytes through a queue."""
     send(1e3 * _receive_small(module, 300 if quick else 10_000, held=False))
 
 
 def growth_of_held(send: Any, module: str, quick: bool) -> None:
-    """How the time per tensor grows from 10,000 to 100,000 tensors that the receiver holds."""
+    """Measure how the time per tensor grows from 10,000 to 100,000 tensors that the receiver keeps."""
     few, many = (200, 1000) if quick else (10_000, 100_000)
     first = _receive_small(module, few, held=True)
     send(_receive_small(module, many, held=True) / first * few / many)
 
 
 def descriptors_of_held(send: Any, module: str, quick: bool) -> None:
-    """The descriptors that are open while 100,000 tensors are held."""
+    """Count the descriptors that are open while 100,000 tensors are kept."""
     _receive_small(module, 500 if quick else 100_000, held=True)
     send(float(descriptors[-1]))

@@ -1,4 +1,4 @@
-"""Two processes that train one model, by the samples per second of one process: Hogwild, and the data-parallel module."""
+"""Measure two processes that train one model, relative to one process: Hogwild, and the data-parallel module."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _model(torch: Any) -> Any:
 
 
 def _train(torch: Any, model: Any, steps: int, seed: int) -> None:
-    """Train, and see that the loss does not grow."""
+    """Train, and check that the loss does not grow."""
     generator = torch.Generator().manual_seed(seed)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     losses = []
@@ -56,7 +56,7 @@ def _parallel(module: str, folder: str, size: int, rank: int, steps: int, ready:
 
 
 def _seconds(module: str, target: Any, arguments: Any, count: int) -> float:
-    """The time from the moment in which all processes are ready until all have ended."""
+    """Return the time from the moment in which all processes are ready until all have ended."""
     context = importlib.import_module(f"{module}.multiprocessing").get_context("spawn")
     ready, go = context.Semaphore(0), context.Event()
     processes = [
@@ -68,18 +68,18 @@ def _seconds(module: str, target: Any, arguments: Any, count: int) -> float:
     for _ in processes:
         while not ready.acquire(timeout=1.0):
             if any(process.exitcode for process in processes):
-                raise RuntimeError("a process that trains has ended before it began")
+                raise RuntimeError("a training process ended before the training began")
     begun = time.perf_counter()
     go.set()
     for process in processes:
         process.join()
         if process.exitcode:
-            raise RuntimeError(f"a process that trains ended with exit code {process.exitcode}")
+            raise RuntimeError(f"a training process ended with exit code {process.exitcode}")
     return time.perf_counter() - begun
 
 
 def hogwild(send: Any, module: str, quick: bool) -> None:
-    """How many times the samples per second of one process two processes train that share the parameters."""
+    """Measure the samples per second of two processes with shared parameters, relative to one process."""
     torch = importlib.import_module(module)
     steps = 20 if quick else 400
     took = []
@@ -94,7 +94,7 @@ def hogwild(send: Any, module: str, quick: bool) -> None:
 
 
 def data_parallel(send: Any, module: str, quick: bool) -> None:
-    """How many times the samples per second of one process two ranks train that sum their gradients."""
+    """Measure the samples per second of two ranks that sum their gradients, relative to one process."""
     steps = 20 if quick else 400
     took = []
     with tempfile.TemporaryDirectory() as folder:

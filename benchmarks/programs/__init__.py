@@ -1,1 +1,1 @@
-"""What the suite `programs` runs in fresh processes: loading, calls, capture, and the C interface."""
+"""The measurements that the suite `programs` runs in fresh processes: loading, calls, capture, and the C interface."""

@@ -1,4 +1,4 @@
-"""The cost of calls through the C interface: compiles and runs c_calls.cpp."""
+"""Measure the cost of calls through the C interface: compile and run c_calls.cpp."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ SOURCE = Path(__file__).parents[1] / "c_calls.cpp"
 
 
 def over_typed_call(send: process.Send) -> None:
-    """Nanoseconds of `rl_call` over those of `ops::add`."""
+    """Measure the nanoseconds of `rl_call` relative to those of `ops::add`."""
     import rushlight_core
 
     compiler = shutil.which(os.environ.get("CXX", "c++"))
     if compiler is None:
-        raise RuntimeError("programs: needs a C++ compiler, the one that CXX names or c++")
+        raise RuntimeError("programs: needs a C++ compiler: the one that CXX names, or c++")
     (core,) = [folder for folder in map(Path, rushlight_core.__path__) if (folder / "include").is_dir()]
     with tempfile.TemporaryDirectory() as folder:
         built = str(Path(folder, "c_calls"))
@@ -31,7 +31,7 @@ def over_typed_call(send: process.Send) -> None:
 
 
 def nanoseconds_over(text: str) -> float:
-    """The figure of `rl_call` in what the program prints."""
+    """Return the figure of `rl_call` in the program's output."""
     for part in text.split(";"):
         if part.split()[:1] == ["rl_call"]:
             return float(part.rsplit("+", 1)[1])

@@ -1,8 +1,8 @@
-"""Calls of a model: the program, eager rushlight and onnxruntime, in one process and on one thread.
+"""Measure calls of a model: the program, eager rushlight and onnxruntime, in one process and on one thread.
 
-The program is run by `Program.run` in C++, called from Python, with batch norms folded into convolutions; where there are
-any, the program as it was captured is measured, too. Eager rushlight is called from Python in inference mode, so that its
-time includes some microseconds of Python for each layer.
+The program is run by `Program.run` in C++, called from Python, with batch norms folded into convolutions; if there are any,
+the program without folding is measured, too. Eager rushlight is called from Python in inference mode, so that its time
+includes some microseconds of Python for each layer.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SLOW_S = 0.3  # calls of this length are blocks of their own
 
 
 def measure(send: process.Send, name: str, size: int, threads: int, quick: bool) -> None:
-    """Runs in the fresh process: sends whether the three agree, then the nanoseconds of each in each round."""
+    """Run in the fresh process: send whether the three agree, then the nanoseconds of each in each round."""
     import onnxruntime
 
     import rushlight.as_torch
@@ -83,7 +83,7 @@ def measure(send: process.Send, name: str, size: int, threads: int, quick: bool)
 
 
 def _warm(calls: dict[str, Callable[[], Any]]) -> float:
-    """Calls each once, and again unless that took seconds. Returns the longest time of a last call."""
+    """Call each once, and again unless that took more than two seconds. Return the longest time of a last call."""
     slowest = 0.0
     for call in calls.values():
         for _ in range(2):
@@ -99,7 +99,7 @@ def _warm(calls: dict[str, Callable[[], Any]]) -> float:
 def _agreement(
     torch: Any, calls: dict[str, Callable[[], Any]], run_captured: Callable[[], Any]
 ) -> dict[str, Any]:
-    """Whether the captured program's result is eager's, and the program's distance from onnxruntime's by what is allowed."""
+    """Return whether the captured program agrees with eager, and the distance from onnxruntime relative to the tolerance."""
     winograd = torch.backends.cpu.winograd
     torch.backends.cpu.winograd = False
     try:

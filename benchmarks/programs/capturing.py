@@ -1,4 +1,4 @@
-"""The time of capturing ResNet-50, without writing a file."""
+"""Measure the time of capturing ResNet-50, without writing a file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .. import process
 
 
 def capture(send: process.Send, module: str) -> None:
-    """CPU milliseconds of `export.export` of ResNet-50, after that of one layer."""
+    """Measure the CPU milliseconds of `export.export` of ResNet-50, after an export of one layer."""
     if module != "torch":
         import rushlight.as_torch
 

@@ -1,4 +1,4 @@
-"""Loading a program of 100 MB: CPU time, and how much memory the process then has more."""
+"""Measure loading a program of 100 MB: CPU time, and the increase of the process's memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LAYERS, _WIDTH = 25, 1000  # of 4 MB each
 
 
 def write_files(send: process.Send, folder: str) -> None:
-    """Writes a program of 100 MB and a small one, which is loaded before it."""
+    """Write a program of 100 MB and a small one, which is loaded first."""
     import rushlight as torch
 
     for name, layers, width in (("large.rl", _LAYERS, _WIDTH), ("small.rl", 1, 8)):
@@ -27,14 +27,14 @@ def write_files(send: process.Send, folder: str) -> None:
 
 
 def in_python(send: process.Send, folder: str) -> None:
-    """`rushlight_graph.load`."""
+    """Measure `rushlight_graph.load`."""
     from rushlight_graph import load
 
     send(_measured(load, folder))
 
 
 def in_c(send: process.Send, folder: str) -> None:
-    """`rl_program_load`, called as a program in C does."""
+    """Measure `rl_program_load`, called as from a program in C."""
     import rushlight_core  # noqa: F401  librushlight.so, which the other library needs
 
     found = find_spec("rushlight_graph._C")
@@ -53,7 +53,7 @@ def in_c(send: process.Send, folder: str) -> None:
 
 
 def _measured(load: Callable[[str], Any], folder: str) -> dict[str, float]:
-    """CPU milliseconds, and megabytes that are resident afterwards and were not before."""
+    """Return the CPU milliseconds of a load, and the increase of resident megabytes."""
     load(str(Path(folder, "small.rl")))
     resident = _resident()
     before = time.process_time_ns()
@@ -65,7 +65,7 @@ def _measured(load: Callable[[str], Any], folder: str) -> dict[str, float]:
 
 
 def _resident() -> int:
-    """The bytes of this process's memory that lie in pages of the machine."""
+    """Return the resident bytes of this process."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) * 1024

@@ -1,7 +1,8 @@
 """The command line: ``python -m benchmarks.roofline resnet50 gpt``.
 
-For each model: operations and bytes of a training step, the time that the machine's ceilings allow, the time it takes, the
-part of it that is spent in oneDNN, and the time without oneDNN. `--docs` writes docs/roofline.md and its figure.
+For each model it measures the operations and bytes of a training step, the smallest time that the machine's ceilings allow,
+the actual time, the part of it that is spent in oneDNN, and the time without oneDNN. `--docs` writes docs/roofline.md and
+its figure.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 def measure(
     model: str, threads: int, steps: int, size: int | None, limits: dict[str, float]
 ) -> dict[str, Any]:
-    """A row: the step as it is, with oneDNN's own account of it, and without oneDNN where the model uses it."""
+    """Return a row: the step with the time that oneDNN reports, and the step without oneDNN if the model uses it."""
     row: dict[str, Any] = {"workload": model, "threads": threads, "size": size}
     try:
         with tempfile.TemporaryDirectory() as folder:
@@ -75,7 +76,7 @@ def measure(
 def _step(
     model: str, start: Path, threads: int, mode: str, steps: int, **variables: str
 ) -> tuple[dict[str, Any], str]:
-    """What `step.py` finds, and what it prints."""
+    """Return the result and the output of `step.py`."""
     out = start.with_name("step.json")
     command = [
         sys.executable,

@@ -1,4 +1,4 @@
-"""What the machine can do: products of large matrices, and copies that no cache holds."""
+"""Measure the machine's limits: products of large matrices, and copies that exceed the caches."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ORDER, COPIED = 2048, 256 << 20  # rows and columns; bytes
 
 
 def measure(threads: int) -> dict[str, float]:
-    """GFLOP/s of float32 products, the best of ours and NumPy's, and GB/s that a copy reads and writes."""
+    """Return the GFLOP/s of float32 products, the best of ours and NumPy's, and the GB/s that a copy reads and writes."""
     found: dict[str, float] = process.fresh(_measure, threads)
     return found
 
@@ -37,7 +37,7 @@ def _measure(send: process.Send, threads: int) -> None:
 
 
 def _fastest(function: Callable[[], Any], repeats: int) -> float:
-    """Seconds of the fastest call, after one that is not timed."""
+    """Return the seconds of the fastest call, after one that is not timed."""
     function()
     times = []
     for _ in range(repeats):

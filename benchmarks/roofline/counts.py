@@ -1,4 +1,4 @@
-"""What a step consists of: operations and bytes of its operators, and time in oneDNN."""
+"""Count the operations and bytes of a step's operators, and the time in oneDNN."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Operator:
 
 
 def operators(events: Iterable[Any]) -> list[Operator]:
-    """Operators of a recorded step by name: those that call no other, which do the work."""
+    """Return the operators of a recorded step by name: those that call no other operators and do the work."""
     found: dict[str, Operator] = {}
     for event in events:
         if event.kind != "operator" or any(child.kind == "operator" for child in event.cpu_children):
@@ -64,7 +64,7 @@ def operators(events: Iterable[Any]) -> list[Operator]:
 
 
 def traffic(event: Any) -> int:
-    """Bytes that a call must move if no cache holds them: every tensor that it reads, and its first result."""
+    """Return the bytes that a call must move without caches: every tensor that it reads, and its first result."""
     name = event.name
     if name in VIEWS:
         return 0
@@ -95,12 +95,12 @@ def _size(tensor: Any) -> int:
 
 
 def roof(found: Iterable[dict[str, Any]], ceilings: dict[str, float]) -> float:
-    """Seconds of a step whose operators each reach one of the machine's two ceilings."""
+    """Return the seconds of a step in which each operator reaches one of the machine's two ceilings."""
     return sum(_roof(one, ceilings) for one in found)
 
 
 def furthest(found: Iterable[dict[str, Any]], ceilings: dict[str, float], count: int) -> list[dict[str, Any]]:
-    """The operators with the most seconds above their roofs."""
+    """Return the operators that exceed their smallest possible times by the most seconds."""
     return sorted(found, key=lambda one: _roof(one, ceilings) - one["seconds"])[:count]
 
 
@@ -109,7 +109,7 @@ def _roof(one: dict[str, Any], ceilings: dict[str, float]) -> float:
 
 
 def vendor_seconds(text: str) -> list[float]:
-    """Per step the seconds that oneDNN reports, from what a process with ONEDNN_VERBOSE=profile_exec prints.
+    """Return the seconds that oneDNN reports per step, from the output of a process with ONEDNN_VERBOSE=profile_exec.
 
     Steps are between lines "step". A line of oneDNN is "onednn_verbose,[v1,]primitive,exec,…,milliseconds".
     """

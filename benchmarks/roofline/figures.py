@@ -1,4 +1,4 @@
-"""The table, the figure and the page of the documentation that are made of a run's JSON."""
+"""Create the table, the figure and the page of the documentation from a run's JSON."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def render(document: Document) -> str:
 
 
 def above(document: Document, count: int = 4) -> str:
-    """Per model the operators that lose the most time above their roofs, as a table."""
+    """Return a table of the operators of each model that exceed their smallest possible times the most."""
     lines = []
     for row in document["rows"]:
         for one in furthest(row.get("operators", []), document["ceilings"], count):
@@ -61,7 +61,7 @@ def above(document: Document, count: int = 4) -> str:
 
 
 def page(document: Document) -> str:
-    """docs/roofline.md."""
+    """Return the text of docs/roofline.md."""
     machine, limits = document["machine"], document["ceilings"]
     lines = [
         "# Roofline", "",
@@ -85,7 +85,7 @@ def page(document: Document) -> str:
 
 
 def draw(document: Document, path: Path) -> None:
-    """Operations per second over operations per byte, under the ceilings. Needs matplotlib."""
+    """Draw operations per second against operations per byte, below the ceilings. Needs matplotlib."""
     import matplotlib
 
     matplotlib.use("Agg")

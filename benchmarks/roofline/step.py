@@ -1,6 +1,6 @@
-"""A process that trains one model by rushlight and says what a step consists of: MODEL START THREADS MODE STEPS OUT.
+"""A process that trains one model with rushlight and writes the operators of a step: MODEL START THREADS MODE STEPS OUT.
 
-"step" is printed before each timed step, so that what oneDNN prints about itself can be told apart.
+"step" is printed before each timed step, to separate the lines that oneDNN prints.
 """
 
 from __future__ import annotations

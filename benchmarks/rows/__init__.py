@@ -1,4 +1,4 @@
-"""Rows: what is measured, declared as data.
+"""Rows: the measured statements, declared as data.
 
 A row names a statement and the setup that makes its operands. The same text runs against every library: the
 name ``torch`` is bound to the library under test, which is what ``import rushlight as torch`` does for a
@@ -17,10 +17,10 @@ class Row:
     name: unique within its suite. statement: the code that is timed. setup: runs once per library, before
     the timing; sees ``torch`` (the library), ``np`` (NumPy), ``data`` (see `harness.data`) and ``fill``.
     result: an expression whose value must agree between the libraries; by default the statement itself when
-    it is an expression. None of the timing happens before that check passes. target: the ratio to the peer
-    that this project promises, if it promised one. numpy, numpy_setup: the same work in NumPy, where NumPy
-    can do it. peer_setup: the setup that puts the peer in its best configuration, where that differs from
-    its defaults. rtol, atol: how closely the results must agree. group, size: the means that the row counts in.
+    it is an expression. The timing begins only after this check has passed. target: the ratio to the peer that this project
+    promises, if any. numpy, numpy_setup: the same work in NumPy, if NumPy can do it. peer_setup: the setup that puts the
+    peer in its best configuration, if that differs from its defaults. rtol, atol: tolerances of the results. group, size:
+    the geometric means in which the row counts.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Dense linear algebra: one matrix of 4, 64 and 512 rows, and batches, against the peer's LAPACK (MKL)."""
+"""Dense linear algebra on one matrix of 4, 64 and 512 rows and on batches, against the peer's LAPACK (MKL)."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ BYTES_PER_ELEMENT = 4
 
 @dataclass(frozen=True)
 class Step:
-    """An optimizer with what one step moves: reads, writes: how many arrays of the parameters' size."""
+    """An optimizer. reads, writes: the number of arrays of the parameters' size that one step reads and writes."""
 
     name: str
     arguments: str
@@ -29,7 +29,7 @@ STEPS = (
 
 
 def resnet50_shapes() -> list[tuple[int, ...]]:
-    """The shapes of the parameters of ResNet-50 (He et al. 2016) for 1000 classes: 25.6 million elements."""
+    """Return the shapes of the parameters of ResNet-50 (He et al. 2016) for 1000 classes: 25.6 million elements."""
     shapes: list[tuple[int, ...]] = [(64, 3, 7, 7), (64,), (64,)]
     inside = 64
     for stage, count in enumerate((3, 4, 6, 3)):
@@ -44,17 +44,17 @@ def resnet50_shapes() -> list[tuple[int, ...]]:
 
 
 def elements() -> int:
-    """The number of ResNet-50's parameters."""
+    """Return the number of ResNet-50's parameters."""
     return sum(math.prod(shape) for shape in resnet50_shapes())
 
 
 def moved_bytes(step: Step) -> int:
-    """What one step reads and writes at least, if no cache holds anything."""
+    """Return the bytes that one step reads and writes at least, without caches."""
     return (step.reads + step.writes) * elements() * BYTES_PER_ELEMENT
 
 
 def rows(threads: int) -> list[Row]:
-    """One row per optimizer. NumPy copies as many bytes as the step reads and writes, each thread a part of them."""
+    """Return one row per optimizer. NumPy's threads copy as many bytes as the step reads and writes."""
     operands = (
         f"shapes = {resnet50_shapes()}\n"
         "p = [torch.tensor(data(*shape, seed=i), requires_grad=True) for i, shape in enumerate(shapes)]\n"

@@ -1,4 +1,4 @@
-"""Overhead: tiny tensors, where the time of a call is the library's own and not the arithmetic's.
+"""Overhead: calls on tiny tensors, whose time is the cost of the library and not of the arithmetic.
 
 Sixteen float32 elements unless a name says otherwise. The targets are ratios to PyTorch 2.13 on one thread.
 """

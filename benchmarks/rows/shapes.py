@@ -1,4 +1,4 @@
-"""Layers in the shapes that networks have them, forward and in training, also against the peer's best settings."""
+"""Layers in the shapes of real networks, forward and in training, also against the peer's best settings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .ops.sizes import SIZES
 
 
 def _factors(elements: int) -> tuple[int, int]:
-    """The two-dimensional shape that stands for a size: (4, 4), (256, 256), (4096, 4096)."""
+    """Return the two-dimensional shape that stands for a size: (4, 4), (256, 256), (4096, 4096)."""
     side = math.isqrt(elements)
     return side, elements // side
 
@@ -119,7 +119,7 @@ def _convolution() -> Iterator[Row]:
 
 
 def _image(label: str) -> tuple[int, int, int, int]:
-    """The NCHW shape that stands for a size."""
+    """Return the NCHW shape that stands for a size."""
     return {"16": (1, 1, 4, 4), "64Ki": (8, 8, 32, 32), "16Mi": (8, 32, 256, 256)}[label]
 
 
@@ -158,7 +158,7 @@ def _pool_and_norm(label: str, n: int) -> Iterator[Row]:
 
 
 def _embedding(label: str, n: int) -> Iterator[Row]:
-    """n elements of output: n / 64 look-ups of 64 columns in a table of 50,000 rows (16: in one of 4 x 4)."""
+    """Yield rows of n / 64 look-ups of 64 columns in a table of 50,000 rows (for n = 16: in a 4 x 4 table)."""
     width = 4 if n == 16 else 64
     entries = 4 if n == 16 else 50_000
     setup = (
@@ -178,7 +178,7 @@ def _embedding(label: str, n: int) -> Iterator[Row]:
 
 
 def _recurrent() -> Iterator[Row]:
-    """Steps, batch, features and hidden alike."""
+    """Yield rows of recurrent layers with shapes steps x batch x size; features and hidden states have the same size."""
     for name in ("LSTM", "GRU", "RNN"):
         for steps, batch, hidden in ((16, 8, 64), (32, 32, 512)):
             if name == "RNN" and hidden == 512:
@@ -201,7 +201,7 @@ def _recurrent() -> Iterator[Row]:
 
 
 def _optimizer(label: str, n: int) -> Iterator[Row]:
-    """One step over parameters of n elements together: one tensor for the tiny size, else 16 equal ones."""
+    """Yield rows of one step over n elements of parameters: one tensor for the smallest size, otherwise 16 equal ones."""
     count = 1 if n == 16 else 16
     operands = (
         f"p = [torch.tensor(data({n // count}, seed=i), requires_grad=True) for i in range({count})]\n"
@@ -228,7 +228,7 @@ def _optimizer(label: str, n: int) -> Iterator[Row]:
 
 
 def rows() -> Iterator[Row]:
-    """All rows, family by family."""
+    """Yield all rows, family by family."""
     for label, n in SIZES.items():
         yield from _softmax(label, n)
     yield from _matmul()

@@ -1,8 +1,8 @@
-"""against: the overhead rows with this library against the same with another build of it, an older one usually.
+"""against: the overhead rows with this build of the library against another build, usually an older one.
 
-Each build has an environment of its own. In every round a fresh process of each is started, and their blocks
-are interleaved: what slows one of them slows the other. Two processes never run at exactly the same speed, even
-of one build (address layout, hash seeds), so the rounds, not the blocks, are what is resampled.
+Each build has its own environment. In every round a fresh process of each is started, and their blocks are interleaved, so
+that a slow machine slows both. Two processes never run at exactly the same speed, even of one build (address layout, hash
+seeds), so the rounds, not the blocks, are what is resampled.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ROUNDS, QUICK_ROUNDS = 40, 10
 
 
 def run(options: Options) -> dict[str, Any]:
-    """Ratios of times, this build over the other one, per row and of the geometric mean."""
+    """Return the ratios of times, this build over the other one, per row and of the geometric mean."""
     if options.other_python is None:
         return {
             "suite": "against",
@@ -61,7 +61,7 @@ def run(options: Options) -> dict[str, Any]:
 
 
 def check(rows: Sequence[Row], ours: Worker, other: Worker) -> list[str]:
-    """Raises unless these are two builds that give the same values; returns their versions."""
+    """Return the versions of the builds. Raises an error unless they are two builds that give the same values."""
     (our_file, our_version), (other_file, other_version) = ours.origin(), other.origin()
     if our_file == other_file:
         raise RuntimeError(f"both interpreters import {our_file}: nothing to compare")
@@ -71,7 +71,7 @@ def check(rows: Sequence[Row], ours: Worker, other: Worker) -> list[str]:
 
 
 def log_ratio(row: Row, ours: Worker, other: Worker, plan: Plan) -> float:
-    """The logarithm of the median over blocks of our time over the other's, for one pair of processes."""
+    """Return the logarithm of the median over blocks of our time over the other's, for one pair of processes."""
     for worker in (ours, other):
         worker.prepare(row)
     subjects: list[Subject] = [Remote(ours, "run"), Remote(other, "run"), Remote(ours, "loop")]
@@ -81,7 +81,7 @@ def log_ratio(row: Row, ours: Worker, other: Worker, plan: Plan) -> float:
 
 
 def summarize(rows: Sequence[Row], logs: Sequence[Sequence[float]]) -> dict[str, Any]:
-    """The medians over rounds and their intervals. logs: one list per round, with the logarithm of each row's ratio.
+    """Return the medians over rounds and their intervals. logs: one list per round, with the logarithm of each row's ratio.
 
     The rows of one round share its two processes and are not independent: whole rounds are resampled.
     """
@@ -110,7 +110,7 @@ def summarize(rows: Sequence[Row], logs: Sequence[Sequence[float]]) -> dict[str,
 
 
 def render(result: dict[str, Any]) -> str:
-    """A table of ratios: below 1, this build is faster than the other."""
+    """Return a table of ratios: below 1, this build is faster than the other."""
     if "problem" in result:
         return f"against: {result['problem']}"
     body = [_line(row["name"], row["ratio"], row["target"], row["verdict"]) for row in result["rows"]]

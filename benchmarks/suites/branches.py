@@ -33,7 +33,7 @@ def graph():
 
 
 def run(options: Options) -> dict[str, Any]:
-    """Seconds of the pass, best of some rounds in turn; and whether the gradients agree, bit by bit."""
+    """Return the seconds of the pass, the best of several alternating rounds, and whether the gradients agree bit by bit."""
     names = [name for name in _BRANCHES if options.match in name]
     rows = []
     with confined(2, options.cpu_list()):
@@ -52,7 +52,7 @@ def run(options: Options) -> dict[str, Any]:
 
 
 def measure(send: process.Send, module: str, name: str) -> None:
-    """Runs in the fresh process."""
+    """Run in the fresh process."""
     library = Library(module, 2)
     start, step, depth = _BRANCHES[name]
     scope = library.namespace(_SETUP.format(start=start, step=step, depth=depth))
@@ -70,7 +70,7 @@ def measure(send: process.Send, module: str, name: str) -> None:
 
 
 def render(result: dict[str, Any]) -> str:
-    """One row per graph."""
+    """Return a table with one row per graph."""
     body = []
     for row in result["rows"]:
         gain = row["gain"]["median"]

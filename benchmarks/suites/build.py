@@ -1,4 +1,4 @@
-"""build: what a clean build of each package cost, from the log that the wheels session writes."""
+"""build: the time of a clean build of each package, from the log that the wheels session writes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def run(options: Options) -> dict[str, Any]:
 
 
 def render(result: dict[str, Any]) -> str:
-    """A table of seconds per package, or why there is none."""
+    """Return a table of seconds per package, or the reason why there is none."""
     if "problem" in result:
         return f"build: {result['problem']}"
     entries = [

@@ -1,8 +1,8 @@
 """checkpoints: CPU time and memory of loading files, memory of the first training step, and time of saving in shards.
 
-Memory figures are peaks of the process, which the kernel counts; they hold on a busy machine. Times are to be measured on a
-quiet one, and do not include the imports that the first call of a library makes: those are the suite `import`'s. Files are
-written to a temporary folder (TMPDIR), and removed.
+Memory figures are peaks of the process, which the kernel counts; they are valid on a busy machine. Times must be measured on
+a quiet machine, and do not include the imports of a library's first call, which the suite `import` measures. Files are
+written to a temporary folder (TMPDIR) and removed.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ optimizer.step()
 class Figure:
     """One line of the table.
 
-    measure: what runs in a fresh process, with `send`, the library's name and the folder of the files. unit: of what it
-    sends. target: the promise, of the value itself, or of the ratio to the peer if `to_peer` is set. peer: whether the
-    peer is measured, too.
+    measure: a function that runs in a fresh process, with `send`, the library's name and the folder of the files. unit: the
+    unit of the values that it sends. target: the promised value, or the promised ratio to the peer if `to_peer` is set.
+    peer: whether the peer is measured, too.
     """
 
     name: str
@@ -60,12 +60,12 @@ class Figure:
 
 
 def _names(module: str) -> tuple[str, str]:
-    """The files that a library loads: a large state, and that of the model."""
+    """Return the names of the files that a library loads: a large state, and the state of the model."""
     return f"{module}-large.pt", f"{module}-model.pt"
 
 
 def write_files(send: process.Send, module: str, folder: str, gigabytes: float) -> None:
-    """Runs in a fresh process, with each library: writes the files that the figures are measured with."""
+    """Run in a fresh process with each library, and write the files for the measurements."""
     library = Library(module, 1)
     torch = library.module
     large, small = _names(module)
@@ -79,7 +79,7 @@ def write_files(send: process.Send, module: str, folder: str, gigabytes: float) 
 
 
 def map_cpu_ms(send: process.Send, module: str, folder: str) -> None:
-    """CPU milliseconds of the process for `load(mmap=True)` of the large file, after that of another one."""
+    """Measure the process's CPU milliseconds for `load(mmap=True)` of the large file, after loading another one."""
     torch = Library(module, 1).module
     path, other = (os.path.join(folder, name) for name in _names(module))
     torch.load(other, mmap=True)
@@ -91,7 +91,7 @@ def map_cpu_ms(send: process.Send, module: str, folder: str) -> None:
 
 
 def _peak_over_weights(module: str, folder: str, load: Callable[[Any, Any, str], Any]) -> float:
-    """The process's peak above what it had before `load`, by the bytes of the weights."""
+    """Return the increase of the process's peak memory by `load`, relative to the bytes of the weights."""
     library = Library(module, 1)
     scope = library.namespace(_MODEL.format(layers=_LAYERS, width=_WIDTH))
     path = os.path.join(folder, _names(module)[1])
@@ -104,17 +104,17 @@ def _peak_over_weights(module: str, folder: str, load: Callable[[Any, Any, str],
 
 
 def load_peak(send: process.Send, module: str, folder: str) -> None:
-    """The peak of loading a file into a model that has no memory yet."""
+    """Measure the peak of loading a file into a model that has no memory yet."""
     send(_peak_over_weights(module, folder, lambda torch, build, path: _assigned(torch, build, path, False)))
 
 
 def map_peak(send: process.Send, module: str, folder: str) -> None:
-    """The same with `mmap=True`, before anything is written."""
+    """Measure the peak of loading with `mmap=True`, before anything is written."""
     send(_peak_over_weights(module, folder, lambda torch, build, path: _assigned(torch, build, path, True)))
 
 
 def first_step_peak(send: process.Send, module: str, folder: str) -> None:
-    """The peak of mapping a file into a model and of its first step of training."""
+    """Measure the peak of mapping a file into a model and taking its first training step."""
 
     def train(torch: Any, build: Callable[[], Any], path: str) -> Any:
         model = _assigned(torch, build, path, True)
@@ -132,7 +132,7 @@ def _assigned(torch: Any, build: Callable[[], Any], path: str, mmap: bool) -> An
 
 
 def shard_time(send: process.Send, module: str, folder: str) -> None:
-    """The time of `save` in shards by that of writing as many files of the same bytes, each as safe on disk."""
+    """Measure the time of `save` in shards relative to writing and flushing the same number of files of the same bytes."""
     torch = Library(module, os.cpu_count() or 1).module
     state = torch.load(os.path.join(folder, _names(module)[0]), mmap=True)
     state = {name: value.clone() for name, value in state.items()}
@@ -184,7 +184,7 @@ def reset_peak() -> int:
 
 
 def status(field: str) -> int:
-    """A field of this process's status, in bytes."""
+    """Return a field of this process's status, in bytes."""
     for line in Path("/proc/self/status").read_text().splitlines():
         name, _, value = line.partition(":")
         if name == field:
@@ -193,7 +193,7 @@ def status(field: str) -> int:
 
 
 def run(options: Options) -> dict[str, Any]:
-    """Each figure in fresh processes, in turn with the peer's."""
+    """Measure each figure in fresh processes, in turn with the peer."""
     chosen = [figure for figure in FIGURES if options.match in figure.name]
     if not chosen:
         raise ValueError(f"no figure's name contains {options.match!r}")
@@ -214,7 +214,7 @@ def run(options: Options) -> dict[str, Any]:
 
 
 def summarize(figure: Figure, found: dict[str, list[float]]) -> dict[str, Any]:
-    """The medians, the ratio to the peer, and whether the promise is kept."""
+    """Return the medians, the ratio to the peer, and whether the target is met."""
     row: dict[str, Any] = {"name": figure.name, "unit": figure.unit, "target": figure.target}
     row |= {key: stats.summarize(values).as_dict() for key, values in found.items()}
     if "peer" in found:
@@ -226,7 +226,7 @@ def summarize(figure: Figure, found: dict[str, list[float]]) -> dict[str, Any]:
 
 
 def render(result: dict[str, Any]) -> str:
-    """One row per figure."""
+    """Return a table with one row per figure."""
     body = []
     for row in result["rows"]:
         peer = f"{row['peer']['median']:.3g} {row['unit']}".strip() if "peer" in row else ""

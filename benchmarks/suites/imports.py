@@ -1,4 +1,4 @@
-"""import: what ``import rushlight`` costs a program that starts, against its peer, in fresh interpreters."""
+"""import: the time of ``import rushlight`` in fresh interpreters, against its peer."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def run(options: Options) -> dict[str, Any]:
 
 
 def start(python: str, module: str) -> tuple[float, float, float]:
-    """Seconds of one import in a fresh interpreter, in the order of `QUANTITIES`.
+    """Return the seconds of one import in a fresh interpreter, in the order of `QUANTITIES`.
 
     Raises RuntimeError with the last line of its error when the import fails.
     """
@@ -92,7 +92,7 @@ def start(python: str, module: str) -> tuple[float, float, float]:
 
 
 def split_by_package(python: str, module: str, repeats: int) -> dict[str, float]:
-    """Milliseconds spent in each package's own modules: medians over fresh interpreters, largest first."""
+    """Return the milliseconds spent in each package's own modules: medians over fresh interpreters, largest first."""
     collected: dict[str, list[float]] = defaultdict(list)
     for _ in range(repeats):
         output = subprocess.run(
@@ -108,7 +108,7 @@ def split_by_package(python: str, module: str, repeats: int) -> dict[str, float]
 
 
 def parse_importtime(text: str) -> dict[str, float]:
-    """Sums the self times of ``-X importtime`` by top-level package, in milliseconds.
+    """Sum the self times of ``-X importtime`` by top-level package, in milliseconds.
 
     Modules of the standard library are one entry. Everything before ``site`` has finished belongs to the
     interpreter's start and is left out.
@@ -130,7 +130,7 @@ def parse_importtime(text: str) -> dict[str, float]:
 
 
 def render(result: dict[str, Any]) -> str:
-    """Two tables: the times, and the split by package."""
+    """Return two tables: the times, and the split by package."""
     names = {"subject": result["module"], "peer": result["peer"], "numpy": "numpy"}
     body = [
         [f"import {label}", *(_cell(result["seconds"][key][name]) for key in QUANTITIES)]

@@ -103,7 +103,7 @@ def step():
 
 @dataclass(frozen=True)
 class Network:
-    """What is trained: the setup makes `model`, `x` and `target`."""
+    """A network to train. The setup creates `model`, `x` and `target`."""
 
     name: str
     setup: str
@@ -119,7 +119,7 @@ _QUANTITIES = ("imported_mb", "peak_mb", "step_mb")
 
 
 def run(options: Options) -> dict[str, Any]:
-    """Megabytes after the import, at the peak of the training, and the difference. Processes alternate."""
+    """Return the megabytes after the import, at the peak of the training, and the difference. Processes alternate."""
     chosen = [network for network in NETWORKS if options.match in network.name]
     if not chosen:
         raise ValueError(f"no network's name contains {options.match!r}")
@@ -162,7 +162,7 @@ def _compared(network: Network, found: dict[str, list[dict[str, float]]]) -> dic
 
 
 def measure(send: process.Send, module: str, threads: int, network: Network) -> None:
-    """Runs in the fresh process. The peak is the kernel's own high-water mark of this process image.
+    """Run in the fresh process. The peak is the kernel's own high-water mark of this process image.
 
     getrusage's maximum would not do: it carries over the size of the parent that was forked.
     """
@@ -177,7 +177,7 @@ def measure(send: process.Send, module: str, threads: int, network: Network) -> 
 
 
 def _status(field: str) -> float:
-    """A field of this process's status, in megabytes."""
+    """Return a field of this process's status, in megabytes."""
     for line in Path("/proc/self/status").read_text().splitlines():
         name, _, value = line.partition(":")
         if name == field:
@@ -186,7 +186,7 @@ def _status(field: str) -> float:
 
 
 def render(result: dict[str, Any]) -> str:
-    """One row per network and quantity."""
+    """Return a table with one row per network and quantity."""
     labels = {
         "imported_mb": "after the import",
         "step_mb": "added by model and training steps",

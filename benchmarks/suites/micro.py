@@ -1,4 +1,4 @@
-"""Timed rows: library and peer in one process, blocks interleaved, NumPy beside them where it can."""
+"""Timed rows: library and peer in one process with interleaved blocks, and NumPy for the rows that it supports."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CLOCKS: dict[str, Clock] = {"cpu": time.process_time_ns, "wall": time.perf_count
 
 
 def run_rows(suite: str, rows: Sequence[Row], options: Options, *, large: bool = False) -> dict[str, Any]:
-    """Measures rows once per thread count; each count has its own fresh process."""
+    """Measure rows once per thread count; each count has its own fresh process."""
     chosen = [row for row in rows if options.match in row.name]
     if not chosen:
         raise ValueError(f"no row's name contains {options.match!r}")
@@ -39,7 +39,7 @@ def run_rows(suite: str, rows: Sequence[Row], options: Options, *, large: bool =
 
 
 def run_threads(rows: Sequence[Row], options: Options, threads: int, plan: Plan) -> dict[str, Any]:
-    """Measures rows with one thread count, in a fresh process that has as many processors."""
+    """Measure rows with one thread count, in a fresh process with the same number of processors."""
     with confined(threads, options.cpu_list()):
         return _run_confined(rows, options, threads, plan)
 
@@ -98,7 +98,7 @@ def _failed(row: Row, problem: str) -> dict[str, Any]:
 def measure(
     send: process.Send, rows: Sequence[Row], module: str, peer: str, threads: int, plan: Plan, clock: str
 ) -> None:
-    """Runs in the fresh process: sends the versions once, then one result per row, in order."""
+    """Run in the fresh process: send the versions once, then one result per row, in order."""
     libraries = (Library(module, threads), Library(peer, threads))
     send(("versions", {library.name: library.version for library in libraries} | {"numpy": np.__version__}))
     for row in rows:
@@ -111,7 +111,7 @@ def measure(
 
 
 def measure_row(row: Row, library: Library, peer: Library, plan: Plan, clock: Clock) -> dict[str, Any]:
-    """Checks that the libraries agree, then times them. Raises `WrongResultError` or the row's own error."""
+    """Check that the libraries agree, then time them. Raises `WrongResultError` or the row's own error."""
     peer_setup = row.setup if row.peer_setup is None else row.peer_setup
     expected = peer.result(row, peer_setup)
     compare(row, library.result(row, row.setup), expected)
@@ -128,7 +128,7 @@ def measure_row(row: Row, library: Library, peer: Library, plan: Plan, clock: Cl
 
 
 def summarize_row(row: Row, series: Sequence[Series]) -> dict[str, Any]:
-    """Times per call and ratios, from the series of library, peer, perhaps NumPy, and the empty loop."""
+    """Return times per call and ratios from the series of the library, the peer, the empty loop and, if present, NumPy."""
     *measured, loop = series
     loop_cost = float(np.median(loop.per_call()))
     calls = [one.per_call(loop_cost) for one in measured]
@@ -155,7 +155,7 @@ def summarize_row(row: Row, series: Sequence[Series]) -> dict[str, Any]:
 
 
 def judge_mean(result: dict[str, Any], target: float) -> dict[str, Any]:
-    """Adds the verdict on the geometric mean of the one-thread run. Rows that failed count against it."""
+    """Add the verdict on the geometric mean of the one-thread run. It is "not met" if rows failed."""
     for run in result["runs"]:
         mean = run["geometric_mean"]
         if run["threads"] != 1 or mean is None:
@@ -168,7 +168,7 @@ def judge_mean(result: dict[str, Any], target: float) -> dict[str, Any]:
 
 
 def render(result: dict[str, Any]) -> str:
-    """The tables, one per thread count."""
+    """Return the tables, one per thread count."""
     return "\n\n".join(_render_run(result, run) for run in result["runs"])
 
 
@@ -243,7 +243,7 @@ def _render_row(row: dict[str, Any]) -> list[str]:
 
 
 def duration(nanoseconds: float) -> str:
-    """A time with a unit: 34 ns, 1.60 us, 12.3 ms."""
+    """Return a time with a unit: 34 ns, 1.60 us, 12.3 ms."""
     for limit, unit in ((1e3, "ns"), (1e6, "us"), (1e9, "ms")):
         if nanoseconds < limit:
             return f"{nanoseconds / limit * 1e3:.3g} {unit}"

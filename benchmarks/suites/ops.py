@@ -14,13 +14,13 @@ __all__ = ["render", "run"]
 
 
 def run(options: Options) -> dict[str, Any]:
-    """One run per thread count. A quick run leaves out the rows of 16 Mi elements."""
+    """Run once per thread count. A quick run leaves out the rows of 16 Mi elements."""
     rows = [row for row in ops.ROWS if not (options.quick and row.size == "16Mi")]
     return judge_sizes(micro.run_rows("ops", rows, options, large=True))
 
 
 def judge_sizes(result: dict[str, Any]) -> dict[str, Any]:
-    """Adds the verdicts on the geometric mean of each size. Rows that failed count against it."""
+    """Add the verdicts on the geometric mean of each size. A verdict is "not met" if rows of the size failed."""
     for run in result["runs"]:
         for size, mean in run["sizes"].items():
             if mean is None:

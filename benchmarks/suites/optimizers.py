@@ -1,7 +1,7 @@
-"""optimizers: steps over ResNet-50's parameters against the peer's fused ones, and against a copy of as many bytes.
+"""optimizers: steps over ResNet-50's parameters against the peer's fused steps, and against a copy of as many bytes.
 
-A step over parameters that no cache holds is limited by memory, so its time is compared with a copy that NumPy makes in the
-same rounds: half of the bytes that the step moves are read, and half written. The promise is kept by either ratio.
+A step over parameters that exceed the caches is limited by memory, so its time is compared with a copy by NumPy in the same
+rounds, which reads half of the bytes that the step moves and writes half. The target is met if either ratio meets it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TO_PEER, TO_COPY = 0.8, 1.1
 
 
 def run(options: Options) -> dict[str, Any]:
-    """One run per thread count."""
+    """Run once per thread count."""
     runs = []
     for threads in options.threads:
         chosen = [row for row in optimizers.rows(threads) if options.match in row.name]
@@ -38,7 +38,7 @@ def run(options: Options) -> dict[str, Any]:
 
 
 def judge(row: dict[str, Any]) -> None:
-    """Add the bytes that the step moves, and whether one of the two promises is kept."""
+    """Add the bytes that the step moves, and whether one of the two targets is met."""
     (step,) = [step for step in optimizers.STEPS if step.name == row["name"]]
     row["bytes"] = optimizers.moved_bytes(step)
     answers = [
@@ -49,7 +49,7 @@ def judge(row: dict[str, Any]) -> None:
 
 
 def render(result: dict[str, Any]) -> str:
-    """The tables, one per thread count."""
+    """Return the tables, one per thread count."""
     return "\n\n".join(_render_run(result, run) for run in result["runs"])
 
 

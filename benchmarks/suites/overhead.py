@@ -13,6 +13,6 @@ __all__ = ["render", "run"]
 
 
 def run(options: Options) -> dict[str, Any]:
-    """One run per thread count, with the verdict on the geometric mean."""
+    """Run once per thread count, and add the verdict on the geometric mean."""
     result = micro.run_rows("overhead", overhead.ROWS, options)
     return result if options.match else micro.judge_mean(result, overhead.GEOMETRIC_MEAN_TARGET)

@@ -1,7 +1,7 @@
 """processes: queues, loaders and training in several processes, each figure beside the peer's in the same run.
 
-Every figure is measured in fresh processes, in turn with the peer's. Two processors are used, or those of `--cpus`. Times
-and rates belong to a quiet machine; bytes and descriptors hold on a busy one.
+Every figure is measured in fresh processes, in turn with the peer. Two processors are used, or those of `--cpus`. Times and
+rates are valid on a quiet machine only, bytes and descriptors also on a busy one.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from ..report import number, table
 class Figure:
     """One line of the table.
 
-    measure: what runs in a fresh process. unit: of what it sends. target: the promise. judged: "ratio", which is the value
-    by the peer's, "rate", which is the peer's by the value, or "value". at_least: whether the target is the least that is
-    promised, and not the most. peer: whether the peer is measured.
+    measure: a function that runs in a fresh process. unit: the unit of the values that it sends. target: the promised
+    figure. judged: the figure that is compared with the target: "ratio", the value divided by the peer's, "rate", the peer's
+    divided by the value, or "value". at_least: whether the target is a lower bound instead of an upper bound. peer: whether
+    the peer is measured.
     """
 
     name: str
@@ -63,7 +64,7 @@ FIGURES = (
 
 
 def run(options: Options) -> dict[str, Any]:
-    """Each figure in fresh processes, in turn with the peer's."""
+    """Measure each figure in fresh processes, in turn with the peer."""
     chosen = [figure for figure in FIGURES if options.match in figure.name]
     if not chosen:
         raise ValueError(f"no figure's name contains {options.match!r}")
@@ -83,7 +84,7 @@ def run(options: Options) -> dict[str, Any]:
 
 
 def summarize(figure: Figure, found: dict[str, list[float]]) -> dict[str, Any]:
-    """The medians, what is judged, and whether the promise is kept."""
+    """Return the medians, the judged figure, and whether the target is met."""
     row: dict[str, Any] = {"name": figure.name, "unit": figure.unit, "target": figure.target}
     row |= {key: stats.summarize(values).as_dict() for key, values in found.items()}
     value = row["subject"]["median"]
@@ -100,7 +101,7 @@ def summarize(figure: Figure, found: dict[str, list[float]]) -> dict[str, Any]:
 
 
 def render(result: dict[str, Any]) -> str:
-    """One row per figure."""
+    """Return a table with one row per figure."""
     body = []
     for row in result["rows"]:
         peer = f"{row['peer']['median']:.3g} {row['unit']}".strip() if "peer" in row else ""

@@ -1,8 +1,8 @@
-"""profiler: does the profiler package, imported but off, cost anything? Two processes, blocks interleaved.
+"""profiler: measure the cost of the imported but inactive profiler, in two processes with interleaved blocks.
 
 Two processes never run at exactly the same speed (address layout, hash seeds), so pairs of fresh processes
-are compared. Beside the pairs in question stand control pairs in which neither imported it: their scatter
-is what "nothing measurable" means.
+are compared. In addition there are control pairs in which neither process imported it: a cost within their scatter is not
+measurable.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..worker import Remote, Worker
 
 
 def run(options: Options) -> dict[str, Any]:
-    """Ratios imported / not imported per row and their geometric mean, beside those of the control pairs."""
+    """Return the ratios imported / not imported per row and their geometric mean, and those of the control pairs."""
     pairs = 2 if options.quick else 6
     rows = [row for row in overhead.ROWS if options.match in row.name]
     clock = options.clock_for(1)
@@ -49,7 +49,7 @@ def run(options: Options) -> dict[str, Any]:
 
 
 def _ratio(row: Row, other: Worker, absent: Worker, plan: Plan) -> float:
-    """Median over rounds of time with / time without, for one pair of processes."""
+    """Return the median over rounds of time with / time without, for one pair of processes."""
     for worker in (other, absent):
         worker.prepare(row)
     subjects: list[Subject] = [Remote(other, "run"), Remote(absent, "run"), Remote(absent, "loop")]
@@ -59,7 +59,7 @@ def _ratio(row: Row, other: Worker, absent: Worker, plan: Plan) -> float:
 
 
 def summarize(options: Options, rows: Sequence[Row], logs: dict[str, list[list[float]]]) -> dict[str, Any]:
-    """Pairs are what is resampled: the rows of one pair share its two processes and are not independent."""
+    """Resample whole pairs: the rows of one pair share its two processes and are not independent."""
     result: dict[str, Any] = {
         "suite": "profiler",
         "module": options.module,
@@ -82,7 +82,7 @@ def summarize(options: Options, rows: Sequence[Row], logs: dict[str, list[list[f
 
 
 def render(result: dict[str, Any]) -> str:
-    """Ratios per row: with the profiler's package imported, and of the control."""
+    """Return a table of ratios per row, with the profiler imported and of the control."""
     if "problem" in result:
         return f"profiler: {result['problem']}"
     columns = ("imported", "control")

@@ -1,7 +1,7 @@
-"""programs: what runs without Python: loading, calls beside eager rushlight's and onnxruntime's, capture, calls of C.
+"""programs: loading of programs, calls beside eager rushlight and onnxruntime, capture, and calls of the C interface.
 
-Each figure is measured in fresh processes. Times are CPU time, but of calls through the C interface, which are medians of a
-thousand short blocks.
+Each figure is measured in fresh processes. Times are CPU times, except for calls through the C interface, which are medians
+of a thousand short blocks.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ UNITS = {_READ: "MB", _CALL: "ns"}  # else ms
 
 
 def model_rows(match: str = "") -> list[tuple[str, str, int]]:
-    """Title, name in the table of workloads, and size of the batch of each row about a model."""
+    """Return the title, the name in the table of workloads, and the batch size of each row about a model."""
     rows = [
         (f"{ENTRIES[name].title}, batch {size}", name, size) for name in calls.ARGUMENTS for size in BATCHES
     ]
@@ -36,7 +36,7 @@ def model_rows(match: str = "") -> list[tuple[str, str, int]]:
 
 
 def run(options: Options) -> dict[str, Any]:
-    """The single figures, then the models."""
+    """Measure the single figures, then the models."""
     if options.module != "rushlight":
         raise ValueError(f"programs: measures rushlight, not {options.module}")
     models = model_rows(options.match)
@@ -100,7 +100,7 @@ def _figures(chosen: list[str], options: Options) -> list[dict[str, Any]]:
 
 
 def summarize(title: str, agreement: dict[str, Any], series: dict[str, list[float]]) -> dict[str, Any]:
-    """Medians, the program's ratios to the others, and whether its results are theirs."""
+    """Return the medians, the program's ratios to the others, and whether the results agree."""
     row: dict[str, Any] = {"name": title, **agreement, "ns": {}, "paired": {}}
     for key, values in series.items():
         row["ns"][key] = stats.summarize(values).as_dict()
@@ -113,7 +113,7 @@ def summarize(title: str, agreement: dict[str, Any], series: dict[str, list[floa
 
 
 def render(result: dict[str, Any]) -> str:
-    """The single figures; a row for each model; the means."""
+    """Return tables of the single figures, of the models, and of the means."""
     parts = ["programs"]
     if result["figures"]:
         body = []

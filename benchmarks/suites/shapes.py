@@ -1,4 +1,4 @@
-"""shapes: layers in the shapes that networks have them, in training, and against the peer's best settings."""
+"""shapes: layers in the shapes of real networks, in training, and against the peer's best settings."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ __all__ = ["render", "run"]
 
 
 def run(options: Options) -> dict[str, Any]:
-    """One run per thread count. A quick run leaves out the rows of 16 Mi elements."""
+    """Run once per thread count. A quick run leaves out the rows of 16 Mi elements."""
     rows = [row for row in shapes.ROWS if not (options.quick and "16Mi" in row.name)]
     return micro.run_rows("shapes", rows, options, large=True)

@@ -1,4 +1,4 @@
-"""size: the bytes that an installation takes, dependencies included, and those that a program without Python needs."""
+"""size: the bytes of an installation with its dependencies, and those that a program without Python needs."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ SHARED = frozenset({"numpy"})
 
 
 def run(options: Options) -> dict[str, Any]:
-    """Megabytes (10^6 bytes) of a distribution and of everything it requires, by the installer's records.
+    """Return the megabytes (10^6 bytes) of a distribution and of its requirements, from the installer's records.
 
-    The totals, the ratio and the verdict leave out what is shared with the peer.
+    The totals, the ratio and the verdict leave out distributions that the peer requires, too.
     """
     closures = {
         "subject": _closure(options.module, options.python),
@@ -62,7 +62,7 @@ def run(options: Options) -> dict[str, Any]:
 
 
 def _runner(path: list[str]) -> dict[str, float]:
-    """Megabytes of each file in RUNNER."""
+    """Return the megabytes of each file in RUNNER."""
     found = {}
     for distribution, names in RUNNER.items():
         for entry in _find(distribution, path).files or []:
@@ -76,7 +76,7 @@ def _runner(path: list[str]) -> dict[str, float]:
 
 
 def _runner_totals(runner: dict[str, float]) -> list[dict[str, Any]]:
-    """The sums with oneDNN, where it is there, and without."""
+    """Return the sums without oneDNN and, if it is installed, with it."""
     whole = sum(runner.values())
     sums = {"without": whole - runner.get(ONEDNN, 0.0)}
     if ONEDNN in runner:
@@ -113,7 +113,7 @@ def _closure(module: str, python: str) -> dict[str, int]:
 
 
 def closure_sizes(distribution: str, path: list[str]) -> dict[str, int]:
-    """Bytes per distribution for a distribution and its requirements, found on path.
+    """Return the bytes of a distribution and of each of its requirements, found on path.
 
     Raises RuntimeError for a distribution that is not installed, or installed in editable mode, where the
     files on record are not the files in use.
@@ -135,7 +135,7 @@ def closure_sizes(distribution: str, path: list[str]) -> dict[str, int]:
 
 
 def normalized(name: str) -> str:
-    """A distribution's name as the packaging standard compares it."""
+    """Return a distribution's name, normalized as in the packaging standard."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
@@ -154,7 +154,7 @@ def _find(name: str, path: list[str]) -> metadata.Distribution:
 
 
 def _requirements(lines: Iterable[str], extras: frozenset[str]) -> list[tuple[str, frozenset[str]]]:
-    """The requirements whose markers hold here, for any of the wanted extras."""
+    """Return the requirements whose markers hold here, for any of the wanted extras."""
     wanted = []
     for line in lines:
         requirement = Requirement(line)
@@ -165,7 +165,7 @@ def _requirements(lines: Iterable[str], extras: frozenset[str]) -> list[tuple[st
 
 
 def _installed_bytes(distribution: metadata.Distribution, counted: set[str]) -> int:
-    """Sum of the recorded files; a file that two distributions record counts once."""
+    """Return the sum of the recorded files. A file that two distributions record counts once."""
     total = 0
     for entry in distribution.files or []:
         file = os.path.realpath(str(distribution.locate_file(entry)))
@@ -176,7 +176,7 @@ def _installed_bytes(distribution: metadata.Distribution, counted: set[str]) -> 
 
 
 def render(result: dict[str, Any]) -> str:
-    """One table per library, then the totals."""
+    """Return one table per library, then the totals."""
     parts = ["size"]
     for key, name in (("subject", result["module"]), ("peer", result["peer"])):
         sizes = result["mb"][key]

@@ -1,1 +1,1 @@
-"""Table 1 of the paper, rebuilt: whole training steps of eight models on rushlight and on its peers."""
+"""Reproduce Table 1 of the paper: whole training steps of eight models on rushlight and its peers."""

@@ -1,7 +1,7 @@
 """The command line: ``python -m benchmarks.table1 resnet50 gpt --peers torch,jax --threads 1,2``.
 
-Each peer is measured beside rushlight, in processes that take turns. Results are kept after every group of modes, so that a
-run that was stopped goes on where it was, and so that peers can be added later; `--again` measures again.
+Each peer is measured beside rushlight, in processes that take turns. Results are saved after every group of modes, so that
+an interrupted run continues and peers can be added later; `--again` measures again.
 """
 
 from __future__ import annotations

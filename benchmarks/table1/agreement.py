@@ -1,7 +1,7 @@
-"""Whether libraries compute the same: the losses of their first steps, without dropout.
+"""Check that libraries compute the same: compare the losses of their first steps, without dropout.
 
-All start from the same weights and train on the same batch. The first loss is that of the forward pass. The
-next ones have gradients and the optimizer in them.
+All start from the same weights and train on the same batch. The first loss checks the forward pass; the next ones also check
+the gradients and the optimizer.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ FIRST, MOVED = 1e-4, 0.05
 
 
 def compare(ours: Sequence[float], theirs: Sequence[float]) -> dict[str, Any]:
-    """What the table keeps: the losses, how far they differ, and a problem where that is too far.
+    """Return the entry of the table: the losses, their differences, and a problem if these are too large.
 
-    first: the difference of the first losses over ours. moved: the largest difference of what the losses have moved
-    since, over the largest move of ours.
+    first: the relative difference of the first losses. moved: the largest difference between the changes of the losses since
+    the first step, relative to the largest change of ours.
     """
     first = abs(theirs[0] - ours[0]) / abs(ours[0])
     moves = [(ours[i] - ours[0], theirs[i] - theirs[0]) for i in range(1, len(ours))]

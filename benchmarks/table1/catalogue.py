@@ -1,4 +1,4 @@
-"""The rows of Table 1: what needs no library to be known."""
+"""The rows of Table 1: the properties of the models that are known without a library."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Entry:
-    """size: samples in a batch. unit, units: what speed is counted in, and how many of them are in a sample: of GNMT the
-    tokens of both languages. optimizer: "sgd" (momentum 0.9), "adam" or "adamw". images: whether inputs are images, which
-    may lie channels_last. paper: whether the row stands in the paper's table. checked: how many samples the libraries'
-    losses are compared on.
+    """size: samples in a batch. unit, units: the unit of the speed, and the number of units in a sample; for GNMT the tokens
+    of both languages. optimizer: "sgd" (momentum 0.9), "adam" or "adamw". images: whether inputs are images, which may be
+    channels_last. paper: whether the row is in the paper's table. checked: the number of samples on which the libraries'
+    losses are compared.
     """
 
     title: str

@@ -1,6 +1,6 @@
-"""The networks of Table 1, written for PyTorch with its public names alone; rushlight runs this file as it is.
+"""The networks of Table 1, written for PyTorch with its public names only; rushlight runs this file unchanged.
 
-AlexNet, VGG-19, ResNet-50, MobileNet, GNMTv2 and NCF are those of the paper; a GPT and a ViT-S are what people train today.
+AlexNet, VGG-19, ResNet-50, MobileNet, GNMTv2 and NCF are those of the paper; a GPT and a ViT-S are models of today.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ class NormedAttention(nn.Module):
         self.bias = nn.Parameter(torch.zeros(size))
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
-        """Contexts (batch, queries, size) of queries and keys (batch, length, size)."""
+        """Return contexts (batch, queries, size) of queries and keys (batch, length, size)."""
         q, k = self.query(queries), self.key(keys)
         sums = q.unsqueeze(2) + k.unsqueeze(1) + self.bias
         direction = self.direction * (self.scale / self.direction.norm())
@@ -222,7 +222,7 @@ class GNMT(nn.Module):
         self.classifier = nn.Linear(size, vocabulary)
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
-        """Logits (batch, length, vocabulary) of words (batch, length) in the two languages."""
+        """Return logits (batch, length, vocabulary) of words (batch, length) in the two languages."""
         x, _ = self.both_ways(self.dropout(self.source(source)))
         for i, layer in enumerate(self.encoder):
             y, _ = layer(self.dropout(x))
@@ -255,7 +255,7 @@ class NeuMF(nn.Module):
         self.predict = nn.Linear(factors + layers[-1], 1)
 
     def forward(self, user: Tensor, item: Tensor) -> Tensor:
-        """Logits (batch,) of pairs of a user and an item (batch,)."""
+        """Return logits (batch,) of pairs of a user and an item (batch,)."""
         product = self.user_factors(user) * self.item_factors(item)
         features = self.layers(torch.cat((self.user_features(user), self.item_features(item)), dim=1))
         return self.predict(torch.cat((product, features), dim=1)).squeeze(1)
@@ -265,7 +265,7 @@ class NeuMF(nn.Module):
 
 
 class Block(nn.Module):
-    """A transformer's block with the normalisation before each part."""
+    """A transformer block with normalisation before each part."""
 
     def __init__(self, size: int, heads: int, dropout: float, causal: bool) -> None:
         super().__init__()
@@ -305,7 +305,7 @@ class GPT(nn.Module):
         self.head.weight = self.tokens.weight
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Logits (batch, length, vocabulary) of the words that follow `tokens` (batch, length)."""
+        """Return logits (batch, length, vocabulary) of the words that follow `tokens` (batch, length)."""
         x = self.dropout(self.tokens(tokens) + self.positions[: tokens.shape[1]])
         return self.head(self.norm(self.blocks(x)))
 

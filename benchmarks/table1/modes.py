@@ -1,4 +1,4 @@
-"""Who trains: libraries, each in the modes that its users would try."""
+"""The libraries, each with the modes that its users would try."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Mode:
-    """A library with the switches of its module in `peers` that are on, and "malloc" where malloc is tuned from outside."""
+    """A library with the enabled switches of its module in `peers`, and "malloc" if malloc is tuned from outside."""
 
     library: str
     switches: str = "default"
@@ -19,7 +19,7 @@ class Mode:
 
 @dataclass(frozen=True)
 class Group:
-    """Modes that take turns. The first is rushlight as it comes, which the others are compared with."""
+    """Modes that take turns. The first is rushlight with its defaults, with which the others are compared."""
 
     name: str
     modes: tuple[Mode, ...]
@@ -36,9 +36,10 @@ _COMPILED = {"torch": "compile", "tensorflow": "xla"}
 
 
 def groups(library: str, *, images: bool, compiled: bool = False, tuned: bool = False) -> list[Group]:
-    """A peer's modes for one model, in groups that are measured one after the other, since each mode holds its memory.
+    """Return a peer's modes for one model. Groups are measured one after the other, since each mode keeps its memory.
 
-    compiled: also those with a compiler, which take minutes to warm up. tuned: also with malloc tuned from outside.
+    compiled: whether to include modes with a compiler, which take minutes to warm up. tuned: whether to include modes with
+        malloc tuned from outside.
     """
     key = f"{library} images" if images else library
     switches = _SWITCHES.get(key, _SWITCHES.get(library, ("default",)))

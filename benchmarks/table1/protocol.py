@@ -1,4 +1,4 @@
-"""What is asked of a training process, and what it answers."""
+"""The requests to a training process, and its answers."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ VARIABLES = {
 
 @dataclass(frozen=True)
 class Request:
-    """What a process trains.
+    """The training that a process runs.
 
-    library: "rushlight" or a peer of `modes.PEERS`. mode: what is switched on, joined by "+". start: the file of
-    `weights.py` with the weights and the batch that training starts from. samples: how many of the batch's samples are
-    used, by default all. dropout: whether there is any; without it the losses of all libraries are the same.
+    library: "rushlight" or a peer of `modes.PEERS`. mode: the enabled switches, joined by "+". start: the file of
+    `weights.py` with the initial weights and the batch. samples: the number of the batch's samples that are used, by default
+    all. dropout: whether dropout is applied; without it the losses of all libraries are equal.
     """
 
     library: str
@@ -39,7 +39,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Timing:
-    """One step: seconds on the clock, seconds of CPU of all threads, page faults, and the loss."""
+    """One step: wall-clock seconds, CPU seconds of all threads, page faults, and the loss."""
 
     wall: float
     cpu: float

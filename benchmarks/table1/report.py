@@ -18,21 +18,21 @@ Row = dict[str, Any]
 
 
 def units_per_second(row: Row, mode: str) -> float:
-    """Images, tokens or samples per second of the row's clock."""
+    """Return images, tokens or samples per second of the row's clock."""
     entry = ENTRIES[row["workload"]]
     return (row["size"] or entry.size) * entry.units / row["modes"][mode][row["clock"]]["median"]
 
 
 def is_tuned(mode: str) -> bool:
-    """Whether malloc is tuned from outside."""
+    """Return whether malloc is tuned from outside."""
     return "malloc" in mode.replace("+", " ").split()
 
 
 def fastest(rows: Iterable[Row], *, tuned: bool) -> tuple[str, Row] | None:
-    """The mode of the other libraries that is fastest beside ours, and its result; with or without tuned malloc.
+    """Return the fastest mode of the other libraries relative to ours, and its result. tuned: whether tuned malloc counts.
 
     Modes of several groups are compared by their ratios to ours in the same group, so that a change of the machine between
-    groups does not count.
+    groups has no effect.
     """
     found = [
         (mode, result)
@@ -44,7 +44,7 @@ def fastest(rows: Iterable[Row], *, tuned: bool) -> tuple[str, Row] | None:
 
 
 def by_model(rows: Iterable[Row]) -> list[list[Row]]:
-    """The groups of each model, number of threads and batch size."""
+    """Return the groups of each model, number of threads and batch size."""
     found: dict[tuple[str, int, int | None], list[Row]] = {}
     for row in rows:
         found.setdefault((row["workload"], row["threads"], row["size"]), []).append(row)
@@ -52,7 +52,7 @@ def by_model(rows: Iterable[Row]) -> list[list[Row]]:
 
 
 def render(rows: Iterable[Row]) -> str:
-    """A table with a line for every mode of every model, and the geometric means of the ratios per number of threads."""
+    """Return a table with a line per mode and model, and the geometric means of the ratios per number of threads."""
     lines: list[list[str]] = []
     ratios: dict[tuple[int, str], list[float]] = {}
     for groups in by_model(rows):
@@ -101,7 +101,7 @@ def _cells(row: Row, mode: str, result: Row) -> list[str]:
 
 
 def _memory(groups: Sequence[Row]) -> float | None:
-    """Our peak memory over that of PyTorch's fastest ordinary mode."""
+    """Return our peak memory relative to that of PyTorch's fastest mode without tuned malloc."""
     torch = [row for row in groups if row["group"] == "torch"]
     best = fastest(torch, tuned=False)
     ours = torch[0]["modes"].get(SUBJECT, {}) if torch else {}
@@ -109,7 +109,7 @@ def _memory(groups: Sequence[Row]) -> float | None:
 
 
 def draw(rows: Iterable[Row], path: Path) -> None:
-    """Bars of speed per model and library, in its fastest mode, relative to rushlight; PNG or SVG by the path's suffix.
+    """Draw bars of each library's speed per model, in its fastest mode, relative to rushlight, as PNG or SVG by the suffix.
 
     Needs matplotlib.
     """
@@ -148,7 +148,7 @@ def _libraries(models: Iterable[Sequence[Row]]) -> list[str]:
 
 
 def _height(groups: Iterable[Row], library: str, tuned: bool) -> float:
-    """A library's speed over ours, in the fastest of its modes with tuned malloc, or of those without; 0 if it has none."""
+    """Return a library's speed relative to ours, in its fastest mode with or without tuned malloc; 0 if it has none."""
     values = [
         result["speed"]["value"]
         for row in groups

@@ -1,4 +1,4 @@
-"""Measures one model: every mode in a process of its own, step by step in turn. See Note [Fair comparison] in harness.py."""
+"""Measure one model: every mode in a separate process, step by step in turn. See Note [Fair comparison] in harness.py."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ _ROOT = Path(__file__).resolve().parents[2]
 class Plan:
     """How long to measure.
 
-    warm_up: steps that are not timed, in which plans are made. seconds: budget of all modes together after that, kept once
-    `minimum` rounds are done. check: whether the peer's losses are compared with ours before. patience: see `Training`.
+    warm_up: number of untimed steps, in which libraries plan and compile. seconds: the time limit of all modes together
+    after the warm-up, which applies once `minimum` rounds are done. check: whether the peers' losses are compared with ours
+    first. patience: see `Training`.
     """
 
     warm_up: int = 3
@@ -44,7 +45,7 @@ class Plan:
 
 
 def write_start(python: str, workload: str, size: int, path: Path) -> None:
-    """Writes the file that all libraries start from, by rushlight's interpreter; see `weights.py`."""
+    """Write the file from which all libraries start, with rushlight's interpreter; see `weights.py`."""
     command = [python, "-m", "benchmarks.table1.weights", workload, str(size), str(path)]
     done = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -63,9 +64,9 @@ def measure(
     missing: Mapping[str, str] | None = None,
     now: Callable[[], float] = time.monotonic,
 ) -> dict[str, Any]:
-    """A row of the report: per mode times, page faults, memory and the ratio to ours, or the reason why there are none.
+    """Return a row of the report: times, page faults, memory and the ratio to ours per mode, or why there are none.
 
-    pythons: the interpreter of each library. missing: why a library has none.
+    pythons: the interpreter of each library. missing: the reason why a library has none.
     """
     results: dict[str, dict[str, Any]] = {}
     clock = "cpu" if threads == 1 else "wall"
@@ -113,7 +114,7 @@ def _check(
     results: dict[str, dict[str, Any]],
     progress: Progress,
 ) -> dict[str, Any]:
-    """Compares the losses of every mode's first steps with ours; the modes that differ get a problem in `results`."""
+    """Compare the losses of every mode's first steps with ours. Modes that differ get a problem in `results`."""
     ours: list[float] | None = None
     found = {}
     for mode in modes:
@@ -143,7 +144,7 @@ def _take_turns(
     progress: Progress,
     now: Callable[[], float],
 ) -> None:
-    """Fills `results` with what every mode took, or with its problem."""
+    """Fill `results` with the measurements of every mode, or with its problem."""
     running: dict[str, Training] = {}
     series: dict[str, list[Timing]] = {}
     first: dict[str, Timing] = {}

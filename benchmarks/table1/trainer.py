@@ -1,7 +1,7 @@
-"""A process that trains one model on one library in one mode, step by step as it is told.
+"""A process that trains one model with one library in one mode, one step per request.
 
-Processes of several libraries live side by side and take turns, so that what slows the machine slows all of them. The
-interpreter may be that of another environment, which needs NumPy and the library.
+Processes of several libraries run side by side and take turns, so that a slow machine slows all of them. The interpreter may
+be that of another environment, which needs NumPy and the library.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .protocol import Request, Timing
 
 
 def measured(step: Step) -> Timing:
-    """One step with what it took."""
+    """Run one step and return its measurements."""
     faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     cpu, wall = time.process_time(), time.perf_counter()
     loss = step()
@@ -30,7 +30,7 @@ def measured(step: Step) -> Timing:
 
 
 def peak_memory() -> int:
-    """The largest resident memory since `forget_peak`, in bytes."""
+    """Return the largest resident memory since `forget_peak`, in bytes."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024
@@ -38,13 +38,13 @@ def peak_memory() -> int:
 
 
 def forget_peak() -> None:
-    """Counts the peak of memory from here on: reading the weights' file is not part of training."""
+    """Measure the peak of memory from now on: reading the file of weights is not part of training."""
     with contextlib.suppress(OSError):  # then the peak is that of the whole process
         Path("/proc/self/clear_refs").write_text("5")
 
 
 def serve(connection: Connection, request: Request) -> None:
-    """Answers "step" with a `Timing` and "memory" with bytes until the other end closes."""
+    """Answer "step" with a `Timing` and "memory" with bytes until the other end closes."""
     try:
         step = prepare(request)
         gc.collect()

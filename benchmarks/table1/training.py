@@ -1,4 +1,4 @@
-"""The parent's side of a training process: starts it, asks for steps, ends it."""
+"""The parent's side of a training process: start it, request steps, and end it."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 
 class FailedError(RuntimeError):
-    """A process that could not be started, or that ended, raised or fell silent while it trained; the text says why."""
+    """Raised if a process cannot be started, or if it ends, raises an error or does not answer; the text has the reason."""
 
 
 class Training:
     """A process that trains.
 
-    python: its interpreter, which may be another environment's. patience: seconds to wait for an answer; compilers take
-    minutes for a first step.
+    python: its interpreter, which may belong to another environment. patience: seconds to wait for an answer; compilers take
+    minutes for the first step.
     """
 
     def __init__(self, request: Request, python: str = sys.executable, patience: float = 600.0) -> None:
@@ -51,13 +51,13 @@ class Training:
             raise
 
     def step(self) -> Timing:
-        """One training step."""
+        """Request one training step, and return its measurements."""
         timing = self._ask("step")
         assert isinstance(timing, Timing)
         return timing
 
     def peak_memory(self) -> int:
-        """The process's largest resident memory while it trained, in bytes."""
+        """Return the process's largest resident memory while it trained, in bytes."""
         size = self._ask("memory")
         assert isinstance(size, int)
         return size
@@ -97,7 +97,7 @@ class Training:
         self.close()
 
     def close(self) -> None:
-        """Ends the process, by force if it does not listen."""
+        """End the process; kill it if it does not end by itself."""
         self._connection.close()
         try:
             self._process.wait(timeout=5)

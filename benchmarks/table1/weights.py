@@ -17,7 +17,7 @@ Array = NDArray[np.generic]
 
 
 def write(name: str, size: int, path: Path) -> None:
-    """Initialises a model of `workloads.WORKLOADS` and writes it with a batch of `size` samples."""
+    """Initialise a model of `workloads.WORKLOADS`, and write it with a batch of `size` samples."""
     import rushlight.as_torch
 
     rushlight.as_torch.install()
@@ -33,7 +33,7 @@ def write(name: str, size: int, path: Path) -> None:
 
 
 def read(path: str | Path, samples: int | None = None) -> tuple[dict[str, Array], tuple[Array, ...]]:
-    """Weights by name, and the first `samples` of the batch; all of it by default."""
+    """Return the weights by name, and the first `samples` samples of the batch, by default all."""
     with np.load(path) as file:
         weights = {name: file[name] for name in file.files if not name.startswith("batch ")}
         batch = tuple(file[f"batch {i}"][:samples] for i in range(len(file.files) - len(weights)))

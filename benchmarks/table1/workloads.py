@@ -1,4 +1,4 @@
-"""What a training step of Table 1 computes: model, batch and loss, in PyTorch's public names."""
+"""The workloads of Table 1: model, batch and loss, with PyTorch's public names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Loss = Callable[[nn.Module, Batch], Tensor]
 
 @dataclass(frozen=True)
 class Workload:
-    """build: makes the model. batch: makes the inputs of one step for a batch size. loss: of the model on such a batch."""
+    """build: creates the model. batch: creates the inputs of a step for a batch size. loss: computes the loss on them."""
 
     build: Callable[[], nn.Module]
     batch: Callable[[int], Batch]

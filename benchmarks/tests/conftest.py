@@ -1,4 +1,4 @@
-"""Makes `benchmarks` importable however the tests are started: it is a folder, not an installed package."""
+"""Make `benchmarks` importable however the tests are started: it is a folder, not an installed package."""
 
 from __future__ import annotations
 

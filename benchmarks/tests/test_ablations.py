@@ -1,4 +1,4 @@
-"""The harness of the ablations, with figures that are made up."""
+"""The harness of the ablations, with invented figures."""
 
 from __future__ import annotations
 

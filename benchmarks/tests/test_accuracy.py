@@ -1,4 +1,4 @@
-"""Time to accuracy, with trainings that are made up."""
+"""Time to accuracy, with simulated trainings."""
 
 from __future__ import annotations
 

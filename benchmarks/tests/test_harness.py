@@ -1,4 +1,4 @@
-"""The timing loop, on a clock that only moves when it is told to: nothing here depends on the machine."""
+"""The timing loop, on a simulated clock: nothing here depends on the machine."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from benchmarks.suites.micro import summarize_row
 
 
 class FakeClock:
-    """Time that passes by decree."""
+    """A clock that the test advances."""
 
     def __init__(self) -> None:
         self.ns = 0
@@ -40,7 +40,7 @@ class FakeClock:
 
 
 class FakeSubject:
-    """A subject whose calls take a fixed time, plus the loop's share, plus what interrupt adds to a block."""
+    """A subject whose calls take a fixed time, plus the cost of the loop, plus the time that `interrupt` adds to a block."""
 
     def __init__(self, name: str, clock: FakeClock, call_ns: int, loop_ns: int = 0) -> None:
         self.name = name

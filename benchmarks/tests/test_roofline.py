@@ -1,4 +1,4 @@
-"""What a step consists of, counted from events that are made up."""
+"""The operations and bytes of a step, counted from invented events."""
 
 from __future__ import annotations
 

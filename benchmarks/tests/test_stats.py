@@ -1,4 +1,4 @@
-"""The statistics, against values that can be worked out by hand."""
+"""The statistics, compared with values that can be computed by hand."""
 
 from __future__ import annotations
 

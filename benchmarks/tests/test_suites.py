@@ -1,4 +1,4 @@
-"""Rows, suites and output: with made-up libraries, logs and installations in place of real ones."""
+"""Rows, suites and output, with simulated libraries, logs and installations."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from benchmarks.worker import Remote, Worker
 
 
 class FakeTensor:
-    """As much of a tensor as the rows of these tests use."""
+    """A tensor with the methods that the rows of these tests use."""
 
     def __init__(self, values: Any) -> None:
         self.values = np.array(values)

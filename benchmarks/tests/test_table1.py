@@ -1,4 +1,4 @@
-"""Table 1's harness with training processes that are told how long their steps take."""
+"""Table 1's harness, with simulated training processes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ GROUP = Group("torch", (Mode("rushlight"), Mode("torch"), Mode("torch", "fused")
 
 
 class Told:
-    """A training process without a process."""
+    """A simulated training process."""
 
     steps: list[str]
     broken: dict[str, int]

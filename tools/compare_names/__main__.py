@@ -1,4 +1,4 @@
-"""`python -m compare_names`: writes docs/names.md, or checks it."""
+"""Write docs/names.md, or check it: `python -m compare_names`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TABLE = ROOT / "docs" / "names.md"
 
 
 def rows_of_libraries() -> tuple[dict[str, list[Row]], str, dict[str, Absence]]:
-    """The rows of every module, PyTorch's version, and what is absent, from the installed libraries."""
+    """Return the rows of every module, PyTorch's version, and the absent names, from the installed libraries."""
     import torch
 
     import rushlight

@@ -1,4 +1,4 @@
-"""Whether calls of one signature bind to another, argument by argument, and what keeps them from it."""
+"""Determine whether calls of one signature bind to another, argument by argument, and why not."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FOREIGN_ARGUMENTS = {"names", "layout", "pin_memory"}
 
 @dataclass
 class Row:
-    """The verdict over one name."""
+    """The result of the comparison of one name."""
 
     name: str
     verdict: str  # present, different, missing
@@ -25,7 +25,7 @@ class Row:
 
 
 def compare(theirs: dict[str, Entry], ours: dict[str, Entry]) -> list[Row]:
-    """A row for each of their names."""
+    """Return a row for each of PyTorch's names."""
     return [_compare(entry, ours.get(name)) for name, entry in sorted(theirs.items())]
 
 
@@ -60,7 +60,7 @@ def _without_foreign(signature: inspect.Signature) -> inspect.Signature:
 
 
 def calls_of(signature: inspect.Signature) -> list[tuple[list[str], list[str]]]:
-    """Calls that the signature allows: names given by position, names given by keyword."""
+    """Return calls that the signature allows: names given by position, names given by keyword."""
     kinds = inspect.Parameter
     parameters = list(signature.parameters.values())
     positional = [p for p in parameters if p.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)]
@@ -81,7 +81,7 @@ def binds(
     theirs: inspect.Signature,
     aliases: dict[str, str],
 ) -> bool:
-    """Whether `mine` takes the call so that each argument gets where it belongs, with their defaults for the rest."""
+    """Return whether `mine` binds each argument of the call to the right parameter, with PyTorch's defaults for the rest."""
     try:
         bound = mine.bind(*positions, **{_here(n, mine, aliases): n for n in names})
     except TypeError:
@@ -105,7 +105,7 @@ NUMPY = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1":
 
 
 def _here(name: str, mine: inspect.Signature, aliases: dict[str, str]) -> str:
-    """Under which name ours has an argument. NumPy's names are taken by every operator, as PyTorch's do."""
+    """Return the name that our signature gives to an argument. As in PyTorch, all operators also accept NumPy's names."""
     if name in mine.parameters:
         return name
     spellings = (f"{name}_", aliases.get(name, ""), "input" if name == "self" else NUMPY.get(name, ""))
@@ -124,7 +124,7 @@ def _same_default(theirs: Any, ours: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """One int stands for as many as are needed, () for none; objects compare by their names."""
+    """Return whether two defaults are equal. An int equals a tuple of it, () equals None; objects compare by name."""
     if isinstance(value, (tuple, list)):
         if not value:
             return None
@@ -142,7 +142,7 @@ def _likeness(theirs: inspect.Signature, mine: inspect.Signature, aliases: dict[
 
 
 def difference(theirs: inspect.Signature, mine: inspect.Signature, aliases: dict[str, str]) -> str:
-    """In words, what keeps a call of theirs from working."""
+    """Describe why a call of PyTorch's signature does not work."""
     said = []
     parameters = [
         p for p in theirs.parameters.values() if p.kind.name not in ("VAR_POSITIONAL", "VAR_KEYWORD")
@@ -174,7 +174,7 @@ def _text(value: Any) -> str:
 
 
 def shown(signature: inspect.Signature) -> str:
-    """`(input, dim=None, *, out=None)`."""
+    """Return the text of a signature: `(input, dim=None, *, out=None)`."""
     parts, starred = [], False
     for p in signature.parameters.values():
         if p.kind == p.VAR_POSITIONAL:

@@ -23,7 +23,7 @@ MODULES = (
 
 @dataclass
 class Entry:
-    """One name of a module: its signatures, none where it cannot be called or nobody says how."""
+    """One name of a module with its signatures; none if it cannot be called or no signature is known."""
 
     name: str
     signatures: list[inspect.Signature] = field(default_factory=list)
@@ -41,7 +41,7 @@ def members(
     aliases: dict[str, dict[str, str]],
     names: Iterable[str] | None = None,
 ) -> dict[str, Entry]:
-    """Those of a module of the library, or of its class Tensor: the documented names, or which there are of `names`."""
+    """Return the documented names of a module, or of the class Tensor; with `names`, those of them that exist."""
     owner = library if not path else module_of(library, path)
     if owner is None:
         return {}

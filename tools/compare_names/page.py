@@ -7,7 +7,7 @@ from compare_names.presence import Absence
 
 
 def page(rows: dict[str, list[Row]], version: str, absent: dict[str, Absence] | None = None) -> str:
-    """The text of docs/names.md."""
+    """Return the text of docs/names.md."""
     lines = [
         "# Names", "",
         f"What PyTorch {version} documents beside what rushlight has, written by `nox -s names`. *Present*: every",

@@ -29,7 +29,7 @@ OUTSIDE = re.compile(
 
 @dataclass
 class Absence:
-    """What of a module is not here: all of it, or some of its names and members of its classes."""
+    """The part of a module that is absent: all of it, or some of its names and members of its classes."""
 
     count: int  # public names and members that PyTorch's module has
     whole: bool = False
@@ -38,7 +38,7 @@ class Absence:
 
 
 def modules_below(library: ModuleType, areas: Iterable[str], outside: re.Pattern[str]) -> Iterable[str]:
-    """The paths of the public modules that can be imported."""
+    """Yield the paths of the public modules that can be imported."""
     for area in areas:
         root = module_of(library, area)
         if root is None:
@@ -55,7 +55,7 @@ def modules_below(library: ModuleType, areas: Iterable[str], outside: re.Pattern
 
 
 def names_of_module(module: ModuleType) -> list[str]:
-    """Its public names: those of `__all__`, else what is defined in it."""
+    """Return its public names: those of `__all__`, or without it the names that are defined in it."""
     said = getattr(module, "__all__", None)
     if said is not None:
         return sorted({name for name in said if hasattr(module, name)})
@@ -67,7 +67,7 @@ def names_of_module(module: ModuleType) -> list[str]:
 
 
 def members_of_class(kind: type, library: str, public: set[type]) -> list[str]:
-    """Its public attributes, without those that it inherits from another public class, or from Python's own."""
+    """Return its public attributes, without those that it inherits from another public class, or from Python's own."""
     inherited = {base for other in kind.__mro__[1:] if other in public for base in other.__mro__}
     own = [
         base
@@ -78,7 +78,7 @@ def members_of_class(kind: type, library: str, public: set[type]) -> list[str]:
 
 
 def _has_member(kind: Any, member: str) -> bool:
-    """Whether its objects have it: the class does, or a method of the class assigns it."""
+    """Return whether objects of a class have an attribute: the class has it, or one of its methods assigns it."""
     if hasattr(kind, member):
         return True
     for base in getattr(kind, "__mro__", ()):
@@ -94,7 +94,7 @@ def _has_member(kind: Any, member: str) -> bool:
 def absences(
     theirs: ModuleType, ours: ModuleType, areas: Iterable[str], outside: re.Pattern[str]
 ) -> dict[str, Absence]:
-    """For every public module of theirs what is not in ours. A class counts in the first module that shows it."""
+    """Return what is absent here for every public module of PyTorch. A class counts in the first module that has it."""
     found: dict[str, Absence] = {}
     paths = list(modules_below(theirs, areas, outside))
     modules = [module_of(theirs, path) for path in paths]

@@ -45,7 +45,7 @@ class Stubs:
 
 
 def signature_of_arguments(arguments: ast.arguments) -> inspect.Signature:
-    """A parsed list of parameters; annotations are left out, defaults are literals or their source."""
+    """Return a parsed list of parameters; annotations are left out, defaults are literals or their source."""
     kinds = inspect.Parameter
     positional = [*arguments.posonlyargs, *arguments.args]
     defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults)) + list(
@@ -78,7 +78,7 @@ def _default(node: ast.expr | None) -> Any:
 
 
 def signatures_of_docstring(name: str, text: str) -> list[inspect.Signature]:
-    """Those of the first lines: `name(input, dim=None) -> Tensor`; [] where they are no Python."""
+    """Return those of the first lines: `name(input, dim=None) -> Tensor`; [] where they are no Python."""
     found = []
     for line in text.strip().splitlines()[:8]:
         match = re.match(rf"(?:[\w.]+\.)?{re.escape(name)}\((.*)\)\s*(?:->.*)?$", line.strip())
@@ -96,7 +96,7 @@ def signatures_of_docstring(name: str, text: str) -> list[inspect.Signature]:
 def signatures_of(
     value: Any, name: str, stub: dict[str, list[inspect.Signature]], owner: Any = None
 ) -> list[inspect.Signature]:
-    """The signatures of a callable, from the best source that there is."""
+    """Return the signatures of a callable, from the best available source."""
     builtin = inspect.isbuiltin(value) or inspect.ismethoddescriptor(value)
     if builtin:
         known = stub.get(value.__name__)  # linalg.norm is linalg_norm
@@ -123,7 +123,7 @@ def signatures_of(
 
 
 def _as_documented(signature: inspect.Signature, said: list[inspect.Signature]) -> inspect.Signature:
-    """A stub's signature, without defaults that the docstring has not: linspace(steps=None) was given up long ago."""
+    """Return a stub's signature without the defaults that the docstring lacks, such as the obsolete linspace(steps=None)."""
     required = [{n for n, p in s.parameters.items() if p.default is p.empty} for s in said]
     known = {n for s in said for n in s.parameters}
     parameters: list[inspect.Parameter] = []
@@ -146,7 +146,7 @@ def _is_vague(signature: inspect.Signature) -> bool:
 
 
 def _takes_no_keywords(value: Any, owner: Any) -> bool:
-    """Whether a function written in C refuses names, whatever a stub says: asked of the function itself."""
+    """Return whether a function written in C refuses keyword arguments, whatever its stub says. It is called to find out."""
     try:
         value(*([] if owner is None else [owner()]), **{"no such argument": 0})
     except TypeError as error:
@@ -157,7 +157,7 @@ def _takes_no_keywords(value: Any, owner: Any) -> bool:
 
 
 def refusal(value: Any, owner: Any = None) -> Callable[[list[str], list[str]], bool]:
-    """Whether a function written in C has no such arguments: asked of the function itself, with objects that none takes."""
+    """Return whether a function written in C lacks these arguments. It is called with objects that no function accepts."""
 
     def refuses(positions: list[str], names: list[str]) -> bool:
         if not positions and not names:

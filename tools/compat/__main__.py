@@ -1,8 +1,8 @@
-"""`python -m compat write FOLDER` with PyTorch, then `python -m compat read FOLDER` with rushlight: `nox -s compat`.
+"""Run `python -m compat write FOLDER` with PyTorch, then `python -m compat read FOLDER` with rushlight: `nox -s compat`.
 
-Writing trains the model of each case and leaves two files of PyTorch's: `NAME.pt`, the state before the step, and
-`NAME-trained.pt`, the numbers and the state after it. Reading starts from the first and compares with the second. Each
-case has a process of its own, since a package that fails while it is imported leaves parts behind.
+Writing trains the model of each case and writes two files with PyTorch: `NAME.pt`, the state before the step, and
+`NAME-trained.pt`, the numbers and the state after it. Reading starts from the first and compares with the second. Each case
+has a process of its own, since a package whose import fails leaves some of its modules imported.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ RTOL, ATOL = 1e-3, 2e-5
 
 
 def _let_torchvision_import() -> None:
-    """Declare the operators that torchvision describes when it is imported, where its own library cannot be loaded.
+    """Declare the operators that torchvision describes when it is imported, if its own library cannot be loaded.
 
     The library of the published wheel needs PyTorch's for CUDA. No case calls these operators.
     """
@@ -51,7 +51,7 @@ def write(name: str, folder: Path) -> str:
 
 
 def read(name: str, folder: Path) -> str:
-    """Train the model of a case with rushlight from PyTorch's file, and return what differs from PyTorch's results."""
+    """Train the model of a case with rushlight from PyTorch's file, and return the differences from PyTorch's results."""
     import torch
 
     assert "rushlight" in torch.__version__

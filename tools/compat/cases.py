@@ -1,8 +1,8 @@
-"""What each third-party package does in `nox -s compat`: a small model of its own, and how the package trains it a step.
+"""The cases of `nox -s compat`: for each third-party package a small model, and how the package trains it for one step.
 
 Each function returns a model and a function that trains it and returns the numbers to compare. Models are small, have no
 dropout, and get their data from NumPy, so that PyTorch and rushlight compute the same thing from the same parameters.
-Nothing is imported before its function runs: `torch` is PyTorch in one environment and rushlight in the other.
+Packages are imported only when their function runs: `torch` is PyTorch in one environment and rushlight in the other.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _tokens(count: int, length: int, vocabulary: int) -> Any:
 
 
 def timm() -> tuple[Any, Train]:
-    """A ResNet by name, with the package's loss, optimizer, schedule and averaged model."""
+    """Return a ResNet by name, with the package's loss, optimizer, schedule and averaged model."""
     import timm
     from timm.loss import LabelSmoothingCrossEntropy
     from timm.optim import create_optimizer_v2
@@ -72,7 +72,7 @@ def timm() -> tuple[Any, Train]:
 
 
 def transformers() -> tuple[Any, Train]:
-    """A GPT-2 with tied weights and its own loss, and greedy generation after the step."""
+    """Return a GPT-2 with tied weights and its own loss, and greedy generation after the step."""
     from torch.optim import AdamW
     from transformers import GPT2Config, GPT2LMHeadModel, get_linear_schedule_with_warmup
 
@@ -99,7 +99,7 @@ def transformers() -> tuple[Any, Train]:
 
 
 def lightning() -> tuple[Any, Train]:
-    """A LightningModule that a Trainer fits for one epoch."""
+    """Return a LightningModule that a Trainer fits for one epoch."""
     import lightning
     import torch
     from torch.utils.data import DataLoader, TensorDataset
@@ -136,7 +136,7 @@ def lightning() -> tuple[Any, Train]:
 
 
 def peft() -> tuple[Any, Train]:
-    """LoRA adapters on a BERT of transformers, of which only they are trained."""
+    """A BERT of transformers with LoRA adapters; only the adapters are trained."""
     import torch
     from peft import LoraConfig, get_peft_model
     from transformers import BertConfig, BertForSequenceClassification
@@ -161,7 +161,7 @@ def peft() -> tuple[Any, Train]:
 
 
 def accelerate() -> tuple[Any, Train]:
-    """A loop that an Accelerator prepares, with accumulation and clipping."""
+    """Return a loop that an Accelerator prepares, with accumulation and clipping."""
     import torch
     from accelerate import Accelerator
     from torch.utils.data import DataLoader, TensorDataset
@@ -189,7 +189,7 @@ def accelerate() -> tuple[Any, Train]:
 
 
 def torchmetrics() -> tuple[Any, Train]:
-    """Metrics of what a model predicts before and after a step."""
+    """Metrics of a model's predictions before and after a step."""
     import torch
     import torchmetrics
 
@@ -252,7 +252,7 @@ def torch_geometric() -> tuple[Any, Train]:
 
 
 def gpytorch() -> tuple[Any, Train]:
-    """An exact Gaussian process: two steps of its hyperparameters, and a prediction."""
+    """Return an exact Gaussian process: two steps of its hyperparameters, and a prediction."""
     import gpytorch
     import torch
 
@@ -292,7 +292,7 @@ def gpytorch() -> tuple[Any, Train]:
 
 
 def segmentation_models_pytorch() -> tuple[Any, Train]:
-    """A U-Net with a ResNet as encoder, and the Dice loss."""
+    """Return a U-Net with a ResNet as encoder, and the Dice loss."""
     import segmentation_models_pytorch as smp
     import torch
 
@@ -315,7 +315,7 @@ def segmentation_models_pytorch() -> tuple[Any, Train]:
 
 
 def skorch() -> tuple[Any, Train]:
-    """A scikit-learn classifier around a module."""
+    """Return a scikit-learn classifier around a module."""
     import torch
     from skorch import NeuralNetClassifier
 
@@ -362,7 +362,7 @@ def einops() -> tuple[Any, Train]:
 
 
 def ultralytics() -> tuple[Any, Train]:
-    """The smallest YOLO: its loss over two images with three boxes, and the boxes that it finds after the step."""
+    """Return the smallest YOLO: its loss over two images with three boxes, and the boxes that it finds after the step."""
     import torch
     from ultralytics.cfg import get_cfg
     from ultralytics.nn.tasks import DetectionModel

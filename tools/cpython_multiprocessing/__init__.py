@@ -1,1 +1,1 @@
-"""CPython's own tests of `multiprocessing`, run on `rushlight_multiprocessing`: `nox -s cpython-multiprocessing`."""
+"""Run CPython's own tests of `multiprocessing` on `rushlight_multiprocessing`: `nox -s cpython-multiprocessing`."""

@@ -1,6 +1,6 @@
 """Run CPython's tests of `multiprocessing` on rushlight: `python -m cpython_multiprocessing --method fork`.
 
-The exit code is 1 if a test fails, and 2 if there are no tests to run. The summary has every test that did not run, with
+The exit code is 1 if a test fails, and 2 if there are no tests to run. The summary lists every test that did not run, with
 the reason.
 """
 
@@ -87,7 +87,7 @@ def _report(result: _Result, left_out: dict[str, str], method: str, seconds: flo
 
 
 def _run_parts(jobs: int) -> int:
-    """Run each part in a process of its own, and print what they print one after the other."""
+    """Run each part in a separate process, and print their outputs one after the other."""
     command = [sys.executable, "-P", "-m", "cpython_multiprocessing", *sys.argv[1:]]
     parts = [
         subprocess.Popen(

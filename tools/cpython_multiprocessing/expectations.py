@@ -1,4 +1,4 @@
-"""Which of CPython's tests are left out or sampled, and why. Every entry is printed at the end of a run."""
+"""The tests of CPython that are left out or sampled, with reasons. Every entry is printed at the end of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where CPython's tests are: in the interpreter, or in Debian's package of them, which needs no root to unpack."""
+"""Find CPython's tests in the interpreter, or in Debian's package, which can be unpacked without root rights."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NAME = "test._test_multiprocessing"
 
 
 class Missing(Exception):  # noqa: N818 (not a failure of the tests)
-    """Raised where the tests can be found neither in the interpreter nor in a package."""
+    """Raised if the tests are found neither in the interpreter nor in a package."""
 
 
 def find(folder: Path) -> Path:

@@ -1,8 +1,8 @@
 """CPython's tests, in which `multiprocessing` is `rushlight_multiprocessing`.
 
-The tests are compiled from their source after each import of `multiprocessing` was rewritten. Modules that are imported
-from it are those that `rushlight_multiprocessing` has under that name, and else the standard ones. Processes that are
-started by spawn or forkserver import this module by its name, and read where the tests are from the environment.
+The tests are compiled from their source after each import of `multiprocessing` was rewritten. Submodules are those of
+`rushlight_multiprocessing` if it has them under the same name, and otherwise the standard ones. Processes that are started
+by spawn or forkserver import this module by its name, and read where the tests are from the environment.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ STANDARD, OURS = "multiprocessing", "rushlight_multiprocessing"
 class _Substitution(ast.NodeTransformer):
     """Rewrites `import multiprocessing` and `from multiprocessing import …`.
 
-    `import multiprocessing.pool` binds the name `multiprocessing`: it becomes an import of the submodule without a name of
-    ours, and one of our package under that name. `from multiprocessing.pool import …` stays: the submodule is the same."""
+    `import multiprocessing.pool` binds the name `multiprocessing`: it becomes an import of the submodule that binds no name,
+    and an import of our package under that name. `from multiprocessing.pool import …` stays: the submodule is the same."""
 
     def visit_Import(self, node: ast.Import) -> list[ast.stmt]:
         kept: list[ast.stmt] = []

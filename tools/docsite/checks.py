@@ -1,4 +1,4 @@
-"""Check the built site: every link leads somewhere, and nothing is loaded from another machine."""
+"""Check the built site: every link has a target, and nothing is loaded from another machine."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def read(path: Path) -> _Page:
 
 
 def problems(site: Path) -> list[str]:
-    """Return a sentence for each link to nothing and each address that is loaded from elsewhere."""
+    """Return a sentence for each link without a target and each address that is loaded from elsewhere."""
     pages = {
         path.resolve(): read(path) for path in sorted(site.rglob("*.html")) if "_static" not in path.parts
     }

@@ -57,7 +57,7 @@ def markdown(docstring: str) -> str:
 
 
 def escape(text: str) -> str:
-    """Protect the characters of plain text that Markdown reads as marks; keep code spans."""
+    """Escape the characters of plain text that Markdown interprets; keep code spans."""
     text = _ROLE.sub("", text)
     parts: list[str] = []
     end = 0
@@ -76,7 +76,7 @@ def first_sentence(docstring: str | None) -> str:
 
 
 def _escape_plain(text: str) -> str:
-    """With `*word*` left as it is, which is emphasis in a docstring, too."""
+    """Escape plain text except `*word*`, which is emphasis in a docstring, too."""
     parts = re.split(r"((?<![\w*])\*\w+\*(?![\w*]))", text)
     return "".join(
         part if index % 2 else re.sub(r"([\\*_<>\[\]#$~|`{}])", r"\\\1", part)
@@ -154,7 +154,7 @@ def _section(title: str, body: list[str]) -> list[str]:
 
 
 def _examples(body: list[str]) -> list[str]:
-    """Code, unless the section itself holds text and blocks of code."""
+    """Return a section as a block of code, unless it contains text and blocks of code itself."""
     if _is_python(body):
         return [_fence(body)]
     return [markdown("\n".join(body))]

@@ -1,4 +1,4 @@
-"""Which modules the API reference has, in the order in which the site shows them."""
+"""The modules of the API reference, in the order in which the site shows them."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _PREFIXES = ("linalg", "fft", "special")
 
 @dataclass(frozen=True)
 class Operator:
-    """An operator that users call: its name in the YAML, the name of its section, and what the generator says."""
+    """An operator that users call: its name in the YAML, the name of its section, and the text of the generator."""
 
     name: str
     full_name: str
@@ -73,7 +73,7 @@ def _full_name(name: str) -> tuple[str, str]:
 
 
 def split(full_name: str) -> tuple[str, str]:
-    """Return the module and the name in it: of a method, that of its class and its own."""
+    """Return the module and the name in it; for a method, the names of its class and of the method."""
     module, _, name = full_name.rpartition(".")
     if module.endswith(".Tensor"):
         return module.removesuffix(".Tensor"), f"Tensor.{name}"

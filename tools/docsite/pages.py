@@ -1,7 +1,7 @@
-"""The pages of the repository as pages of the site: where each goes, what its links become, and what the navigation is.
+"""Convert the pages of the repository to pages of the site: their locations, links and navigation.
 
-The folder docs/ stays readable where it lies: its pages are plain Markdown with relative links. The navigation is what the
-section pages list, in their order, so that it is written once.
+The folder docs/ can also be read directly: its pages are plain Markdown with relative links. The navigation consists of the
+pages that the section pages list, in their order, so that it is written once.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def page_names(root: Path) -> dict[Path, str]:
 
 
 class Stage:
-    """The folder from which Sphinx builds: copies of the pages with their links turned, and their navigation."""
+    """The folder from which Sphinx builds: copies of the pages with converted links, and their navigation."""
 
     def __init__(self, root: Path, folder: Path, api_names: dict[str, str], api_index: str) -> None:
         self.root, self.folder = root, folder
@@ -91,7 +91,7 @@ class Stage:
         return replace(_NAME, named, text, keep=_BLOCK_OR_LINK)
 
     def _page(self, name: str, link: str) -> str | None:
-        """The page that a link of the page `name` leads to; None for other files and addresses."""
+        """Return the page that a link of the page `name` leads to; None for other files and addresses."""
         address = link.partition("#")[0]
         if address.startswith(f"{REFERENCE}/"):
             return address.removesuffix(".md")
@@ -144,7 +144,7 @@ class Stage:
 def navigation(
     texts: dict[str, str], targets: Callable[[str, str], str | None]
 ) -> dict[str, dict[str, list[str]]]:
-    """Return the children of each section page, by the heading that they stand under.
+    """Return the children of each section page, by heading.
 
     They are the pages that the section page's lists and tables link to, each under the first section that links to it.
     `targets` returns the page that a link on a page leads to, if it is one.
@@ -181,7 +181,7 @@ def replace(
 
 
 def source_page(path: Path, title: str) -> str:
-    """Return a file's text as a page of its own, with highlighting and line numbers."""
+    """Return a file's text as a separate page with highlighting and line numbers."""
     # Imported here, so that the rest of this module needs the standard library only.
     from pygments import highlight
     from pygments.formatters import HtmlFormatter

@@ -127,7 +127,7 @@ class Reference:
         return "\n".join([*lines, ""])
 
     def operator(self, value: Any, name: str) -> Operator | None:
-        """The operator behind a compiled function: by its own name, or by the one that its docstring begins with."""
+        """Return the operator behind a compiled function, found by its name or by the name at the start of its docstring."""
         if not isinstance(value, types.BuiltinFunctionType):
             return None
         documented = re.match(r"(\w+)\(", value.__doc__ or "")
@@ -158,7 +158,7 @@ class Reference:
         )
 
     def _members(self, value: type) -> Iterator[tuple[str, Any]]:
-        """Public methods and properties with a docstring that are not documented with a public base."""
+        """Yield public methods and properties with a docstring that are not documented with a public base."""
         seen: set[str] = set()
         documented = [base for base in value.__mro__[1:] if id(base) in self._objects]
         for base in value.__mro__:
@@ -217,7 +217,7 @@ class Reference:
     def _signatures(
         self, shown: str, value: Any, stub: Stub, key: str, drop_first: bool = False
     ) -> list[str]:
-        """The signatures of a function or class: its own, or where it is compiled those of the stub."""
+        """Return the signatures of a function or class: its own, or those of the stub if it is compiled."""
         try:
             signature = inspect.signature(value)
         except (TypeError, ValueError):
@@ -239,7 +239,7 @@ class Reference:
         return [shown + str(signature.replace(parameters=parameters, return_annotation=result))]
 
     def _annotation(self, annotation: Any, names: dict[str, Any]) -> Any:
-        """An annotation as it is written, but with the full names of documented classes, which become links."""
+        """Return an annotation as it is written, but with the full names of documented classes, which become links."""
         if not isinstance(annotation, str):
             return annotation
 
@@ -255,7 +255,7 @@ class Reference:
 
 
 def _described(module: types.ModuleType) -> str:
-    """The docstring of the module that defines the names, where the imported one only passes them on."""
+    """Return the docstring of the module that defines the names, if the imported module only re-exports them."""
     own = module.__doc__ or ""
     home = re.match(r".*: `?(rushlight_\w+(?:\.\w+)*)`?[.,;]?(?:$|\s)", own)
     return (importlib.import_module(home[1]).__doc__ or own) if home else own
@@ -271,7 +271,7 @@ def _public(module: types.ModuleType) -> Iterator[tuple[str, Any]]:
 
 
 def _is_documented(value: Any) -> bool:
-    """Whether a value is a class or a function, with documentation of its own."""
+    """Return whether a value is a class or a function, with documentation of its own."""
     if isinstance(value, types.ModuleType | enum.Enum):
         return False
     return isinstance(value, type) or (callable(value) and bool(_doc(value)) and hasattr(value, "__name__"))
@@ -283,7 +283,7 @@ def _doc(value: Any) -> str:
 
 
 def _body(value: Any) -> str:
-    """The docstring, without the signatures that those of compiled functions begin with."""
+    """Return the docstring without the signatures with which docstrings of compiled functions begin."""
     doc = inspect.cleandoc(_doc(value))
     if isinstance(value, types.BuiltinFunctionType | types.MethodDescriptorType):
         doc = re.sub(r"\A(?:\w+\(.*\n)+\n?", "", doc + "\n")
@@ -293,7 +293,7 @@ def _body(value: Any) -> str:
 
 
 def _group(value: Any) -> str:
-    """A title from the file that defines a name."""
+    """Return a title from the file that defines a name."""
     home = (getattr(value, "__module__", "") or "").split(".")
     words = home[-1].strip("_").replace("_", " ")
     return "Types and settings" if len(home) < 2 or words == "C" else words[:1].upper() + words[1:]
@@ -310,7 +310,7 @@ class _Annotation:
 
 
 def _default(value: Any) -> Any:
-    """A default as source text; an object without one is shown as `...`."""
+    """Return a default as source text; an object without one is shown as `...`."""
     if value is inspect.Parameter.empty:
         return value
     text = repr(value)

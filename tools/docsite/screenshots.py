@@ -1,8 +1,8 @@
 """Look at the built site in headless Chromium: `python -m docsite.screenshots --site site --out screenshots`.
 
-A picture of each page in `PAGES` is taken at the width of a phone and of a desktop. The command fails where a page is wider
-than its window, so that a reader would have to scroll sideways, and where the search finds nothing. It needs Python's
-standard library and a `chromium` or `google-chrome` on the PATH.
+A picture of each page in `PAGES` is taken at the width of a phone and of a desktop. The command fails if a page is wider
+than its window, so that a reader would have to scroll sideways, or if the search finds nothing. It needs Python's standard
+library and a `chromium` or `google-chrome` on the PATH.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def find_browser() -> str | None:
 
 
 class Browser:
-    """Headless Chromium, a process of its own for each address.
+    """Headless Chromium, with a separate process for each address.
 
     Raises:
         FileNotFoundError: if none of `BROWSERS` is on the PATH.
@@ -99,7 +99,7 @@ class Browser:
         return subprocess.run(command, check=True, capture_output=True, text=True, timeout=120).stdout
 
     def picture(self, address: str, size: tuple[int, int], path: Path) -> None:
-        """Write what a window of `size` shows of the page to `path`, as PNG."""
+        """Write a picture of the page in a window of `size` to `path`, as PNG."""
         self._run(f"--window-size={size[0]},{size[1]}", f"--screenshot={path}", address)
 
     def document(self, address: str) -> str:

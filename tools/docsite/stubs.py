@@ -1,4 +1,4 @@
-"""Signatures from the packages' stubs: of functions that are compiled, and have none of their own at run time."""
+"""Read signatures from the packages' stubs, for compiled functions that have none at run time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Stub:
 
 @functools.cache
 def read_stub(package: str) -> Stub:
-    """Return the signatures in the stub of a package's compiled module; nothing, where it has none."""
+    """Return the signatures in the stub of a package's compiled module; empty if it has no stub."""
     spec = find_spec(package)
     # An editable installation keeps stubs apart from the sources.
     for folder in spec.submodule_search_locations or [] if spec else []:

@@ -1,1 +1,1 @@
-"""Faults of data loading, processes and ranks, in rushlight and in PyTorch: `nox -s faults`."""
+"""Inject faults into data loading, processes and ranks of rushlight and PyTorch: `nox -s faults`."""

@@ -1,8 +1,8 @@
-"""Inject faults into rushlight and PyTorch, and print what came of each: `python -m faults`.
+"""Inject faults into rushlight and PyTorch, and print the outcome of each: `python -m faults`.
 
-A fault is *held* if the library raises an error that names the fault, or goes on with right results, ends within three
-seconds of it, and leaves no process and no file in /dev/shm behind. Each fault has a process and a session of its own, and
-twenty seconds.
+A fault is *held* if the library raises an error that names the fault, or continues with correct results, ends within three
+seconds of it, and leaves no process and no file in /dev/shm behind. Each fault runs in a separate process and session for at
+most twenty seconds.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LIBRARIES = ("rushlight", "torch")
 
 @dataclass
 class Outcome:
-    """What came of a fault in one library."""
+    """The outcome of a fault in one library."""
 
     what: str  # error, vague error, went on, wrong results, hangs, crashes, killed
     seconds: float | None
@@ -61,9 +61,9 @@ def _shared_files() -> set[str]:
 
 
 def unused_shared_files(names: set[str]) -> set[str]:
-    """Return the files in /dev/shm of these names that are this user's and that no process has open or mapped.
+    """Return the files with these names in /dev/shm that belong to this user and that no process has open or mapped.
 
-    Others belong to programs that run at the same time, such as another fault's."""
+    Other files belong to programs that run at the same time, such as that of another fault."""
     found = set()
     for name in names:
         try:
@@ -83,7 +83,7 @@ def unused_shared_files(names: set[str]) -> set[str]:
 
 
 def inject(library: str, key: str, fault: Fault) -> Outcome:
-    """Run a fault's program with a library, and return what came of it."""
+    """Run a fault's program with a library, and return the outcome."""
     command = [sys.executable, "-P", "-m", "faults.child", library, key]
     child = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True,

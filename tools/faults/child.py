@@ -1,4 +1,4 @@
-"""Run one fault in one library, `python -m faults.child LIBRARY FAULT`, and print what came of it."""
+"""Run one fault in one library, `python -m faults.child LIBRARY FAULT`, and print the outcome."""
 
 from __future__ import annotations
 

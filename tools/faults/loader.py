@@ -103,7 +103,7 @@ def _options(way: str) -> dict[str, Any]:
 
 
 def _read(loader: Any) -> bool:
-    """Read an epoch of 16 samples; return whether all were there."""
+    """Read an epoch of 16 samples; return whether all of them arrived."""
     seen = [float(value) for batch in loader for value in batch[:, 0]]
     return sorted(seen) == [float(i) for i in range(16)]
 

@@ -19,7 +19,7 @@ SECONDS = 5  # the timeout of the group
 
 
 def _two(lib: Any, program: Callable[[Any, int], Any]) -> bool:
-    """Run a program on two ranks; return what rank 0 returns."""
+    """Run a program on two ranks and return the result of rank 0."""
     folder = tempfile.mkdtemp()
     rank = 1 if (child := os.fork()) == 0 else 0
     try:
@@ -86,7 +86,7 @@ fault("rank 1 in all_reduce", "leaves the group", r"rank 1\b")(
 
 
 def _pair(first: Callable[[Any], Any], second: Callable[[Any], Any]) -> Callable[[Any], bool]:
-    """Ranks that disagree: rank 1 does not end before rank 0 has found it out."""
+    """Make ranks disagree: rank 1 does not end before rank 0 has detected the difference."""
 
     def wait(lib: Any) -> None:
         with contextlib.suppress(Exception):

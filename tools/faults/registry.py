@@ -1,4 +1,4 @@
-"""The table of faults, and what a fault's program may use."""
+"""The table of faults, and the modules that a fault's program may use."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 class Fault:
     """A program with a fault.
 
-    `run` gets the modules of a library. It raises what the library raises, or returns whether the library went on with
-    right results. `names` is a regular expression for the error: a text that names the fault."""
+    `run` gets the modules of a library. It raises the library's error, or returns whether the library continued with correct
+    results. `names` is a regular expression for the error: a text that names the fault."""
 
     group: str
     name: str

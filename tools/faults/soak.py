@@ -1,4 +1,5 @@
-"""Kill workers, senders, receivers and ranks at random, and see that nothing grows: `python -m faults.soak --minutes 30`.
+"""Kill workers, senders, receivers and ranks at random, and check that no resources leak: `python -m faults.soak --minutes
+30`.
 
 All rounds run in one process. After each, it must have no child, and as many descriptors, mappings of shared memory and
 threads as after the warm-up; its private memory must not grow by more than `GROWTH`.
@@ -50,7 +51,7 @@ def children() -> list[int]:
 
 
 def kill_later(pids: list[int], seconds: float) -> threading.Timer:
-    """Kill one of some processes after some time."""
+    """Kill one of the processes after a random time."""
 
     def kill() -> None:
         with contextlib.suppress(ProcessLookupError):
@@ -169,7 +170,7 @@ SCENES: list[Callable[[], str]] = [loader, sender, receiver, ranks]
 
 
 def held() -> dict[str, int]:
-    """Count what this process holds."""
+    """Count the resources of this process."""
     gc.collect()
     mp.empty_cache()
     maps = Path("/proc/self/maps").read_text().splitlines()
@@ -183,7 +184,7 @@ def held() -> dict[str, int]:
 
 
 def _grown(limits: dict[str, int]) -> dict[str, tuple[int, int]]:
-    """Return what exceeds its limit, also two seconds later: threads of closed queues end after the round."""
+    """Return the counts above their limits, also after two seconds: threads of closed queues end after the round."""
     end = time.monotonic() + 2
     while True:
         grown = {what: (limits[what], count) for what, count in held().items() if count > limits[what]}

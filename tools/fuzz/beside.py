@@ -1,7 +1,7 @@
-"""Other code of PyTorch that computes the same: a difference is explained where that gives what is here.
+"""Explain differences by other code of PyTorch that computes the same function and agrees with rushlight.
 
-PyTorch contradicts itself then, and the result here is that of a computation that knows nothing of rushlight. A mistake of
-rushlight is never explained so, unless PyTorch makes it, too.
+In these cases PyTorch contradicts itself, and the result of rushlight is confirmed by a computation that is independent of
+it. A mistake of rushlight is never explained in this way, unless PyTorch makes it, too.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Otherwise = Callable[[str, Program], "Observation | Ended"]
 def sentences(
     program: Program, found: Difference, ours: Run, run: Run, otherwise: Otherwise
 ) -> Iterator[tuple[Callable[[], bool], str]]:
-    """What may be the case where there is such a difference, and how it is put."""
+    """Yield the possible explanations of a difference: a check, and the sentence that applies if it holds."""
     kind, writes = found.kind, any(call.writes for call in program.calls)
     if kind in ("shape", "accepts"):
         yield lambda: sizes_of_more_elements(program, kind, ours, run), MORE_ELEMENTS
@@ -73,7 +73,7 @@ def _agrees(way: str, program: Program, ours: Run, otherwise: Otherwise) -> bool
 
 
 def _has_form(program: Program, ours: Run, otherwise: Otherwise) -> bool:
-    """Whether results have the dtypes and sizes of PyTorch's meta tensors."""
+    """Return whether results have the dtypes and sizes of PyTorch's meta tensors."""
     plain = replace(program, mode="plain") if program.mode != "vmap" else program
     mine, seen = complete(ours(program)), complete(otherwise("meta", plain))
     if mine is None or seen is None or not mine.final:
@@ -82,7 +82,7 @@ def _has_form(program: Program, ours: Run, otherwise: Otherwise) -> bool:
 
 
 def has_wide_values(program: Program, ours: Run, otherwise: Otherwise) -> bool:
-    """Whether results are, but for rounding to their dtype, those that PyTorch has with integers turned to float64."""
+    """Return whether results equal, up to rounding to their dtype, those of PyTorch with integers in float64."""
     if not any(one.dtype in ("bool", *INTEGERS) for one in program.inputs):
         return False
     mine, seen = complete(ours(program)), complete(otherwise("wide default", program))
@@ -96,7 +96,7 @@ def _form(value: Any) -> Any:
 
 
 def is_refused(program: Program, ours: Run, otherwise: Otherwise) -> bool:
-    """Whether other code of PyTorch raises at the same call, and not since there is none, or no value."""
+    """Return whether other code of PyTorch also rejects the arguments of the same call."""
     plain = replace(program, mode="plain")
     mine = ours(plain)
     if not isinstance(mine, Observation) or not mine.error:
@@ -112,7 +112,7 @@ def is_refused(program: Program, ours: Run, otherwise: Otherwise) -> bool:
 
 
 def without_derivatives(program: Program, kind: str, ours: Run, run: Run) -> bool:
-    """Whether values here, where derivatives are computed, are PyTorch's where there are none."""
+    """Return whether rushlight's values with derivatives equal PyTorch's values without derivatives."""
     plain = replace(program, mode="plain")
     mine, seen = ours(program), run(plain)
     if not isinstance(mine, Observation) or not isinstance(seen, Observation):
@@ -131,7 +131,7 @@ def _constant(value: Any) -> Any:
 
 
 def in_a_new_tensor(program: Program, ours: Run, run: Run) -> bool:
-    """Whether the last call writes what PyTorch computes where it does not write."""
+    """Return whether the last call writes the values that PyTorch's out-of-place call computes."""
     call = program.calls[-1]
     if call.path.startswith(".") and call.path.endswith("_"):
         beside = replace(call, path=call.path[:-1])
@@ -148,7 +148,7 @@ def in_a_new_tensor(program: Program, ours: Run, run: Run) -> bool:
 
 
 def _is_cast(written: Any, computed: Any) -> bool:
-    """Whether a result is what was computed, in its own dtype."""
+    """Return whether a result equals the computed value, converted to the dtype of the result."""
     if not isinstance(written, Record) or not isinstance(computed, Record):
         return False
     if written.array.dtype.kind != "c" and computed.array.dtype.kind == "c":
@@ -162,9 +162,9 @@ def _is_cast(written: Any, computed: Any) -> bool:
 
 
 def sizes_of_more_elements(program: Program, kind: str, ours: Run, run: Run) -> bool:
-    """Whether the sizes of an empty result are those that PyTorch's rule, seen at other sizes, gives for size 0.
+    """Return whether the sizes of an empty result follow PyTorch's rule for other sizes, extended to size 0.
 
-    Both libraries have to agree where there are elements.
+    Both libraries must agree on results with elements.
     """
     if program.mode == "vmap" or not any(0 in one.shape for one in program.inputs):
         return False
@@ -189,7 +189,7 @@ def sizes_of_more_elements(program: Program, kind: str, ours: Run, run: Run) -> 
 
 
 def _sizes_at_none(few: Record, many: Record) -> tuple[int, ...]:
-    """Sizes that grow in proportion, as they are where nothing is left."""
+    """Return the sizes at size 0, extrapolated from the sizes of two results."""
     if len(few.shape) != len(many.shape):
         return (-1,)
     slopes = [(b - a) / (MORE[1] - MORE[0]) for a, b in zip(few.shape, many.shape, strict=True)]
@@ -206,7 +206,7 @@ def _filled(program: Program, size: int) -> Program:
         return size if type(value) is int and value == 0 else value
 
     def resized(call: Call) -> Call:
-        """Sizes among the arguments are in lists, dimensions mostly not."""
+        """Return the call with larger sizes. Only lists are changed: they contain sizes, and mostly no dimensions."""
         args = tuple(mapped(a, change) if isinstance(a, (tuple, list)) else a for a in call.args)
         return replace(call, args=args)
 
@@ -219,7 +219,7 @@ def _filled(program: Program, size: int) -> Program:
 
 
 def towards_infinity(program: Program, ours: Run, run: Run) -> bool:
-    """Whether results here where arguments are infinite are what PyTorch's float64 values go to, where it has NaN."""
+    """Return whether PyTorch's float64 values tend to rushlight's results at infinity, where PyTorch has NaN."""
     wide = widened(replace(program, mode="plain"))
     if not any(_is_infinite(v) for one in wide.inputs for v in one.values):
         return False

@@ -1,4 +1,4 @@
-"""Many programs: makes, runs, compares and shrinks them, and sorts what differs into groups."""
+"""Generate, run, compare and shrink many programs, and sort the differences into groups."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ ENOUGH = 2  # programs of a group that are shrunk; more are counted
 
 
 def names_of(op: str) -> set[str]:
-    """What an entry that covers a difference of `op` may name: any operator, this form of one, or one in every form."""
+    """Return the operators that an entry for a difference of `op` may name: all, this form of `op`, or all its forms."""
     parts = {op, *op.split("+")}
     return {"*", *parts, *map(family, parts)}
 
 
 @dataclass
 class Group:
-    """Programs that differ in one way."""
+    """Programs with the same kind of difference."""
 
     kind: str
     op: str
@@ -48,7 +48,7 @@ class Group:
 
 @dataclass
 class Campaign:
-    """A run of one seed: `theirs` makes the programs, `ours` is compared with it."""
+    """A run of one seed. `theirs` generates the programs, and `ours` is compared with it."""
 
     ours: Process
     theirs: Process
@@ -65,7 +65,7 @@ class Campaign:
     unstable: int = 0  # differences that rounding explains
 
     def run(self, *, seconds: float = float("inf"), programs: float = float("inf"), first: int = 0) -> None:
-        """Go on until the time is over or that many programs ran."""
+        """Run programs until the time is over or the number of programs is reached."""
         end, number = time.monotonic() + seconds, first
         self.theirs.send("make", (self.seed, number))
         while time.monotonic() < end and self.programs < programs:
@@ -95,7 +95,7 @@ class Campaign:
         self.theirs.receive()
 
     def run_each(self, programs: Iterable[Program], *, seconds: float = float("inf")) -> None:
-        """Run programs that were made elsewhere, but for undefined ones, until the time is over."""
+        """Run given programs, except undefined ones, until the time is over."""
         end = time.monotonic() + seconds
         for number, program in enumerate(programs):
             if time.monotonic() > end:
@@ -120,14 +120,14 @@ class Campaign:
         return difference(program, mine, theirs)
 
     def check(self, program: Program) -> tuple[Difference | None, Observation | None]:
-        """Run a program in both: the difference, and PyTorch's observation."""
+        """Run a program in both libraries, and return the difference and PyTorch's observation."""
         other = self.theirs.run(program)
         if isinstance(other, Ended):
             return None, None
         return self._judge(program, self.ours.run(program), other), other
 
     def _check_defined(self, program: Program) -> tuple[Difference | None, Observation | None]:
-        """As `check`; a program that would not be generated does not differ, nor one whose gradients are right."""
+        """Run `check`, but ignore a program that would not be generated or whose gradients are right."""
         if self.theirs.ask("is_defined", program) is not True:
             return None, None
         found, seen = self.check(program)
@@ -173,7 +173,7 @@ class Campaign:
         self.say(f"[{number}] {found.op} {found.kind}: {found.text}")
 
     def _is_known_alone(self, program: Program, found: Difference, seen: Observation) -> bool:
-        """Whether one call shows a known difference of that kind: it need not be looked for step by step."""
+        """Return whether a single call shows a known difference of this kind, so that shrinking is not needed."""
         small = alone(program, found, seen)
         if small is None:
             return False
@@ -189,10 +189,10 @@ class Campaign:
         return known
 
     def _compared_with_copies(self, program: Program, found: Difference) -> Difference:
-        """Says so where PyTorch refuses what was written after it was saved, and the gradients here are right.
+        """Mark a difference if PyTorch refuses a modified saved tensor, and rushlight's gradients are right.
 
-        They are if they are PyTorch's where it saves copies, but for differences that are known. Where its process does
-        not survive that, it has no gradients to compare with.
+        They are right if they equal PyTorch's gradients with copies of saved tensors, except for known differences. If
+        PyTorch's process ends in this run, there are no gradients to compare with.
         """
         if MODIFIED not in found.text or KEPT in found.text or ENDS in found.text:
             return found
@@ -207,9 +207,10 @@ class Campaign:
         return replace(found, text=f"{found.text}; {KEPT}")
 
     def _is_unstable(self, program: Program, found: Difference) -> bool:
-        """Whether rounding explains it: PyTorch gives the same with the roundings here, or another answer beside the point.
+        """Return whether rounding explains a difference.
 
-        A program of one call is never excused: what happens at a tie or a pole is what is compared.
+        It does if PyTorch gives the same result with rushlight's rounding errors, or another result near the point. A
+        program of one call is never excused, since its behaviour at ties and poles is to be compared.
         """
         if found.kind not in ("values", "shape", "gradient", "tangent", "alias") or len(program.calls) == 1:
             return False
@@ -227,7 +228,7 @@ class Campaign:
         return False
 
     def _agrees_with_roundings(self, program: Program) -> bool:
-        """Whether there is no difference once PyTorch goes on from each result here that differs by rounding."""
+        """Return whether PyTorch agrees if it continues from those results of rushlight that differ by rounding."""
         mine = complete(self.ours.run(program))
         if mine is None:
             return False
@@ -239,7 +240,7 @@ class Campaign:
         return theirs is not None and difference(program, mine, theirs) is None
 
     def _with_roundings(self, program: Program) -> Observation | Ended:
-        """PyTorch's observation of a program with the results that are computed here, as far as rounding goes."""
+        """Return PyTorch's observation of a program with rushlight's results where these differ by rounding."""
         seen = self.ours.run(replace(program, mode="plain") if program.mode == "jvp" else program)
         return seen if isinstance(seen, Ended) else self.theirs.follow(program, seen.steps)
 
@@ -253,7 +254,7 @@ class Campaign:
         )
 
     def write(self, folder: Path) -> None:
-        """A script for each group."""
+        """Write a script for each group."""
         folder.mkdir(parents=True, exist_ok=True)
         for group in sorted(self.groups.values(), key=lambda g: g.name):
             comment = f"{group.name}: {group.text}\nSeed {self.seed}, program {group.number}; seen {group.count} times."
@@ -262,7 +263,7 @@ class Campaign:
 
 
 def _moved(one: Input, signs: tuple[int, int]) -> Input:
-    """The input with values that differ by rounding, those at even and at odd places in these directions."""
+    """Return the input with values changed by rounding errors: those at even and at odd positions in these directions."""
     if one.dtype not in (*FLOATS, *COMPLEX):
         return one
     step = {"float64": 1e-12, "complex128": 1e-12, "float16": 4e-3, "bfloat16": 3e-2}.get(one.dtype, 1e-6)

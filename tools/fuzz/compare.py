@@ -1,4 +1,4 @@
-"""What counts as a difference between two observations of a program."""
+"""Find the differences between two observations of a program."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NOT_THERE = (
 
 
 def coarsest(program: Program, seen: Observation) -> float:
-    """The tolerance of the smallest dtype that took part: what was rounded to float16 stays so in a later float64."""
+    """Return the tolerance of the smallest dtype involved: a value rounded to float16 stays rounded in a later float64."""
     values = [*itertools.chain(*seen.steps), *seen.final.values()]
     dtypes = [one.dtype for one in program.inputs] + [v.dtype for v in values if isinstance(v, Record)]
     for call in program.calls:
@@ -48,7 +48,7 @@ def coarsest(program: Program, seen: Observation) -> float:
 
 @dataclass(frozen=True)
 class Difference:
-    """The first thing that is not as in PyTorch."""
+    """The first difference from PyTorch."""
 
     kind: str  # one of KINDS
     op: str  # the operator of the call where it is seen; empty where that is not known before shrinking
@@ -60,7 +60,7 @@ class Difference:
 
 
 def difference(program: Program, ours: Observation, theirs: Observation) -> Difference | None:
-    """How `ours` differs from `theirs`, None where it does not."""
+    """Return the difference of `ours` from `theirs`, or None if they agree."""
     alone = len(program.calls) == 1 and "out" not in program.calls[0].kwargs
     least = 0.0 if alone else coarsest(program, theirs)
     for i, (call, a, b) in enumerate(zip(program.calls, ours.steps, theirs.steps, strict=False)):
@@ -103,7 +103,7 @@ def difference(program: Program, ours: Observation, theirs: Observation) -> Diff
 
 
 def _only(program: Program) -> str:
-    """The operators that may be the cause: one name, once the program is shrunk to one call."""
+    """Return the operators that may be the cause; a single name if the program was shrunk to one call."""
     return "+".join(sorted({call.op for call in program.calls}))
 
 
@@ -125,7 +125,7 @@ def _raised(program: Program, ours: Observation, theirs: Observation) -> Differe
 
 
 def _results(ours: list[Any], theirs: list[Any], least: float = 0.0) -> tuple[str, str] | None:
-    """Kind and text of the difference of a call's results."""
+    """Return kind and text of the difference of a call's results."""
     if len(ours) != len(theirs):
         return "shape", f"{len(ours)} results, not {len(theirs)}"
     for a, b in zip(ours, theirs, strict=True):
@@ -144,7 +144,7 @@ def _results(ours: list[Any], theirs: list[Any], least: float = 0.0) -> tuple[st
 
 
 def as_computed(a: Any, b: Any) -> bool:
-    """Whether two values are one, but for rounding."""
+    """Return whether two values are equal except for rounding."""
     return _results([a], [b]) is None
 
 
@@ -159,9 +159,9 @@ def _same_number(a: Any, b: Any) -> bool:
 
 
 def _undefined(program: Program, kind: str, seen: Observation) -> Iterator[Excuse | None]:
-    """For each gradient or tangent: which elements have no derivative, since the value is NaN.
+    """Return, for each gradient or tangent, which elements have no derivative because the value is NaN.
 
-    An element's tangent belongs to one value. A gradient belongs to all of them, so where any is NaN a gradient may be, too.
+    The tangent of an element belongs to one value. A gradient belongs to all values, so it may be NaN if any of them is.
     """
     if kind == "tangent":
         values = [np.isnan(v.array) if v.array.dtype.kind in "fc" else None for v in seen.final.values()]
@@ -193,7 +193,7 @@ def _gradient(a: Record | None, b: Record | None, least: float = 0.0, undefined:
 
 
 def near(a: Record, b: Record, factor: float = 1.0, least: float = 0.0) -> np.ndarray:
-    """Which elements of two tensors of one dtype and shape differ by no more than rounding.
+    """Return which elements of two tensors of one dtype and shape are equal except for rounding.
 
     The tolerance is that of the dtype, and at least `least`.
     """
@@ -211,9 +211,9 @@ def near(a: Record, b: Record, factor: float = 1.0, least: float = 0.0) -> np.nd
 
 
 def apart(a: Record, b: Record, factor: float = 1.0, least: float = 0.0) -> str:
-    """Where two tensors differ by more than rounding, in words: `near` tells.
+    """Return a description of how two tensors differ by more than rounding, which `near` determines.
 
-    Of the elements that differ one is named that PyTorch has a finite number for, if there is one.
+    The text names one of the differing elements, if possible one for which PyTorch has a finite number.
     """
     same = near(a, b, factor, least)
     if np.all(same):

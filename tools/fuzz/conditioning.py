@@ -1,4 +1,4 @@
-"""Results that change as much as they differ where inputs change by a rounding error: no library can do better."""
+"""Recognize ill-conditioned results: rounding errors of the inputs change them as much as the libraries differ."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Run = Callable[[Program], "Observation | Ended"]
 
 
 def is_ill_conditioned(program: Program, ours: Run, run: Run) -> bool:
-    """Whether what differs changes by as much, in PyTorch, where inputs are moved by rounding errors."""
+    """Return whether PyTorch's results change by as much as the difference if inputs are changed by rounding errors."""
     mine, theirs = complete(ours(program)), complete(run(program))
     if mine is None or theirs is None:
         return False

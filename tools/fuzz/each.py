@@ -1,4 +1,4 @@
-"""Programs of one call for every operator, with values and shapes at which formulas and kernels differ."""
+"""Generate programs of one call for every operator, with values and shapes at which formulas and kernels may differ."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ENDS = {"float16": (1e-7, 6e4)}
 
 
 def programs(operators: list[Operator], seed: int) -> Iterator[Program]:
-    """For each operator, form and mode one program for each kind of values and of shapes, in a random order."""
+    """Return one program for each operator, form, mode, kind of values and kind of shapes, in random order."""
     rng = random.Random(f"each {seed}")
     kinds = [*((pool, SHAPES[0]) for pool in POOLS), *(("ordinary", shape) for shape in SHAPES[1:])]
     places = [
@@ -46,7 +46,7 @@ def programs(operators: list[Operator], seed: int) -> Iterator[Program]:
 
 
 def _forms(op: Operator) -> list[str]:
-    """How it is called: as a function, else as a method, and in place."""
+    """Return the ways of calling an operator: as a function or otherwise as a method, and in place."""
     return [form for form in (("function" if op.function else "method"), "inplace") if getattr(op, form)]
 
 

@@ -1,4 +1,4 @@
-"""Runs a program in one library and notes down what is compared."""
+"""Run a program in one library and record the values that are compared."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SIGNS = {
 
 @dataclass(frozen=True)
 class Record:
-    """A tensor as it was at some moment."""
+    """The state of a tensor at some point in the program."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -34,7 +34,7 @@ class Record:
 
 @dataclass
 class Observation:
-    """What a program did."""
+    """The recorded behaviour of a program."""
 
     steps: list[list[Any]] = field(default_factory=list)  # of each call its results: records, or text
     error: str = ""  # why it ended early
@@ -48,7 +48,7 @@ class Observation:
 
 
 def complete(seen: object) -> Observation | None:
-    """What was seen of a program that ran to its end; None of one that failed, or ended the process."""
+    """Return the observation of a program that ran to its end; None if it failed or ended the process."""
     return seen if isinstance(seen, Observation) and not seen.error else None
 
 
@@ -61,7 +61,7 @@ def is_tensor(value: Any) -> bool:
 
 
 def _share(a: Any, b: Any) -> bool:
-    """Whether two tensors see the same memory, as far as the library tells."""
+    """Return whether two tensors share memory, as far as the library tells."""
     if not (hasattr(a, "untyped_storage") and a.numel() and b.numel()):
         return False
     return bool(a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr())
@@ -74,7 +74,7 @@ class Machine:
         self.library = library
 
     def make(self, one: Input) -> Any:
-        """An input's tensor, without requires_grad."""
+        """Return an input's tensor, without requires_grad."""
         library = self.library
         values = list(one.values) if one.shape else one.values[0]
         made = library.tensor(values, dtype=getattr(library, one.dtype))
@@ -106,7 +106,7 @@ class Machine:
         return self.function(call.path)(*args, **kwargs)
 
     def bind(self, call: Call, result: Any, variables: dict[str, Any]) -> list[Any]:
-        """Give the result to the call's variable; its tensors and other values in a row."""
+        """Assign the result to the call's variable, and return its tensors and other values as a flat list."""
         if call.path == "[]=":
             return []
         variables[call.result] = result
@@ -117,7 +117,7 @@ class Machine:
         return list(result)
 
     def computed(self, number: int, results: list[Any]) -> None:
-        """Told of the results of each call before the next one."""
+        """Process the results of each call before the next call."""
 
     def record(self, value: Any) -> Any:
         if not is_tensor(value):
@@ -171,7 +171,7 @@ class Machine:
         seen.failed_at = ""
 
     def _outputs(self, program: Program, variables: dict[str, Any]) -> dict[str, Any]:
-        """All tensors that there are at the end, inputs first."""
+        """Return all tensors that exist at the end, inputs first."""
         names = [one.name for one in program.inputs]
         for call in program.calls:
             names += [n for n in variables if n == call.result or n.startswith(call.result + "[")]
@@ -205,7 +205,7 @@ class Machine:
         seen.failed_at = ""
 
     def weights(self, t: Any) -> Any:
-        """What gradients and tangents begin with: other numbers for other elements."""
+        """Return the incoming gradients or tangents, which are different numbers for each element."""
         library = self.library
         ramp = library.arange(1, t.numel() + 1, dtype=library.float64) / (t.numel() + 1)
         return ramp.reshape(tuple(t.shape)).to(t.dtype)

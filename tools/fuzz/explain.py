@@ -1,4 +1,4 @@
-"""What PyTorch itself says about a difference: the sentences that known.yaml refers to."""
+"""Explain a difference by PyTorch's own behaviour, in the sentences that known.yaml refers to."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Run = Callable[[Program], "Observation | Ended"]
 def explained(
     program: Program, found: Difference, ours: Run, run: Run, otherwise: Otherwise | None = None
 ) -> Difference:
-    """The difference with what PyTorch, which `run` runs, does in a case beside this one, or by other code."""
+    """Return the difference with a sentence about PyTorch, which `run` runs, in a similar program or with other code."""
     known = _sentences(program, found, ours, run)
     if otherwise is not None:
         known = itertools.chain(known, beside.sentences(program, found, ours, run, otherwise))
@@ -55,7 +55,7 @@ def explained(
 def _sentences(
     program: Program, found: Difference, ours: Run, run: Run
 ) -> Iterator[tuple[Callable[[], bool], str]]:
-    """What may be the case where there is such a difference, and how it is put."""
+    """Yield the possible explanations of a difference: a check, and the sentence that applies if it holds."""
     kind, both = found.kind, (program, ours, run)
     if program.mode == "vmap":
         if kind in ("raises", "values", "dtype", "shape"):
@@ -93,7 +93,7 @@ def _sentences(
 
 
 def dependence(program: Program, found: Difference, run: Run) -> str:
-    """Whether the result of the last call depends, in PyTorch, on the inputs that require grad; empty if unknown."""
+    """Return a sentence: whether the last result depends on the inputs that require grad in PyTorch; empty if unknown."""
     results = []
     rng = random.Random(1)
     for low, high in ((0.0, 0.0), (-3.0, 3.0), (0.1, 4.0), (-0.9, 0.9)):
@@ -123,7 +123,7 @@ def dependence(program: Program, found: Difference, run: Run) -> str:
 
 
 def _records_that_grow(program: Program, run: Run) -> list[Record]:
-    """The arguments of the last call that require grad in PyTorch."""
+    """Return the arguments of the last call that require grad in PyTorch."""
     seen = complete(run(program)) if program.mode.startswith("backward") else None
     if seen is None:
         return []
@@ -135,7 +135,7 @@ def _records_that_grow(program: Program, run: Run) -> list[Record]:
 
 
 def as_of_one_dtype(program: Program, kind: str, ours: Run, run: Run) -> bool:
-    """Whether PyTorch, too, computes that where all numbers, or all but integers and bools, have one dtype."""
+    """Return whether PyTorch agrees if all numbers, or all but integers and bools, have one dtype."""
     wide = widened(program)
     widest = "complex128" if any(one.dtype in COMPLEX for one in program.inputs) else "float64"
     for kept in (("bool", *INTEGERS), ("bool",), ()):
@@ -147,7 +147,7 @@ def as_of_one_dtype(program: Program, kind: str, ours: Run, run: Run) -> bool:
 
 
 def as_of_wide_integers(program: Program, kind: str, ours: Run, run: Run) -> bool:
-    """Whether PyTorch computes that where no sum or product of integers wraps around."""
+    """Return whether PyTorch agrees if no sum or product of integers wraps around."""
     inputs = tuple(replace(one, dtype="int64") if one.dtype in INTEGERS else one for one in program.inputs)
     if inputs == program.inputs:
         return False
@@ -155,7 +155,7 @@ def as_of_wide_integers(program: Program, kind: str, ours: Run, run: Run) -> boo
 
 
 def _has_what_is_here(program: Program, other: Program, kind: str, ours: Run, run: Run) -> bool:
-    """Whether results, or derivatives, here are, but for their dtypes, those of PyTorch in the other program."""
+    """Return whether rushlight's results or derivatives equal PyTorch's in the other program, except for their dtypes."""
     if kind in ("values", "accepts"):
         return _has_result_of(program, other, ours, run)
     mine, seen = complete(ours(program)), complete(run(other))
@@ -166,7 +166,7 @@ def _has_what_is_here(program: Program, other: Program, kind: str, ours: Run, ru
 
 
 def differs_by_turns(program: Program, ours: Run, run: Run) -> bool:
-    """Whether complex results are logarithms of the same numbers, of which those here are the principal values."""
+    """Return whether complex results are logarithms of the same numbers, and rushlight's are the principal values."""
     mine, seen = complete(ours(program)), complete(run(program))
     if mine is None or seen is None:
         return False
@@ -192,7 +192,7 @@ def _are_turns(a: Record, b: Record) -> bool:
 
 
 def _has_result_of(program: Program, other: Program, ours: Run, run: Run) -> bool:
-    """Whether the last call's result here is, but for its dtype, that of PyTorch in the other program."""
+    """Return whether rushlight's result of the last call equals PyTorch's in the other program, except for its dtype."""
     mine, seen = complete(ours(program)), complete(run(other))
     if mine is None or seen is None:
         return False
@@ -201,7 +201,7 @@ def _has_result_of(program: Program, other: Program, ours: Run, run: Run) -> boo
 
 
 def _raises(run: Run, program: Program) -> bool:
-    """Whether it raises, or the process does not survive it."""
+    """Return whether a program raises an error or ends the process."""
     return complete(run(program)) is None
 
 
@@ -210,7 +210,7 @@ def _one_example(program: Program, k: int = 0) -> Program:
 
 
 def as_each_example(program: Program, ours: Run, run: Run) -> bool:
-    """Whether the results under vmap here are those that PyTorch gives for one example after the other."""
+    """Return whether rushlight's results under vmap equal those that PyTorch gives for the examples one by one."""
     mine = ours(program)
     count = next((one.shape[0] for one in program.inputs if one.batched), 0)
     if not isinstance(mine, Observation) or mine.error or not count:
@@ -226,16 +226,17 @@ def as_each_example(program: Program, ours: Run, run: Run) -> bool:
 
 
 def _part(value: Any, k: int) -> Any:
-    """The result of one example."""
+    """Return the result of one example."""
     if not isinstance(value, Record) or not value.shape:
         return value
     return replace(value, shape=value.shape[1:], array=value.array[k])
 
 
 def needs_elements(program: Program, run: Run) -> bool:
-    """Whether an argument is taken only since there are few elements: with some in every dimension PyTorch raises, too.
+    """Return whether an argument is accepted only because dimensions are empty or of size 1.
 
-    The sizes among the arguments are tried as they are and with the dimensions.
+    This is so if PyTorch raises an error when these dimensions are larger, with the sizes among the arguments unchanged and
+    enlarged.
     """
     sizes = {n for one in program.inputs for n in one.shape}
     # A dimension of size 1 may be there to broadcast with larger ones.
@@ -267,7 +268,7 @@ def _with_size(call: Call) -> Call:
 
 
 def only_with_out(program: Program, run: Run) -> bool:
-    """Whether the last call is fine without `out=`, and `out=` has dtypes that its results can be cast to."""
+    """Return whether the last call succeeds without `out=`, and its results can be cast to the dtypes of `out=`."""
     call = program.calls[-1]
     if "out" not in call.kwargs:
         return False
@@ -289,5 +290,5 @@ def _names(out: Any) -> Iterator[str]:
 
 
 def _rank(dtype: str) -> int:
-    """A dtype can be cast to those of the same rank and above."""
+    """Return the rank of a dtype. A dtype can be cast to dtypes of the same rank and above."""
     return 3 if dtype in COMPLEX else 2 if dtype in FLOATS else 0 if dtype == "bool" else 1

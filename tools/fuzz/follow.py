@@ -1,4 +1,4 @@
-"""Runs a program again in another way: with the roundings of another library, or by other code of the same one."""
+"""Run a program again with the rounding errors of another library, or with other code of the same library."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from fuzz.program import Call, Input, Program, mapped
 
 
 class Follower(Machine):
-    """A library that goes on, after each call, from what the other one computed, as far as they differ by rounding.
+    """A library that continues, after each call, from the other library's results if they differ only by rounding.
 
-    Where a program has a kink or jumps, or loses digits, two right libraries give different answers for it. With the same
-    roundings they give the same. A difference that remains is none of rounding: a result that differs by more is not
+    If a program has a kink or a jump, or loses digits, two correct libraries give different results. With the same rounding
+    errors they give the same results. A remaining difference is not due to rounding: a result that differs by more is not
     taken over, and neither are gradients.
     """
 
@@ -44,9 +44,9 @@ class Follower(Machine):
 
 
 class Keeper(Machine):
-    """A library that copies what it saves for the backward pass, so that later writes do no harm.
+    """A library that copies the tensors that it saves for the backward pass, so that later writes have no effect.
 
-    Where it refuses a program since something saved was written, this has the gradients that are right.
+    If the library refuses a program because a saved tensor was modified, this run has the right gradients.
     """
 
     def run(self, program: Program) -> Observation:
@@ -58,7 +58,7 @@ class Keeper(Machine):
 
 
 class Strided(Machine):
-    """Inputs lie at every second place of the memory, where kernels without vectors compute."""
+    """A library whose inputs have stride 2, for which kernels without vector instructions compute."""
 
     def make(self, one: Input) -> Any:
         made = super().make(one)
@@ -66,7 +66,7 @@ class Strided(Machine):
 
 
 class Decomposed(Machine):
-    """Operators are computed by simpler ones, as for compilers."""
+    """A library whose operators are decomposed into simpler ones, as for compilers."""
 
     def run(self, program: Program) -> Observation:
         from torch._decomp import decomposition_table
@@ -85,7 +85,7 @@ class Decomposed(Machine):
 
 
 class References(Machine):
-    """Functions are PyTorch's reference implementations, in Python."""
+    """A library whose functions are PyTorch's reference implementations in Python."""
 
     def run(self, program: Program) -> Observation:
         from torch._prims.context import TorchRefsMode
@@ -95,7 +95,7 @@ class References(Machine):
 
 
 class Meta(Machine):
-    """Tensors have sizes and dtypes, and no values."""
+    """A library whose tensors have sizes and dtypes, but no values."""
 
     def run(self, program: Program) -> Observation:
         with self.library.device("meta"):
@@ -109,7 +109,7 @@ class Meta(Machine):
 
 
 class Resolved(Machine):
-    """Results are conjugated and negated at once, where PyTorch returns a view and only notes that it is to be done."""
+    """A library that conjugates and negates results at once, where PyTorch returns a lazy view."""
 
     def apply(self, call: Call, variables: dict[str, Any]) -> Any:
         def resolve(value: Any) -> Any:
@@ -122,7 +122,7 @@ class Resolved(Machine):
 
 
 class WideDefault(Machine):
-    """Functions of integers and numbers are computed in float64, since that is the default dtype."""
+    """A library with the default dtype float64, in which functions of integers and numbers are computed."""
 
     def run(self, program: Program) -> Observation:
         kept = self.library.get_default_dtype()

@@ -1,4 +1,4 @@
-"""Makes programs: call after call, each tried in one library, so that most of them are valid."""
+"""Generate programs call by call. Each call is tried in one library, so that most calls are valid."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ BATCH = 2
 
 
 def _is_ordinary(t: Any) -> bool:
-    """Whether a library can do something with a result: PyTorch makes sizes of -1 and half-precision complex numbers."""
+    """Return whether a result is usable: PyTorch also makes sizes of -1 and half-precision complex numbers."""
     return name_of(t.dtype) in DTYPES and all(n >= 0 for n in t.shape)
 
 
 def _takes_all(index: Any, shape: tuple[int, ...]) -> bool:
-    """Whether an index of slices gives a view of all elements in the same shape."""
+    """Return whether an index of slices selects all elements in the same shape."""
     parts = index if isinstance(index, tuple) else (index,)
     if not all(isinstance(part, slice) or part is Ellipsis for part in parts):
         return False
@@ -47,7 +47,7 @@ def _takes_all(index: Any, shape: tuple[int, ...]) -> bool:
 
 
 class Generator:
-    """Programs over these operators; `machine` tries the calls.
+    """Generator of programs over these operators; `machine` tries the calls.
 
     With `extremes` some tensors have infinities, NaN, negative zeros, large and tiny numbers, and the ends of the range of
     integers.
@@ -61,7 +61,7 @@ class Generator:
         self.machine = machine
 
     def program(self, seed: int, number: int) -> Program:
-        """The program of that number: it depends on nothing else."""
+        """Return the program with this number, which depends on nothing else."""
         self.rng = random.Random(f"{seed}:{number}")
         self.values = Values(self.rng, self.extremes)
         self.draft = Draft(weighted(self.rng, MODES))
@@ -85,7 +85,7 @@ class Generator:
         return made
 
     def is_defined(self, program: Program) -> bool:
-        """Whether every call up to one that fails has a result that both libraries promise, of each example."""
+        """Return whether both libraries define the results of every call before the first failing one, for each example."""
         count = BATCH if program.mode == "vmap" else 1
         return all(self._is_defined_of(program, k) for k in range(count))
 
@@ -108,7 +108,7 @@ class Generator:
     # --- tensors ---
 
     def _input(self, array: Array) -> Input:
-        """The array as an input that is not yet part of the program."""
+        """Return the array as an input that is not yet part of the program."""
         grows = array.dtype in (*FLOATS, *COMPLEX) and self.draft.mode in ("backward", "backward2", "jvp")
         self.draft.made += 1
         name = f"x{self.draft.made - 1}"
@@ -125,14 +125,14 @@ class Generator:
         self.draft.variables.update(started)
 
     def _batched(self, one: Input, always: bool = False) -> Input:
-        """An input with examples before its dimensions: its values, then the same ones in another order."""
+        """Return a batched input of two examples: the values, and the same values in another order."""
         if not always and self.rng.random() < 0.2:
             return one
         values = one.values + one.values[1:] + one.values[:1]
         return replace(one, shape=(BATCH, *one.shape), values=values, batched=True)
 
     def _pick(self, fits: Callable[[Any], bool] = lambda t: True) -> str:
-        """A variable, a late one rather than an early one; empty where none fits."""
+        """Return the name of a variable, more often a late one than an early one; empty if none fits."""
         names = [n for n, t in self.draft.tensors().items() if fits(t)]
         if not names:
             return ""
@@ -141,7 +141,7 @@ class Generator:
     # --- calls ---
 
     def _extend(self) -> bool:
-        """Try one more call; false where the program ends here."""
+        """Try one more call, and return False if the program ends here."""
         draft, rng = self.draft, self.rng
         before, state = draft.made, len(draft.inputs)
         made: list[Input] = []
@@ -201,7 +201,7 @@ class Generator:
         del self.draft.inputs[inputs:]
 
     def _is_lost(self, tensors: list[Any]) -> bool:
-        """Whether nothing finite is left that later calls could compute with; now and then that is kept."""
+        """Return whether no finite values are left for later calls. Sometimes such a result is kept."""
         if self.rng.random() < 0.2:
             return False
         for t in tensors:
@@ -241,7 +241,7 @@ class Generator:
     def _fill(
         self, op: Operator, args: Any, kwargs: Any, made: list[Input], written: bool
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """A template with variables and inputs of its own in the place of its arrays."""
+        """Return a template with variables and new inputs in place of its arrays."""
         rng = self.rng
         arrays: list[Array] = []
         mapped((args, kwargs), lambda v: arrays.append(v) if isinstance(v, Array) else None)
@@ -278,7 +278,7 @@ class Generator:
     def _tensor(
         self, array: Array, follows: bool, actual: tuple[int, ...], dtype: str, made: list[Input]
     ) -> Ref:
-        """A variable or a new input for an array of a template."""
+        """Return a variable or a new input for an array of a template."""
         rng = self.rng
         if follows:
             array = self.values.reshaped(array, self.values.narrowed(actual))
@@ -298,7 +298,7 @@ class Generator:
         return Ref(one.name)
 
     def _with_out(self, call: Call, made: list[Input]) -> Call | None:
-        """The call with `out=`: tensors that fit, or nearly."""
+        """Return the call with `out=`, whose tensors fit or nearly fit."""
         variables = {**self.draft.variables, **self.machine.start(Program(tuple(made), (), self.draft.mode))}
         try:
             result = self.machine.apply(call, variables)
@@ -327,7 +327,7 @@ class Generator:
         return replace(call, kwargs={**call.kwargs, "out": out})
 
     def _index_of(self, shape: tuple[int, ...], made: list[Input]) -> Any:
-        """An index of a tensor of this shape."""
+        """Return a random index of a tensor of this shape."""
         rng = self.rng
         parts: list[Any] = []
         for n in shape[: rng.randint(0, len(shape))]:

@@ -1,4 +1,4 @@
-"""The operators that programs call, with arguments to begin from: the samples of the operators' entries."""
+"""The operators that programs call, with arguments from the samples of the operators' entries."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ LEFT_OUT = {
 
 
 class NotNeutralError(TypeError):
-    """An argument that means something in one library only."""
+    """Raised for an argument that has a meaning in one library only."""
 
 
 @dataclass(frozen=True)
 class Array:
-    """A tensor of a sample, as data of no library."""
+    """A tensor of a sample, as data that is independent of a library."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -34,7 +34,7 @@ class Array:
 
 @dataclass(frozen=True)
 class Operator:
-    """An overload: where it is called, in which forms, and with what."""
+    """An overload: the paths and forms in which it is called, and its arguments."""
 
     name: str
     function: str = ""  # "torch.linalg.norm"; empty where there is only a method
@@ -46,7 +46,7 @@ class Operator:
 
 
 def neutral(value: Any) -> Any:
-    """An argument of a sample with its tensors as `Array`, its dtypes as `Named`.
+    """Return an argument of a sample with its tensors as `Array`, its dtypes as `Named`.
 
     Raises:
         NotNeutralError: it has other objects of the library, or a tensor too large for a small program.
@@ -68,9 +68,9 @@ def neutral(value: Any) -> Any:
 
 
 def load(libraries: list[Any]) -> list[Operator]:
-    """The operators that all these libraries have. The first makes the samples; it is rushlight.
+    """Return the operators that all these libraries have. The first makes the samples; it is rushlight.
 
-    Operators whose results are random, or memory as it was, are left out.
+    Operators whose results are random or uninitialized are left out.
     """
     from rushlight_core.codegen.loader import load_ops
     from rushlight_testing import samples_of
@@ -125,7 +125,7 @@ def _all_have(libraries: list[Any], *names: str) -> bool:
 
 
 def _function(op: Any, libraries: list[Any]) -> str:
-    """Where users find the function, empty where not all libraries have it."""
+    """Return the path of the function for users; empty if a library lacks it."""
     if "function" not in op.variants and "nn" not in op.variants:
         return ""
     places = [("nn", "functional", op.base), (op.base,)]
@@ -142,7 +142,7 @@ def _function(op: Any, libraries: list[Any]) -> str:
 def _by_name(
     op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Arguments of a loss after its tensors by name: PyTorch's functions have `size_average` and `reduce` in between."""
+    """Pass a loss's arguments after its tensors by name: PyTorch's functions have `size_average` and `reduce` in between."""
     names = [a.name for a in op.schema.arguments]
     if "reduction" not in names:
         return args, kwargs
@@ -151,7 +151,7 @@ def _by_name(
 
 
 def _spread(op: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Tensors that are given one by one (`block_diag(a, b)`) and not as a list."""
+    """Return tensors as separate arguments (`block_diag(a, b)`) instead of a list."""
     for i, a in enumerate(op.schema.arguments):
         if a.varargs and a.type.name == "Tensor[]" and i < len(args) and isinstance(args[i], (list, tuple)):
             return (*args[:i], *args[i], *args[i + 1 :])

@@ -1,4 +1,4 @@
-"""A library in a process of its own, which may crash or hang."""
+"""Run a library in a separate process, which may crash or hang."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ WAITING = 900.0
 
 @dataclass(frozen=True)
 class Ended:
-    """A process did not answer: it ended, or was ended at a time limit, or could not make the program."""
+    """The result if a process did not answer: it ended, exceeded a time limit, or could not generate the program."""
 
     kind: str  # crash, hang or mistake
     text: str
 
 
 def _limit(seconds: float) -> None:
-    """End this process after so many more seconds of CPU time: what others take of the machine does not count."""
+    """End this process after this many more seconds of CPU time, so that other programs do not shorten the limit."""
     signal.setitimer(signal.ITIMER_PROF, seconds)  # SIGPROF, which ends a process that does not handle it
 
 
@@ -90,7 +90,7 @@ def _otherwise(way: str, module: Any, program: Program) -> Observation:
 
 
 class Process:
-    """Runs programs in the library of that name, in a process that is started again whenever it ended.
+    """Runs programs with a library in a process that is restarted whenever it has ended.
 
     A request may take `time_limit` seconds of the process's CPU time, and `waiting` seconds in all.
     """
@@ -136,7 +136,7 @@ class Process:
             self._connection.send((kind, what))
 
     def receive(self) -> Any:
-        """The answer, or how the process ended."""
+        """Return the answer, or the reason why the process ended."""
         try:
             if self._connection.poll(self.waiting):
                 return self._connection.recv()
@@ -156,17 +156,17 @@ class Process:
         return found
 
     def follow(self, program: Program, steps: list[list[Any]]) -> Observation | Ended:
-        """What the program does with the roundings of another observation."""
+        """Run the program with the rounding errors of another observation."""
         found: Observation | Ended = self.ask("follow", (program, steps))
         return found
 
     def keep(self, program: Program) -> Observation | Ended:
-        """What the program does where copies are saved for the backward pass."""
+        """Run the program with copies of the tensors that are saved for the backward pass."""
         found: Observation | Ended = self.ask("keep", program)
         return found
 
     def otherwise(self, way: str, program: Program) -> Observation | Ended:
-        """What the program does in one of the other ways of follow.py."""
+        """Run the program in one of the other ways of follow.py."""
         found: Observation | Ended = self.ask(way, program)
         return found
 
@@ -179,6 +179,6 @@ class Process:
 
 
 def importable(folder: str) -> None:
-    """Let processes that are started from here import this package."""
+    """Let processes that this process starts import this package."""
     if folder not in sys.path:
         sys.path.insert(0, folder)

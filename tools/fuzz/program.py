@@ -17,7 +17,7 @@ INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
 
 @dataclass(frozen=True)
 class Ref:
-    """A variable as an argument: `x0`, or `v3[1]` where a call gave several results."""
+    """A variable as an argument: `x0`, or `v3[1]` for one of several results of a call."""
 
     name: str
 
@@ -42,7 +42,7 @@ class Input:
 
 
 def example(one: Input, k: int = 0) -> Input:
-    """The input without the dimension of vmap: its example number `k`."""
+    """Return the input without the dimension of vmap: its example number `k`."""
     if not one.batched:
         return one
     count = len(one.values) // one.shape[0] if one.shape[0] else 0
@@ -53,7 +53,7 @@ def example(one: Input, k: int = 0) -> Input:
 class Call:
     """One call and the variable that holds its result.
 
-    `path` says what is called: `torch.add`, `.add_` of the first argument, `[]` (indexing), `[]=` (assignment) or an
+    `path` is the called function: `torch.add`, `.add_` of the first argument, `[]` (indexing), `[]=` (assignment) or an
     operator sign such as `+`.
     """
 
@@ -65,12 +65,12 @@ class Call:
 
     @property
     def writes(self) -> bool:
-        """Whether a tensor that existed before is changed."""
+        """Whether the call changes an existing tensor."""
         return self.path == "[]=" or "out" in self.kwargs or self.path.endswith("_")
 
 
 def family(op: str) -> str:
-    """The operator of which this is the in-place or `out=` form: `ldexp` of `ldexp_` and `ldexp.out`."""
+    """Return the name of an operator without its in-place or `out=` form: `ldexp` of `ldexp_` and `ldexp.out`."""
     return op.removesuffix(".out").rstrip("_")
 
 
@@ -81,13 +81,13 @@ class Program:
     mode: str = "plain"
 
     def refs(self) -> Iterator[str]:
-        """The variables that calls read, with repetitions."""
+        """Yield the variables that calls read, with repetitions."""
         for call in self.calls:
             yield from refs_in((call.args, call.kwargs))
 
 
 def refs_in(value: Any) -> Iterator[str]:
-    """The variables of an argument, `v3` for `v3[1]`."""
+    """Yield the variables of an argument, `v3` for `v3[1]`."""
     if isinstance(value, Ref):
         yield value.name.partition("[")[0]
     elif isinstance(value, (tuple, list)):
@@ -100,7 +100,7 @@ def refs_in(value: Any) -> Iterator[str]:
 
 
 def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
-    """An argument with every part that is not a container changed."""
+    """Return an argument with `change` applied to every part that is not a container."""
     if isinstance(value, (tuple, list)):
         return type(value)([mapped(one, change) for one in value])
     if isinstance(value, dict):
@@ -109,7 +109,7 @@ def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def substituted(call: Call, before: str, after: str) -> Call:
-    """The call with one variable, written in full, in place of another."""
+    """Return the call with one variable replaced by another."""
 
     def change(value: Any) -> Any:
         return Ref(after) if isinstance(value, Ref) and value.name == before else value
@@ -121,7 +121,7 @@ def substituted(call: Call, before: str, after: str) -> Call:
 
 
 def literal(value: Any) -> str:
-    """An argument as Python source."""
+    """Return an argument as Python source."""
     if isinstance(value, Ref):
         return value.name
     if isinstance(value, Named):
@@ -142,7 +142,7 @@ def literal(value: Any) -> str:
 
 
 def expression(call: Call) -> str:
-    """The call as Python source, without the variable that it is assigned to."""
+    """Return the call as Python source, without the variable that it is assigned to."""
     texts = [literal(a) for a in call.args]
     if call.path == "[]":
         return f"{texts[0]}[{_index(call.args[1])}]"
@@ -175,7 +175,7 @@ def statement(call: Call) -> str:
 
 
 def tensor_text(one: Input) -> str:
-    """The tensor as Python source."""
+    """Return the tensor as Python source."""
     if not one.shape:
         values = literal(one.values[0])
     else:
@@ -187,7 +187,7 @@ def tensor_text(one: Input) -> str:
 
 
 def script(program: Program, comment: str = "") -> str:
-    """A program that stands alone and shows what is compared."""
+    """Return a self-contained script that prints the compared values."""
     lines = [f"# {line}" if line else "#" for line in comment.splitlines()]
     lines.append("import rushlight as torch  # of PyTorch: import torch")
     lines.append("")
@@ -229,7 +229,7 @@ def script(program: Program, comment: str = "") -> str:
 
 
 def moves(one: Input) -> bool:
-    """Whether an input has a tangent under jvp."""
+    """Return whether an input has a tangent under jvp."""
     return one.requires_grad and one.dtype in (*FLOATS, *COMPLEX)
 
 

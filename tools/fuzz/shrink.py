@@ -1,4 +1,4 @@
-"""Makes a program that shows a difference smaller, as long as it shows the same one."""
+"""Shrink a program that shows a difference, as long as it shows the same difference."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ Check = Callable[[Program], tuple[Difference | None, Observation | None]]
 def shrink(
     program: Program, found: Difference, seen: Observation | None, check: Check
 ) -> tuple[Program, Difference]:
-    """The smallest program that was found to show a difference of this kind, and that difference.
+    """Return the smallest program found that shows a difference of this kind, and the difference.
 
-    The operator may change on the way: a difference that is seen where a call fails may come from an earlier one.
+    The operator may change: a difference that is detected at a failing call may come from an earlier call.
     """
     tries = 0
     progress = True
@@ -42,7 +42,7 @@ def shrink(
 
 
 def alone(program: Program, found: Difference, seen: Observation) -> Program | None:
-    """The call where a difference is seen, of what PyTorch computed so far; None where that is not told in full."""
+    """Return the call that shows a difference, with PyTorch's earlier results as inputs; None if these are not all known."""
     if not 0 < found.call <= len(seen.steps):
         return None
     small = replace(program, calls=program.calls[: found.call + 1])
@@ -59,7 +59,7 @@ def alone(program: Program, found: Difference, seen: Observation) -> Program | N
 
 
 def _candidates(program: Program, seen: Observation | None) -> Iterator[Program]:
-    """Programs that are a little smaller; the largest steps come first."""
+    """Yield slightly smaller programs, the smallest ones first."""
     calls = program.calls
     for n in range(1, len(calls)):
         yield _tidy(replace(program, calls=calls[:n]))
@@ -96,14 +96,14 @@ def _candidates(program: Program, seen: Observation | None) -> Iterator[Program]
 
 
 def _tidy(program: Program) -> Program:
-    """Without inputs that no call reads."""
+    """Return a program without inputs that no call reads."""
     used = set(program.refs())
     kept = tuple(one for one in program.inputs if one.name in used)
     return replace(program, inputs=kept or program.inputs[:1])
 
 
 def _with_results(program: Program, i: int, results: list[Any]) -> Program | None:
-    """The program with the results of call `i` as inputs; None where they are not tensors."""
+    """Return the program with the results of call `i` as inputs; None if they are not tensors."""
     call = program.calls[i]
     names = [call.result] if len(results) == 1 else [f"{call.result}[{k}]" for k in range(len(results))]
     later = program.calls[i + 1 :]
@@ -141,7 +141,7 @@ def _simpler(one: Input) -> Iterator[Input]:
 
 
 def _smaller_dimensions(program: Program) -> Iterator[Program]:
-    """Every dimension of a size made 1 or 2, in all inputs together and in each alone."""
+    """Yield programs in which all dimensions of one size become 1 or 2, in all inputs together and in each alone."""
     sizes = sorted({n for one in program.inputs for n in one.shape if n > 1}, reverse=True)
     for size in sizes:
         for new in (1, 2):
@@ -154,7 +154,7 @@ def _smaller_dimensions(program: Program) -> Iterator[Program]:
 
 
 def _resized(one: Input, size: int, new: int) -> Input:
-    """The input with only the first elements of dimensions of that size; the dimension of vmap stays."""
+    """Return the input with only the first elements of the dimensions of a size; vmap's dimension is unchanged."""
     import numpy as np
 
     first = 1 if one.batched else 0

@@ -1,4 +1,4 @@
-"""Derivatives by differences of PyTorch's values, to tell which of two gradients is right."""
+"""Compute derivatives from differences of PyTorch's values, to decide which of two gradients is right."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ Numbers = list[np.ndarray]
 
 
 def is_right(program: Program, kind: str, ours: Run, run: Run) -> bool:
-    """Whether the gradients, or tangents, here are those of PyTorch's values, and PyTorch's are not.
+    """Return whether rushlight's gradients or tangents, and not PyTorch's, are derivatives of PyTorch's values.
 
-    Both are computed in float64. Where the slopes to both sides of a point differ, what lies between them is right. Results
-    of finite inputs that are not finite have no slope: they are left out, and with them gradients that are not finite.
+    Both are computed in float64. If the slopes on both sides of a point differ, every number between them is right.
+    Non-finite results of finite inputs have no slope: they are left out, as are gradients that are not finite.
     """
     if any(call.op in CUT for call in program.calls):
         return False
@@ -62,7 +62,7 @@ def is_right(program: Program, kind: str, ours: Run, run: Run) -> bool:
 
 
 def _steps(program: Program) -> Iterator[float]:
-    """How far a point is moved: beside a tiny number a step of the usual length would leave what is near."""
+    """Yield the lengths of steps: next to a tiny number, a step of the usual length would be too long."""
     yield STEP
     tiny = [abs(v) for one in program.inputs if moves(one) for v in one.values if 0 < abs(v) < 100 * STEP]
     if tiny:
@@ -90,7 +90,7 @@ def _is_right(
 
 
 def is_right_where_finite(program: Program, ours: Run, run: Run) -> bool:
-    """Whether PyTorch has no gradient where inputs are finite, either, and those here are right there."""
+    """Return whether PyTorch has no gradient for finite inputs either, and rushlight's gradients for them are right."""
     inputs = tuple(replace(one, values=tuple(map(_finite, one.values))) for one in program.inputs)
     finite = replace(program, inputs=inputs)
     if finite == program:
@@ -107,9 +107,9 @@ def _finite(value: Any) -> Any:
 
 
 def is_right_beside(program: Program, kind: str, ours: Run, run: Run) -> bool:
-    """Whether PyTorch's gradients, or tangents, are those here where inputs are a little larger, or smaller.
+    """Return whether PyTorch's gradients or tangents equal rushlight's if inputs are slightly larger or smaller.
 
-    So the point is one at which slopes jump, and libraries choose a side, or what lies between the sides.
+    The slopes then jump at this point, and libraries choose one side or a value between the sides.
     """
     wide = widened(program)
     mine, theirs = complete(ours(wide)), complete(run(wide))
@@ -128,7 +128,7 @@ def is_right_beside(program: Program, kind: str, ours: Run, run: Run) -> bool:
 
 
 def _around(program: Program, run: Run) -> Iterator[Observation]:
-    """What PyTorch does at points around this one."""
+    """Yield PyTorch's observations at points around this one."""
     rng = np.random.default_rng(1)
     for _ in range(AROUND):
         inputs = tuple(
@@ -144,7 +144,7 @@ def _around(program: Program, run: Run) -> Iterator[Observation]:
 
 
 def _is_between(mine: list[Record | None], around: list[list[Record | None]]) -> bool:
-    """Whether every number lies between those of other observations, which are not far from each other."""
+    """Return whether every number lies between those of other observations, which must be close to each other."""
     for i, one in enumerate(mine):
         others = [row[i] if i < len(row) else None for row in around]
         if one is None or any(other is None or other.shape != one.shape for other in others):
@@ -185,7 +185,7 @@ def _is_close(a: Any, b: Any) -> bool:
 
 
 class _CannotTellError(Exception):
-    """PyTorch fails, or has nothing finite, beside the point."""
+    """Raised if PyTorch fails, or has no finite results, near the point."""
 
 
 def _values(program: Program, run: Run) -> Observation:
@@ -196,13 +196,13 @@ def _values(program: Program, run: Run) -> Observation:
 
 
 def weights(shape: tuple[int, ...]) -> np.ndarray:
-    """What gradients and tangents begin with, as in execute.py."""
+    """Return the incoming gradients and tangents, as in execute.py."""
     count = int(np.prod(shape))
     return (np.arange(1, count + 1) / (count + 1)).reshape(shape)
 
 
 def _weighted(records: list[Record], counted: list[np.ndarray] | None = None) -> float:
-    """The weighted sum of all elements, or of those that are counted."""
+    """Return the weighted sum of all elements, or of those where `counted` is True."""
     total = 0.0
     with np.errstate(invalid="ignore"):
         for i, r in enumerate(records):
@@ -212,7 +212,7 @@ def _weighted(records: list[Record], counted: list[np.ndarray] | None = None) ->
 
 
 def _slopes(value: Callable[[float], Any], step: float) -> tuple[Any, Any]:
-    """The slopes to the left and to the right of a function of one number."""
+    """Return the slopes to the left and to the right of a function of one number."""
     below, here, above = value(-step), value(0.0), value(step)
     return (here - below) / step, (above - here) / step
 
@@ -220,7 +220,7 @@ def _slopes(value: Callable[[float], Any], step: float) -> tuple[Any, Any]:
 def _gradients(
     program: Program, theirs: Observation, run: Run, step: float
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """For each leaf the slopes of the weighted sum of results; with backward2 after them those of gradients."""
+    """Return, for each leaf, the slopes of the weighted sum of results; with backward2, then those of the gradients."""
     leaves = [one for one in program.inputs if one.requires_grad]
     counted = [name for name, value in theirs.final.items() if value.requires_grad]
     finite = [np.isfinite(theirs.final[name].array) for name in counted]
@@ -273,7 +273,7 @@ def _of_leaf(
 def _tangents(
     program: Program, theirs: Observation, run: Run, length: float
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """For each result the slopes along the tangents of the inputs."""
+    """Return, for each result, the slopes along the tangents of the inputs."""
 
     def moved(step: float) -> Numbers:
         inputs = tuple(
@@ -294,9 +294,9 @@ def _tangents(
 def _distance(
     given: list[Record | None], sides: list[tuple[np.ndarray, np.ndarray]], partly: bool = False
 ) -> float:
-    """How far derivatives are from what lies between the slopes, relative to the largest; no derivative is 0.
+    """Return the distance of derivatives from the range between the slopes, relative to the largest slope.
 
-    `partly` leaves out derivatives that are not finite.
+    A missing derivative counts as 0. `partly` leaves out derivatives that are not finite.
     """
     if len(given) != len(sides):
         return float("inf")
@@ -325,7 +325,7 @@ def _beyond(value: np.ndarray, left: np.ndarray, right: np.ndarray) -> Iterator[
 
 
 def as_in_reverse(program: Program, ours: Run, run: Run) -> bool:
-    """Whether the tangents here go with PyTorch's gradients, and PyTorch's tangents do not."""
+    """Return whether rushlight's tangents, and not PyTorch's, are consistent with PyTorch's gradients."""
     wide = widened(program)
     inputs = tuple(replace(one, requires_grad=moves(one)) for one in wide.inputs)
     mine, theirs = complete(ours(wide)), complete(run(wide))

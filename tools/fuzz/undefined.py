@@ -1,4 +1,4 @@
-"""Which calls have no result that both libraries promise: they are not generated."""
+"""Recognize calls whose results are not defined in both libraries. They are not generated."""
 
 from __future__ import annotations
 
@@ -74,26 +74,26 @@ MOST_DEGREE = 50  # of a polynomial; PyTorch's formulas lose their digits with i
 
 
 def _spelled(value: Any) -> list[str]:
-    """The variables of an argument as they are written: `v3[1]`."""
+    """Return the variables of an argument as they are written, such as `v3[1]`."""
     found: list[str] = []
     mapped(value, lambda v: found.append(v.name) if isinstance(v, Ref) else None)
     return found
 
 
 def _place(t: Any) -> int:
-    """What tensors that share memory have in common."""
+    """Return an identifier that tensors with the same memory share."""
     return t.untyped_storage().data_ptr() if hasattr(t, "untyped_storage") else id(t)
 
 
 def _is_laid_out_otherwise(t: Any) -> bool:
-    """Whether PyTorch chose an order of the memory for this result: the other library may have chosen another."""
+    """Return whether PyTorch chose a memory order for this result; the other library may choose another one."""
     if not hasattr(t, "is_contiguous"):
         return False
     return not (t if t._base is None else t._base).is_contiguous()
 
 
 def _is_normal(x: np.ndarray) -> bool:
-    """Whether all numbers are finite, and none is so small that its digits are lost."""
+    """Return whether all numbers are finite, and none is so small that its digits are lost."""
     if x.dtype.kind not in "fc":
         return True
     size = np.maximum(abs(x.real), abs(x.imag)) if x.dtype.kind == "c" else abs(x)
@@ -101,7 +101,7 @@ def _is_normal(x: np.ndarray) -> bool:
 
 
 def _is_singular(x: np.ndarray) -> bool:
-    """Whether any of these matrices is, or nearly so."""
+    """Return whether any of these matrices is singular or nearly so."""
     if x.ndim < 2 or not x.size or not np.isfinite(x).all():
         return False
     singular = np.linalg.svd(x.astype(complex), compute_uv=False)
@@ -109,7 +109,7 @@ def _is_singular(x: np.ndarray) -> bool:
 
 
 def _hermitian(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The matrices of which `x` gives the lower triangle, and those of which it gives the upper one."""
+    """Return the Hermitian matrices with the lower triangle of `x`, and those with the upper triangle."""
     found = []
     for part, rest in ((np.tril(x), np.tril(x, -1)), (np.triu(x), np.triu(x, 1))):
         found.append(part + rest.conj().swapaxes(-1, -2))
@@ -117,7 +117,7 @@ def _hermitian(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _triangles(x: np.ndarray) -> list[np.ndarray]:
-    """Both triangles of square matrices; none of others, which are no factors."""
+    """Return both triangles of square matrices; an empty list for others, which are not factors."""
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         return []
     ones = np.eye(x.shape[-1], dtype=x.dtype)
@@ -125,7 +125,7 @@ def _triangles(x: np.ndarray) -> list[np.ndarray]:
 
 
 def _has_equal_pivots(x: np.ndarray) -> bool:
-    """Whether rows of any of these matrices could be chosen otherwise when they are eliminated."""
+    """Return whether the choice of pivot rows is not unique for any of these matrices."""
     if x.ndim < 2 or not x.size or not np.isfinite(x).all():
         return False
     for matrix in x.reshape(-1, *x.shape[-2:]).astype(complex):
@@ -142,7 +142,7 @@ def _has_equal_pivots(x: np.ndarray) -> bool:
 
 
 def _has_free_signs(x: np.ndarray) -> bool:
-    """Whether rounding decides if a column of any of these matrices is reflected: below its diagonal it is almost 0."""
+    """Return whether rounding decides if a column is reflected, since it is almost 0 below the diagonal."""
     if x.ndim < 2 or not x.size or not np.isfinite(x).all():
         return False
     for matrix in x.reshape(-1, *x.shape[-2:]).astype(complex):
@@ -163,7 +163,7 @@ def _has_free_signs(x: np.ndarray) -> bool:
 
 
 def _has_value_at(x: np.ndarray, limit: float) -> bool:
-    """Whether a singular value of any of these matrices is the limit, or that part of the largest, or nearly so."""
+    """Return whether a singular value is close to the limit, or to `limit` times the largest one."""
     if x.ndim < 2 or not x.size or not np.isfinite(x).all():
         return False
     singular = np.linalg.svd(x.astype(complex), compute_uv=False)
@@ -172,14 +172,14 @@ def _has_value_at(x: np.ndarray, limit: float) -> bool:
 
 
 def _has_equal_values(x: np.ndarray) -> bool:
-    """Whether two singular values of any of these matrices are equal, or one is 0, or nearly so."""
+    """Return whether two singular values of a matrix are nearly equal, or one is nearly 0."""
     singular = np.linalg.svd(x.astype(complex), compute_uv=False)
     gaps = np.abs(np.diff(singular, axis=-1, append=0))
     return bool((gaps < 1e-3 * singular.max(axis=-1, initial=1e-30)[..., None]).any())
 
 
 def _overflows(values: list[np.ndarray], dtypes: list[str]) -> bool:
-    """Whether a sum of products of finite numbers of each tensor may leave the range of the smallest dtype."""
+    """Return whether sums of products of the tensors' finite numbers may exceed the range of the smallest dtype."""
     most = min(
         (6e4 if d == "float16" else 3e38 for d in dtypes if d not in ("float64", "complex128")), default=1e308
     )
@@ -194,7 +194,7 @@ def _overflows(values: list[np.ndarray], dtypes: list[str]) -> bool:
 
 @dataclass
 class Draft:
-    """A program while it grows."""
+    """A program that is being generated."""
 
     mode: str
     inputs: list[Input] = field(default_factory=list)
@@ -213,7 +213,7 @@ class Undefined:
         self.machine, self.draft = machine, draft
 
     def overlaps(self, call: Call, variables: dict[str, Any]) -> bool:
-        """Whether what a call reads shares memory with what it writes: the result is defined in rushlight only."""
+        """Return whether a call reads memory that it writes, for which only rushlight defines the result."""
 
         def places(value: Any) -> list[int]:
             tensors = [variables[name] for name in _spelled(value) if is_tensor(variables.get(name))]
@@ -233,7 +233,7 @@ class Undefined:
         return False
 
     def is_undefined(self, call: Call, variables: dict[str, Any]) -> bool:
-        """Whether a call has no result that both libraries promise."""
+        """Return whether a call has no result that both libraries define."""
         given: list[Any] = []
         mapped((call.args, call.kwargs), given.append)
         tensors = [
@@ -302,9 +302,10 @@ class Undefined:
         return self.is_beyond(family(call.op), tensors, given)
 
     def _reads_beyond_weights(self, call: Call, variables: dict[str, Any]) -> bool:
-        """Whether arguments of a recurrent layer are not those of one layer: PyTorch reads other memory then, or crashes.
+        """Return whether the arguments of a recurrent layer do not fit together; PyTorch then reads other memory or crashes.
 
-        All weights of a layer without projections have as many rows. Packed rows are as many as their batches' sizes say.
+        All weights of a layer without projections have the same number of rows, and the number of packed rows is the sum of
+        the batch sizes.
         """
 
         def tensors(value: Any) -> list[Any]:
@@ -329,9 +330,9 @@ class Undefined:
         return int(self.machine.record(sizes).array.sum()) != data.shape[0]
 
     def _is_seen_otherwise(self, written: Any) -> bool:
-        """Whether another variable's memory changes with what is written, in PyTorch only.
+        """Return whether a write changes another variable in PyTorch only.
 
-        There `conj` is a view, and a write to what `unsafe_chunk` and similar functions give is not followed.
+        In PyTorch, `conj` is a view, and writes to results of `unsafe_chunk` and similar functions are not tracked.
         """
 
         def marks(t: Any) -> tuple[bool, bool]:
@@ -352,7 +353,7 @@ class Undefined:
         return any(n.partition("[")[0] in parts or marks(t) != marks(written) for n, t in shared.items())
 
     def _is_beyond_integers(self, t: Any, dtype: str) -> bool:
-        """Whether a float tensor has numbers that an integer dtype does not hold: C++ leaves open what they become."""
+        """Return whether a float tensor has numbers outside the range of an integer dtype: C++ leaves the result open."""
         array = self.machine.record(t).array
         if array.dtype.kind not in "fc" or dtype not in INTEGERS:
             return False
@@ -367,7 +368,7 @@ class Undefined:
         return array.dtype.kind in "fc" and bool(np.isnan(array).any())
 
     def is_beyond(self, op: str, tensors: list[Any], given: list[Any]) -> bool:
-        """Whether tensors are beyond what an operator, or PyTorch's, is defined for."""
+        """Return whether tensors are outside the domain of an operator or of PyTorch's implementation."""
         values = [self.machine.record(t).array for t in tensors]
         if self.draft.mode not in ("plain", "vmap") and self._has_no_derivative(op, values):
             return True
@@ -480,7 +481,7 @@ class Undefined:
         return op in FULL_RANK and bool(values) and _is_singular(values[0])
 
     def _has_no_derivative(self, op: str, values: list[np.ndarray]) -> bool:
-        """Whether an operator has no derivative there, or another one in every library."""
+        """Return whether an operator has no unique derivative at these values."""
         if not values:
             return False
         x = values[0]

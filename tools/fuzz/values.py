@@ -1,4 +1,4 @@
-"""Draws tensors: shapes, dtypes and values."""
+"""Draw random tensors: shapes, dtypes and values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def weighted(rng: random.Random, table: dict[Any, int]) -> Any:
 
 
 class Values:
-    """Tensors of one random sequence; with `extremes` some have what generate.py says."""
+    """Generator of tensors from one random sequence. With `extremes`, some have the extreme values named in generate.py."""
 
     def __init__(self, rng: random.Random, extremes: bool) -> None:
         self.rng, self.extremes = rng, extremes
@@ -60,7 +60,7 @@ class Values:
         return Array(dtype, shape, self.numbers(dtype, count))
 
     def recast(self, array: Array, dtype: str) -> Array:
-        """The array's values in another dtype, as far as it holds them."""
+        """Return the array's values, converted to another dtype as far as it can represent them."""
 
         def cast(value: Any) -> Any:
             if dtype in COMPLEX:
@@ -83,7 +83,7 @@ class Values:
         return Array(array.dtype, shape, tuple(values[i % len(values)] for i in range(count)))
 
     def narrowed(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """A shape that broadcasts with this one."""
+        """Return a shape that broadcasts with this one."""
         kind = self.rng.random()
         if kind < 0.55:
             return shape

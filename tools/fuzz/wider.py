@@ -1,4 +1,4 @@
-"""A program in float64 beside the same program in a smaller dtype."""
+"""Compare a program in float64 with the same program in a smaller dtype."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Run = Callable[[Program], "Observation | Ended"]
 
 
 def rounded(values: tuple[Any, ...], dtype: str) -> tuple[Any, ...]:
-    """The numbers that a tensor of that dtype holds."""
+    """Return the numbers, rounded to a dtype."""
     if dtype == "float64" or dtype not in WIDEST or not values:
         return values
     if dtype == "bfloat16":
@@ -34,7 +34,7 @@ def rounded(values: tuple[Any, ...], dtype: str) -> tuple[Any, ...]:
 
 
 def widened(program: Program) -> Program:
-    """The program with float64 and complex128 in the place of smaller dtypes; its inputs have the same values."""
+    """Return the program with float64 and complex128 in the place of smaller dtypes; its inputs have the same values."""
 
     def change(value: Any) -> Any:
         return Named(WIDEST[value.name]) if isinstance(value, Named) and value.name in WIDEST else value
@@ -55,9 +55,9 @@ def widened(program: Program) -> Program:
 
 
 def loses_digits(program: Program, ours: Run, run: Run) -> bool:
-    """Whether a smaller dtype, and no formula, makes the difference.
+    """Return whether a smaller dtype, rather than a formula, causes the difference.
 
-    That is so where PyTorch's results in float64 are as near to those here as to its own in the smaller dtype.
+    This is so if PyTorch's results in float64 are as near to rushlight's as to its own in the smaller dtype.
     """
     wide = widened(program)
     if wide == program:
@@ -94,7 +94,7 @@ def _is_near(mine: Any, theirs: Any, best: Any) -> bool:
 
 
 def is_near(a: Any, b: Any) -> bool:
-    """Whether a value is that of another dtype, but for rounding to the smaller of them."""
+    """Return whether two values of different dtypes are equal up to rounding to the smaller dtype."""
     if not isinstance(a, Record) or not isinstance(b, Record):
         return bool(a == b)
     if a.array.shape != b.array.shape:

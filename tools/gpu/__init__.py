@@ -1,1 +1,1 @@
-"""Runs the CUDA plug-in on a machine that has a GPU and no network; docs/gpu.md says how."""
+"""Run the CUDA plug-in on a machine that has a GPU and no network. docs/gpu.md describes the steps."""

@@ -1,8 +1,9 @@
-"""What a machine without network needs to run `python -m gpu.suite`: a folder of wheels.
+"""Collect the wheels that a machine without network needs for `python -m gpu.suite`.
 
     nox -s gpu-bundle        with the Python version that the machine has, such as `python3.12 noxfile.py -s gpu-bundle`
 
-The wheels of rushlight are those in dist/. PyTorch, the libraries of CUDA and SciPy are left to the machine: they are large.
+The wheels of rushlight are those in dist/. PyTorch, the libraries of CUDA and SciPy are large and must be installed on the
+machine.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ REQUIREMENTS = ("numpy>=1.26", "pytest>=8", "PyYAML>=6", "hypothesis>=6")
 
 
 def fill(folder: Path, wheels: list[Path], python: str = sys.executable) -> list[Path]:
-    """Copies the wheels into a new folder, downloads those of REQUIREMENTS, and returns all of them."""
+    """Copy the wheels into a new folder, download those of REQUIREMENTS, and return all of them."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     for wheel in wheels:

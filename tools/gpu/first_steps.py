@@ -1,4 +1,4 @@
-"""The first program on a new machine: each step prints a line, and the last line counts what failed."""
+"""The first program on a new machine: each step prints a line, and the last line counts the steps that failed."""
 
 from __future__ import annotations
 

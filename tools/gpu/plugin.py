@@ -11,7 +11,7 @@ def add_option(parser: argparse.ArgumentParser) -> None:
 
 
 def attach(plugin: Path | None) -> None:
-    """Loads the plug-in, where one is given: core finds an installed one by itself."""
+    """Load the plug-in that is given. Core finds an installed one by itself."""
     if plugin:
         from rushlight_core import devices
 

@@ -1,8 +1,8 @@
-"""What it costs the host to queue an operator on the GPU, and how long the GPU takes for a large one, beside PyTorch.
+"""Measure how long the host takes to queue an operator on the GPU, and the GPU to run a large one, beside PyTorch.
 
     PYTHONPATH=tools python -m gpu.queueing [--json FILE]
 
-Calls on one element are queued 200 at a time and then waited for: only the queueing is timed. Large calls are timed by
+Calls on one element are queued 200 at a time; the time until all are queued is measured. Large calls are timed by
 events around 20 of them. The libraries take turns; figures are medians of all rounds, in microseconds.
 """
 
@@ -61,7 +61,7 @@ def large(torch: Any) -> dict[str, Callable[[], Any]]:
 
 
 def queued(torch: Any, call: Callable[[], Any]) -> float:
-    """Microseconds of the host for one call."""
+    """Return microseconds of the host for one call."""
     torch.cuda.synchronize()
     started = time.perf_counter_ns()
     for _ in range(CALLS):
@@ -72,7 +72,7 @@ def queued(torch: Any, call: Callable[[], Any]) -> float:
 
 
 def computed(torch: Any, call: Callable[[], Any]) -> float:
-    """Microseconds of the GPU for one call."""
+    """Return microseconds of the GPU for one call."""
     first, last = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     torch.cuda.synchronize()
     first.record()
@@ -88,7 +88,7 @@ def measure(
     calls: Callable[[Any], dict[str, Callable[[], Any]]],
     time_one: Callable[[Any, Callable[[], Any]], float],
 ) -> dict[str, dict[str, float]]:
-    """Of each call the median of every library, and what it says where a library refuses."""
+    """Return the medians of every library for each call, or the error message of a library that refuses the call."""
     made = {name: calls(library) for name, library in libraries.items()}
     figures: dict[str, dict[str, float]] = {}
     for call in next(iter(made.values())):

@@ -1,10 +1,10 @@
-"""Installs the wheels of a bundle and runs everything that needs a GPU, within ten minutes and without network.
+"""Install the wheels of a bundle and run everything that needs a GPU, within ten minutes and without network.
 
     PYTHONPATH=tools python -m gpu.suite --bundle gpu-bundle --out out [--minutes 9.5] [--only STAGE...]
     PYTHONPATH=tools python -m gpu.suite --plugin LIBRARY --out out       over a plug-in that is not a package: a dry run
 
-Each stage is a command of its own with a share of the time, so that one that hangs or crashes takes nothing from the others.
-Its output goes to <out>/<stage>.log, and <out>/summary.json says of each how it ended and how long it took.
+Each stage is a separate command with a share of the time, so that a stage that hangs or crashes does not affect the others.
+Its output goes to <out>/<stage>.log, and <out>/summary.json has the outcome and the duration of each stage.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Stage:
 
 
 def stages(python: str, out: Path, note: str, plugin: Path | None, every: int) -> list[Stage]:
-    """What is run, in order of what one would want to know first."""
+    """Return the stages to run, the most important first."""
     attach = ("--plugin", str(plugin)) if plugin else ()
     tests = ("-P", "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), "-p", "no:cacheprovider",
              "-p", "rushlight_testing.on_device", "--device", "cuda", "--missing-kernels", "skip",
@@ -56,7 +56,7 @@ def stages(python: str, out: Path, note: str, plugin: Path | None, every: int) -
 
 
 def install(bundle: Path, folder: Path) -> str:
-    """Makes an environment over the machine's own packages, with the bundle's wheels; the path of its Python."""
+    """Create an environment over the machine's own packages, with the bundle's wheels, and return the path of its Python."""
     subprocess.run([sys.executable, "-m", "venv", "--system-site-packages", str(folder)], check=True)
     python = str(folder / "bin" / "python")
     ours = sorted(bundle.glob("rushlight*.whl"))
@@ -68,7 +68,7 @@ def install(bundle: Path, folder: Path) -> str:
 
 
 def describe() -> str:
-    """The GPU and its driver, as the machine names them."""
+    """Return the GPU and its driver, as the machine names them."""
     try:
         seen = subprocess.run(
             ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"],
@@ -80,7 +80,7 @@ def describe() -> str:
 
 
 def run_stage(stage: Stage, out: Path, left: float) -> dict[str, object]:
-    """Runs one stage and says how it ended: "passed", "failed" or "time"."""
+    """Run one stage and return how it ended: "passed", "failed" or "time"."""
     limit = min(stage.seconds, left)
     started = time.monotonic()
     path = os.pathsep.join([str(ROOT / "tools"), *filter(None, [os.environ.get("PYTHONPATH")])])

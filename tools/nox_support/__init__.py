@@ -1,4 +1,4 @@
-"""What noxfile.py is made of: bootstrap, graph of packages, builder of wheels, environments.
+"""The modules of noxfile.py: bootstrap, graph of packages, builder of wheels, environments.
 
 Only `bootstrap` runs before nox is installed, so it imports nothing but the standard library.
 """

@@ -1,4 +1,4 @@
-"""Runs nox from a private environment, made on the first call, so that nothing need be installed."""
+"""Run nox from a private environment, which is created on the first call, so that nothing need be installed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NOX = "nox==2026.10.20"
 
 
 def run_nox(noxfile: Path, arguments: list[str]) -> NoReturn:
-    """Replaces this process by `nox -f noxfile arguments`."""
+    """Replace this process by `nox -f noxfile arguments`."""
     if sys.version_info < (3, 11):  # noqa: UP036 - the first thing that an older Python meets
         sys.exit(f"rushlight needs Python 3.11 or newer; this is {sys.version.split()[0]} ({sys.executable})")
     python = private_environment(noxfile.parent / ".nox")
@@ -22,7 +22,7 @@ def run_nox(noxfile: Path, arguments: list[str]) -> NoReturn:
 
 
 def private_environment(folder: Path) -> str:
-    """The Python of an environment that holds nox, made when it is not there yet."""
+    """Return the Python of an environment with nox, which is created if it does not exist."""
     version = "{}.{}.{}".format(*sys.version_info[:3])
     home = folder / f"nox-{NOX.split('==')[1]}-py{version}"
     python = home / "bin" / "python"

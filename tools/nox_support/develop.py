@@ -1,4 +1,4 @@
-"""The daily loop: an editable tree in .venv whose C++ is rebuilt by a plain `cmake --build`.
+"""The development environment: an editable tree in .venv whose C++ is rebuilt by a plain `cmake --build`.
 
 Editable installs put the Python files in place. The native parts are then installed once as symbolic links
 into the build folder, so that a later build is enough: nothing is copied, and headers keep the times that the
@@ -28,7 +28,7 @@ BUILD = WORK / "build" / "dev"
 
 
 def refresh(graph: Graph, home: Path) -> None:
-    """Brings the environment and the native libraries up to date."""
+    """Bring the environment and the native libraries up to date."""
     check_toolchain()
     python = home / "bin" / "python"
     version = home / "python-version.txt"
@@ -65,7 +65,7 @@ def _install_editable(package: Package, python: Path, environment: dict[str, str
 
 
 def _link(package: Package, home: Path, environment: dict[str, str]) -> None:
-    """Puts links in place of the copies that the editable install made, and adds those of new files."""
+    """Replace the copies that the editable install made by links, and add links to new files."""
     (site,) = home.glob("lib/python*/site-packages")
     for path in (site / package.module).rglob("*"):
         if path.is_symlink() and not path.exists():  # to a file that has been renamed or removed
@@ -94,7 +94,7 @@ def _install_tools(graph: Graph, home: Path, environment: dict[str, str]) -> Non
 
 
 def _key(package: Package, home: Path) -> str:
-    """What makes a new editable install necessary: the frame of a package, not its sources."""
+    """Return a text whose change requires a new editable install: it covers a package's configuration, not its sources."""
     parts = [str(home), tree_hash(package.folder / "pyproject.toml")]
     if package.native:
         parts += [toolchain(), *_python_files(package)]
@@ -104,7 +104,7 @@ def _key(package: Package, home: Path) -> str:
 
 
 def _python_files(package: Package) -> list[str]:
-    """An editable import hook of scikit-build-core is a list of files, so a new one needs a new install."""
+    """Return the Python files of a package, which the editable import hook lists: a new file needs a new install."""
     return sorted(str(path.relative_to(package.folder)) for path in (package.folder / "python").rglob("*.py"))
 
 

@@ -1,4 +1,4 @@
-"""Fills a session's environment with wheels of ours and what they declare, and with nothing else."""
+"""Install our wheels and the requirements that they declare, and nothing else, in a session's environment."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def install(
     extra: str | None = None,
     requirements: Iterable[str] = (),
 ) -> list[Wheel]:
-    """Installs the packages' wheels, their dependencies, their `extra` and other requirements.
+    """Install the packages' wheels, their dependencies, their `extra` and other requirements.
 
-    A stamp remembers what is installed: when only our own wheels have changed, they alone are replaced.
+    A stamp records what is installed: if only our own wheels have changed, only they are replaced.
     """
     packages = list(packages)
     needed = builder.graph.closure(packages, extra)
@@ -61,7 +61,7 @@ def install(
 
 
 def install_tools(session: nox.Session, requirements: list[str]) -> None:
-    """Installs requirements that are not ours, once."""
+    """Install requirements other than our packages, once."""
     stamp = Path(session.virtualenv.location) / "tools-installed.txt"
     text = hashlib.sha256("\n".join(requirements).encode()).hexdigest()
     if not stamp.exists() or stamp.read_text() != text:
@@ -70,7 +70,7 @@ def install_tools(session: nox.Session, requirements: list[str]) -> None:
 
 
 def install_other_build(session: nox.Session, folder: Path) -> Path:
-    """The interpreter of an environment beside the session's with the wheels of a folder, and the session's NumPy."""
+    """Return the interpreter of a separate environment with the wheels of a folder and the session's NumPy."""
     wheels = sorted(folder.glob("rushlight*.whl"))
     if not any(wheel.name.startswith("rushlight-") for wheel in wheels):
         session.error(f"{folder} holds no wheel of rushlight: build them there with `nox -s wheels`")
@@ -87,7 +87,7 @@ def install_other_build(session: nox.Session, folder: Path) -> Path:
 
 
 def install_beside(session: nox.Session, name: str, *steps: list[str]) -> Path:
-    """The interpreter of an environment beside the session's, in which each of `steps`, arguments of pip, was installed."""
+    """Return the interpreter of a separate environment after running pip with each of the arguments in `steps`."""
     home = Path(f"{session.virtualenv.location}-{name}")
     python, stamp = home / "bin" / "python", home / "installed.json"
     files = [Path(text) for step in steps for text in step if Path(text).is_file()]
@@ -103,13 +103,13 @@ def install_beside(session: nox.Session, name: str, *steps: list[str]) -> Path:
 
 
 class InstallError(Exception):
-    """An environment could not be made; the text is what pip said last."""
+    """Raised if an environment cannot be created; the text is the end of pip's output."""
 
 
 def install_alone(session: nox.Session, home: Path, requirements: list[str]) -> Path:
-    """The interpreter of the environment `home`, which holds the requirements and nothing of ours.
+    """Return the interpreter of the environment `home`, which contains the requirements and none of our packages.
 
-    Raises InstallError where they cannot be installed on this Python; nothing is left on the disk then.
+    Raises InstallError if they cannot be installed on this Python; the environment is then removed.
     """
     python, stamp = home / "bin" / "python", home / "installed.json"
     if stamp.exists() and json.loads(stamp.read_text()) == requirements:
@@ -127,7 +127,7 @@ def install_alone(session: nox.Session, home: Path, requirements: list[str]) -> 
 
 
 def build_tool(builder: Builder, name: str) -> str:
-    """The path of a program in core's build environment, such as cmake."""
+    """Return the path of a program in core's build environment, such as cmake."""
     return str(Path(build_python(builder.graph, builder.graph["core"])).parent / name)
 
 

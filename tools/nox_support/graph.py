@@ -1,4 +1,4 @@
-"""The packages of this repository and what depends on what, as their pyproject files say."""
+"""The packages of this repository and their dependencies, from their pyproject files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def requirement_name(requirement: str) -> str:
-    """The normalised name of a requirement such as `Rushlight_core[test]==0.1.*`."""
+    """Return the normalised name of a requirement such as `Rushlight_core[test]==0.1.*`."""
     match = re.match(r"[A-Za-z0-9._-]+", requirement.strip())
     if match is None:
         raise ValueError(f"not a requirement: {requirement!r}")
@@ -69,7 +69,7 @@ class Package:
 class Graph:
     """All packages, keyed by their folder's name, in an order in which each follows what it depends on.
 
-    Those that are apart lie in `apart`.
+    Packages that build separately are in `apart`.
     """
 
     def __init__(self, root: Path = ROOT) -> None:
@@ -97,20 +97,20 @@ class Graph:
         return self.packages[short]
 
     def ours(self, requirements: Iterable[str]) -> list[Package]:
-        """Those of the requirements that are packages of this repository."""
+        """Return the requirements that are packages of this repository."""
         names = [requirement_name(text) for text in requirements]
         return [self._by_name[name] for name in names if name in self._by_name]
 
     def needs(self, package: Package) -> list[Package]:
-        """What must be built before it: its direct dependencies, to run and to build."""
+        """Return the packages that must be built first: the direct dependencies for running and building."""
         return list(dict.fromkeys(self.ours([*package.build_requires, *package.dependencies])))
 
     def links(self, package: Package) -> list[Package]:
-        """The packages whose headers and libraries it is compiled against."""
+        """Return the packages whose headers and libraries it is compiled against."""
         return self.ours(package.build_requires)
 
     def closure(self, packages: Iterable[Package], extra: str | None = None) -> list[Package]:
-        """The packages and all they need at run time, in build order; with `extra`, what it needs too."""
+        """Return the packages and all they need at run time, in build order; with `extra`, what it needs too."""
         wanted: set[str] = set()
         waiting = list(packages)
         if extra is not None:
@@ -123,7 +123,7 @@ class Graph:
         return [package for short, package in self.packages.items() if short in wanted]
 
     def changed_since(self, commit: str) -> set[str]:
-        """Packages touched since `commit` and everything whose tests could notice.
+        """Return the packages changed since `commit`, and all packages whose tests the changes could affect.
 
         A change outside packages/, docs/ and benchmarks/ may concern all of them.
         """
@@ -151,7 +151,7 @@ class Graph:
 
 
 def dependency_groups(root: Path = ROOT) -> dict[str, list[str]]:
-    """`[dependency-groups]` in the root pyproject: what sessions need beside our packages."""
+    """Return `[dependency-groups]` of the root pyproject: the requirements of sessions in addition to our packages."""
     groups: dict[str, list[str]] = tomllib.loads((root / "pyproject.toml").read_text())["dependency-groups"]
     return groups
 

@@ -1,11 +1,11 @@
-"""Builds the wheels, in order, each only when something it is made of has changed.
+"""Build the wheels in order, each only if one of its sources has changed.
 
-Build environments are persistent, and so is the build folder of each package: a changed file costs its own compilation and
-not a clean build. An environment holds what the package declares as its build requirements and nothing else, so that a
-missing declaration fails as it would under pip's build isolation. Three variants never mix:
+The build environments and the build folder of each package are kept, so that only changed files are compiled again. An
+environment contains only the build requirements that the package declares, so that a missing declaration fails as it would
+under pip's build isolation. Three variants never mix:
 
 * ``portable``: what is published, in dist/;
-* ``native``: CPU kernels for the machine at hand only, which is quicker to build;
+* ``native``: CPU kernels for this machine only, which is faster to build;
 * ``sanitize``: AddressSanitizer and UndefinedBehaviorSanitizer.
 """
 
@@ -42,12 +42,12 @@ NOT_SOURCES = {"tests", "build", "dist", "__pycache__"}
 
 
 class BuildError(Exception):
-    """A wheel could not be built; the text says why and what to do."""
+    """Raised if a wheel cannot be built; the text has the reason and the remedy."""
 
 
 @dataclass
 class Wheel:
-    """A wheel that stands ready, and what its last clean build cost."""
+    """A finished wheel, and the time of its last clean build."""
 
     package: str
     file: str
@@ -76,7 +76,7 @@ class Builder:
         self.built: list[str] = []
 
     def wheels(self, packages: Iterable[Package]) -> list[Wheel]:
-        """The wheels of the packages and of all they need to build or run, in build order."""
+        """Return the wheels of the packages and of all they need to build or run, in build order."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self.output.mkdir(parents=True, exist_ok=True)
         with open(self.folder / "lock", "w") as lock:
@@ -180,13 +180,13 @@ class Builder:
 
 
 def requirements_of_build(graph: Graph, package: Package) -> list[str]:
-    """What a package needs to be built, without packages of ours, and the tools that isolation would add."""
+    """Return the build requirements of a package other than our packages, and the tools that pip's isolation would add."""
     declared = {text for text in package.build_requires if not graph.ours([text])}
     return sorted(declared | ({"cmake>=3.25", "ninja>=1.11"} if package.native else set()))
 
 
 def build_python(graph: Graph, package: Package) -> str:
-    """The Python of a package's build environment, which packages with the same build requirements share."""
+    """Return the Python of a package's build environment, which packages with the same build requirements share."""
     requirements = requirements_of_build(graph, package)
     folder = WORK / "build-environments"
     home = folder / hashlib.sha256("\n".join(requirements).encode()).hexdigest()[:12]
@@ -205,7 +205,7 @@ def build_python(graph: Graph, package: Package) -> str:
 
 
 def toolchain() -> str:
-    """The compiler and the Python that native code is built with and for."""
+    """Return the versions of the compiler and the Python for native code."""
     compiler = subprocess.run(
         [compiler_command(), "--version"], check=True, capture_output=True, text=True
     ).stdout
@@ -229,7 +229,7 @@ def check_toolchain() -> None:
 
 
 def ccache_settings() -> dict[str, str]:
-    """ccache is used where it is installed; with relative paths, so that clones share its cache."""
+    """Return settings to use ccache if it is installed, with relative paths, so that clones share its cache."""
     if shutil.which("ccache") is None or os.environ.get("RUSHLIGHT_CCACHE") == "0":
         return {}
     return {
@@ -250,7 +250,7 @@ def read_record(path: Path) -> Wheel | None:
 
 
 def budgets(graph: Graph) -> dict[str, float]:
-    """CPU seconds that a clean build of each package may take."""
+    """Return the CPU seconds that a clean build of each package may take."""
     root = tomllib.loads((graph.root / "pyproject.toml").read_text())
     return root["tool"]["rushlight"]["build-budget"]
 
@@ -283,7 +283,7 @@ def cpu_seconds_of_children() -> float:
 
 
 def _end_of(log: Path, lines: int = 60) -> str:
-    """What a person wants to see of a log: its end and the first errors, without long command lines."""
+    """Return the relevant part of a log: its end and the first errors, without long command lines."""
     text = [line for line in log.read_text(errors="replace").splitlines() if len(line) < 1000]
     errors = [
         line for line in text if " error: " in line or "undefined reference" in line or "CMake Error" in line

@@ -1,4 +1,4 @@
-"""`python -m opinfo [NAMES]`: compares, prints what differs, and writes it as JSON. See the package."""
+"""Compare, print the differences, and write them as JSON: `python -m opinfo [NAMES]`. See the package."""
 
 from __future__ import annotations
 

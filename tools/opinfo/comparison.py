@@ -1,14 +1,14 @@
-"""One entry of the operator database in both libraries.
+"""Compare one entry of the operator database in both libraries.
 
-For each dtype in turn (DTYPES, and one integer), every sample is called in both libraries. Compared are the kinds,
+For each dtype in turn (DTYPES, and one integer), every sample is called in both libraries. The comparison covers the kinds,
 numbers, shapes, dtypes and values of the results, which of them require grad, and the gradients by all tensors of the
-sample, from fixed gradients of the results. Of arguments that must raise, the class of the error is compared: who
-catches PyTorch's catches ours.
+sample, from fixed gradients of the results. For arguments that must raise an error, the class of the error is compared: a
+handler of PyTorch's error must catch ours.
 
-Where values are apart, PyTorch is asked again. If it gives other values with another seed, the operator is random,
-and shapes and dtypes are all that is compared. If results are not unique, those count that the database derives from
-them. If the dtype has a wider one, the result in it is the reference: ours may be as far from it as PyTorch's and
-half as far again, gradients three times as far. What PyTorch refuses is passed over.
+If values differ, PyTorch runs again. If it gives other values with another seed, the operator is random, and only shapes and
+dtypes are compared. If results are not unique, the values that the database derives from them are compared. If there is a
+wider dtype, the result in it is the reference: the error of ours may be 1.5 times that of PyTorch, and that of gradients
+three times. Calls that PyTorch refuses are skipped.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ WIDER = {"float32": "float64", "bfloat16": "float32", "float16": "float32", "com
 
 @dataclass(frozen=True)
 class Difference:
-    """One thing that is not as in PyTorch."""
+    """One difference from PyTorch."""
 
     op: str
     kind: str  # one of report.KINDS
@@ -56,7 +56,7 @@ class Difference:
 
 @dataclass
 class Row:
-    """What was found of one entry."""
+    """The result of the comparison of one entry."""
 
     op: str
     samples: int = 0
@@ -77,7 +77,7 @@ class Row:
 
 @dataclass
 class Outcome:
-    """What a call gave: flat results and gradients, or an error."""
+    """The outcome of a call: flat results and gradients, or an error."""
 
     error: Exception | None = None
     structure: Any = None
@@ -125,7 +125,7 @@ class Sample:
 
 
 class Comparison:
-    """Both libraries, and how one entry is compared."""
+    """Both libraries, and the comparison of one entry."""
 
     def __init__(self, theirs: Any, ours: Any, note: Callable[[str], None] = lambda _: None) -> None:
         self.theirs, self.ours, self.note = theirs, ours, note
@@ -160,7 +160,7 @@ class Comparison:
             self._sample(sample, dtype)
 
     def _samples(self, make: Callable[[], Iterable[Any]], inner: str = "") -> list[Sample]:
-        """The samples that both libraries can be given."""
+        """Return the samples that both libraries can run."""
         self._seed(0)
         made = []
         try:
@@ -274,7 +274,7 @@ class Comparison:
 
     @staticmethod
     def _cotangent(library: Any, y: Any) -> Any:
-        """What the gradient of a result begins with: numbers of every dtype, others for other elements."""
+        """Return the incoming gradient of a result, of any dtype, which is a different number for each element."""
         ramp = (library.arange(y.numel(), dtype=library.int64) * 37) % 64
         ramp = (ramp.to(library.float64) / 64 + 0.5).reshape(y.shape)
         return (ramp * (1 - 0.5j) if y.is_complex() else ramp).to(y.dtype)
@@ -284,14 +284,14 @@ class Comparison:
         self.ours.manual_seed(seed)
 
     def _reference(self, sample: Sample) -> Outcome:
-        """PyTorch's results in the next wider dtype."""
+        """Return PyTorch's results in the next wider dtype."""
         outcome = self._there(sample, widen=True)
         if outcome.error is not None:
             raise outcome.error
         return outcome
 
     def _same_processed(self, sample: Sample, ours: Outcome, theirs: Outcome) -> bool:
-        """Whether what the database makes of results that are not unique is the same."""
+        """Return whether the values agree that the database derives from results that are not unique."""
         if len(ours.processed) != len(theirs.processed):
             return False
         wide = functools.cache(lambda: self._reference(sample).processed)
@@ -309,7 +309,7 @@ class Comparison:
         return (self._reference(sample).gradients or [])[k]
 
     def _is_random(self, sample: Sample) -> bool:
-        """Whether PyTorch's results depend on the seed, or are what was in memory."""
+        """Return whether PyTorch's results depend on the seed or are uninitialized."""
         if "empty" in self.entry.name:
             return True
         function = self.unseeded.callable(self.entry.op)  # without the seed that the database sets
@@ -325,7 +325,7 @@ class Comparison:
         return False
 
     def _apart(self, x: Any, y: Any, reference: Callable[[], Any], factor: float = 1.5) -> tuple[str, str]:
-        """The check that fails and why, or two empty texts."""
+        """Return the check that fails and why, or two empty texts."""
         if not hasattr(y, "numel") or not hasattr(x, "numel"):
             same = x == y or (x != x and y != y) or name_of(x) == name_of(y)
             return ("", "") if same else ("values", f"{x!r}, not {y!r}")
@@ -394,7 +394,7 @@ def spread(items: list[Any], count: int) -> list[Any]:
 
 
 def flat(results: Any) -> list[Any]:
-    """Results in a row: tuples, lists and dicts, one element after the other."""
+    """Return results as a flat list: tuples, lists and dicts are flattened."""
     if isinstance(results, dict):
         results = tuple(results.values())
     if isinstance(results, (tuple, list)):
@@ -403,7 +403,7 @@ def flat(results: Any) -> list[Any]:
 
 
 def structure(results: Any) -> Any:
-    """How results are nested: names of fields, numbers of elements, and what is a tensor."""
+    """Return the structure of results: names of fields, numbers of elements, and the places of tensors."""
     if isinstance(results, dict):
         return {k: structure(v) for k, v in results.items()}
     if isinstance(results, (tuple, list)):
@@ -413,7 +413,7 @@ def structure(results: Any) -> Any:
 
 
 def array(tensor: Any) -> Any:
-    """A tensor of either library as NumPy's array; bfloat16, which NumPy lacks, as float32, and sparse tensors dense."""
+    """Return a tensor of either library as a NumPy array: bfloat16 becomes float32, and sparse tensors dense."""
     tensor = tensor.detach()
     if name_of(tensor.layout) != "strided":
         tensor = tensor.to_dense()
@@ -425,7 +425,7 @@ def array(tensor: Any) -> Any:
 
 
 def apart(a: Any, b: Any, tolerance: float) -> str:
-    """Where two arrays differ by more than the tolerance, and how; an empty text where they do not."""
+    """Describe where and how two arrays differ by more than the tolerance; return an empty text if they do not."""
     import numpy as np
 
     with np.errstate(all="ignore"):
@@ -439,7 +439,7 @@ def apart(a: Any, b: Any, tolerance: float) -> str:
 
 
 def as_near(a: Any, b: Any, reference: Any, unit: float = 0.0, factor: float = 1.5) -> bool:
-    """Whether the largest error of `a` is at most `factor` times that of `b` and half a unit of the largest element."""
+    """Return whether the largest error of `a` is at most `factor` times that of `b`, plus half a unit of rounding."""
     import numpy as np
 
     with np.errstate(all="ignore"):
@@ -456,12 +456,12 @@ def as_near(a: Any, b: Any, reference: Any, unit: float = 0.0, factor: float = 1
 
 
 def caught_like(mine: Exception, other: Exception) -> bool:
-    """Whether who catches the other's class, by its name, catches mine."""
+    """Return whether a handler of the other's class, by its name, catches mine."""
     return type(other).__name__.lstrip("_") in {c.__name__.lstrip("_") for c in type(mine).__mro__}
 
 
 def described(args: Any, kwargs: dict[str, Any]) -> str:
-    """Arguments in short: tensors by dtype and shape."""
+    """Return a short text of arguments: tensors by dtype and shape."""
     parts = [_described(a) for a in args] + [f"{k}={_described(v)}" for k, v in kwargs.items()]
     text = ", ".join(parts)
     return text if len(text) <= 160 else text[:157] + "..."
@@ -477,7 +477,7 @@ def _described(value: Any) -> str:
 
 
 def _missing(error: Exception, library: Any) -> str:
-    """What of our library was asked for in vain, as an AttributeError says; an empty text for other errors."""
+    """Return the missing attribute of our library that an AttributeError names; an empty text for other errors."""
     if not isinstance(error, AttributeError) or error.name is None:
         return ""
     asked = error.obj

@@ -1,7 +1,7 @@
-"""Runs work in processes of its own: one that crashes or takes too long ends its item, and no other.
+"""Run work in separate processes: a process that crashes or takes too long loses its own item only.
 
-A worker reads names, one a line, and writes a JSON object a line. While it works it writes what it does into a small
-file that is mapped into memory: after a crash, the last note says where.
+A worker reads names, one a line, and writes a JSON object a line. While it works, it records each step in a small file that
+is mapped into memory: after a crash, the last note shows the step.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NOTE = 1024  # bytes
 
 
 class Note:
-    """The last thing that a worker did, readable when it is no more."""
+    """The last step of a worker, readable after the worker has ended."""
 
     def __init__(self, path: Path) -> None:
         with open(path, "r+b") as file:
@@ -38,7 +38,7 @@ class Note:
 
 
 def work(function: Callable[[str, Callable[[str], None]], dict[str, Any]], note: Path) -> None:
-    """A worker's main loop: `function(name, note)` for each name read. What else is written to stdout goes to stderr."""
+    """Run a worker's main loop: call `function(name, note)` for each name read. Other output to stdout goes to stderr."""
     results = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     notes = Note(note)
@@ -60,7 +60,7 @@ class Worker:
         self._process: subprocess.Popen[str] | None = None
 
     def ask(self, name: str) -> dict[str, Any]:
-        """The answer of a worker, or {"crash": how it ended}."""
+        """Return the answer of a worker, or {"crash": how it ended}."""
         if self._process is None:
             self._process = subprocess.Popen(
                 [*self._command, str(self._note_path)],
@@ -107,7 +107,7 @@ class Worker:
 def run(
     names: list[str], command: list[str], *, jobs: int = 1, seconds: float = 120.0
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each name's answer, or {"crash": …}, as they come; `command` starts a worker, and is given the path of its note."""
+    """Yield each name's answer, or {"crash": …}, as it arrives. `command` returns a worker's command for a note's path."""
     waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
     done: queue.SimpleQueue[tuple[str, dict[str, Any]]] = queue.SimpleQueue()
     for name in names:

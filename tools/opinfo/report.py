@@ -1,8 +1,8 @@
-"""What the comparison found, counted: which operators are complete, by tier, and what differs.
+"""Count the results of the comparison: which operators are complete, by tier, and which differences exist.
 
-An operator is *complete* when every sample, gradient and error input agrees, or differs as differences.yaml says and
-for a reason that it gives; *agreeing* ones need no such entry. *Absent* ones are not here at all and count as not
-complete. Those of which nothing could be compared (GPUs only, other layouts) are listed and not counted.
+An operator is *complete* when every sample, gradient and error input agrees, or differs in a way that differences.yaml lists
+with a reason; *agreeing* operators need no such entry. *Absent* operators do not exist here and count as not complete.
+Operators for which nothing could be compared (GPUs only, other layouts) are listed and not counted.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ KINDS = ("values", "dtype", "shape", "gradient", "error", "raises", "crash")
 
 
 def read_names(text: str) -> list[str]:
-    """Names of a file: separated by spaces and lines; from # on, a line is a comment."""
+    """Return the names in a file, separated by spaces and lines. Comments begin with # and end with the line."""
     return [name for line in text.splitlines() for name in line.partition("#")[0].split()]
 
 
 @dataclass
 class Report:
-    """All rows, sorted out."""
+    """All rows, sorted by their result."""
 
     rows: list[Row]
     tier1: set[str]
@@ -58,7 +58,7 @@ class Report:
         )
 
     def complete(self, tier: int) -> tuple[int, int]:
-        """How many operators of a tier are complete, and of how many."""
+        """Return the number of complete operators of a tier, and the number of all its operators."""
         counts = self.counts(tier)
         total = counts.total() - counts["not compared"]
         return counts["agrees"] + counts["meant"], total
@@ -81,7 +81,7 @@ class Report:
 
 
 def sort_out(rows: list[Row], table: list[Known], tier1: set[str]) -> Report:
-    """The rows with what is not meant, and what is meant and does not differ."""
+    """Return the rows with unintended differences, and the entries that no longer differ."""
     report = Report(rows, tier1)
     for row in rows:
         report.left[row.op] = []
@@ -94,7 +94,7 @@ def sort_out(rows: list[Row], table: list[Known], tier1: set[str]) -> Report:
 
 
 def lines(report: Report, shown: int = 3) -> list[str]:
-    """The report as text: operators that differ, the first few differences of each, and the counts."""
+    """Return the report as text: operators that differ, the first few differences of each, and the counts."""
     text = []
     for row in sorted(report.rows, key=lambda row: (row.op not in report.tier1, row.op)):
         left = report.left[row.op]

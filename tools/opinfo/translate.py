@@ -1,4 +1,4 @@
-"""What PyTorch's operator database holds, made into the same things of ours: functions, tensors, dtypes."""
+"""Translate the contents of PyTorch's operator database to our library: functions, tensors, dtypes."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ STAND_INS: dict[str, Callable[..., Any]] = {
 
 
 class AbsentError(LookupError):
-    """There is no such thing in our library."""
+    """Raised for a name that our library does not have."""
 
 
 class UnsupportedError(TypeError):
-    """A kind of argument that is out of scope: other layouts, devices and dtypes than ours."""
+    """Raised for an argument that is out of scope: a layout, device or dtype that our library lacks."""
 
 
 def attribute(root: Any, path: str) -> Any:
-    """`attribute(torch, "nn.functional.pad")`; an empty path is the root itself.
+    """Return the object at a dotted path, such as `attribute(torch, "nn.functional.pad")`; an empty path is the root itself.
 
     Raises:
         AttributeError: there is none.
@@ -44,7 +44,7 @@ def name_of(thing: Any) -> str:
 
 
 class Recipe:
-    """A tensor of PyTorch as data: both libraries make an equal one from it, with the same strides."""
+    """A tensor of PyTorch as data, from which both libraries create equal tensors with the same strides."""
 
     def __init__(self, tensor: Any) -> None:
         self.shape, self.stride = tuple(tensor.shape), tuple(tensor.stride())
@@ -73,7 +73,7 @@ class Recipe:
 
 
 class Translator:
-    """Between two libraries: PyTorch (`theirs`) and ours."""
+    """Translator between PyTorch (`theirs`) and our library."""
 
     def __init__(self, theirs: Any, ours: Any, inner: str = "torch.testing") -> None:
         self.theirs, self.ours = theirs, ours
@@ -93,7 +93,7 @@ class Translator:
         return paths
 
     def function(self, entry: Any) -> Callable[..., Any]:
-        """Our function for an entry of the operator database.
+        """Return our function for an entry of the operator database.
 
         Raises:
             AbsentError: there is none.
@@ -108,7 +108,7 @@ class Translator:
         return self.callable(theirs)
 
     def callable(self, theirs: Any) -> Callable[..., Any]:
-        """Our function for one of PyTorch's, or a function of its tests over our library."""
+        """Return our function for one of PyTorch's, or a function of its tests over our library."""
         path = self._paths.get(id(theirs))
         if path is not None:
             try:
@@ -142,11 +142,11 @@ class Translator:
     # --- values ---
 
     def value(self, value: Any) -> Any:
-        """Our counterpart of a value: what is not part of PyTorch stays what it is.
+        """Return our counterpart of a value. Values that are not part of PyTorch are returned unchanged.
 
         Raises:
-            UnsupportedError: it is a tensor, dtype or device that we do not have.
-            AbsentError: it is a function or module that we do not have.
+            UnsupportedError: the value is a tensor, dtype or device that we do not have.
+            AbsentError: the value is a function or module that we do not have.
         """
         theirs = self.theirs
         if isinstance(value, Recipe):
@@ -184,7 +184,7 @@ class Translator:
         return rebuilt(value, self.value)
 
     def _class(self, kind: type) -> type:
-        """Our class of the same name, in nn or nn.functional."""
+        """Return our class of the same name, in nn or nn.functional."""
         for place in (self.ours.nn, self.ours.nn.functional):
             if isinstance(found := getattr(place, kind.__name__, None), type):
                 return found
@@ -201,10 +201,10 @@ class Translator:
 
 
 def recipe(tensor: Any) -> Recipe:
-    """The recipe of a tensor.
+    """Return the recipe of a tensor.
 
     Raises:
-        UnsupportedError: it is not a dense tensor on the CPU of a dtype that we have.
+        UnsupportedError: the tensor is not dense, not on the CPU, or of a dtype that we lack.
     """
     dense = name_of(tensor.layout) == "strided" and tensor.device.type == "cpu" and not tensor.is_quantized
     if not dense or name_of(tensor.dtype).startswith(("float8", "float4", "complex32", "q", "bits")):
@@ -213,7 +213,7 @@ def recipe(tensor: Any) -> Recipe:
 
 
 def rebuilt(value: Any, part: Callable[[Any], Any]) -> Any:
-    """A list, tuple, named tuple, dict or slice with `part` of each element; anything else as it is."""
+    """Return a list, tuple, named tuple, dict or slice with `part` applied to each element; other values unchanged."""
     if isinstance(value, tuple):
         made = [part(v) for v in value]
         return type(value)(*made) if hasattr(value, "_fields") else type(value)(made)
@@ -227,7 +227,7 @@ def rebuilt(value: Any, part: Callable[[Any], Any]) -> Any:
 
 
 def _globals(function: types.FunctionType) -> set[str]:
-    """The global names that a function reads, those of builtins left out."""
+    """Return the global names that a function reads, those of builtins left out."""
     read = {
         instruction.argval
         for code in _codes(function.__code__)
@@ -238,7 +238,7 @@ def _globals(function: types.FunctionType) -> set[str]:
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
-    """A code object and those of the functions that it makes."""
+    """Yield a code object and those of the functions that it makes."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):

@@ -31,7 +31,7 @@ class Storage:
 
 
 class Memory(np.ndarray):
-    """What `data` of a tensor is: it can be written."""
+    """The object that `data` of a tensor returns, which can be written to."""
 
     def copy_(self, other: Tensor) -> None:
         self[...] = other.data

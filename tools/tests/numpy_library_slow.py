@@ -1,4 +1,4 @@
-"""numpy_library with calls that take long: `add` waits for a second, and `neg` never ends."""
+"""numpy_library with slow calls: `add` waits for a second, and `neg` never ends."""
 
 from __future__ import annotations
 

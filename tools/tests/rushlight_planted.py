@@ -1,4 +1,4 @@
-"""rushlight with a mistake of each kind that the fuzzer has to find, in operators that are rarely used."""
+"""rushlight with one mistake of each kind that the fuzzer must find, in rarely used operators."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def __getattr__(name: str) -> Any:
 
 
 def plant(name: str, wrong: Any, method: bool = True) -> None:
-    """Put `wrong`, which is given the right function first, in the place of a function and a method."""
+    """Replace a function and a method by `wrong`, whose first argument is the right function."""
     for place in (globals() if hasattr(rushlight, name) else None, rushlight.Tensor if method else None):
         if place is None:
             continue
@@ -42,13 +42,13 @@ def wrong_alias(right: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def missed_version(right: Any, x: Any) -> Any:
-    """The memory of a tensor that needs no gradient is written, and its version counter does not notice."""
+    """Write to the memory of a tensor that needs no gradient, without a change of its version counter."""
     right(x if x.requires_grad else x.data)
     return x
 
 
 def swapped_gradient(right: Any, y: Any, x: Any, **kwargs: Any) -> Any:
-    """The value is right, and each argument has the derivative of the other."""
+    """Return the right value, but swap the derivatives of the two arguments."""
     made = right(y, x, **kwargs)
     if kwargs or not (y.dtype == x.dtype == made.dtype):
         return made
@@ -58,7 +58,7 @@ def swapped_gradient(right: Any, y: Any, x: Any, **kwargs: Any) -> Any:
 
 
 def lost_factor(right: Any, x: Any, y: Any, **kwargs: Any) -> Any:
-    """The value is right, and its gradient half of what it should be."""
+    """Return the right value, but half of the right gradient."""
     made = right(x, y, **kwargs)
     return made if kwargs or not made.requires_grad else (made + made.detach()) / 2
 

@@ -1,4 +1,4 @@
-"""Which subjects of commits are refused, and which commits are looked at."""
+"""The check of commits: which subjects are refused, and which commits are checked."""
 
 from __future__ import annotations
 

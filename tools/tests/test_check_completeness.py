@@ -1,4 +1,4 @@
-"""The check of types: what it prints, and that it fails, for reports of pyright that are written here."""
+"""The check of types: its output and its failures, for reports of pyright that are written here."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TOOL = Path(__file__).resolve().parents[1] / "check_completeness.py"
 
 
 def _run(folder: Path, report: object) -> subprocess.CompletedProcess[str]:
-    """The check with a pyright that prints `report`."""
+    """Return the check with a substitute for pyright that prints `report`."""
     (folder / "report.json").write_text(json.dumps(report))
     pyright = folder / "pyright"
     pyright.write_text(f"#!/bin/sh\ncat {folder / 'report.json'}\n")

@@ -1,4 +1,4 @@
-"""Each rule about built libraries, on a library that breaks it."""
+"""Each rule about built libraries, tested on a library that breaks it."""
 
 from __future__ import annotations
 

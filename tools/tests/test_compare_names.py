@@ -1,4 +1,4 @@
-"""The check of names on two small libraries, of which it is known how they differ."""
+"""The comparison of names on two small libraries with known differences."""
 
 from __future__ import annotations
 

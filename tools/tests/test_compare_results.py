@@ -1,4 +1,4 @@
-"""The comparison of results: what counts as a difference, and what its table may say."""
+"""The comparison of results: what counts as a difference, and which entries its table may have."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_the_table_can_be_read() -> None:
 
 
 class Array:
-    """What the comparison asks of a tensor."""
+    """A tensor with the attributes that the comparison uses."""
 
     requires_grad = False
 

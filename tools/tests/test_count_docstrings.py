@@ -1,4 +1,4 @@
-"""The counts of public names whose documentation lacks something, on a small tree."""
+"""The counts of public names with incomplete documentation, on a small tree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of coverage, from counts that are known."""
+"""The table of coverage, from known counts."""
 
 from __future__ import annotations
 

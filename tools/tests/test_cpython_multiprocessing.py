@@ -1,4 +1,4 @@
-"""Which of CPython's tests of multiprocessing are run, and on what."""
+"""The selection of CPython's tests of multiprocessing, and the modules on which they run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cpython_multiprocessing.expectations import SAMPLED
 
 @pytest.fixture(scope="module")
 def rewritten(tmp_path_factory: pytest.TempPathFactory):
-    """Return a function that rewrites a source as the tests are. The module itself needs CPython's tests and our package."""
+    """Return the function that rewrites the source of the tests. Its module needs CPython's tests and our package."""
     file = Path(sources.__file__).with_name("substituted.py")
     tree = ast.parse(file.read_text())
     tree.body = [

@@ -1,4 +1,4 @@
-"""What the documentation site makes of docstrings, stubs, links and built pages."""
+"""The documentation site's conversion of docstrings, stubs and links, and its checks of built pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tool that injects faults takes for left behind."""
+"""The processes and files that the tool for faults reports as left behind."""
 
 from __future__ import annotations
 

@@ -252,7 +252,7 @@ def test_small_elements_beside_large_ones_are_rounded_as_those() -> None:
 
 
 def test_of_elements_that_differ_one_is_named_that_is_finite_in_pytorch() -> None:
-    """So that a derivative that PyTorch does not have hides no other one."""
+    """A derivative that PyTorch does not have must not hide another one."""
     text = apart(record([1.0, 1.0, 1.0]), record([np.nan, 2.0, np.inf]))
     assert "at (1,)" in text
     assert NOT_FINITE not in text
@@ -294,7 +294,7 @@ def test_changes_at_a_distance_and_gradients() -> None:
 
 
 def test_a_coarse_dtype_decides_about_later_ones() -> None:
-    """What was rounded to float16 stays rounded in a float64 that is made of it."""
+    """A value that was rounded to float16 stays rounded after a conversion to float64."""
     calls = (
         Call("to", ".to", "v0", (Ref("x0"), Named("float16"))),
         Call("to", ".to", "v1", (Ref("v0"), Named("float64"))),
@@ -339,14 +339,14 @@ def test_where_the_value_is_nan_there_is_no_derivative() -> None:
 
 
 def test_rounding_is_judged_by_going_on_from_what_was_computed() -> None:
-    """A comparison of a rounded number is not a difference; one of the same number is."""
+    """A different result of comparing rounded numbers is not a difference; one of comparing equal numbers is."""
     compared = Call("equal", "torch.equal_to_one", "v1", (Ref("v0"),))
     program = Program(
         (Input("x0", "float32", (1,), (1.0,)),), (Call("neg", "torch.neg", "v0", (Ref("x0"),)), compared)
     )
 
     class Fixed:
-        """A process whose first call gives this number."""
+        """A process whose first call returns this number."""
 
         def __init__(self, first: float, flips: bool = False) -> None:
             self.first, self.flips = first, flips
@@ -386,7 +386,7 @@ def test_rounding_is_judged_by_going_on_from_what_was_computed() -> None:
 def test_gradients_that_pytorch_has_where_it_saves_copies(
     gradient: float, error: str, harmless: bool
 ) -> None:
-    """They count as those here also but for known differences, of which 4 is one, and where PyTorch has no formula."""
+    """The gradients also count as equal except for known differences, such as 4, and if PyTorch has no formula."""
     x = Input("x0", "float64", (1,), (1.0,), requires_grad=True)
     program = Program((x,), (Call("neg_", ".neg_", "v0", (Ref("x0"),)),), "backward")
     table = [Known("neg_", "gradient", "so", text="(4.0), at")]
@@ -424,7 +424,7 @@ def test_a_process_that_ends_where_it_saves_copies_has_no_gradients() -> None:
 
 
 def test_results_are_followed_as_far_as_rounding_goes() -> None:
-    """The next call, a view and what was written before see the numbers; what differs by more is not taken over."""
+    """The next call, a view and an earlier result see the numbers; numbers that differ by more are not taken over."""
     calls = (
         Call("neg_", ".neg_", "v0", (Ref("x0"),)),
         Call("t", "torch.t", "v1", (Ref("v0"),)),
@@ -552,7 +552,7 @@ def test_what_is_undefined_is_not_generated(op: str, mode: str, values: Any, und
 
 
 def test_matrices_that_are_not_square_are_judged() -> None:
-    """What an operator refuses is not a mistake of the fuzzer."""
+    """An error of an operator is not a mistake of the fuzzer."""
     for shape in ((3, 2), (1, 2), (0, 3), (2,), ()):
         tensor = RIGHT.make(Input("x0", "float64", shape, tuple(range(int(np.prod(shape))))))
         for op in sorted({*FULL_RANK, *APART, "linalg_tensorinv"}):
@@ -652,7 +652,7 @@ def test_polynomials_have_few_terms() -> None:
 
 
 def _recurrent(rows: int = 2, states: int = 1, sizes: tuple[int, ...] = ()) -> bool:
-    """Whether a call of rnn_tanh is undefined: the rows of one weight, of the second state, and the sizes of packed data."""
+    """Return whether rnn_tanh is undefined for these rows of one weight and one state and these sizes of packed data."""
     shapes = {"x": (2, 3), "h": (1, 2, 2), "g": (states, 2, 2), "w": (2, 3), "u": (2, 2), "b": (rows,)}
     inputs = [Input(name, "float64", shape, (1.0,) * int(np.prod(shape))) for name, shape in shapes.items()]
     if sizes:
@@ -664,7 +664,7 @@ def _recurrent(rows: int = 2, states: int = 1, sizes: tuple[int, ...] = ()) -> b
 
 
 def test_recurrent_layers_have_weights_states_and_batches_of_one_layer() -> None:
-    """PyTorch reads beyond others."""
+    """PyTorch reads beyond the memory of other arguments."""
     assert not _recurrent()
     assert _recurrent(rows=1)
     assert _recurrent(states=2)

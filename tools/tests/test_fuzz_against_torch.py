@@ -1,4 +1,4 @@
-"""The fuzzer on rushlight and PyTorch themselves: it finds the mistakes that are planted, and none without them."""
+"""The fuzzer on rushlight and PyTorch themselves: it finds the planted mistakes, and nothing without them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ OTHERS = {"add", "mul", "clone", "exp"}  # what else programs do
 
 
 def differences(library: str, names: set[str], programs: int) -> set[tuple[str, str]]:
-    """The operators in the groups that a campaign finds, and the kinds of these."""
+    """Return the operators and the kinds of the groups that a campaign finds."""
     importable(str(Path(__file__).parent))
     found = [op for op in operators.load([rushlight, torch]) if op.name.partition(".")[0] in names]
     known = read(yaml.safe_load(TABLE.read_text()), KINDS, MODES)
@@ -55,6 +55,6 @@ def test_each_planted_mistake_is_found() -> None:
 
 
 def test_a_write_that_no_version_counter_shows_is_found() -> None:
-    """It is only in PyTorch that the program fails, as where a formula reads less; but then gradients are right."""
+    """The program fails in PyTorch only, as if rushlight's formula read less; the gradients are still right."""
     found = differences("rushlight_planted", {"square", "mul"}, 500)
     assert set(MISSED_VERSION.items()) <= found

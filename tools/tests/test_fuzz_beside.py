@@ -1,4 +1,4 @@
-"""What other code of PyTorch says about a difference, and that it says nothing of a result that is wrong."""
+"""Explanations of differences by other code of PyTorch, which must not explain a wrong result."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def record(values: Any, dtype: str = "float64") -> Record:
 
 
 def computing(f: Callable[..., Any], dtype: str = "float64") -> beside.Run:
-    """A library in which each program is one call, of `f` of the inputs' arrays; what `f` raises is the program's error."""
+    """Return a library whose programs are one call of `f` on the inputs' arrays, which may raise the program's error."""
 
     def run(p: Program) -> Observation:
         arrays = [np.array(one.values, one.dtype).reshape(one.shape) for one in p.inputs]
@@ -44,7 +44,7 @@ def call(*inputs: Input, mode: str = "plain", path: str = "torch.f", **kwargs: A
 
 
 def said(program: Program, kind: str, ours: Any, theirs: Any, other: dict[str, Any], text: str = "no") -> str:
-    """What is said of a difference between two libraries, the second of which computes otherwise what `other` says."""
+    """Return the explanation of a difference between two libraries. `other` is the second one's other code."""
 
     def otherwise(way: str, p: Program) -> Observation:
         return other[way](p) if way in other else Observation(error="ImportError: not there")
@@ -78,14 +78,14 @@ def test_integers_that_are_computed_in_a_wider_dtype() -> None:
 
 
 def test_results_that_are_conjugated_later() -> None:
-    """Where programs write, and nowhere else."""
+    """The explanation applies to programs that write, and to no others."""
     assert said(call(X, path=".f_"), "alias", RIGHT, DOUBLE, {"resolved": RIGHT}) == beside.RESOLVED
     assert said(call(X, path=".f_"), "alias", TRIPLE, DOUBLE, {"resolved": RIGHT}) == ""
     assert said(call(X), "alias", RIGHT, DOUBLE, {"resolved": RIGHT}) == ""
 
 
 def test_sizes_and_dtypes_of_meta_tensors() -> None:
-    """The form of every result counts, in the mode in which the difference was seen."""
+    """The form of every result is compared, in the mode in which the difference was found."""
     wide, narrow = computing(lambda x: x), computing(lambda x: x, "float32")
     assert said(call(X), "dtype", wide, narrow, {"meta": wide}) == beside.META
     assert said(call(X), "dtype", narrow, wide, {"meta": wide}) == ""

@@ -1,4 +1,4 @@
-"""What PyTorch's neighbouring cases say about a difference."""
+"""Explanations of differences by PyTorch's behaviour in similar programs."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_tangents_of_no_elements(shape: tuple[int, ...], text: str, sentence: st
 
 
 def test_results_of_vmap_that_are_those_of_each_example() -> None:
-    """PyTorch's vmap gives something else, but rushlight's the sums that PyTorch gives without it."""
+    """PyTorch's vmap gives other values, but rushlight's gives the sums that PyTorch gives without vmap."""
     one = Input("x0", "float64", (2, 2), (1.0, 2.0, 4.0, 8.0), batched=True)
     program = Program((one,), (Call("sum", ".sum", "v0", (Ref("x0"),)),), "vmap")
 
@@ -133,7 +133,7 @@ def one_call(*inputs: Input, mode: str = "plain", op: str = "f") -> Program:
 
 
 def library(f: Any, slope: Any = None, keeps: tuple[str, ...] = (), grows: bool = True) -> explain.Run:
-    """A library that computes `f` of the inputs' arrays, in dtypes other than those of `keeps`, and `slope` of one input."""
+    """Return a library that computes `f` of the inputs' arrays, except in the dtypes `keeps`, and the derivative `slope`."""
 
     def observe(p: Program) -> Observation:
         if keeps and {one.dtype for one in p.inputs} != set(keeps):
@@ -183,7 +183,7 @@ def test_digits_that_a_smaller_dtype_loses() -> None:
 
 
 def test_differences_that_rounding_of_the_inputs_makes() -> None:
-    """Of the sine of a large number few digits are left; a jump is no steep slope."""
+    """The sine of a large number has few correct digits; a jump is not a steep slope."""
     program = one_call(Input("x0", "float64", (2,), (1e9 + 0.1, 1e9 + 0.7)))
 
     def steep(x: Any) -> Any:
@@ -235,7 +235,7 @@ def test_two_dtypes_that_are_refused() -> None:
 
 
 def test_two_dtypes_whose_gradient_is_refused() -> None:
-    """PyTorch refuses the backward pass beside a bool, and gives for floats the gradient that is here."""
+    """PyTorch refuses the backward pass with a bool argument, and gives rushlight's gradient with floats."""
     inputs = (Input("x0", "float32", (1,), (1.0,), requires_grad=True), Input("x1", "bool", (1,), (False,)))
     program = one_call(*inputs, mode="backward")
 
@@ -257,7 +257,7 @@ def test_two_dtypes_whose_gradient_is_refused() -> None:
 
 @pytest.mark.parametrize("mode", ["backward", "jvp"])
 def test_derivatives_beside_a_tiny_number(mode: str) -> None:
-    """A step of the usual length would leave the slope there behind."""
+    """A step of the usual length would miss the slope at this point."""
     kind = "gradient" if mode == "backward" else "tangent"
     program = one_call(Input("x0", "float64", (1,), (3e-9,), requires_grad=True), mode=mode)
 
@@ -302,7 +302,7 @@ def test_gradients_that_pytorch_refuses_wherever_the_point_is() -> None:
 
 
 def test_gradients_beside_results_that_are_no_numbers() -> None:
-    """Elements without a value have no slope; those of the others count."""
+    """Elements without a value have no slope; the slopes of the other elements count."""
     program = one_call(Input("x0", "float64", (2,), (4.0, 0.5), requires_grad=True), mode="backward")
 
     def squares(factor: float, error: str = "") -> explain.Run:
@@ -370,7 +370,7 @@ def test_gradients_with_integers_that_wrap_around() -> None:
 
 
 def test_tangents_that_go_with_gradients() -> None:
-    """At a kink, where differences tell nothing, PyTorch's two modes differ."""
+    """At a kink, where finite differences are of no use, PyTorch's two modes differ."""
     program = one_call(Input("x0", "float64", (1,), (0.0,), requires_grad=True), mode="jvp")
     half, one = (library(abs, lambda x, s=s: s + 0 * x) for s in (0.5, 1.0))
 
@@ -398,7 +398,7 @@ def test_results_that_do_not_depend_on_inputs(f: Any, text: str, expected: str) 
 
 @pytest.mark.parametrize(("sizes", "known"), [((0, 2), True), ((2, 0), False), ((0, 0), True)])
 def test_results_of_arguments_without_elements(sizes: tuple[int, int], known: bool) -> None:
-    """Only the argument that requires grad counts: here the first of a list, which the last call reads."""
+    """Only the argument that requires grad counts, here the first of a list that the last call reads."""
     parts = [record(np.ones(n), "float64", requires_grad=i == 0) for i, n in enumerate(sizes)]
 
     def run(p: Program) -> Observation:
@@ -416,7 +416,7 @@ def test_results_of_arguments_without_elements(sizes: tuple[int, int], known: bo
     ("here", "turns"), [((3.3, -1.0), True), ((3.3, -1.1), False), ((3.3, -1.0 + 4 * np.pi), False)]
 )
 def test_logarithms_that_differ_by_whole_turns(here: tuple[float, float], turns: bool) -> None:
-    """Only those that differ have to be principal values."""
+    """Only the values that differ must be principal values."""
     program = one_call(Input("x0", "complex128", (2,), (1.0, 1.0)))
     ours, theirs = (
         (lambda p, angles=angles: Observation(final={"v0": record(1j * np.array(angles), "complex128")}))

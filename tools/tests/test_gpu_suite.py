@@ -1,4 +1,4 @@
-"""The command for a machine with a GPU: how its stages end, and what it carries."""
+"""The command for a machine with a GPU: the outcomes of its stages, and the contents of its bundle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What errors tell users to install exists: a package of this repository, or one that a package declares."""
+"""The packages that errors tell users to install exist: in this repository, or in a package's declared extras."""
 
 from __future__ import annotations
 

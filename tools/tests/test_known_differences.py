@@ -1,4 +1,4 @@
-"""The table of known differences: what an entry covers, and what it may say."""
+"""The table of known differences: what an entry covers, and which keys it may have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The list of mutations fits the files, and what runs them tells caught ones from those that survive."""
+"""The list of mutations fits the files, and the program that runs them distinguishes caught and surviving ones."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_outcomes(tree: Path, text: str, replacement: str, what: str) -> None:
 
 
 def test_the_test_that_noticed_runs_first(tree: Path) -> None:
-    """It is enough that it fails; where it passes, the others run."""
+    """It is enough if this test fails; if it passes, the other tests run."""
     tests = tree / "packages/one/tests"
     (tests / "test_before.py").write_text("def test_before():\n    pass\n")
     mistake = Mutation("one", "packages/one/one.py", "+ 1", "+ 2", "one")
@@ -136,7 +136,7 @@ cp packages/one/one.cpp packages/one/one.py
     [("+ 1", "+ 2", "caught"), ("- 0", "+ 0", "survived"), ("+ 1", "syntax error", "broken")],
 )
 def test_outcomes_of_what_is_compiled(tree: Path, text: str, replacement: str, what: str) -> None:
-    """The compiler of this tree copies."""
+    """The compiler of this tree only copies files."""
     (tree / "packages/one/one.cpp").write_text((tree / "packages/one/one.py").read_text())
     (tree / ".nox/py3/build/dev/one").mkdir(parents=True)
     (tree / ".venv/bin/cmake").write_text(CMAKE)

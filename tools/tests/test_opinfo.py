@@ -168,7 +168,7 @@ def test_containers_are_rebuilt() -> None:
 
 
 def library(name: str, factor: int) -> Any:
-    """A library with the function `scale`, a module `nn` and what a Translator looks at."""
+    """Return a library with the function `scale`, a module `nn` and the attributes that a Translator reads."""
     made = types.ModuleType(name)
     for place in (
         "nn",

@@ -1,4 +1,4 @@
-"""Pictures of the site show what a reader sees, and a page that does not fit its window is a problem."""
+"""Pictures of the site show the page as a reader sees it, and a page that does not fit its window is a problem."""
 
 from __future__ import annotations
 

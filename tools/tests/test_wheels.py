@@ -1,4 +1,4 @@
-"""When a wheel is built again."""
+"""The conditions under which a wheel is built again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ dependencies = [{requires}]
 
 @pytest.fixture
 def keys(tmp_path: Path):
-    """Writes a file of a repository in which `engine` is compiled against `base`; gives the keys of both."""
+    """Write a file in a repository in which `engine` is compiled against `base`, and return the keys of both."""
 
     def write(file: str, text: str) -> dict[str, str]:
         path = tmp_path / "packages" / file

@@ -1,7 +1,7 @@
-"""Sixty operators by size: where a call's own cost ends and the kernel's begins.
+"""Sixty operators by size, from sizes at which the cost of the call dominates to those at which the kernel does.
 
 A size is a number of float32 elements of the main operand: 16 (overhead), 64 Ki (in cache), 16 Mi (64 MB,
-memory). Defaults against defaults; shapes of real layers, training and the peer's best settings are in
+memory). Both libraries use their defaults; shapes of real layers, training and the peer's best settings are in
 `rows.shapes`.
 """
 
@@ -20,7 +20,7 @@ MEANS = {"16": 0.30, "64Ki": 0.95, "16Mi": 0.70}
 
 
 def rows() -> Iterator[Row]:
-    """All rows, size by size, family by family."""
+    """Yield all rows, size by size, family by family."""
     for size in SIZES:
         for module in (elements, places, layers):
             yield from (replace(row, target=LIMIT) for row in module.rows(size))

@@ -1,4 +1,4 @@
-"""What networks are made of: products, convolutions, pooling, norms, attention, recurrence, optimizer steps."""
+"""Operators of networks: products, convolutions, pooling, norms, attention, recurrence, optimizer steps."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _sequences(size: str) -> Iterator[Row]:
 
 
 def _optimizers(size: str) -> Iterator[Row]:
-    """One step over parameters of n elements together: one tensor for the tiny size, else 16 equal ones."""
+    """Yield rows of one step over n elements of parameters: one tensor for the smallest size, otherwise 16 equal ones."""
     count = 1 if size == "16" else 16
     each = SIZES[size] // count
     operands = (

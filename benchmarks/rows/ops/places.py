@@ -47,7 +47,7 @@ def _indexing(size: str) -> Iterator[Row]:
 
 
 def _tables(size: str) -> Iterator[Row]:
-    """n elements read: n / 64 look-ups of 64 columns in a table of 50,000 rows (16: of 4 in one of 4 x 4)."""
+    """Yield rows of n / 64 look-ups of 64 columns in a table of 50,000 rows (for n = 16: 4 look-ups in a 4 x 4 table)."""
     n = SIZES[size]
     width, entries, bag = (4, 4, 2) if n == 16 else (64, 50_000, 8)
     setup = (

@@ -8,7 +8,7 @@ SIZES = {"16": 16, "64Ki": 64 * 1024, "16Mi": 16 * 1024 * 1024}
 
 
 def matrix(size: str) -> tuple[int, int]:
-    """(4, 4), (256, 256), (4096, 4096)."""
+    """Return the two-dimensional shape that stands for a size: (4, 4), (256, 256), (4096, 4096)."""
     side = math.isqrt(SIZES[size])
     return side, side
 

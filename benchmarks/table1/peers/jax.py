@@ -1,4 +1,4 @@
-"""Training by JAX: the whole step is one compiled function, which gives its buffers back."""
+"""Training with JAX: the whole step is one compiled function, whose buffers are donated."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LAYOUT = ("NHWC", "HWIO", "NHWC")
 
 
 class Operations:
-    """Of one call: `statistics` holds the running statistics that it leaves."""
+    """Operations of one call. `statistics` contains the running statistics after the call."""
 
     def __init__(self, weights: Tree, statistics: Tree, key: Tensor, dropout: bool) -> None:
         self.weights, self.statistics = weights, dict(statistics)
@@ -202,7 +202,7 @@ def prepare(request: Request) -> Callable[[], float]:
 
 
 def _updated(optimizer: str, rate: float, state: Tree, slopes: Tree) -> Tree:
-    """Weights and moments after PyTorch's SGD with momentum 0.9, Adam or AdamW."""
+    """Return the weights and moments after a step of PyTorch's SGD with momentum 0.9, Adam or AdamW."""
     weights, moments = state["weights"], state["moments"]
     if optimizer == "sgd":
         velocity = {name: 0.9 * moments[0][name] + slope for name, slope in slopes.items()}

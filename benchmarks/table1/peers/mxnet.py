@@ -1,4 +1,4 @@
-"""Training by MXNet: the network is one symbol, which an executor runs forward and backward."""
+"""Training with MXNet: the network is one symbol, which an executor runs forward and backward."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _sym = mx.sym
 
 
 class Operations:
-    """Images, filters and matrices are as PyTorch's. samples: those of a batch; a symbol has no shape that could be read."""
+    """Images, filters and matrices have PyTorch's layouts. samples: the size of a batch, since symbols have no shape."""
 
     def __init__(self, arrays: dict[str, Array], dropout: bool, samples: int) -> None:
         self._drops, self._samples = dropout, samples

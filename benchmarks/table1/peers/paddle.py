@@ -1,4 +1,4 @@
-"""Training by PaddlePaddle, in its dynamic mode."""
+"""Training with PaddlePaddle in its dynamic mode."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SWITCHES = ()
 
 
 class Operations:
-    """Images and filters are as PyTorch's; matrices are (in, out)."""
+    """Images and filters have PyTorch's layouts; matrices are (in, out)."""
 
     def __init__(self, arrays: dict[str, Array], dropout: bool) -> None:
         self._drops = dropout

@@ -1,4 +1,4 @@
-"""Training by rushlight and by PyTorch: the same file of models, whose `torch` is rushlight where that is asked for."""
+"""Training with rushlight and with PyTorch, from the same file of models. Its `torch` is the requested library."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def prepare(request: Request) -> Callable[[], float]:
 
 
 class _Operators:
-    """SGD with momentum 0.9, Adam or AdamW, an operator for each arithmetic step on each parameter."""
+    """SGD with momentum 0.9, Adam or AdamW, with one operator call per arithmetic step and parameter."""
 
     def __init__(self, kind: str, rate: float, parameters: list[Any]) -> None:
         import torch

@@ -1,4 +1,4 @@
-"""Training by TensorFlow: the step is a `tf.function`, the updates are TensorFlow's fused ones.
+"""Training with TensorFlow: the step is a `tf.function`, and the updates are TensorFlow's fused ones.
 
 "xla" compiles the function with XLA.
 """

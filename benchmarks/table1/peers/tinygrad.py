@@ -1,4 +1,4 @@
-"""Training by tinygrad: the step is a `TinyJit`, which compiles its kernels and replays them."""
+"""Training with tinygrad: the step is a `TinyJit`, which compiles its kernels and replays them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SWITCHES = ()
 
 
 class Operations:
-    """Images, filters and matrices are as PyTorch's."""
+    """Images, filters and matrices have PyTorch's layouts."""
 
     def __init__(self, arrays: dict[str, Array], dropout: bool) -> None:
         self._drops = dropout

@@ -156,7 +156,7 @@ def _waiting_for_data(view: _View) -> Iterator[Advice]:
 
 
 def _between_operators(view: _View) -> Iterator[Advice]:
-    """The time, on the thread with the most operators, that is neither in an operator nor spent waiting."""
+    """Report the time on the thread with the most operators that is neither in an operator nor spent waiting."""
     outermost: dict[int, list[FunctionEvent]] = defaultdict(list)
     for event in view.events:
         counts = event.kind != "annotation" or event.name == DATA_WAIT

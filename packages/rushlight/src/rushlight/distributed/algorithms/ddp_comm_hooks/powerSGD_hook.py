@@ -83,7 +83,7 @@ class PowerSGDState:
         self.total_numel_after_compression = 0
 
     def __getstate__(self) -> dict[str, Any]:
-        """The state without the group, which belongs to this process."""
+        """Return the state without the group, which belongs to this process."""
         return {**self.__dict__, "process_group": None}
 
     def compression_stats(self) -> tuple[float, int, int]:
