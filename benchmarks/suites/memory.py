@@ -162,9 +162,9 @@ def _compared(network: Network, found: dict[str, list[dict[str, float]]]) -> dic
 
 
 def measure(send: process.Send, module: str, threads: int, network: Network) -> None:
-    """Run in the fresh process. The peak is the kernel's own high-water mark of this process image.
+    """Run in the fresh process. The peak is the kernel's high-water mark of this process image.
 
-    getrusage's maximum would not do: it carries over the size of the parent that was forked.
+    The maximum of getrusage is not usable, because it includes the size of the forked parent.
     """
     library = Library(module, threads)
     imported = _status("VmRSS")

@@ -63,7 +63,9 @@ class Operations(Protocol):
         """Return the result of `models.NormedAttention`."""
 
     def self_attention(self, qkv: Tensor, heads: int, causal: bool, p: float) -> Tensor:
-        """Return the attention of `qkv` (batch, length, 3 * size).
+        """Return the attention of `qkv` (batch, length, 3 * size), which contains queries, keys and values by heads.
+
+        p: the dropout of the attention weights.
         """
 
     def shift(self, x: Tensor, name: str) -> Tensor:

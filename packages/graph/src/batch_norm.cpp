@@ -72,7 +72,7 @@ class Folding {
         }
     }
 
-    // The constant, or nothing where the argument is not one; an undefined tensor for None.
+    // Returns the constant, or nothing if the argument is not a constant; an undefined tensor for None.
     std::optional<Tensor> constant(const Node& node, size_t position) const {
         const Argument& argument = node.arguments[position];
         if (std::holds_alternative<std::monostate>(argument)) return Tensor();

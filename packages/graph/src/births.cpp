@@ -20,7 +20,7 @@ struct Births {
 };
 Births& births();
 
-// A child of a fork has the table, and no thread that could free its lock.
+// After a fork, the child has the table but no thread that could release its lock.
 Births* make_births() {
     pthread_atfork([] { births().mutex.lock(); }, [] { births().mutex.unlock(); },
                    [] { births().mutex.unlock(); });

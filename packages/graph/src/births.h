@@ -10,9 +10,9 @@
 namespace rushlight::graph {
 
 // Note [Births]
-// A tensor that no recorded call has given is from outside of the region, from Python's data inside it, or an operator made it
-// for itself, or another thread did. The first two are constants; to take the others for constants would freeze their
-// values. So while captures run, core reports each block of memory, and the table records its owner.
+// A tensor that is not the result of a recorded call comes from outside of the region, from Python's data inside it, from
+// the inside of an operator, or from another thread. In the first two cases it is a constant; in the others a constant would
+// freeze its value. So while captures run, core reports each allocated block of memory, and the table records its owner.
 struct Birth {
     uint64_t capture;  // number of the thread's; 0: a thread without one
     bool inside;       // an operator
@@ -29,10 +29,10 @@ extern thread_local Capturing capturing RL_TLS_MODEL;
 
 /// Counts the captures that use the table.
 void watch_births(bool on);
-/// Nothing for memory from before.
+/// Returns nothing for memory from before the capture.
 std::optional<Birth> birth_of(const Storage* storage);
 
-// What core calls: TracerFunctions.
+// The functions that core calls, for TracerFunctions.
 void note_birth(const void* data);
 void forget_birth(const void* data);
 

@@ -1,4 +1,4 @@
-// An argument of a graph as a boxed one of dispatch.
+// Converts an argument of a graph to a boxed argument of dispatch.
 #pragma once
 
 #include "rushlight/graph/graph.h"

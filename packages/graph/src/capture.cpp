@@ -79,7 +79,7 @@ Recorder::Recorder(std::vector<Named> inputs, std::vector<Named> state, std::set
                  named.name.c_str(), name(named.tensor.device()).c_str());
         TensorImpl* impl = named.tensor.impl();
         const size_t index = outside_.size();
-        // Tied weights have several names: the first counts.
+        // Tied weights have several names; the first one is used.
         if (!outside_of_.emplace(impl, index).second) {
             RL_CHECK(index >= num_inputs_, throw_value, "capture: '%s' is given twice among the inputs",
                      named.name.c_str());
@@ -99,8 +99,8 @@ Recorder::Recorder(std::vector<Named> inputs, std::vector<Named> state, std::set
         graph_.inputs.push_back({outside_[i].named.name, add_value(t)});
         from_outside_.push_back(t);
     }
-    // Schemas do not mark the tensors that an operator updates beside its result (running statistics), so all but parameters
-    // are kept.
+    // Schemas do not mark the tensors that an operator updates in addition to its result (running statistics), so the values
+    // of all tensors except parameters are kept.
     StagesOff untraced(kAllStages);
     for (Outside& outside : outside_)
         if (outside.named.kind != ConstantKind::Parameter) outside.before = ops::clone(outside.named.tensor);
@@ -156,7 +156,7 @@ void Recorder::check_stages(const Operator& op, const Stack& stack) const {
         if (!type.starts_with("Tensor")) fail_values_read(op.name);
 }
 
-// Whether a transform or autograd would see the operators that a composite calls. What is below all of them is one call.
+// Whether a transform or autograd would see the operators that a composite calls. A composite below all of them is one call.
 bool Recorder::is_expanded(const Operator& op, const Stack& stack) const {
     if (expanded_.contains(op.name)) return true;
     if (level == Level::Above || !op.composite) return false;
@@ -171,7 +171,8 @@ bool Recorder::is_expanded(const Operator& op, const Stack& stack) const {
     return expanded;
 }
 
-// as_strided alone counts its offset from where the memory begins; that of inputs and constants may begin elsewhere in a run.
+// Only as_strided counts its offset from the beginning of the memory, which may be different for inputs and constants in a
+// run.
 void Recorder::check_offset(const Node& node, const Operator& op) const {
     const auto* use = std::get_if<Use>(&node.arguments[0]);
     if (!use || !std::holds_alternative<int64_t>(node.arguments[3])) return;
@@ -184,13 +185,13 @@ void Recorder::check_offset(const Node& node, const Operator& op) const {
                 op.name, here().c_str());
 }
 
-// An argument's memory is about to be written: what of the outside has to be restored later is copied now.
+// The memory of an argument is about to be written: outside values that must be restored later are copied now.
 void Recorder::keep_before_write(Storage* storage) {
     StagesOff untraced(kAllStages);
     auto at = outside_over_.find(storage);
     if (at == outside_over_.end()) {
         if (birth_of(storage)) return;
-        // A constant, which `finish` refuses to have written.
+        // A constant; `finish` raises an error if it is written.
         const auto known = [&](const auto& pair) { return pair.first.impl()->storage() == storage; };
         if (std::ranges::any_of(strangers_, known)) return;
         for (const Tensor& t : constants_)
@@ -257,7 +258,7 @@ void Recorder::call(const Operator& op, StageMask rest, Stack& stack) {
     node.random = random != random_;
     random_ = std::move(random);
     for (const Value& value : stack) node.results.push_back(result_of(value));
-    // A call with fewer results on the stack than its schema has is core's mistake, and not passed on.
+    // A call with fewer results on the stack than in its schema is a mistake of core and is not recorded.
     node.op = operator_index(op);
     nodes().push_back(std::move(node));
 }
@@ -288,7 +289,7 @@ ValueId Recorder::add_constant(const Tensor& t, std::string name, ConstantKind k
     return id;
 }
 
-// A tensor over the memory of a recorded one, and made without an operator, as by `.data`.
+// A tensor over the memory of a recorded one that was created without an operator, as by `.data`.
 ValueId Recorder::add_alias(const Tensor& t, ValueId memory, const Operator& op) {
     const Operator* as_strided = find_operator("as_strided");
     RL_CHECK(graph_.values[memory].type.dtype == t.dtype(), throw_not_implemented,
@@ -317,7 +318,7 @@ ValueId Recorder::value_of(const Tensor& t, const Operator& op) {
             "captured so far",
             op.name, here().c_str());
         const ValueId id = at->second.value;
-        // A view that a block has made of memory from outside is made again, by the address of the memory.
+        // A view that a block has created of memory from outside is created again, from the address of the memory.
         if (is_open(block_of_[id]) || !is_open(block_of_[graph_.values[id].memory])) {
             check_scope(id, op);
             return id;
@@ -370,14 +371,14 @@ bool Recorder::is_open(uint32_t block) const {
     return block == 0 || std::ranges::any_of(open_, [&](const Open& open) { return open.number == block; });
 }
 
-// Whether the innermost block has made the memory of a value.
+// Whether the innermost block has allocated the memory of a value.
 bool Recorder::is_own(ValueId id) const {
     const ValueId memory = graph_.values[id].memory;
     return open_.empty() ||
            (block_of_[memory] == open_.back().number && !open_.back().inputs.contains(memory));
 }
 
-// What a block writes is not visible to another run of it, nor by the branch that does not run.
+// Writes of a block are not visible to another run of it, nor if the branch does not run.
 void Recorder::check_write(const Tensor& t, const Operator& op) {
     RL_CHECK(
         is_own(value_of(t, op)), throw_not_implemented,
@@ -386,7 +387,7 @@ void Recorder::check_write(const Tensor& t, const Operator& op) {
         op.name, here().c_str());
 }
 
-// A tensor of Python's data is about to be written: each run writes to a copy.
+// A tensor from Python's data is about to be written: each run writes to a copy.
 void Recorder::make_own(const Tensor& t, const Operator& op) {
     const ValueId id = value_of(t, op);
     if (!fresh_.contains(id)) return;
@@ -478,8 +479,8 @@ void Recorder::check_random() const {
         here().c_str());
 }
 
-// A tensor that lies where a value of the program does, and is laid out alike, is that value: aliases that formulas make
-// of what they have saved. Above gradients it may have another history.
+// A tensor with the address and the layout of a value of the program is that value: gradient formulas create such aliases of
+// saved tensors. Above gradients it may have another history.
 std::optional<ValueId> Recorder::same_place(const Tensor& t) const {
     if (level == Level::Above) return std::nullopt;
     const auto at = places_.find(t.impl()->storage());
@@ -494,7 +495,7 @@ std::optional<ValueId> Recorder::same_place(const Tensor& t) const {
     return std::nullopt;
 }
 
-// What a run leaves in a gradient that the next one begins with.
+// The values that a run leaves in a gradient for the next run.
 void Recorder::carry_gradients() {
     if (level == Level::Above) return;
     GradMode off(false);
@@ -507,7 +508,7 @@ void Recorder::carry_gradients() {
     }
 }
 
-// Inputs, state, gradients and the default generator become what they were. Versions have moved on, as after any write.
+// Restores inputs, state, gradients and the default generator. Versions have increased, as after any write.
 void Recorder::undo() {
     StagesOff untraced(kAllStages);
     default_generator().set_state(random_before_);

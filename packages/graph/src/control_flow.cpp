@@ -88,8 +88,8 @@ std::vector<Tensor> Recorder::add_control_flow(ControlFlow control, std::vector<
     for (const Tensor& t : results) {
         StagesOff untraced(kTracingStages);
         if (t.requires_grad() && grad_mode()) {
-            // The gradient of one run of the block is not that of the node: its computation uses a tensor that value_of
-            // refuses.
+            // The gradient of one run of the block is not that of the node, so computing it uses a tensor for which value_of
+            // raises an error.
             barriers_.push_back(ops::ones({}, t.dtype(), t.device()));
             made.push_back(ops::mul(t, barriers_.back()));
         } else {
@@ -135,7 +135,7 @@ struct Recorded {
     std::vector<Tensor> outputs;
 };
 
-// `copied`: outputs get memory of their own.
+// `copied`: whether outputs are copied to separate memory.
 Recorded record_block(Recorder& r, const BlockFunction& function, TensorList given, bool copied) {
     const std::vector<Tensor> inputs = r.open_block(given);
     try {
@@ -175,9 +175,9 @@ std::vector<Tensor> capture_while_loop(const BlockFunction& cond_fn, const Block
     Recorder& r = recorder_for("while_loop");
     Argument given = r.tensors_of(carried);
     Recorded condition = record_block(r, cond_fn, carried, false);
-    RL_CHECK(condition.outputs.size() == 1, throw_runtime, "while_loop: cond_fn returns %zu tensors",
-             condition.outputs.size());
-    check_one_element("while_loop: what cond_fn returns", condition.outputs[0]);
+    RL_CHECK(condition.outputs.size() == 1, throw_runtime,
+             "while_loop: cond_fn must return one tensor, got %zu", condition.outputs.size());
+    check_one_element("while_loop: the result of cond_fn", condition.outputs[0]);
     Recorded body = record_block(r, body_fn, carried, true);
     check_types("while_loop: body_fn", body.outputs, carried, "carried_inputs has");
     return r.add_control_flow(ControlFlow::WhileLoop, {std::move(given)},

@@ -1,11 +1,11 @@
-// Functions that captures and runs of control flow share.
+// Functions that are used both by captures and by runs of control flow.
 #pragma once
 
 #include "rushlight/tensor.h"
 
 namespace rushlight::graph {
 
-/// The truth of a tensor of one element. RuntimeError where a tracer watches, or where the tensor has no values.
+/// Returns the truth value of a tensor of one element. Raises RuntimeError during a capture, or if the tensor has no values.
 bool is_true(const char* op, const Tensor& t);
 
 }  // namespace rushlight::graph

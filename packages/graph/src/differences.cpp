@@ -1,4 +1,4 @@
-// How two graphs differ, node by node.
+// Compares two graphs node by node.
 #include <algorithm>
 #include <map>
 
@@ -10,12 +10,13 @@
 namespace rushlight::graph {
 namespace {
 
-// A longest common subsequence takes a table of this many cells at most; beyond, what lies between equal ends counts as different.
+// The largest number of cells in the table for a longest common subsequence. For larger ones, all nodes between the equal
+// ends count as different.
 constexpr size_t kMostCells = size_t{1} << 24;
 
 using Pairs = std::vector<std::pair<size_t, size_t>>;
 
-// Pairs of equal keys in rising order: as many as there can be.
+// Returns the largest number of pairs of equal keys in rising order.
 Pairs common(const std::vector<std::string>& a, const std::vector<std::string>& b) {
     Pairs pairs;
     size_t first = 0, end_a = a.size(), end_b = b.size();
@@ -24,7 +25,7 @@ Pairs common(const std::vector<std::string>& a, const std::vector<std::string>& 
     while (end_a > first && end_b > first && a[end_a - 1] == b[end_b - 1]) --end_a, --end_b;
     const size_t n = end_a - first, m = end_b - first;
     if (n && m && n * m <= kMostCells) {
-        // longest[i][j]: of what comes from i and j on.
+        // longest[i][j] is the length for the nodes from i and j on.
         std::vector<uint32_t> longest((n + 1) * (m + 1), 0);
         const auto at = [&](size_t i, size_t j) -> uint32_t& { return longest[i * (m + 1) + j]; };
         for (size_t i = n; i-- > 0;)
@@ -109,7 +110,7 @@ class Comparison {
     static std::string operator_name(const Graph& graph, const Node& node) {
         return node.control == ControlFlow::None ? graph.operators[node.op].name : name(node.control);
     }
-    // The call without its tensors, and the types that it gives.
+    // Returns the call without its tensors, and the types of its results.
     static std::string key_of(const Graph& graph, const Node& node) {
         std::string key = operator_name(graph, node) + "(";
         for (uint32_t i = 0; i < node.arguments.size(); ++i)
@@ -134,7 +135,7 @@ class Comparison {
         pairs.emplace_back(first.size(), second.size());
         size_t i = 0, j = 0;
         for (const auto& [next_i, next_j] : pairs) {
-            // Between equal calls: the same operators, otherwise called.
+            // Between equal calls: calls of the same operators with other arguments.
             const auto part = [](const std::vector<std::string>& all, size_t from, size_t to) {
                 return std::vector<std::string>(all.begin() + static_cast<ptrdiff_t>(from),
                                                 all.begin() + static_cast<ptrdiff_t>(to));

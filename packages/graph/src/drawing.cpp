@@ -9,7 +9,7 @@
 namespace rushlight::graph {
 namespace {
 
-// In pixels; letters are of one width.
+// Sizes in pixels. All letters have the same width.
 constexpr int kLetter = 7, kLine = 16, kPad = 8, kGap = 24;
 constexpr size_t kMostLetters = 60;
 
@@ -24,7 +24,7 @@ std::string escaped(std::string_view text) {
     return out;
 }
 
-// Cuts the text to a number of bytes, at whole characters of UTF-8.
+// Cuts the text to a number of bytes, at the boundary of a UTF-8 character.
 std::string shortened(const std::string& text) {
     if (text.size() <= kMostLetters) return text;
     size_t end = kMostLetters;
@@ -36,7 +36,7 @@ struct Place {
     int x = 0, y = 0, width = 0, height = 0;
 };
 
-// A list of nodes with what goes in and comes out, drawn by itself from (0, 0) on.
+// A list of nodes with its inputs and outputs, drawn separately from (0, 0) on.
 struct Drawing {
     std::string svg;
     int width = 0, height = 0;
@@ -133,7 +133,7 @@ class Painter {
         return framed(text(lines), kind);
     }
 
-    // The operator, its arguments but for the tensors that have arrows, what it gives, and its module.
+    // The lines of a box: the operator, its arguments except tensors, which have arrows, its results, and its module.
     Box node_box(const Node& node) {
         std::string call = (node.control == ControlFlow::None ? graph_.operators[node.op].name
                                                               : std::string(name(node.control))) +
@@ -166,7 +166,7 @@ class Painter {
         return framed(inside, node.random ? "random" : node.writes.empty() ? "node" : "write");
     }
 
-    // Layer below layer, each in the middle.
+    // Places the layers one below the other, each centred.
     static Drawing arranged(std::vector<Box>& boxes) {
         std::map<int, std::vector<Box*>> layers;
         for (Box& box : boxes) layers[box.layer].push_back(&box);

@@ -17,7 +17,7 @@ Json encode_number(double v) {
     return Json::Object{{"float", std::isnan(v) ? "nan" : v > 0 ? "inf" : "-inf"}};
 }
 
-// Integers, of which some are expressions.
+// Writes integers, some of which are expressions.
 Json encode_integer(int64_t integer, const std::vector<Moving>& moving, uint32_t position, uint32_t item) {
     for (const Moving& m : moving)
         if (m.position == position && m.item == item) return Json::Object{{"size", m.expression}};
@@ -210,10 +210,10 @@ struct At {
     }
 };
 
-// The numbers of the expressions, as they were in the capture: what stands in the graph where they are used.
+// The values of the expressions in the capture, which the graph contains where the expressions are used.
 using Examples = std::vector<int64_t>;
 
-// An integer, or an expression, which is added to `moving`.
+// Reads an integer or an expression, which is added to `moving`.
 int64_t decode_integer(const At& at, const Examples& examples, std::vector<Moving>& moving, uint32_t position,
                        uint32_t item) {
     auto size = at.optional("size");

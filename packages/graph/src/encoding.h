@@ -6,18 +6,18 @@
 
 namespace rushlight::graph {
 
-/// Raised by one when a reader of this version would misunderstand what a new writer writes. 2 has control flow; a graph without is
-/// written as 1, so that older readers take it.
+/// The version is increased if a reader of this version would misread new files. Version 2 has control flow; a graph without
+/// control flow is written as version 1, so that older readers accept it.
 inline constexpr int64_t kFormat = 2, kOldestFormat = 1;
 
 Json encode(const Graph& graph);
-/// ValueError if the JSON does not have the form of a graph. `verify` checks its contents.
+/// Raises ValueError if the JSON does not have the form of a graph. `verify` checks its contents.
 Graph decode(const Json& json);
 
-/// The operator and the arguments of a call: the same text for the same call.
+/// Returns the operator and the arguments of a call as text, which is the same for equal calls.
 std::string call_text(const Node& node);
 
-/// The dtype of a name, "float32"; nothing for another text.
+/// Returns the dtype of a name such as "float32"; nothing for another text.
 std::optional<DType> dtype_named(std::string_view text);
 
 }  // namespace rushlight::graph

@@ -1,7 +1,7 @@
 // Note [File]
-// A program is a file of safetensors: 8 bytes that say how long the header is, a header of JSON, the elements. Any reader of that
-// format can read the constants. The graph is text under the key "rushlight.program" of `__metadata__`; where that would be
-// longer than a megabyte, it is a tensor of bytes of that name, which other readers need not parse.
+// A program is a safetensors file: 8 bytes with the length of the header, a header of JSON, and the elements. Any reader of
+// that format can read the constants. The graph is text under the key "rushlight.program" of `__metadata__`. If the text is
+// longer than a megabyte, it is a tensor of bytes of that name instead, which other readers need not parse.
 #include "file.h"
 
 #include <fcntl.h>
@@ -32,7 +32,7 @@ constexpr size_t kAlignment = 64;
 constexpr const char* kDTypes[kNumDTypes] = {"BOOL", "U8",  "I8",  "I16", "I32", "I64", "F16",  "BF16",
                                              "F32",  "F64", "U16", "U32", "U64", "C64", nullptr};
 
-// What the constants' storages refer to.
+// The memory that the constants' storages refer to.
 struct Bytes {
     char* data = nullptr;
     size_t size = 0;
@@ -44,7 +44,7 @@ struct Bytes {
 };
 using Shared = std::shared_ptr<Bytes>;
 
-// What one constant's storage refers to. Nobody can write to it, unless the program does.
+// The memory that one constant's storage refers to. It is read-only, unless the program writes to it.
 struct Owner {
     Shared bytes;
     std::optional<ConstantMemory> unchanging;
@@ -215,7 +215,7 @@ Layout lay_out(const Graph& graph, TensorList constants) {
                          static_cast<size_t>(given.numel()) * itemsize(given.dtype()),
                          itemsize(given.dtype())});
     }
-    // The widest elements first, so that each tensor is aligned to its own.
+    // The tensors with the widest elements come first, so that each tensor is aligned to its elements.
     std::stable_sort(parts.begin(), parts.end(),
                      [](const Part& a, const Part& b) { return a.item > b.item; });
     const bool apart = layout.text.size() > kMostText;
@@ -272,7 +272,7 @@ Contents read_file(const std::string& path) {
     auto bytes = std::make_shared<Bytes>();
     bytes->mapped = true;
     if (info.st_size > 0) {
-        // Private pages: what a program writes to its state stays in this process.
+        // Private pages: writes of a program to its state are visible in this process only.
         void* data = ::mmap(nullptr, static_cast<size_t>(info.st_size), PROT_READ | PROT_WRITE, MAP_PRIVATE,
                             file.fd, 0);
         if (data == MAP_FAILED) fail_system("cannot map", path);
@@ -299,7 +299,8 @@ std::string write_bytes(const Graph& graph, TensorList constants) {
 
 void write_file(const Graph& graph, TensorList constants, const std::string& path) {
     const Layout layout = lay_out(graph, constants);
-    // Beside it first: a program that runs from the old file keeps its pages, and a failure leaves that one whole.
+    // The file is written next to the old one first: a program that runs from the old file keeps its pages, and a failure
+    // leaves the old file intact.
     std::string fresh = path + ".XXXXXX";
     Descriptor file{::mkostemp(fresh.data(), O_CLOEXEC)};
     if (file.fd < 0) fail_system("cannot write", path);

@@ -13,9 +13,9 @@ struct Contents {
     std::vector<Tensor> constants;
 };
 
-/// The constants are over the mapped file.
+/// Reads a program whose constants are in the mapped file.
 Contents read_file(const std::string& path);
-/// The constants are over a copy.
+/// Reads a program whose constants are in a copy of the bytes.
 Contents read_bytes(const std::string& bytes);
 std::string write_bytes(const Graph& graph, TensorList constants);
 void write_file(const Graph& graph, TensorList constants, const std::string& path);

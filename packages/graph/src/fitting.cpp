@@ -9,14 +9,14 @@ using Kind = Expression::Kind;
 using Numbers = std::vector<int64_t>;
 
 constexpr int64_t kLargestDivisor = 64;
-// Sums of two and products of three try this many integers, which are those found first.
+// Sums of two and products of three are tried for at most this number of integers, those found first.
 constexpr size_t kMostBases = 48;
 
 struct Line {
     int64_t scale, offset;
 };
 
-// y = scale * x + offset for all; nothing where x does not vary, or the scale is not an integer.
+// Finds y = scale * x + offset for all observations. Returns nothing if x does not vary or the scale is not an integer.
 std::optional<Line> line_through(const Numbers& x, const Numbers& y) {
     size_t other = 1;
     while (other < x.size() && x[other] == x[0]) ++other;
@@ -29,7 +29,7 @@ std::optional<Line> line_through(const Numbers& x, const Numbers& y) {
     return line;
 }
 
-// Numbers that no tensor has would overflow here.
+// Numbers that are too large for a tensor would overflow here.
 bool fits(const Numbers& seen) {
     return std::ranges::all_of(seen,
                                [](int64_t v) { return v > -(int64_t{1} << 31) && v < int64_t{1} << 31; });
@@ -93,7 +93,8 @@ std::optional<uint32_t> Fitting::find_linear(const Numbers& seen) {
     return std::nullopt;
 }
 
-// The smallest divisor first, whatever it divides: a size is more often half of the one before than a 32nd of the first.
+// The smallest divisors are tried first, whatever they divide: a size is more often half of the previous one than a 32nd of
+// the first.
 std::optional<uint32_t> Fitting::find_quotient(const Numbers& seen) {
     Numbers quotients(seen.size());
     for (int64_t divisor = 2; divisor <= kLargestDivisor; ++divisor)
@@ -122,7 +123,7 @@ std::optional<uint32_t> Fitting::find_product(const Numbers& seen) {
     return std::nullopt;
 }
 
-// scale_a * a + scale_b * b + offset, from three observations in which both vary.
+// Finds scale_a * a + scale_b * b + offset from three observations in which both vary.
 std::optional<uint32_t> Fitting::find_sum(const Numbers& seen) {
     const size_t count = std::min(known_.size(), kMostBases);
     for (size_t a = 0; a < count; ++a)

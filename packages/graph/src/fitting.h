@@ -10,17 +10,17 @@
 namespace rushlight::graph {
 
 // Note [Fitting]
-// Each capture is one observation of every integer of the program. An integer is explained by the first form that fits all
-// observations: a number that was explained before, c*x + d, c*((x + a) // b) + d, c*x*y + d, c*x + d*y + e, c*x*y*z, where
-// x, y and z are symbols or integers that were explained before. So a size that an earlier operator computed, such as the
-// height after a convolution, is the base of what follows, and deep expressions are found one step at a time. A form has at
-// most four free numbers, and there are at least five observations.
+// Each capture is one observation of every integer of the program. The expression of an integer is the first form that fits
+// all observations: an integer that has an expression already, c*x + d, c*((x + a) // b) + d, c*x*y + d, c*x + d*y + e,
+// c*x*y*z, where x, y and z are symbols or integers that have expressions already. So later expressions build on sizes that
+// earlier operators computed, such as the height after a convolution, and deep expressions are found one step at a time. A
+// form has at most four free numbers, and there are at least five observations.
 class Fitting {
   public:
-    /// Adds expressions to `graph`. `values` has the symbols' values for each observation.
+    /// Adds expressions to `graph`. `values` contains the symbols' values in each observation.
     Fitting(Graph& graph, const std::vector<std::vector<int64_t>>& values);
 
-    /// The index of the expression; nothing where no form fits.
+    /// Returns the index of the expression, or nothing if no form fits.
     std::optional<uint32_t> explain(const std::vector<int64_t>& seen);
 
   private:

@@ -1,4 +1,4 @@
-// One program from captures with several sizes.
+// Builds one program from captures with several sizes.
 #include <algorithm>
 
 #include "fitting.h"
@@ -47,7 +47,7 @@ class Generalizer {
     }
 
   private:
-    // `lists`: the nodes of each graph.
+    // `lists` are the nodes of each graph.
     template <class F>
     void generalize_nodes(std::vector<Node>& nodes, const std::vector<const std::vector<Node>*>& lists,
                           const F& take) {
@@ -77,7 +77,7 @@ class Generalizer {
     }
     size_t index_of(const Graph& graph) const { return static_cast<size_t>(&graph - graphs_.data()); }
 
-    // "batch=2, length=5"
+    // Returns the values of the symbols as text: "batch=2, length=5".
     std::string sizes_of(size_t run) const {
         std::string text;
         for (size_t s = 0; s < out_.symbols.size(); ++s)
@@ -129,7 +129,7 @@ class Generalizer {
         if (a.metadata != b.metadata) fail_structure(run, "results of one structure", "those of another");
     }
 
-    // The expression behind one integer, if it moves.
+    // Finds the expression of one integer if it changes.
     std::optional<uint32_t> explain(const Numbers& seen, const std::string& what) {
         if (std::ranges::all_of(seen, [&](int64_t v) { return v == seen[0]; })) return std::nullopt;
         if (auto found = fitting_.explain(seen)) return found;
@@ -155,7 +155,7 @@ class Generalizer {
         }
     }
 
-    // `captured`: the node in each graph.
+    // `captured` is the node in each graph.
     void generalize_arguments(Node& node, size_t n, const std::vector<const Node*>& captured) {
         for (uint32_t i = 0; i < node.arguments.size(); ++i) {
             const Argument& first = captured[0]->arguments[i];

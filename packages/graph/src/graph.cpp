@@ -12,9 +12,9 @@
 namespace rushlight::graph {
 namespace {
 
-// Sizes of more elements than this are an error long before memory is allocated.
+// Tensors with more elements than this raise an error before memory is allocated.
 constexpr int64_t kMostElements = int64_t{1} << 60;
-// Files of more could not be read: their JSON would be nested too deeply.
+// Deeper files could not be read, because their JSON would be nested too deeply.
 constexpr int kDeepestBlocks = 12;
 
 [[noreturn, gnu::format(printf, 1, 2)]] void fail(const char* format, ...) {
@@ -45,7 +45,7 @@ class Verifier {
     }
 
   private:
-    // Where a value is defined.
+    // The place where a value is defined.
     struct Definition {
         bool defined = false;
         bool in_scope = false;
@@ -169,7 +169,7 @@ class Verifier {
         }
     }
 
-    // Whether the memory of a value was made by a node of the block that is checked.
+    // Whether a node of the checked block allocated the memory of a value.
     bool is_own(ValueId id) const {
         const Definition& at = definitions_[graph_.values[id].memory];
         return at.block == block_ && at.by_node;
@@ -256,7 +256,7 @@ class Verifier {
         }
     }
 
-    // Without `made` the outputs are those of a condition: one bool.
+    // Without `made`, the output is that of a condition: one bool.
     void check_block(const Block& block, const std::vector<TensorType>& given,
                      const std::vector<TensorType>* made) {
         const Block* outer_block = block_;
@@ -300,7 +300,7 @@ class Verifier {
             fail("%s: value %u must have one element", name().c_str(), id);
     }
 
-    // The tensors of an argument, all of which must be there.
+    // Returns the tensors of an argument, none of which may be missing.
     std::vector<ValueId> tensors_of(const Node& node, size_t position) const {
         const auto* list = std::get_if<std::vector<std::optional<ValueId>>>(&node.arguments[position]);
         std::vector<ValueId> ids;
@@ -313,7 +313,7 @@ class Verifier {
         return ids;
     }
 
-    // Whether core's boxed call takes the argument for the type; tensors must be defined.
+    // Whether core's boxed call accepts the argument for the type; tensors must be defined.
     bool fits(const Argument& argument, std::string_view type) const {
         const bool optional = type.ends_with('?');
         if (std::holds_alternative<std::monostate>(argument)) return optional;

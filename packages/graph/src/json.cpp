@@ -195,7 +195,7 @@ class Writer {
         const auto end = std::to_chars(text, text + sizeof text, v).ptr;
         const std::string_view shown(text, static_cast<size_t>(end - text));
         out += shown;
-        // Read back as a double, also where it is whole.
+        // The text is read back as a double, even if the number is whole.
         if (shown.find_first_of(".e") == shown.npos) out += ".0";
     }
     void operator()(const std::string& v) {

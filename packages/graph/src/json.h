@@ -1,4 +1,4 @@
-// JSON as RFC 8259 has it, for headers of files: a reader that bounds what it is given, and a writer.
+// JSON (RFC 8259) for headers of files: a reader that limits the nesting, and a writer.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ class Json {
     Json(List v) : data_(std::move(v)) {}
     Json(Object v) : data_(std::move(v)) {}
 
-    /// ValueError, beginning with `what`, where the text is no JSON, is nested deeper than 64, or has a key twice. A number
-    /// without fraction and exponent must fit int64.
+    /// Raises ValueError, whose text begins with `what`, if the text is not JSON, is nested deeper than 64 levels, or has a
+    /// key twice. A number without fraction and exponent must fit int64.
     static Json parse(std::string_view text, const char* what);
     std::string text() const;
 
@@ -35,7 +35,7 @@ class Json {
     const T* as() const {
         return std::get_if<T>(&data_);
     }
-    /// The member of an object; null where there is none, or this is not an object.
+    /// Returns a member of an object; null if there is none or this is not an object.
     const Json* find(std::string_view key) const;
 
   private:

@@ -57,7 +57,7 @@ class Planner {
         return (bytes + kAlignment - 1) / kAlignment * kAlignment;
     }
 
-    // What is used in the blocks of a node counts as used by the node.
+    // Values that are used in the blocks of a node count as used by the node.
     template <class F>
     static void each_use_within(const Node& node, const F& take) {
         each_use(node, take);
@@ -141,7 +141,7 @@ class Planner {
 
 MemoryPlan plan_memory(const Graph& graph, const std::vector<int64_t>& symbols) {
     RL_CHECK(symbols.empty() || symbols.size() == graph.symbols.size(), throw_value,
-             "plan_memory: %zu sizes are given, the graph has %zu", symbols.size(), graph.symbols.size());
+             "plan_memory: got %zu sizes, needs %zu", symbols.size(), graph.symbols.size());
     std::vector<int64_t> values = symbols;
     if (values.empty())
         for (const Symbol& symbol : graph.symbols) values.push_back(symbol.example);

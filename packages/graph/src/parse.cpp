@@ -1,4 +1,4 @@
-// Graphs from the text that text.cpp writes.
+// Reads graphs from the text that text.cpp writes.
 #include <algorithm>
 #include <charconv>
 #include <limits>
@@ -36,7 +36,7 @@ class Line {
         skip_spaces();
         return at_ < text_.size() ? text_[at_] : '\0';
     }
-    /// Whether the text goes on with it; then it is read.
+    /// Reads the given text if it comes next, and returns whether it did.
     bool take(std::string_view token) {
         skip_spaces();
         if (!text_.substr(at_).starts_with(token)) return false;
@@ -57,7 +57,7 @@ class Line {
         if (!is_word(word)) return false;
         return take(word);
     }
-    /// Letters, digits, '_' and, for names of operators, '.'; "" where there are none.
+    /// Reads letters, digits, '_' and, in names of operators, '.'; returns "" if there are none.
     std::string_view identifier(bool dots = false) {
         skip_spaces();
         const size_t start = at_;
@@ -81,7 +81,7 @@ class Line {
         if (number < 0 || number > std::numeric_limits<uint32_t>::max()) fail("an index");
         return static_cast<uint32_t>(number);
     }
-    /// A number as Python writes it: nothing where there is none. Integers have no '.', exponent or letters.
+    /// Reads a number as Python writes it, or nothing if there is none. Integers have no '.', exponent or letters.
     std::optional<std::variant<int64_t, double>> number() {
         skip_spaces();
         size_t end = at_;
@@ -136,7 +136,7 @@ class Line {
         need("'");
         return out;
     }
-    /// In quotes, or as it is up to `stop` or the end.
+    /// Reads a text in quotes, or an unquoted text up to `stop` or the end.
     std::string text_until(std::string_view stop) {
         if (peek() == '\'') return string();
         const size_t end = std::min(text_.find(stop, at_), text_.size());
@@ -144,7 +144,7 @@ class Line {
         at_ = end;
         return out;
     }
-    /// "items, separated, so", up to `close`, which is read.
+    /// Reads items separated by commas up to and including `close`.
     template <class F>
     void list(std::string_view close, F&& item) {
         if (take(close)) return;
@@ -222,7 +222,7 @@ class Parser {
         if (name.empty()) line.fail("the name of a size");
         return std::string(name);
     }
-    // As symbol_text writes it.
+    // Reads the text that symbol_text writes.
     void symbol(Line line) {
         Symbol symbol{symbol_name(line), 0, 0, 0, {}};
         line.need(":");
@@ -375,7 +375,7 @@ class Parser {
 
     // --- nodes ---
 
-    // Up to "return", which says the outputs, and is read.
+    // Reads nodes up to and including "return", which lists the outputs.
     void nodes(std::vector<Node>& list, std::vector<ValueId>& outputs, int depth) {
         for (;;) {
             Line line = next("return");

@@ -1,5 +1,5 @@
-// Passes over graphs. Each keeps a run's results, and what it writes and draws, bit for bit, except for the folding of batch
-// norms.
+// Passes over graphs. Each keeps the results, writes and random numbers of a run bit for bit, except for the folding of
+// batch norms.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -27,7 +27,7 @@ void rename_uses(Node& node, const std::map<ValueId, ValueId>& names) {
     }
 }
 
-// Numbers the values that are there from 0 on, and drops unused texts and operators.
+// Numbers the remaining values from 0 on, and removes unused texts and operators.
 class Compaction {
   public:
     explicit Compaction(Graph& graph) : graph_(graph), new_ids_(graph.values.size(), ~ValueId{0}) {}
@@ -37,7 +37,7 @@ class Compaction {
         for (Constant& constant : graph_.constants) define(constant.value);
         for (Node& node : graph_.nodes) take(node);
         for (ValueId& output : graph_.outputs) output = new_ids_[output];
-        // The first value with some memory may be gone: then the first that is left takes its place.
+        // If the first value of a block of memory was removed, the first remaining one replaces it.
         std::map<ValueId, ValueId> firsts;
         for (ValueId id = 0; id < values_.size(); ++id)
             values_[id].memory = firsts.emplace(values_[id].memory, id).first->second;
@@ -118,7 +118,7 @@ void keep_live(const Graph& graph, std::vector<Node>& nodes, std::set<ValueId>& 
     nodes = std::move(kept);
 }
 
-// Leaves out nodes whose results are unused, which write nothing that is read, and draw no random numbers.
+// Removes nodes whose results are unused, and which write nothing that is read and draw no random numbers.
 void remove_dead(Graph& graph, std::vector<Tensor>& constants) {
     std::set<ValueId> live(graph.outputs.begin(), graph.outputs.end()), seen;  // values, and memory
     for (ValueId output : graph.outputs) seen.insert(graph.values[output].memory);
@@ -138,9 +138,9 @@ void remove_dead(Graph& graph, std::vector<Tensor>& constants) {
     Compaction(graph).run();
 }
 
-// A call that was made before with the same arguments, on memory that is not written, gives the same. Uses are renamed and
-// outputs are not: two results stay two tensors, since the caller may write to one.
-// A block may use the calls before it; calls inside a block, which may not run, cannot be used outside: `known` is a copy.
+// Merges a call with an earlier call of the same operator with the same arguments, on memory that is not written. Uses are
+// renamed, but outputs are not: two results remain two tensors, since the caller may write to one of them. A block may use
+// earlier calls outside of it. Calls inside a block may not run, so they cannot be used outside: `known` is a copy.
 void share_calls(const Graph& graph, std::vector<Node>& nodes, const std::set<ValueId>& written,
                  std::map<std::string, const Node*> known, std::map<ValueId, ValueId>& names) {
     for (Node& node : nodes) {
@@ -165,7 +165,7 @@ void share_calls(Graph& graph) {
     share_calls(graph, graph.nodes, written_memory(graph), {}, names);
 }
 
-// The result of the call, from constant values.
+// Returns the result of the call from constant values.
 std::map<ValueId, Tensor> call_now(const Graph& graph, const Node& node,
                                    const std::map<ValueId, Tensor>& known) {
     Stack stack;
@@ -192,8 +192,9 @@ std::map<ValueId, Tensor> call_now(const Graph& graph, const Node& node,
     return made;
 }
 
-// Calls of constants alone, outside of blocks (which may never run), become constants, where that takes no more memory than the arguments do. A view of a constant
-// stays one, but results computed from it may be constants.
+// Replaces calls whose arguments are all constants by constants, if these take no more memory than the arguments. Calls in
+// blocks, which may never run, are kept. A view of a constant remains a view, but results computed from it may become
+// constants.
 void fold_constants(Graph& graph, std::vector<Tensor>& constants) {
     const std::set<ValueId> written = written_memory(graph);
     std::map<ValueId, Tensor> known;

@@ -16,7 +16,7 @@ namespace {
 
 struct Step;
 
-// A list of nodes, ready to run.
+// A list of nodes that is prepared to run.
 struct Steps {
     std::vector<Step> steps;
     std::vector<ValueId> inputs, outputs;  // of a block
@@ -33,7 +33,7 @@ struct Step {
     std::vector<Steps> blocks;
 };
 
-// What one run computes of the sizes of its inputs.
+// The values that one run computes from the sizes of its inputs.
 using Sizes = std::vector<int64_t>;
 
 // The type in a run.
@@ -77,7 +77,7 @@ struct Program::State {
 
 namespace {
 
-// Finds the operators, and where each value is used last.
+// Finds the operators, and the last use of each value.
 class Preparation {
   public:
     explicit Preparation(const Graph& graph)
@@ -94,7 +94,7 @@ class Preparation {
     }
 
   private:
-    // `used`: what the nodes use from around their list.
+    // `used` contains the values that the nodes use from outside of their list.
     Steps prepare(const std::vector<Node>& nodes, const std::vector<ValueId>& inputs,
                   const std::vector<ValueId>& outputs, std::vector<ValueId>& used) {
         const uint32_t list = ++lists_;
@@ -163,8 +163,8 @@ class Preparation {
 
 void Program::State::prepare() {
     verify(graph);
-    RL_CHECK(constants.size() == graph.constants.size(), throw_value,
-             "program: %zu constants are given, the graph has %zu", constants.size(), graph.constants.size());
+    RL_CHECK(constants.size() == graph.constants.size(), throw_value, "program: got %zu constants, needs %zu",
+             constants.size(), graph.constants.size());
     for (size_t i = 0; i < constants.size(); ++i) {
         const Constant& constant = graph.constants[i];
         const TensorType& type = graph.values[constant.value].type;
@@ -175,7 +175,7 @@ void Program::State::prepare() {
     steps = Preparation(graph).run();
 }
 
-// The values of the symbols, checked, and of the expressions.
+// Checks and returns the values of the symbols and of the expressions.
 Sizes Program::State::bind(TensorList inputs) const {
     std::vector<int64_t> symbols;
     for (const Symbol& symbol : graph.symbols) {
@@ -193,13 +193,14 @@ Sizes Program::State::bind(TensorList inputs) const {
                      static_cast<long long>(size), static_cast<long long>(scale), symbol.name.c_str(),
                      static_cast<long long>(offset));
             RL_CHECK(here >= symbol.least && here <= symbol.most, throw_value,
-                     "program: dimension %u of input '%s' makes %s %lld, which must be from %lld to %lld",
-                     dim, name.c_str(), symbol.name.c_str(), static_cast<long long>(here),
+                     "program: size '%s' is %lld by dimension %u of input '%s', must be from %lld to %lld",
+                     symbol.name.c_str(), static_cast<long long>(here), dim, name.c_str(),
                      static_cast<long long>(symbol.least), static_cast<long long>(symbol.most));
-            RL_CHECK(!value || *value == here, throw_value,
-                     "program: dimension %u of input '%s' makes %s %lld, but another dimension makes it %lld",
-                     dim, name.c_str(), symbol.name.c_str(), static_cast<long long>(here),
-                     static_cast<long long>(*value));
+            RL_CHECK(
+                !value || *value == here, throw_value,
+                "program: size '%s' is %lld by dimension %u of input '%s', but %lld by another dimension",
+                symbol.name.c_str(), static_cast<long long>(here), dim, name.c_str(),
+                static_cast<long long>(*value));
             value = here;
         }
         symbols.push_back(*value);
@@ -212,7 +213,7 @@ void Program::State::expect(const Step& step, size_t number, ValueId id, const T
     const ValueInfo& value = graph.values[id];
     RL_CHECK(
         t.defined() && has_type(t, value, sizes), throw_runtime,
-        "program: %s gave %s, when the program was captured it gave %s\nhint: a size or dtype of the program "
+        "program: %s returned %s, but %s when the program was captured\nhint: a size or dtype of the program "
         "depends on the values of its inputs",
         graph.describe(*step.node, number).c_str(), type_of(t).c_str(),
         to_text(type_in(value, sizes)).c_str());
@@ -244,7 +245,7 @@ void Program::State::store(Values& values, const Step& step, size_t number, Stac
         } else if (auto* ids = std::get_if<std::vector<ValueId>>(&wanted[i])) {
             auto* list = results[i].as<std::vector<Tensor>>();
             RL_CHECK(list && list->size() == ids->size(), throw_runtime,
-                     "program: %s gave %zu tensors, when the program was captured it gave %zu",
+                     "program: %s returned %zu tensors, but %zu when the program was captured",
                      graph.describe(*step.node, number).c_str(), list ? list->size() : 0, ids->size());
             for (size_t k = 0; k < ids->size(); ++k) {
                 expect(step, number, (*ids)[k], (*list)[k], sizes);
@@ -374,7 +375,7 @@ TensorList Program::constants() const { return state_->constants; }
 std::vector<Tensor> Program::run(TensorList inputs) const {
     const State& state = *state_;
     const Graph& graph = state.graph;
-    RL_CHECK(inputs.size() == graph.inputs.size(), throw_value, "program: %zu inputs are given, it has %zu",
+    RL_CHECK(inputs.size() == graph.inputs.size(), throw_value, "program: got %zu inputs, needs %zu",
              inputs.size(), graph.inputs.size());
     const Sizes sizes = state.bind(inputs);
     Values values(graph.values.size());

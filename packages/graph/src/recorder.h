@@ -1,4 +1,4 @@
-// The record that a Capture keeps of the calls of its thread: Note [Capture].
+// The record of a Capture of its thread's calls: Note [Capture].
 #pragma once
 
 #include <atomic>
@@ -29,11 +29,11 @@ struct Recorder {
 
     // --- control flow: control_flow.cpp ---
 
-    /// Begins a block. Its inputs are stand-ins for `given`, tensors of their values, which are returned.
+    /// Begins a block. Its inputs represent `given`; tensors with their values are returned.
     std::vector<Tensor> open_block(TensorList given);
-    /// Ends it; outputs that have not their own memory are copied, unless they are of a condition.
+    /// Ends the block. Outputs without separate memory are copied, except those of a condition.
     Block close_block(TensorList outputs, bool copied);
-    /// Forgets the innermost block, after an exception.
+    /// Discards the innermost block after an exception.
     void drop_block();
     /// Adds a node whose results have these types and values.
     std::vector<Tensor> add_control_flow(ControlFlow control, std::vector<Argument> arguments,
@@ -57,7 +57,7 @@ struct Recorder {
         Tensor tensor;     // so that its address is not another's
         Storage* storage;  // at the time
     };
-    // Inputs and state: what a run of the region may change, and what it was before.
+    // Inputs and state, which a run of the region may change, and their previous values.
     struct Outside {
         Named named;
         Tensor before;  // a copy, once there is a reason for one
@@ -88,7 +88,7 @@ struct Recorder {
     uint32_t text_index(const std::string& text);
     void locate(Node& node);
 
-    // A block that is recorded, and the nodes of the list around it, which waits.
+    // A block that is being recorded, and the nodes of the enclosing list.
     struct Open {
         uint32_t number;
         Block block;
@@ -128,7 +128,7 @@ struct Recorder {
         random_;  // the default generator's state, and that after the last call
 };
 
-/// Of the capture that is under way on this thread, or null.
+/// The record of the capture on this thread, or null.
 extern thread_local Recorder* recorder RL_TLS_MODEL;
 
 /// " at model.py:12", or "" if the line is unknown.

@@ -9,7 +9,7 @@ namespace {
 
 using Kind = Expression::Kind;
 
-// In nodes of its tree, where parts that come several times count each time.
+// The size of an expression in nodes of its tree; repeated parts count each time.
 constexpr int kLargestExpression = 1000;
 
 int64_t floor_divide(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
@@ -23,7 +23,7 @@ const char* sign_of(Kind kind) {
     }
 }
 
-// Sums bind less than products.
+// Sums have a lower precedence than products.
 std::string text_of(const Graph& graph, const Expression& e, bool in_product) {
     if (e.kind == Kind::Constant) return std::to_string(e.number);
     if (e.kind == Kind::Symbol) return symbol_text(graph.symbols[static_cast<size_t>(e.number)].name);

@@ -1,11 +1,11 @@
-// Integers that are computed of the sizes of inputs.
+// Integers that are computed from the sizes of inputs.
 #pragma once
 
 #include "rushlight/graph/graph.h"
 
 namespace rushlight::graph {
 
-/// The part of `verify` that `evaluate` relies on: ValueError where symbols or expressions are none.
+/// Does the part of `verify` that `evaluate` relies on: raises ValueError for invalid symbols or expressions.
 void verify_sizes(const Graph& graph);
 
 }  // namespace rushlight::graph

@@ -1,4 +1,4 @@
-// A graph as text for people, which parse.cpp reads.
+// Writes a graph as readable text, which parse.cpp reads.
 #include "text.h"
 
 #include <algorithm>
@@ -62,7 +62,7 @@ std::string sizes_text(const std::vector<int64_t>& sizes) {
     return text + "]";
 }
 
-// The expression in place of an integer, or the integer.
+// Returns the expression that replaces an integer, or the integer.
 std::string moving_text(const Graph& graph, const std::vector<Moving>& moving, uint32_t position,
                         uint32_t item, int64_t integer) {
     for (const Moving& m : moving)

@@ -28,7 +28,7 @@ void each_result(const Node& node, F&& take) {
     }
 }
 
-// The first values of all memory that some node writes.
+// Returns the first values of all memory that some node writes.
 inline void add_written(const Graph& graph, const std::vector<Node>& nodes, std::set<ValueId>& written) {
     for (const Node& node : nodes) {
         for (uint32_t position : node.writes)

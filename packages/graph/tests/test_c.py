@@ -217,7 +217,7 @@ FAILURES: dict[str, tuple[Call, int, str]] = {
     "call: no outputs": (lambda lib, p, m: lib.rl_program_call(p, (c_void_p * 1)(), 1, None, 2), 2, "(outputs)"),
     "call: outputs": (
         lambda lib, p, m: lib.rl_program_call(p, (c_void_p * 1)(), 1, (c_void_p * 1)(), 1), 2, "program has 2"),
-    "call: inputs": (lambda lib, p, m: lib.rl_program_call(p, None, 0, (c_void_p * 2)(), 2), 2, "0 inputs are given"),
+    "call: inputs": (lambda lib, p, m: lib.rl_program_call(p, None, 0, (c_void_p * 2)(), 2), 2, "got 0 inputs"),
     "tensor: no program": (lambda lib, p, m: lib.rl_program_tensor(None, b"x", byref(c_void_p())), 2, "(program)"),
     "tensor: no name": (lambda lib, p, m: lib.rl_program_tensor(p, None, byref(c_void_p())), 2, "(name): must not"),
     "tensor: which": (lambda lib, p, m: lib.rl_program_tensor(p, b"x", byref(c_void_p())), 2, "has no tensor 'x'"),
@@ -229,7 +229,7 @@ FAILURES: dict[str, tuple[Call, int, str]] = {
     "run: no inputs": (lambda lib, p, m: lib.rl_program_run(p, None, 1, results(), 2), 2, "rl_program_run(inputs)"),
     "run: no outputs": (lambda lib, p, m: lib.rl_program_run(p, byref(array(X)), 1, None, 2), 2, "rl_program_run(outputs)"),
     "run: outputs": (lambda lib, p, m: lib.rl_program_run(p, byref(array(X)), 1, results(1), 1), 2, "program has 2"),
-    "run: inputs": (lambda lib, p, m: lib.rl_program_run(p, None, 0, results(), 2), 2, "0 inputs are given, it has 1"),
+    "run: inputs": (lambda lib, p, m: lib.rl_program_run(p, None, 0, results(), 2), 2, "got 0 inputs, needs 1"),
     "run: output struct": (lambda lib, p, m: lib.rl_program_run(p, byref(array(X)), 1, (Array * 2)(), 2), 2, "outputs[0]"),
     **{
         f"run: {name}": (

@@ -329,7 +329,7 @@ def test_inputs_are_checked() -> None:
         program.run([core.zeros(3, 3)])
     with pytest.raises(ValueError, match=r"must be float32\[2, 3\], got float64\[2, 3\]"):
         program.run([X.double()])
-    with pytest.raises(ValueError, match="2 inputs are given, it has 1"):
+    with pytest.raises(ValueError, match="got 2 inputs, needs 1"):
         program.run([X, X])
     with pytest.raises(TypeError, match="needs a Tensor, got NoneType"):
         program.run([None])

@@ -79,10 +79,10 @@ def test_what_is_wrong_is_said(model: Path, tmp_path: Path) -> None:
     x = tmp_path / "x.npy"
     for words, status, message in (
         ((), 2, "usage:"),
-        ((model, "--frob"), 2, "what is '--frob'?"),
-        ((model, "--input"), 2, "what is '--input'?"),
+        ((model, "--frob"), 2, "unknown argument '--frob'"),
+        ((model, "--input"), 2, "unknown argument '--input'"),
         ((tmp_path / "missing",), 1, "cannot open"),
-        ((model,), 1, "0 inputs are given, it has 1"),
+        ((model,), 1, "got 0 inputs, needs 1"),
         ((model, "--input", tmp_path / "missing"), 1, "cannot open"),
         ((model, "--input", tmp_path / "junk"), 1, "it is not a .npy file"),
         ((model, "--input", tmp_path / "objects.npy"), 1, "its dtype is not supported"),
@@ -90,7 +90,7 @@ def test_what_is_wrong_is_said(model: Path, tmp_path: Path) -> None:
         (
             (model, "--input", x, *["--output", tmp_path / "y"] * 3),
             1,
-            "3 outputs are named, the program has 2",
+            "got 3 outputs, but the program has 2",
         ),
         ((model, "--input", x, "--output", tmp_path / "no" / "y"), 1, "cannot write"),
         ((x,), 1, "program:"),

@@ -15,7 +15,7 @@ const PythonApi* api = nullptr;
 
 namespace {
 
-// Built against this core, and loaded beside the same copy of it?
+// Checks that the module was built for this core, and uses the same copy of it.
 bool core_fits() {
     PyObject* core = PyImport_ImportModule("rushlight_core._C");
     if (!core) return false;
@@ -39,14 +39,14 @@ bool core_fits() {
 }
 
 std::set<std::string> names_of(PyObject* sequence) {
-    const Object fast = checked(PySequence_Fast(sequence, "needs a sequence of names"));
+    const Object fast = checked(PySequence_Fast(sequence, "must be a sequence of names"));
     std::set<std::string> names;
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(fast.get()); ++i)
         names.insert(text_of(PySequence_Fast_GET_ITEM(fast.get(), i)));
     return names;
 }
 
-// A sequence of (name, kind, tensor).
+// Reads a sequence of (name, kind, tensor).
 std::vector<Named> named_of(PyObject* sequence) {
     const Object fast = checked(PySequence_Fast(sequence, "needs a sequence"));
     std::vector<Named> all;
@@ -98,8 +98,8 @@ PyObject* program_from_bytes(PyObject*, PyObject* bytes) {
         return wrap_program(Program::from_bytes({data, static_cast<size_t>(size)}));
     });
 }
-// generalize(programs, symbols): for each symbol (name, least, most, places, its values in the programs), where a place is
-// (input, dimension, scale, offset).
+// generalize(programs, symbols): for each symbol (name, least, most, places, its values in the programs), where each of the
+// places is (input, dimension, scale, offset).
 PyObject* program_generalize(PyObject*, PyObject* args) {
     return guarded([&]() -> PyObject* {
         PyObject *given, *symbols;
@@ -232,26 +232,26 @@ PyObject* program_metadata(PyObject* self, PyObject*) {
 
 PyMethodDef program_methods[] = {
     {"load", program_load, METH_O | METH_STATIC,
-     "load(path): the program of a file, whose tensors are mapped."},
+     "load(path): Read a program from a file, whose tensors are mapped."},
     {"from_bytes", program_from_bytes, METH_O | METH_STATIC,
-     "from_bytes(bytes): the program of a file's content."},
+     "from_bytes(bytes): Read a program from the content of a file."},
     {"generalize", program_generalize, METH_VARARGS | METH_STATIC,
-     "generalize(programs, symbols): one program of captures with several sizes."},
-    {"save", program_save, METH_O, "save(path): write it to a file."},
-    {"to_bytes", program_to_bytes, METH_NOARGS, "What `save` would write."},
+     "generalize(programs, symbols): Build one program from captures with several sizes."},
+    {"save", program_save, METH_O, "save(path): Write the program to a file."},
+    {"to_bytes", program_to_bytes, METH_NOARGS, "Return the content of the file that `save` would write."},
     {"with_metadata", program_with_metadata, METH_O,
-     "with_metadata(dict): the same program with other metadata."},
+     "with_metadata(dict): Return the program with other metadata."},
     {"simplified", program_simplified, METH_VARARGS,
-     "simplified(fold_batch_norm=False): the same program with fewer nodes."},
-    {"run", program_run, METH_O, "run(tensors) -> list of tensors"},
-    {"text", program_text, METH_NOARGS, "Its operators, a line for each."},
-    {"graph", program_graph, METH_NOARGS, "The graph as JSON, in the form that files have."},
-    {"structure", program_structure, METH_NOARGS, "Its graph."},
+     "simplified(fold_batch_norm=False): Return the program with fewer nodes."},
+    {"run", program_run, METH_O, "run(tensors): Run the program and return a list of tensors."},
+    {"text", program_text, METH_NOARGS, "Return the operators as text, one line each."},
+    {"graph", program_graph, METH_NOARGS, "Return the graph as JSON, in the form of files."},
+    {"structure", program_structure, METH_NOARGS, "Return the graph of the program."},
     {"of", program_of_graph, METH_VARARGS | METH_STATIC,
-     "of(graph, constants): the program of a graph with these tensors as its constants."},
-    {"inputs", program_inputs, METH_NOARGS, "The names of its inputs."},
-    {"constants", program_constants, METH_NOARGS, "Name, kind and tensor of each of its constants."},
-    {"metadata", program_metadata, METH_NOARGS, "What was given to `finish`."},
+     "of(graph, constants): Build a program from a graph and the tensors of its constants."},
+    {"inputs", program_inputs, METH_NOARGS, "Return the names of the inputs."},
+    {"constants", program_constants, METH_NOARGS, "Return the name, kind and tensor of each constant."},
+    {"metadata", program_metadata, METH_NOARGS, "Return the metadata that was passed to `finish`."},
     {nullptr, nullptr, 0, nullptr}};
 PyType_Slot program_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(program_dealloc)},
                                {Py_tp_methods, program_methods},
@@ -329,17 +329,17 @@ PyObject* capture_needs_below(PyObject* self, PyObject*) {
 }
 
 PyMethodDef capture_methods[] = {
-    {"start", capture_start, METH_NOARGS, "Record this thread's operators from here on."},
-    {"stop", capture_stop, METH_NOARGS, "End the region, and undo what it wrote."},
-    {"enter_module", capture_enter, METH_O, "enter_module(path): the module whose operators follow."},
-    {"leave_module", capture_leave, METH_NOARGS, "The module ends."},
+    {"start", capture_start, METH_NOARGS, "Start to record this thread's operators."},
+    {"stop", capture_stop, METH_NOARGS, "End the region, and undo its writes."},
+    {"enter_module", capture_enter, METH_O, "enter_module(path): Name the module whose operators follow."},
+    {"leave_module", capture_leave, METH_NOARGS, "End the module that was entered last."},
     {"carry_gradients", capture_carry_gradients, METH_NOARGS,
-     "Before `stop`: what a run leaves in gradients that the next one reads is written to them."},
+     "Write gradients that the next run reads in place. Call before `stop`."},
     {"changed_gradients", capture_changed_gradients, METH_NOARGS,
-     "After `stop`: (name, was there, is there) of the state whose `.grad` the region has replaced."},
+     "Return (name, existed, exists) of each `.grad` of the state that the region replaced. Call after `stop`."},
     {"needs_below", capture_needs_below, METH_NOARGS,
-     "Whether what was refused can be captured below gradients."},
-    {"finish", capture_finish, METH_VARARGS, "finish(outputs, metadata) -> Program"},
+     "Return whether the operation that raised an error can be captured below gradients."},
+    {"finish", capture_finish, METH_VARARGS, "finish(outputs, metadata): Return the captured Program."},
     {nullptr, nullptr, 0, nullptr}};
 PyType_Slot capture_slots[] = {
     {Py_tp_new, reinterpret_cast<void*>(capture_new)},
@@ -347,17 +347,17 @@ PyType_Slot capture_slots[] = {
     {Py_tp_methods, capture_methods},
     {Py_tp_doc,
      const_cast<char*>(
-         "Capture(inputs, state, expanded=(), below_gradients=False): a region whose operators become a "
-         "program; inputs and state are lists of (name, kind, tensor), and of composites named in "
-         "`expanded` the operators that they call are recorded. Below gradients, what formulas call is "
-         "recorded as well.")},
+         "Capture(inputs, state, expanded=(), below_gradients=False): A region whose operators become a "
+         "program. `inputs` and `state` are lists of (name, kind, tensor). Composites named in `expanded` are "
+         "recorded as the operators that they call. Below gradients, the operators of gradient formulas "
+         "are recorded as well.")},
     {0, nullptr}};
 PyType_Spec capture_spec = {"rushlight_graph._C.Capture", sizeof(PyCapture), 0, Py_TPFLAGS_DEFAULT,
                             capture_slots};
 
 // --- control flow ---
 
-// A Python function of a list of tensors. It outlives no call of ours, so that nothing is counted.
+// A Python function of a list of tensors. It does not outlive the call, so it holds no reference.
 BlockFunction block_function(PyObject* function) {
     return [function](TensorList inputs) {
         const Object given = tensor_list(inputs);
@@ -394,13 +394,16 @@ PyObject* scan_node(PyObject*, PyObject* args) {
 }
 
 PyMethodDef functions[] = {
-    {"is_capturing", is_capturing_now, METH_NOARGS, "Whether this thread's operators are recorded."},
+    {"is_capturing", is_capturing_now, METH_NOARGS, "Return whether this thread's operators are recorded."},
     {"capture_cond", cond_node, METH_VARARGS,
-     "capture_cond(pred, true_fn, false_fn) -> list of tensors; the functions get an empty list."},
+     "capture_cond(pred, true_fn, false_fn): Record a conditional and return a list of tensors. The functions "
+     "take an empty list."},
     {"capture_while_loop", while_loop_node, METH_VARARGS,
-     "capture_while_loop(cond_fn, body_fn, carried) -> list of tensors; the functions get the carried ones."},
+     "capture_while_loop(cond_fn, body_fn, carried): Record a loop and return a list of tensors. The functions "
+     "take the carried tensors."},
     {"capture_scan", scan_node, METH_VARARGS,
-     "capture_scan(combine_fn, init, xs) -> list of tensors; the function gets the carried ones and slices."},
+     "capture_scan(combine_fn, init, xs): Record a loop and return a list of tensors. The function takes the "
+     "carried tensors and the slices."},
     {nullptr, nullptr, 0, nullptr}};
 
 PyModuleDef definition = {PyModuleDef_HEAD_INIT,

@@ -1,4 +1,4 @@
-// Helpers that the parts of rushlight_graph._C share.
+// Helpers for all parts of rushlight_graph._C.
 #pragma once
 
 #define PY_SSIZE_T_CLEAN
@@ -18,7 +18,7 @@ extern const PythonApi* api;
 
 struct PythonError {};  // Python's error is set
 
-// Runs `body`; C++ errors become Python's.
+// Runs `body` and converts C++ exceptions to Python's.
 template <class F>
 PyObject* guarded(F&& body) {
     try {
@@ -44,7 +44,7 @@ inline std::string text_of(PyObject* o) {
     return {text, static_cast<size_t>(size)};
 }
 inline Object text_object(const std::string& text) {
-    // Lines of files may have names that are no UTF-8.
+    // File names in source lines may not be valid UTF-8.
     return checked(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
 }
 
@@ -77,7 +77,7 @@ inline std::map<std::string, std::string> texts_of(PyObject* dict) {
     return texts;
 }
 
-// Without the GIL, which operators do not need.
+// Runs without the GIL, which operators do not need.
 template <class F>
 auto without_gil(F&& body) {
     struct Released {
@@ -89,10 +89,10 @@ auto without_gil(F&& body) {
 
 // --- Graph: graph_type.cpp ---
 
-/// False where Python's error is set.
+/// Returns false if a Python error is set.
 bool add_graph_type(PyObject* module);
 PyObject* wrap_graph(const Graph& graph);
-/// TypeError where it is none.
+/// Raises TypeError if the object is not a Graph.
 const Graph& graph_of(PyObject* object);
 
 }  // namespace rushlight::graph

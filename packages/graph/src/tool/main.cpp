@@ -1,4 +1,4 @@
-// rushlight-run: a program on arrays of NumPy's format, without Python.
+// rushlight-run: runs a program on files of NumPy arrays, without Python.
 #include <charconv>
 #include <cstdio>
 #include <exception>
@@ -15,11 +15,11 @@ constexpr const char* kUsage =
     "       rushlight-run MODEL.rl --print\n"
     "       rushlight-run MODEL.rl --draw\n"
     "\n"
-    "Runs a program that export.save wrote. Inputs are taken in its order; results are written to the outputs\n"
-    "that are given, the first to the first. A program that trains can run several times; --save writes it with\n"
-    "its tensors as they are then. --print shows its operators, --draw a picture of them, SVG.\n";
+    "Runs a program that export.save wrote. Inputs are passed in their order; results are written to the\n"
+    "output files in their order. --times runs a program that trains several times, and --save writes it with\n"
+    "the tensors after the last run. --print shows its operators, and --draw a picture of them as SVG.\n";
 
-// A count from 1 on; 0 for another text.
+// Reads a positive count; returns 0 for another text.
 size_t count_of(std::string_view text) {
     size_t count = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
@@ -50,7 +50,7 @@ int run(int count, char** words) {
         } else if (!word.starts_with('-') && model.empty()) {
             model = word;
         } else {
-            std::fprintf(stderr, "rushlight-run: what is '%s'?\n%s", words[i], kUsage);
+            std::fprintf(stderr, "rushlight-run: unknown argument '%s'\n%s", words[i], kUsage);
             return 2;
         }
     }
@@ -68,7 +68,7 @@ int run(int count, char** words) {
     std::vector<Tensor> results;
     for (size_t i = 0; i < times; ++i) results = program.run(given);
     RL_CHECK(outputs.size() <= results.size(), throw_value,
-             "%zu outputs are named, the program has %zu results", outputs.size(), results.size());
+             "got %zu outputs, but the program has %zu results", outputs.size(), results.size());
     for (size_t i = 0; i < outputs.size(); ++i) write_npy(outputs[i], results[i]);
     if (!saved.empty()) program.save(saved);
     return 0;

@@ -20,7 +20,7 @@ constexpr const char* kNames[kNumDTypes] = {"|b1", "|u1", "|i1", "<i2", "<i4", "
     throw_value("'%s': %s", path.c_str(), why);
 }
 
-// What follows "'key': " in the header, a literal of Python.
+// Returns the text after "'key': " in the header, which is a Python literal.
 std::string_view entry(std::string_view header, std::string_view key, const std::string& path) {
     const size_t at = header.find("'" + std::string(key) + "':");
     if (at == header.npos) fail(path, "its header lacks a key");

@@ -7,9 +7,9 @@
 
 namespace rushlight::graph {
 
-/// RuntimeError where the file cannot be read, ValueError where it is not an array of a dtype that tensors have.
+/// Raises RuntimeError if the file cannot be read, and ValueError if it is not an array of a supported dtype.
 Tensor read_npy(const std::string& path);
-/// NotImplementedError for bfloat16, which the format lacks.
+/// Raises NotImplementedError for bfloat16, which the format lacks.
 void write_npy(const std::string& path, const Tensor& t);
 
 }  // namespace rushlight::graph

@@ -1,4 +1,4 @@
-// Records what a thread calls as a Program.
+// Records the operators that a thread calls as a Program.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace rushlight::graph {
 
-/// A tensor from outside of the traced region, by name.
+/// A named tensor from outside of the captured region.
 struct Named {
     std::string name;
     Tensor tensor;
@@ -19,60 +19,63 @@ struct Named {
 };
 
 // Note [Capture]
-// A provider of the Tracer stage, which lies above autograd: it records the operators that a program calls, and runs them. A
-// composite is one call, unless the capture expands it; the operators inside are not recorded.
+// A capture is a provider of the Tracer stage, which is above autograd: it records the operators that a program calls, and
+// runs them. A composite is recorded as one call, without the operators inside, unless the capture expands it.
 //
 // A capture of level Below is a provider of the stage Recorder instead, which comes after autograd, forward derivatives, vmap
-// and autocast: it records what formulas of gradients call and what the transforms make of an operator, so the program
-// contains none of them. A composite is expanded there if one of them would handle what it calls.
+// and autocast: it records the operators that gradient formulas and transforms call, so the program contains no transforms.
+// A composite is expanded there if a transform would handle one of the operators that it calls.
 //
-// Values are tensors by identity, and below gradients by address. Effects are observed, since a schema marks what is
-// returned and not every buffer that is updated: memory is shared where storages are the same, an argument was written where
-// its version has moved, and an operator is random where the default generator has.
+// Values are identified by the tensor object, and below gradients by address. Effects are observed, since a schema does not
+// mark every buffer that an operator updates: memory is shared if storages are the same, an argument was written if its
+// version has changed, and an operator is random if the default generator has advanced.
 //
-// What cannot be recorded is refused rather than taken for a constant: a tensor that an operator made for itself (and saved
-// for gradients), values that are read, transforms that run below the tracer, generators of the program's own.
+// Operations that cannot be recorded raise an error instead of becoming constants: tensors that an operator allocates
+// internally (and saves for gradients), reads of values, transforms that run below the tracer, and other generators than the
+// default one.
 
 struct Recorder;
 
-/// Where calls are recorded: above gradients and transforms, which each run of the program applies itself, or below, where they
-/// are a part of the program.
+/// The level at which calls are recorded: above gradients and transforms, which each run of the program applies itself, or
+/// below them, so that they are a part of the program.
 enum class Level : uint8_t { Above, Below };
 
-/// A tensor of the state or inputs whose `.grad` a region has set or removed.
+/// A tensor among the state or inputs whose `.grad` a region has set or removed.
 struct GradChange {
     std::string name;
     bool before, after;  // whether there was one
 };
 
-/// A region of one thread's calls. What it writes to inputs and state, and what it draws from the default generator, is undone when
-/// it ends.
+/// A region of one thread's calls. When it ends, its writes to inputs and state, and its use of the default generator, are
+/// undone.
 class RL_API Capture {
   public:
-    /// `inputs` become the program's arguments; `state`, parameters and buffers, its constants where they are used.
-    /// Of the operators named in `expanded`, which must be composites, the operators that they call are recorded in their place.
+    /// `inputs` become the program's arguments. Tensors of `state`, parameters and buffers, become its constants if they are
+    /// used. The operators named in `expanded` must be composites; the operators that they call are recorded instead of
+    /// them.
     Capture(std::vector<Named> inputs, std::vector<Named> state, std::set<std::string> expanded = {},
             Level level = Level::Above);
     ~Capture();
     Capture(const Capture&) = delete;
 
-    /// From here on the calling thread's operators are recorded. RuntimeError where another capture is under way on it.
+    /// Starts to record the calling thread's operators. Raises RuntimeError if the thread already has a capture.
     void start();
-    /// Ends the region, on the same thread. Without effect where it has ended.
+    /// Ends the region, on the same thread. Does nothing if it has ended.
     void stop();
 
-    /// The module whose operators follow, "features.0", until it is left.
+    /// Names the module whose operators follow, such as "features.0", until it is left.
     void enter_module(std::string path);
     void leave_module();
 
-    /// Below gradients, before `stop`: a gradient that the program reads from the run before, and replaces, is written to for the next.
+    /// To be called before `stop`, below gradients: a gradient that the program reads from the previous run and replaces is
+    /// written in place for the next run.
     void carry_gradients();
-    /// After `stop`: of the state alone.
+    /// To be called after `stop`. Covers the state only.
     const std::vector<GradChange>& changed_gradients() const;
-    /// Whether what was refused can be captured below gradients.
+    /// Whether the operation that raised an error can be captured below gradients.
     bool needs_below() const;
 
-    /// The program with these results, after `stop`; once.
+    /// Returns the program with these results. To be called once, after `stop`.
     Program finish(TensorList outputs, std::map<std::string, std::string> metadata);
 
   private:
@@ -82,22 +85,23 @@ class RL_API Capture {
 
 // --- control flow: Note [Control flow] ---
 
-/// What a branch or the body of a loop computes of its inputs.
+/// The function of a branch or of the body of a loop.
 using BlockFunction = std::function<std::vector<Tensor>(TensorList)>;
 
 /// Whether the calling thread's operators are recorded.
 RL_API bool is_capturing();
-// Each records a node and calls every function once, which must be called while a capture is under way. RuntimeError where what a
-// function returns has other types than it must; NotImplementedError where it writes to a tensor from outside of it, and, later,
-// where a gradient is computed through the node.
-/// One of two branches, which have no inputs and return the same types.
+// Each of these functions records a node and calls its argument functions once. They must be called during a capture. They
+// raise RuntimeError if the results of a function have wrong types, and NotImplementedError if a function writes to a tensor
+// from outside of it. Computing a gradient through the node later raises NotImplementedError, too.
+/// Records a conditional: one of two branches runs. They have no inputs and return the same types.
 RL_API std::vector<Tensor> capture_cond(const Tensor& pred, const BlockFunction& true_fn,
                                         const BlockFunction& false_fn);
-/// A loop while `cond_fn` returns true. `body_fn` returns what is carried on.
+/// Records a loop that runs while `cond_fn` returns true. `body_fn` returns the next carried values.
 RL_API std::vector<Tensor> capture_while_loop(const BlockFunction& cond_fn, const BlockFunction& body_fn,
                                               TensorList carried);
-/// A loop over slices of `xs` along the first dimension: `combine_fn` gets what is carried and the slices, and returns what is
-/// carried on and further tensors. The results are the last carried ones, and the further ones stacked.
+/// Records a loop over slices of `xs` along the first dimension. `combine_fn` takes the carried values and the slices, and
+/// returns the next carried values and further tensors. The results are the last carried values, and the further tensors
+/// stacked.
 RL_API std::vector<Tensor> capture_scan(const BlockFunction& combine_fn, TensorList init, TensorList xs);
 
 }  // namespace rushlight::graph

@@ -1,4 +1,4 @@
-// A graph with its constants, ready to run. Needs no Python.
+// A graph with its constants, which can run without Python.
 #pragma once
 
 #include <memory>
@@ -15,32 +15,34 @@ class RL_API Program {
     /// Verifies the graph and looks up its operators. `constants` are in the order of Graph::constants.
     Program(Graph graph, std::vector<Tensor> constants);
 
-    /// One program for several, as the other `generalize`. Constants that are not state must have the same elements: RuntimeError.
+    /// Returns one program for several, like `generalize` of graphs. Raises RuntimeError if constants that are not state
+    /// have different elements.
     static Program generalize(const std::vector<Program>& programs, std::vector<Symbol> symbols,
                               const std::vector<std::vector<int64_t>>& values);
 
-    /// Reads a file of `save`. Constants are mapped, not copied; what the program writes to them stays in this process.
-    ///
-    /// RuntimeError where the file cannot be opened, or an operator is missing; ValueError where it is not a program.
+    /// Reads a file that `save` wrote. Constants are mapped, not copied; writes of the program to them are visible in this
+    ///process only.
+    /// Raises RuntimeError if the file cannot be opened or an operator is missing, and ValueError if it is not a program.
     static Program load(const std::string& path);
-    /// The same of bytes in memory, which are copied.
+    /// Reads a program from bytes in memory, which are copied.
     static Program from_bytes(const std::string& bytes);
-    /// Writes one safetensors file, in place of `path` when it is complete.
+    /// Writes one safetensors file, which replaces `path` when it is complete.
     void save(const std::string& path) const;
     std::string to_bytes() const;
 
-    /// A program that does the same with fewer nodes: calls of constants alone become constants, a call that was made before is not made
-    /// again, and what has no effect is left out. Results are the same bit for bit on this processor; on another, a constant
-    /// that was folded here may differ in its last digits from one that is computed there.
+    /// Returns an equivalent program with fewer nodes: calls whose arguments are all constants become constants, repeated
+    /// calls are merged, and calls without effect are removed. Results are the same bit for bit on this processor; on
+    /// another one, a constant that was folded here may differ in its last digits from one that is computed there.
     ///
-    /// With `fold_batch_norm`, a convolution whose result only a batch norm in evaluation uses has weights that do the work of
-    /// both: results then differ in their last digits, and gradients reach neither's parameters.
+    /// With `fold_batch_norm`, a batch norm in evaluation mode that alone uses the result of a convolution is folded into
+    /// the weights of the convolution. Results then differ in their last digits, and there are no gradients for the
+    /// parameters of either layer.
     Program simplified(bool fold_batch_norm = false) const;
-    /// The same program with other metadata.
+    /// Returns the same program with other metadata.
     Program with_metadata(std::map<std::string, std::string> metadata) const;
 
-    /// Runs all nodes. The inputs must have the types of Graph::inputs, else ValueError. Several threads may run a program that
-    /// writes no constant.
+    /// Runs all nodes. Raises ValueError if the inputs do not have the types of Graph::inputs. Several threads may run a
+    /// program that does not write to constants.
     std::vector<Tensor> run(TensorList inputs) const;
 
     const Graph& graph() const;
