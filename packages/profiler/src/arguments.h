@@ -1,4 +1,4 @@
-// The tensors that an operator was given, as words of a lane.
+// Records the tensor arguments of an operator as words of a lane.
 #pragma once
 
 #include "ring.h"
@@ -11,8 +11,8 @@ namespace rushlight::profiler {
 // follow.
 enum class ArgumentTag : uint64_t { Other, Tensor, List };
 
-/// Writes and publishes them. Returns the number of words; 0 where they are too many or there is no room: not
-/// recorded.
+/// Writes and publishes the arguments. Returns the number of words, or 0 if they are too many or there is no room; they are
+/// then not recorded.
 uint16_t write_arguments(Ring<uint64_t>& words, const Stack& arguments);
 
 }  // namespace rushlight::profiler

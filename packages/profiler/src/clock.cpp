@@ -28,7 +28,7 @@ const Moment loaded = measure_moment();  // after has_counter, which it reads
 }
 
 Moment measure_moment() {
-    // Of several tries the one that was least disturbed between its two readings of the counter.
+    // Of several attempts, the one with the shortest time between its two readings of the counter is used.
     Moment best{};
     uint64_t least = ~uint64_t{0};
     for (int i = 0; i < 5; ++i) {

@@ -16,10 +16,10 @@ inline uint64_t nanoseconds(clockid_t clock) {
     return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(t.tv_nsec);
 }
 
-/// Whether the processor has a counter that ticks evenly, whatever its frequency and sleep.
+/// Whether the processor has a counter that ticks evenly at any frequency and in sleep states.
 extern const bool has_counter;
 
-/// The present: ticks of the counter, or nanoseconds where there is none.
+/// Returns the present time in ticks of the counter, or in nanoseconds if there is no counter.
 inline uint64_t ticks() {
 #if defined(__x86_64__)
     if (has_counter) [[likely]]
@@ -28,14 +28,14 @@ inline uint64_t ticks() {
     return nanoseconds(CLOCK_MONOTONIC);
 }
 
-/// One moment on both clocks.
+/// One point in time on both clocks.
 struct Moment {
     uint64_t ticks, nanoseconds;
 };
 Moment measure_moment();
 
-/// From ticks to nanoseconds since an origin. The counter's rate is measured from the loading of this module
-/// to the making of the scale, which waits until those are far enough apart.
+/// Converts ticks to nanoseconds since an origin. The counter's rate is measured from the loading of this module to the
+/// creation of the scale, which waits until these are far enough apart.
 class TimeScale {
   public:
     explicit TimeScale(uint64_t origin_ticks);

@@ -20,7 +20,7 @@ uint64_t words_for_record(uint64_t session) { return session & kStacks ? 64 : se
 
 constinit thread_local Lane* lane = nullptr;
 
-// Tells the lane when its thread ends. Apart from `lane`, which is read without a guard.
+// Notifies the lane when its thread ends. It is separate from `lane`, which is read without a guard.
 struct Owner {
     ~Owner() {
         Lane* mine = std::exchange(lane, nullptr);

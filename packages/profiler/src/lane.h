@@ -1,4 +1,4 @@
-// Lanes: what one thread records, without waiting for any other. See Note [Lanes].
+// Lanes: each holds the records of one thread, which does not wait for any other. See Note [Lanes].
 #pragma once
 
 #include <memory>
@@ -15,11 +15,10 @@
 namespace rushlight::profiler {
 
 // Note [Lanes]
-// A thread that has something to report gets a lane, which only it writes. A span is a frame on the lane's
-// stack while it is open, and becomes a record when it ends. Recordings are numbered (sessions): a lane that
-// was last used in another session is emptied by its thread before it is used again. So starting and stopping
-// are one store each, and a thread that is late, in the middle of an operator, leaves at most one record
-// behind, which is recognised by its time and thrown away.
+// A thread that records an event gets a lane, to which only this thread writes. A span is a frame on the lane's stack while
+// it is open, and becomes a record when it ends. Recordings are numbered (sessions): a lane that was last used in another
+// session is emptied by its thread before it is used again. So starting and stopping take one store each. A thread that is
+// in the middle of an operator then leaves at most one late record, which is recognised by its time and discarded.
 
 enum class Kind : uint8_t { Operator, Node, Annotation, Memory };
 
@@ -56,19 +55,18 @@ class Lane {
     explicit Lane(uint32_t number);
 
     // --- by the lane's thread ---
-    /// Opens a span; its number, or 0 where the stack of frames is full.
+    /// Opens a span and returns its number, or 0 if the stack of frames is full.
     uint32_t open(Kind kind, const char* name, uint64_t sequence, Details details);
-    /// Ends the span, and open ones inside, without record. Does nothing if it is not open.
+    /// Ends the span and the open spans inside it, without a record. Does nothing if it is not open.
     void close(uint32_t id, int64_t nbytes);
     void close_node(uint64_t sequence);
     void add_memory(const void* data, int64_t nbytes, Device device);
-    /// The node that the innermost operator recorded; the last counts, which is its result's.
+    /// Sets the node that the innermost operator recorded. The last one is used, which is the node of its result.
     void note_node(uint64_t sequence);
     const char* intern(std::string_view name);
 
-    /// Makes the lane ready for a session, under the registry's lock. The lane itself stays where it is:
-    /// spans that began in another session are still open somewhere up the thread's stack, and will come to
-    /// close.
+    /// Prepares the lane for a session, under the registry's lock. The lane itself stays at its address: spans that began in
+    /// another session may still be open on the thread's stack, and will be closed later.
     void enter(uint64_t session, uint64_t record_count, uint64_t word_count);
 
     // --- with the registry's lock held ---
@@ -96,8 +94,8 @@ class Lane {
     std::unordered_map<std::string_view, const char*> names_;
 };
 
-/// All lanes, the names that records point at, and the one lock of this module. Never destroyed: threads may
-/// end late.
+/// All lanes, the names that records point to, and the lock of this module. It is never destroyed, since threads may end
+/// late.
 struct Registry {
     std::mutex lock;
     std::vector<Lane*> lanes;
@@ -106,11 +104,11 @@ struct Registry {
 };
 Registry& registry();
 
-/// The calling thread's lane for the session; null where there is no memory for it.
+/// Returns the calling thread's lane for the session, or null if there is no memory for it.
 Lane* lane_for(uint64_t session) noexcept;
-/// The calling thread's lane, in whatever session; null where it has none.
+/// Returns the calling thread's lane in any session, or null if it has none.
 Lane* this_lane();
-/// In a forked child: discards all lanes.
+/// Discards all lanes, in a forked child.
 void forget_lanes();
 
 }  // namespace rushlight::profiler

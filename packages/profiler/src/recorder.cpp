@@ -23,7 +23,7 @@ uint64_t last_number = 0;
 Moment begin_moment, end_moment;
 uint64_t begin_time, begin_allocated;
 
-// A span that ends with its scope, also when an exception leaves it.
+// A span that ends with its scope, even if an exception is thrown.
 class Span {
   public:
     Span(Lane& lane, Kind kind, const char* name, Details details)

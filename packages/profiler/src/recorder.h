@@ -1,4 +1,4 @@
-// Recording: its start and stop, and the functions that dispatch and core's hooks call meanwhile.
+// Starts and stops recording, and defines the functions that dispatch and core's hooks call during it.
 #pragma once
 
 #include <atomic>
@@ -8,33 +8,33 @@
 
 namespace rushlight::profiler {
 
-/// What a session records beside time.
+/// The data that a session records in addition to times.
 enum Wanted : uint64_t { kShapes = 1, kMemory = 2, kStacks = 4 };
 inline constexpr int kNumberShift = 8;
 
 namespace detail {
-// 0 without a session; else its number above the bits of what it records, so that one load suffices. Hidden,
-// as all of this module.
+// 0 without a session; otherwise the session's number, above the bits of the data that it records, so that one load
+// suffices. Hidden, as all of this module.
 extern std::atomic<uint64_t> session;
 extern std::atomic<uint64_t> capacity;
 }  // namespace detail
 
 inline uint64_t current_session() { return detail::session.load(std::memory_order_acquire); }
 
-/// Begins a session, which the calling thread joins; a thread keeps at most `capacity` records. False while
-/// another is under way.
+/// Begins a session, which the calling thread joins; a thread keeps at most `capacity` records. Returns false if another
+/// session is active.
 bool start(uint64_t wanted, uint64_t capacity);
-/// Ends it. False if there was none.
+/// Ends the session. Returns false if there was none.
 bool stop();
-/// The calling thread's operators are recorded from now on, if a session is under way; else null.
+/// Starts to record the calling thread's operators and returns its lane, or null without a session.
 Lane* join() noexcept;
-/// The calling thread's lane if a session is under way.
+/// Returns the calling thread's lane if a session is active.
 inline Lane* recording_lane() noexcept {
     uint64_t session = current_session();
     return session ? lane_for(session) : nullptr;
 }
 
-/// What a session left in a lane.
+/// The data that a session recorded in a lane.
 struct LaneRecords {
     uint32_t number;
     int64_t thread_id;
@@ -51,8 +51,8 @@ struct Recording {
     uint64_t bare = 0;  // operators whose arguments did not fit
     std::vector<LaneRecords> lanes;
 };
-/// Takes what the last session recorded out of the lanes; between sessions only. With `release` their memory
-/// goes back to the system.
+/// Takes the records of the last session out of the lanes. May be called between sessions only. With `release`, their memory
+/// is returned to the system.
 Recording collect(bool release);
 
 }  // namespace rushlight::profiler

@@ -1,5 +1,4 @@
-// A bounded queue between the one thread that fills it and the one that reads it, in memory that is touched
-// as it fills.
+// A bounded queue between one thread that writes and one that reads. Its memory is touched only as it fills.
 #pragma once
 
 #include <sys/mman.h>
@@ -12,9 +11,9 @@
 
 namespace rushlight::profiler {
 
-// Positions only grow; an item's index is its position modulo the capacity. The writer never waits: where
-// there is no room it keeps what is there and drops what is new. So a span that was kept has all its
-// children, which ended before it, and its own time is exact.
+// Positions only grow; an item's index is its position modulo the capacity. The writer never waits: if there is no room, it
+// keeps the old items and drops the new one. So all children of a span that was kept are present, since they ended before
+// it, and its own time is exact.
 template <class T>
 class Ring {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -41,7 +40,7 @@ class Ring {
     uint64_t begin() const { return begin_.load(std::memory_order_relaxed); }
     uint64_t published() const { return end_.load(std::memory_order_acquire); }
     void consume(uint64_t end) { begin_.store(end, std::memory_order_release); }
-    /// Gives the memory back to the system; the writer may go on meanwhile, if nothing is left to be read.
+    /// Returns the memory to the system. The writer may continue meanwhile, if all items have been read.
     void release_pages() { madvise(items_, bytes(), MADV_DONTNEED); }
 
   private:

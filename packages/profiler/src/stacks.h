@@ -1,4 +1,4 @@
-// Where in the Python program a thread is, as words of a lane. The rest of the recorder does not depend on Python.
+// Records the Python stack of a thread as words of a lane. The rest of the recorder does not depend on Python.
 #pragma once
 
 #include "ring.h"
@@ -8,9 +8,9 @@ namespace rushlight::profiler {
 /// Writes and publishes the calling thread's Python calls, the innermost first, at most 64. Returns their
 /// number; 0 on a thread that does not run Python at the moment.
 uint16_t write_stack(Ring<uint64_t>& words);
-/// "file(line): function" of one of those words: a new Python string, null with an error set.
+/// Returns "file(line): function" for one of those words as a new Python string, or null with a Python error set.
 void* describe_call(uint64_t word);
-/// Forgets all calls; the words that name them become meaningless.
+/// Discards all calls. Words that refer to them become invalid.
 void forget_stacks();
 
 }  // namespace rushlight::profiler

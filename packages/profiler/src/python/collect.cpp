@@ -11,7 +11,7 @@
 namespace rushlight::profiler {
 namespace {
 
-/// An owned reference; null where making it failed.
+/// An owned reference; null if its creation failed.
 class Object {
   public:
     explicit Object(PyObject* p = nullptr) : p_(p) {}
@@ -30,7 +30,7 @@ class Object {
     PyObject* p_;
 };
 
-/// A tuple, or an instance of a named tuple's type, of `items`, which it takes over. Null if one of them is.
+/// Returns a tuple, or an instance of a named tuple's type, that takes over `items`. Returns null if one of them is null.
 template <class... T>
 PyObject* tuple_of(PyTypeObject* type, T... items) {
     PyObject* all[] = {items...};
@@ -72,7 +72,7 @@ class Converter {
         for (const LaneRecords& lane : recording_.lanes)
             for (const Record& record : lane.records) entries.push_back({record.begin, &lane, &record});
         std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
-            // Within one tick the outer span comes first; it was opened first.
+            // Of spans that begin in the same tick the outer one comes first, which was opened first.
             return a.begin != b.begin ? a.begin < b.begin : a.record->id < b.record->id;
         });
         Object events(PyList_New(static_cast<Py_ssize_t>(entries.size())));
@@ -127,12 +127,12 @@ class Converter {
                         stack(lane, r));
     }
 
-    // Numbers of a lane become numbers of the whole profile.
+    // Converts numbers of a lane to numbers of the whole profile.
     static PyObject* number(const LaneRecords& lane, uint32_t id) {
         return PyLong_FromUnsignedLongLong(id ? static_cast<uint64_t>(lane.number) << 32 | id : 0);
     }
 
-    // A Python string for each name, found by its address: names are few and stay valid.
+    // Python strings of names by address: there are few names, and they stay valid.
     PyObject* text_of(const char* name) {
         auto [at, is_new] = texts_.try_emplace(name);
         if (is_new)
@@ -162,7 +162,7 @@ class Converter {
         uint64_t count = word(lane, at++);
         return sequence(lane, at, count);
     }
-    // `count` arguments from `at` on, which moves behind them.
+    // Reads `count` arguments from `at` on, and moves `at` past them.
     PyObject* sequence(const LaneRecords& lane, uint64_t& at, uint64_t count) {
         Object result(PyTuple_New(static_cast<Py_ssize_t>(count)));
         if (!result) return nullptr;

@@ -1,4 +1,4 @@
-// From records to Python objects.
+// Converts records to Python objects.
 #pragma once
 
 #define PY_SSIZE_T_CLEAN

@@ -13,7 +13,7 @@
 namespace rushlight::profiler {
 namespace {
 
-// Built against this core, and loaded beside the same copy of it?
+// Checks that the module was built for this core, and uses the same copy of it.
 bool core_fits() {
     PyObject* core = PyImport_ImportModule("rushlight_core._C");
     if (!core) return false;
@@ -83,17 +83,17 @@ PyObject* py_collect(PyObject*, PyObject* args) {
 
 PyMethodDef functions[] = {
     {"start", py_start, METH_VARARGS,
-     "start(wanted, capacity): begin a recording. Raises RuntimeError during another."},
-    {"stop", py_stop, METH_NOARGS, "End the recording; whether there was one."},
+     "start(wanted, capacity): Begin a recording. Raises RuntimeError during another recording."},
+    {"stop", py_stop, METH_NOARGS, "End the recording, and return whether there was one."},
     {"collect", py_collect, METH_VARARGS,
-     "collect(release, event_type, argument_type): what the last recording holds; once."},
-    {"recording", py_recording, METH_NOARGS, "Whether a recording is under way."},
+     "collect(release, event_type, argument_type): Return the data of the last recording, once."},
+    {"recording", py_recording, METH_NOARGS, "Return whether a recording is active."},
     {"join", py_join, METH_O,
-     "join(thread_name): record this thread's operators too, if a recording is under way."},
+     "join(thread_name): Record this thread's operators too, if a recording is active."},
     {nullptr, nullptr, 0, nullptr}};
 PyModuleDef definition = {PyModuleDef_HEAD_INIT,
                           "rushlight_profiler._C",
-                          "What rushlight's profiler records.",
+                          "The recorder of rushlight's profiler.",
                           -1,
                           functions,
                           nullptr,

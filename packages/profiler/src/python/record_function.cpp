@@ -11,10 +11,10 @@ namespace {
 struct RecordFunction {
     PyObject_HEAD PyObject* name;
     PyObject* args;  // a string or None
-    // Entered again while open, the outermost span counts. So a plain counter keeps track of entries,
-    // recorded or not.
+    // If the object is entered again while it is open, only the outermost span counts. So a counter keeps track of entries,
+    // whether or not they are recorded.
     uint32_t depth;
-    uint32_t id;    // of the open span; 0: none
+    uint32_t id;  // of the open span; 0: none
     uint32_t lane;  // that it is open on
 };
 
@@ -82,7 +82,7 @@ void dealloc(PyObject* o) {
     Py_DECREF(type);
 }
 
-// Where memory or an encoding fails the span is not recorded: a profiler must not stop the program.
+// If there is no memory or the text cannot be encoded, the span is not recorded: a profiler must not stop the program.
 bool open_span(RecordFunction* self) {
     Lane* lane = join();
     if (!lane) return true;
@@ -121,7 +121,7 @@ PyObject* leave(PyObject* o, PyObject* const*, Py_ssize_t) {
     Py_RETURN_NONE;
 }
 
-// As a decorator: the wrapper is Python's, made once for a function.
+// As a decorator: the wrapper is a Python function, which is created once per function.
 PyObject* call(PyObject* o, PyObject* args, PyObject* kwargs) {
     PyObject* function;
     static const char* names[] = {"", nullptr};

@@ -6,7 +6,7 @@
 
 namespace rushlight::profiler {
 
-/// Adds the type to the module; -1 with an error set.
+/// Adds the type to the module. Returns -1 with a Python error set on failure.
 int add_record_function(PyObject* module);
 
 }  // namespace rushlight::profiler
