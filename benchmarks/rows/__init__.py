@@ -1,8 +1,7 @@
 """Rows: the measured statements, declared as data.
 
 A row names a statement and the setup that makes its operands. The same text runs against every library: the
-name ``torch`` is bound to the library under test, which is what ``import rushlight as torch`` does for a
-program.
+name ``torch`` is bound to the library under test, as by ``import rushlight as torch`` in a program.
 """
 
 from __future__ import annotations

@@ -132,7 +132,7 @@ def _assigned(torch: Any, build: Callable[[], Any], path: str, mmap: bool) -> An
 
 
 def shard_time(send: process.Send, module: str, folder: str) -> None:
-    """Measure the time of `save` in shards relative to writing and flushing the same number of files of the same bytes."""
+    """Measure the time of `save` in shards relative to writing and flushing the same number of files with the same bytes."""
     torch = Library(module, os.cpu_count() or 1).module
     state = torch.load(os.path.join(folder, _names(module)[0]), mmap=True)
     state = {name: value.clone() for name, value in state.items()}

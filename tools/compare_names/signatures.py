@@ -78,7 +78,7 @@ def _default(node: ast.expr | None) -> Any:
 
 
 def signatures_of_docstring(name: str, text: str) -> list[inspect.Signature]:
-    """Return those of the first lines: `name(input, dim=None) -> Tensor`; [] where they are no Python."""
+    """Return the signatures at the start of a docstring, `name(input, dim=None) -> Tensor`; [] if they are not Python."""
     found = []
     for line in text.strip().splitlines()[:8]:
         match = re.match(rf"(?:[\w.]+\.)?{re.escape(name)}\((.*)\)\s*(?:->.*)?$", line.strip())

@@ -63,7 +63,7 @@ def kill_later(pids: list[int], seconds: float) -> threading.Timer:
 
 
 def loader() -> str:
-    """Read an epoch, of which a worker is killed."""
+    """Read an epoch during which a worker is killed."""
     batches = iter(DataLoader(Samples(), 2, num_workers=2, collate_fn=list, timeout=5))
     timer = kill_later(children(), random.random() * 0.15)
     try:
@@ -87,7 +87,7 @@ def _put(queue: Any) -> None:
 
 
 def sender() -> str:
-    """Receive from a queue, of which the sender is killed."""
+    """Receive from a queue whose sender is killed."""
     queue = FORK.Queue()
     process = FORK.Process(target=_put, args=(queue,))
     process.start()
@@ -109,7 +109,7 @@ def sender() -> str:
 
 
 def receiver() -> str:
-    """Put into a queue, of which the receiver is killed."""
+    """Put into a queue whose receiver is killed."""
     queue = FORK.Queue()
     process = FORK.Process(target=lambda: [queue.get() for _ in range(1000)])
     process.start()
@@ -140,7 +140,7 @@ def _rank(folder: str, rank: int) -> None:
 
 
 def ranks() -> str:
-    """Reduce and send in a group, of which a rank is killed; this process is rank 0."""
+    """Reduce and send in a group in which a rank is killed; this process is rank 0."""
     with tempfile.TemporaryDirectory() as folder:
         others = [FORK.Process(target=_quiet_rank, args=(folder, rank)) for rank in (1, 2)]
         for process in others:

@@ -1,7 +1,7 @@
 """Run random programs in rushlight and in PyTorch: `nox -s fuzz -- --minutes 120 --seed 1`.
 
 A program is some tensors and 3 to 12 calls of operators on them: functions, methods, in-place forms, `out=`, views and
-indexing, of mixed dtypes and shapes, run as it is, under `backward`, `jvp` or `vmap` (program.py). PyTorch's process
+indexing, of mixed dtypes and shapes, run directly or under `backward`, `jvp` or `vmap` (program.py). PyTorch's process
 generates the program, call by call, so that most calls are valid (generate.py, values.py) and have a result that both
 libraries define (undefined.py), and runs it; rushlight's process runs the same program (execute.py, processes.py). A program
 with a difference (compare.py) is shrunk to the few calls and elements that are needed (shrink.py). The difference is

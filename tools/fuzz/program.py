@@ -31,7 +31,7 @@ class Named:
 
 @dataclass(frozen=True)
 class Input:
-    """A tensor that the program begins with. With `batched` the first dimension is that of vmap."""
+    """A tensor that the program begins with. With `batched` the first dimension is vmap's dimension."""
 
     name: str
     dtype: str

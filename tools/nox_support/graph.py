@@ -67,7 +67,7 @@ class Package:
 
 
 class Graph:
-    """All packages, keyed by their folder's name, in an order in which each follows what it depends on.
+    """All packages, keyed by their folder's name, in an order in which each package follows its dependencies.
 
     Packages that build separately are in `apart`.
     """
@@ -110,7 +110,7 @@ class Graph:
         return self.ours(package.build_requires)
 
     def closure(self, packages: Iterable[Package], extra: str | None = None) -> list[Package]:
-        """Return the packages and all they need at run time, in build order; with `extra`, what it needs too."""
+        """Return the packages and their run-time dependencies in build order; with `extra`, also those of the extra."""
         wanted: set[str] = set()
         waiting = list(packages)
         if extra is not None:

@@ -4,7 +4,7 @@ The build environments and the build folder of each package are kept, so that on
 environment contains only the build requirements that the package declares, so that a missing declaration fails as it would
 under pip's build isolation. Three variants never mix:
 
-* ``portable``: what is published, in dist/;
+* ``portable``: the published wheels, in dist/;
 * ``native``: CPU kernels for this machine only, which is faster to build;
 * ``sanitize``: AddressSanitizer and UndefinedBehaviorSanitizer.
 """

@@ -106,7 +106,7 @@ class Sample:
         self.process = getattr(sample, "output_process_fn_grad", None)
 
     def made(self, make: Callable[[Any], Any]) -> tuple[Any, Any, list[Any]]:
-        """Arguments, named ones, and the leaves among them."""
+        """Return the positional arguments, the keyword arguments, and the leaves among both."""
         known: dict[int, Any] = {}
         leaves: list[Any] = []
 

@@ -93,9 +93,9 @@ Extent read_extent(const std::string& name, const Json& json, size_t room) {
     }
     const auto *begin = (*ends)[0].as<int64_t>(), *end = (*ends)[1].as<int64_t>();
     if (!begin || !end || *begin < 0 || *end < *begin || static_cast<size_t>(*end) > room)
-        fail("tensor '" + name + "' lies outside of the file: it is truncated, or its header is wrong");
+        fail("tensor '" + name + "' is outside of the file: the file is truncated, or its header is wrong");
     if (static_cast<size_t>(*end - *begin) != bytes)
-        fail("tensor '" + name + "' of the file has a different length from its shape");
+        fail("tensor '" + name + "' of the file has a length that does not fit its shape");
     extent.begin = static_cast<size_t>(*begin);
     extent.end = static_cast<size_t>(*end);
     return extent;
@@ -105,9 +105,10 @@ Tensor read_constant(const Constant& constant, const TensorType& type, const Ext
                      const Shared& bytes, size_t start) {
     if (extent.dtype != type.dtype || extent.sizes != type.sizes)
         fail("constant '" + constant.name + "' is " + to_text(type) + " in the graph and " +
-             to_text(TensorType{extent.dtype, {}, extent.sizes}) + " in the file: is it another model's?");
+             to_text(TensorType{extent.dtype, {}, extent.sizes}) +
+             " in the file, which may belong to another model");
     if (type.device.type != DeviceType::CPU)
-        throw_not_implemented("program: constant '%s' is on %s, only the CPU's can be loaded",
+        throw_not_implemented("program: constant '%s' is on %s, but only constants on the CPU can be loaded",
                               constant.name.c_str(), name(type.device).c_str());
     char* data = bytes->data + start + extent.begin;
     const size_t size = extent.end - extent.begin;
@@ -149,7 +150,7 @@ Contents read(const Shared& bytes) {
     uint64_t length = 0;
     std::memcpy(&length, bytes->data, 8);
     if (length > kMostHeader || length > bytes->size - 8)
-        fail("the header is said to have " + std::to_string(length) + " bytes, of a file of " +
+        fail("the header's length is given as " + std::to_string(length) + " bytes, but the file has " +
              std::to_string(bytes->size));
     const Json header = Json::parse({bytes->data + 8, length}, "program: the file's header");
     const auto* members = header.as<Json::Object>();
@@ -167,7 +168,7 @@ Contents read(const Shared& bytes) {
     } else if (auto at = extents.find(kKey); at != extents.end()) {
         text = {bytes->data + start + at->second.begin, at->second.end - at->second.begin};
     } else {
-        fail("the file holds tensors and no program\nhint: a program is saved by export.save");
+        fail("the file contains tensors, but no program\nhint: a program is saved by export.save");
     }
     Contents contents{decode(Json::parse(text, "program: the graph")), {}};
     const Graph& graph = contents.graph;

@@ -522,7 +522,7 @@ class Parser {
         return at->second;
     }
 
-    // --- what is known at the end ---
+    // --- checks at the end ---
 
     void fill_in() {
         verify_sizes(graph_);

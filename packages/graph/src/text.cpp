@@ -9,7 +9,7 @@
 
 namespace rushlight::graph {
 
-// --- what text.h declares ---
+// --- functions of text.h ---
 
 std::string quoted(std::string_view text) {
     std::string out = "'";

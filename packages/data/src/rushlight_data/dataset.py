@@ -36,7 +36,7 @@ T = TypeVar("T")
 class Dataset(Generic[T]):
     """Base class of map-style datasets. Subclasses define `__getitem__`, and `__len__` if the length is known.
 
-    Raises NotImplementedError where a subclass does not define `__getitem__`.
+    Raises NotImplementedError if a subclass does not define `__getitem__`.
 
     Example:
         >>> class Squares(Dataset):
@@ -66,7 +66,7 @@ class IterableDataset(Dataset[T], Iterable[T]):
     `get_worker_info()` to select a part of it. A stream whose dataset or iterator has `state_dict` and
     `load_state_dict` is resumed without reading it again.
 
-    Raises NotImplementedError where a subclass does not define `__iter__`.
+    Raises NotImplementedError if a subclass does not define `__iter__`.
 
     Example:
         >>> class Countdown(IterableDataset):

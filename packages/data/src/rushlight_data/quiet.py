@@ -2,11 +2,11 @@
 
 Note [Quiet datasets]
 Seeding the streams of `random` and NumPy and restoring those of the training process takes longer than reading a
-batch of tiny samples, most of which draw nothing. Streams that are not drawn from need neither. So the first batch of a
-loader is read with seeded streams. If it leaves them as they were seeded, the dataset is taken for quiet, and later
-batches are read without seeds. If a later batch draws after all, which is detected in the memory of the generators, the
-streams of the training process are restored. This batch is read again with seeded streams, and so is every batch after it.
-Batches are therefore the same in both cases. The samples of the first batch that draws are read twice.
+batch of tiny samples, and most samples draw nothing. Streams that are not drawn from need neither. So the first batch of a
+loader is read with seeded streams. If it leaves them as they were seeded, the dataset is taken for quiet, and later batches
+are read without seeds. If a later batch draws after all, which is detected in the memory of the generators, the streams of
+the training process are restored. This batch is read again with seeded streams, and so is every batch after it. Batches are
+therefore the same in both cases. The samples of the first batch that draws are read twice.
 
 The stream of core is seeded and restored for every batch, which takes 0.2 microseconds. NumPy's generator is replaced
 by one of the loader's for the time of the batch, which also drops the Gaussian that NumPy caches.

@@ -6,8 +6,8 @@ depend on which worker reads a sample, on how many there are, or on where a run 
 batch (or, by choice, each sample) the streams are seeded by a hash of the epoch's seed and the batch's number
 (the sample's position) in the epoch. Without workers this happens in the training process, whose own streams
 are saved before and restored after each batch, so that training also draws the same numbers for any number of
-workers. Note [Quiet datasets] describes how this is avoided where samples draw nothing. One value is not restored: the
-second Gaussian that NumPy's legacy generator caches.
+workers. Note [Quiet datasets] describes how this is avoided if samples draw nothing. One value is not restored: the second
+Gaussian that NumPy's legacy generator caches.
 """
 
 from __future__ import annotations

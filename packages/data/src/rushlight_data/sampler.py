@@ -45,7 +45,7 @@ class Sampler(Generic[T_co]):
     resumed if it also defines `state_dict`, which describes the order of the latest iteration, and
     `load_state_dict`, after which the next iteration has this order.
 
-    Raises NotImplementedError where a subclass does not define `__iter__`.
+    Raises NotImplementedError if a subclass does not define `__iter__`.
 
     Example:
         >>> class Reversed(Sampler):
@@ -160,7 +160,7 @@ class _Seeded(Sampler[int]):
         return False
 
     def _passes(self, generator: Any) -> Iterator[Any] | None:
-        """Return what PyTorch's sampler draws from a generator, or None if PyTorch has no such sampler."""
+        """Return the numbers that PyTorch's sampler draws from a generator, or None if PyTorch has no such sampler."""
         return None
 
     def _selected(self, drawn: Iterator[int]) -> Iterator[Any]:

@@ -3,8 +3,8 @@
 Note [Lanes]
 A stream is divided into a fixed number of lanes, each of which has a part of the shards and its own position. The
 batches of an epoch come from the lanes in turn, and each is read by one lane only. A worker reads the lanes `lane`
-with `lane % num_workers == worker`, so the number of workers decides which worker reads a lane, and not what is in it. A
-loader's state has one entry per lane, and a loader with another number of workers continues from it. The last batch
+with `lane % num_workers == worker`, so the number of workers decides which worker reads a lane, but not the samples of the
+lane. A loader's state has one entry per lane, and a loader with another number of workers continues from it. The last batch
 of each lane may be smaller, or is dropped with `drop_last`.
 """
 
@@ -49,7 +49,7 @@ class Stream(IterableDataset[T]):
 
     Subclasses define `lanes`, the number of parts that can be read independently, and `iterate`.
 
-    Raises NotImplementedError where a subclass does not define `iterate`.
+    Raises NotImplementedError if a subclass does not define `iterate`.
 
     Example:
         >>> isinstance(ShardStream(["ab"], read=iter), Stream)

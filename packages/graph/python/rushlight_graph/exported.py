@@ -71,8 +71,8 @@ class ExportedProgram:
     def graph(self) -> Graph:
         """The operators, without the tensors that belong to the program.
 
-        `str(graph)` is a text that `Graph.parse` reads, `graph.svg()` is a picture, and `graph.differences(other)` lists
-        what differs in another graph.
+        `str(graph)` is a text that `Graph.parse` reads, `graph.svg()` is a picture, and `graph.differences(other)` lists the
+        differences of another graph.
         """
         return self.program.structure()
 

@@ -74,7 +74,7 @@ class Optimizers:
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
-        """Restore what a capture has changed in Python; raise NotImplementedError for what a program cannot do."""
+        """Restore the state that a capture has changed; raise NotImplementedError for changes that a program cannot make."""
         before = {path: _snapshot(optimizer) for path, optimizer in self._found.items()}
         try:
             yield
@@ -177,7 +177,7 @@ def capture_from_run_to_run(record: Callable[[], tuple[Program, Changes]], state
                     )
                 leaves[name].grad = core.zeros_like(leaves[name]).detach() if after else None
         raise NotImplementedError(
-            f"export: whether '{moved[0][0]}' has a gradient changes from run to run, which a program cannot express"
+            f"export: '{moved[0][0]}' has a gradient in some runs only, which a program cannot express"
         )
     finally:
         for name, gradient in before.items():

@@ -1,4 +1,4 @@
-"""Arguments and results as JSON: containers as they are, tensors by number, everything else by value."""
+"""Arguments and results as JSON: containers are kept, tensors are numbered, and other objects are stored by value."""
 
 from __future__ import annotations
 

@@ -13,8 +13,8 @@ them that of the pipe. If they are within the limit, it sends the object and the
 ledger does the same in the same order. Of two processes that do so at the same time at least one reads the other's count,
 because `_own` is released between the write and the reads, which is a memory barrier. So together they never exceed the
 limit. An object that has just been sent may be counted twice for a moment, and two processes that compete for the last free
-element of the queue may both find none: the free room may seem too small, never too large. Then the ledger is locked, and
-the counts of processes that have ended are removed.
+element of the queue may both find no room. The counted room may be too small, never too large. In this case the ledger is
+locked, and the counts of processes that have ended are removed.
 
 Processes without a slot can only take objects, which makes room. A process that is the only one with a slot therefore
 counts again only when it has used the room that it counted last, and until then only checks that it is still alone.

@@ -262,7 +262,7 @@ def _calls(events: Sized) -> str:
 
 
 def _where(events: list[FunctionEvent]) -> str:
-    """Return where most of the time was spent: the line, if stacks were recorded, else the enclosing span."""
+    """Return the place where most of the time was spent: the line if stacks were recorded, otherwise the enclosing span."""
     times: dict[str, float] = defaultdict(float)
     for event in events:
         if event.stack:

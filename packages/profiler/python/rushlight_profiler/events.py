@@ -62,11 +62,11 @@ class FunctionEvent:
     """A call of an operator, a backward node or a named span.
 
     Attributes: `name`, `overload_name`, `kind` ("operator", "node" or "annotation"), `thread`, `time_range`,
-    `cpu_parent` and `cpu_children` (the spans around and inside it on its thread), `sequence_nr` (the same
-    for an operator and the node of its gradient; -1: none), `fwd_thread` (of a node: the thread of its
-    operator, else None), `input_shapes` and `input_dtypes` (one item per argument, which is empty for an argument that is
-    not a tensor; an empty list if not recorded), `stack`, `nbytes` (of the first result), `cpu_memory_usage` and
-    `self_cpu_memory_usage` (bytes allocated minus bytes freed), `flops` and `args` (an annotation's text).
+    `cpu_parent` and `cpu_children` (the spans around and inside it on its thread), `sequence_nr` (a number that an operator
+    shares with the node of its gradient, or -1), `fwd_thread` (for a node, the thread of its operator; otherwise None),
+    `input_shapes` and `input_dtypes` (one item per argument, which is empty for an argument that is not a tensor; an empty
+    list if not recorded), `stack`, `nbytes` (of the first result), `cpu_memory_usage` and `self_cpu_memory_usage` (bytes
+    allocated minus bytes freed), `flops` and `args` (an annotation's text).
 
     Example:
         >>> with torch.profiler.profile() as prof:

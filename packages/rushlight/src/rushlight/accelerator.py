@@ -25,7 +25,7 @@ def get_device_module(device: Any = None) -> Any:
     """Return the module of functions for a kind of device: `rushlight.cpu` or `rushlight.cuda`.
 
     Args:
-        device: a device or its name; by default the accelerator, or the CPU where there is none.
+        device: a device or its name; by default the accelerator, or the CPU if there is none.
 
     Raises:
         RuntimeError: the device is neither a CPU nor a GPU.
@@ -84,7 +84,7 @@ def device_count() -> int:
 
 
 def current_accelerator(check_available: bool = False) -> core.device | None:
-    """Return the kind of accelerator as a device without an index, or None where there is none.
+    """Return the kind of accelerator as a device without an index, or None if there is none.
 
     Args:
         check_available: accepted; an accelerator that is not available is never returned.

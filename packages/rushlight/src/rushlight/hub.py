@@ -116,7 +116,7 @@ def load_state_dict_from_url(
         map_location: the device of the tensors.
         progress: accepted; nothing is shown.
         check_hash: whether the digits at the end of the file's name must be the first ones of its SHA-256.
-        file_name: the name of the file in the folder; by default that of the address.
+        file_name: the name of the file in the folder; by default the name in the address.
         weights_only: accepted; only tensors are read in any case.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Builds the nodes of an ONNX graph: names, constants, casts, and what depends on the version of the operators."""
+"""Builds the nodes of an ONNX graph: names, constants, casts, and differences between versions of the operators."""
 
 from __future__ import annotations
 

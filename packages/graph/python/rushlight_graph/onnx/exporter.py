@@ -37,7 +37,7 @@ class OnnxExporterError(RuntimeError):
 
 
 class OnnxLoadError(ValueError):
-    """Raised by `load` for a file that is not a model, or that has what `load` does not read.
+    """Raised by `load` for a file that is not a model, or that has features that `load` does not support.
 
     Example:
         >>> import io

@@ -127,7 +127,7 @@ class Block:
 
 @dataclass
 class Symbol:
-    """A size that changes: its name, range, value in the capture, and (input, dimension, scale, offset) where it is."""
+    """A size that changes: its name, range, value in the capture, and places as (input, dimension, scale, offset)."""
 
     name: str
     min: int

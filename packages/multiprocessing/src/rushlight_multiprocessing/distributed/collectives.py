@@ -153,7 +153,7 @@ def all_reduce_coalesced(
     Shape:
         - Tensors: (*), the same shapes on all ranks.
 
-    Raises what `all_reduce` raises, and RuntimeError if ranks pass different numbers of tensors.
+    Raises the errors of `all_reduce`, and RuntimeError if ranks pass different numbers of tensors.
 
     Example:
         >>> import rushlight.distributed as dist
@@ -180,11 +180,11 @@ def reduce(
     async_op: bool = False,
     group_dst: int | None = None,
 ) -> Work | None:
-    """Replace a tensor on one rank by its reduction over all ranks. Other ranks' tensors stay as they are.
+    """Replace a tensor on one rank by its reduction over all ranks. Other ranks' tensors are not changed.
 
     Arguments:
         tensor: of the same dtype and number of elements on all ranks; written in place on rank `dst`.
-        dst: number of the rank in the group of all processes; `group_dst`: the same in `group`; one of them is given.
+        dst: the destination's rank in the group of all processes; or pass `group_dst`, its rank in `group`.
         op: the reduction.
         group: a group; None selects the group of all processes.
         async_op: whether to return a `Work` at once instead of waiting.
@@ -223,11 +223,11 @@ def broadcast(
     async_op: bool = False,
     group_src: int | None = None,
 ) -> Work | None:
-    """Replace a tensor on every rank by that of one rank.
+    """Replace a tensor on every rank by the tensor of one rank.
 
     Arguments:
         tensor: of the same dtype and number of elements on all ranks; written in place.
-        src: number of the rank in the group of all processes; `group_src`: the same in `group`; one of them is given.
+        src: the source's rank in the group of all processes; or pass `group_src`, its rank in `group`.
         group: a group; None selects the group of all processes.
         async_op: whether to return a `Work` at once instead of waiting.
 
@@ -418,7 +418,7 @@ def gather(
     Arguments:
         tensor: the tensor of this rank.
         gather_list: the tensors that are written, on rank `dst`.
-        dst: number of the rank in the group of all processes; `group_dst`: the same in `group`; one of them is given.
+        dst: the destination's rank in the group of all processes; or pass `group_dst`, its rank in `group`.
         group: a group; None selects the group of all processes.
         async_op: whether to return a `Work` at once instead of waiting.
 
@@ -467,7 +467,7 @@ def scatter(
     Arguments:
         tensor: the tensor that is written.
         scatter_list: a tensor for each rank, on rank `src`.
-        src: number of the rank in the group of all processes; `group_src`: the same in `group`; one of them is given.
+        src: the source's rank in the group of all processes; or pass `group_src`, its rank in `group`.
         group: a group; None selects the group of all processes.
         async_op: whether to return a `Work` at once instead of waiting.
 

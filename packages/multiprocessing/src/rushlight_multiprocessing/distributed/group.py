@@ -233,17 +233,17 @@ class ProcessGroup:
         return Work(handle, list(outputs) or list(inputs))
 
     def send(self, tensors: list[Tensor], dstRank: int, tag: int) -> Work:
-        """Begin to send a tensor, in a list, to a rank of the group."""
+        """Begin to send the only tensor of a list to a rank of the group."""
         return self._message(True, tensors, dstRank, tag)
 
     def recv(self, tensors: list[Tensor], srcRank: int, tag: int) -> Work:
-        """Begin to receive a tensor, in a list, from a rank of the group."""
+        """Begin to receive the only tensor of a list from a rank of the group."""
         if srcRank < 0:
             raise ValueError(f"ProcessGroup.recv(srcRank): must be a rank of the group, got {srcRank}")
         return self._message(False, tensors, srcRank, tag)
 
     def recv_anysource(self, tensors: list[Tensor], tag: int) -> Work:
-        """Begin to receive a tensor, in a list, from any rank of the group."""
+        """Begin to receive the only tensor of a list from any rank of the group."""
         return self._message(False, tensors, -1, tag)
 
     def _message(self, sends: bool, tensors: list[Tensor], peer: int, tag: int) -> Work:

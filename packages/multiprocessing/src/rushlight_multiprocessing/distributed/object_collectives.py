@@ -26,7 +26,7 @@ def broadcast_object_list(
 
     Arguments:
         object_list: the objects; written in place.
-        src: number of the rank in the group of all processes; `group_src`: the same in `group`; one of them is given.
+        src: the source's rank in the group of all processes; or pass `group_src`, its rank in `group`.
         device: must be None or the CPU.
         group: a group; None selects the group of all processes.
 
@@ -94,7 +94,7 @@ def gather_object(
     Arguments:
         obj: the object of this rank.
         object_gather_list: a list with one element for each rank, on rank `dst`; written in place.
-        dst: number of the rank in the group of all processes; `group_dst`: the same in `group`; one of them is given.
+        dst: the destination's rank in the group of all processes; or pass `group_dst`, its rank in `group`.
         group: a group; None selects the group of all processes.
 
     Raises ValueError if the list has another length.
@@ -133,7 +133,7 @@ def scatter_object_list(
     Arguments:
         scatter_object_output_list: a list; written in place.
         scatter_object_input_list: an object for each rank, on rank `src`.
-        src: number of the rank in the group of all processes; `group_src`: the same in `group`; one of them is given.
+        src: the source's rank in the group of all processes; or pass `group_src`, its rank in `group`.
         group: a group; None selects the group of all processes.
 
     Raises ValueError if a list has another length.

@@ -339,7 +339,7 @@ def init_process_group(
             MASTER_PORT from the environment; "tcp://localhost:PORT", which rank 0 serves; "file:///PATH", a file that
             no earlier job has used.
         timeout: how long a collective waits for other ranks; by default 30 minutes.
-        world_size, rank: the number of processes, and that of this one; not needed with "env://".
+        world_size, rank: the number of processes, and the rank of this process; not needed with "env://".
         store: a store that all processes use, in place of `init_method`.
         group_name: accepted for PyTorch's signature, which ignores it too.
         pg_options: must be None; the backend has no options.

@@ -23,7 +23,7 @@ import rushlight
 
 
 class Use(NamedTuple):
-    """A name of torch, and the line of a program where it is used first."""
+    """A name of torch, and the first line of a program that uses it."""
 
     name: str
     line: int
@@ -165,10 +165,10 @@ def differs(name: str, page: list[Difference]) -> str | None:
 
 
 def text_of(path: Path) -> str:
-    """Return the text of a program; of a notebook, that of its cells of code, without commands of IPython.
+    """Return the text of a program, or of the code cells of a notebook without IPython's commands.
 
     Raises:
-        ValueError: the notebook is not one.
+        ValueError: the file is not a valid notebook.
     """
     text = path.read_text()
     if path.suffix != ".ipynb":

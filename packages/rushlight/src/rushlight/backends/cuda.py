@@ -128,7 +128,7 @@ def math_sdp_enabled() -> bool:
 
 
 def cudnn_sdp_enabled() -> bool:
-    """Return whether attention may be computed by cuDNN, where there is a GPU.
+    """Return whether attention may be computed by cuDNN, which needs a GPU.
 
     Example:
         >>> torch.backends.cuda.cudnn_sdp_enabled()
@@ -138,7 +138,7 @@ def cudnn_sdp_enabled() -> bool:
 
 
 def enable_flash_sdp(enabled: bool) -> None:
-    """Set what `flash_sdp_enabled` returns. The kernel is disabled when `mem_efficient_sdp_enabled` is False as well.
+    """Set the result of `flash_sdp_enabled`. The kernel is disabled if `mem_efficient_sdp_enabled` is False as well.
 
     Example:
         >>> torch.backends.cuda.enable_flash_sdp(False)
@@ -150,7 +150,7 @@ def enable_flash_sdp(enabled: bool) -> None:
 
 
 def enable_mem_efficient_sdp(enabled: bool) -> None:
-    """Set what `mem_efficient_sdp_enabled` returns. The kernel is disabled when `flash_sdp_enabled` is False as well.
+    """Set the result of `mem_efficient_sdp_enabled`. The kernel is disabled if `flash_sdp_enabled` is False as well.
 
     Example:
         >>> torch.backends.cuda.enable_mem_efficient_sdp(True)
@@ -161,7 +161,7 @@ def enable_mem_efficient_sdp(enabled: bool) -> None:
 
 
 def enable_math_sdp(enabled: bool) -> None:
-    """Set what `math_sdp_enabled` returns. While it is False, calls that the kernel cannot compute raise RuntimeError.
+    """Set the result of `math_sdp_enabled`. While it is False, calls that the kernel cannot compute raise RuntimeError.
 
     Example:
         >>> torch.backends.cuda.enable_math_sdp(True)
@@ -172,7 +172,7 @@ def enable_math_sdp(enabled: bool) -> None:
 
 
 def enable_cudnn_sdp(enabled: bool) -> None:
-    """Set what `cudnn_sdp_enabled` returns.
+    """Set the result of `cudnn_sdp_enabled`.
 
     Example:
         >>> torch.backends.cuda.enable_cudnn_sdp(True)

@@ -320,7 +320,7 @@ class device:  # noqa: N801
 def manual_seed(seed: int) -> None:
     """Seed the random numbers of the GPU. All devices share one random stream, so this seeds the CPU too.
 
-    Does nothing where there is no GPU.
+    Does nothing if there is no GPU.
 
     Example:
         >>> torch.cuda.manual_seed(0)
@@ -397,7 +397,7 @@ def set_rng_state(new_state: core.Tensor, device: Any = "cuda") -> None:
 
 
 def get_rng_state_all() -> list[core.Tensor]:
-    """Return a list with a state of random numbers for each GPU, which is empty where there is none.
+    """Return a list with a state of random numbers for each GPU, which is empty if there is none.
 
     Shape:
         - Outputs: (N,), of dtype uint8.
@@ -429,7 +429,7 @@ def set_rng_state_all(new_states: Iterable[core.Tensor]) -> None:
 
 
 def empty_cache() -> None:
-    """Return unused memory of GPUs to the driver. Does nothing where there is no GPU.
+    """Return unused memory of GPUs to the driver. Does nothing if there is no GPU.
 
     Example:
         >>> torch.cuda.empty_cache()
@@ -451,7 +451,7 @@ def _held(device: Any, what: str) -> int:
 
 
 def memory_allocated(device: Any = None) -> int:
-    """Return the number of bytes of a GPU that tensors occupy; 0 where there is no GPU.
+    """Return the number of bytes of a GPU that tensors occupy; 0 if there is no GPU.
 
     Args:
         device: an index or a device; by default the current GPU.
@@ -465,7 +465,7 @@ def memory_allocated(device: Any = None) -> int:
 
 
 def max_memory_allocated(device: Any = None) -> int:
-    """Return the largest number of bytes of a GPU that tensors have occupied; 0 where there is no GPU.
+    """Return the largest number of bytes of a GPU that tensors have occupied; 0 if there is no GPU.
 
     Args:
         device: an index or a device; by default the current GPU.
@@ -478,7 +478,7 @@ def max_memory_allocated(device: Any = None) -> int:
 
 
 def memory_reserved(device: Any = None) -> int:
-    """Return the number of bytes of a GPU that are reserved for tensors; 0 where there is no GPU.
+    """Return the number of bytes of a GPU that are reserved for tensors; 0 if there is no GPU.
 
     Args:
         device: an index or a device; by default the current GPU.
@@ -491,7 +491,7 @@ def memory_reserved(device: Any = None) -> int:
 
 
 def max_memory_reserved(device: Any = None) -> int:
-    """Return the largest number of bytes of a GPU that were reserved for tensors; 0 where there is no GPU.
+    """Return the largest number of bytes of a GPU that were reserved for tensors; 0 if there is no GPU.
 
     Args:
         device: an index or a device; by default the current GPU.
@@ -504,7 +504,7 @@ def max_memory_reserved(device: Any = None) -> int:
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
-    """Reset the maxima of memory statistics to the current values. Does nothing where there is no GPU.
+    """Reset the maxima of memory statistics to the current values. Does nothing if there is no GPU.
 
     Args:
         device: an index or a device; by default the current GPU.
@@ -517,7 +517,7 @@ def reset_peak_memory_stats(device: Any = None) -> None:
 
 
 def memory_stats(device: Any = None) -> dict[str, Any]:
-    """Return statistics of a GPU's memory by PyTorch's names; an empty dict where there is no GPU.
+    """Return statistics of a GPU's memory by PyTorch's names; an empty dict if there is no GPU.
 
     Args:
         device: an index or a device; by default the current GPU.
@@ -708,7 +708,9 @@ class CUDAGraph(_graphs.Graph):
     def __init__(self, keep_graph: bool = False) -> None:
         _need("CUDAGraph")
         if keep_graph:
-            raise NotImplementedError("CUDAGraph(keep_graph=True): what was recorded cannot be changed")
+            raise NotImplementedError(
+                "CUDAGraph(keep_graph=True): is not supported, since a recorded graph cannot be changed"
+            )
         super().__init__("cuda")
 
 

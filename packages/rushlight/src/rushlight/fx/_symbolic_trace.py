@@ -364,7 +364,7 @@ def symbolic_trace(root: Module | Callable[..., Any], concrete_args: dict[str, A
     """Trace a module or a function by calling it once with proxies for its arguments, and return a GraphModule.
 
     Args:
-        root: what to trace. Layers of nn become one node each; other modules are entered.
+        root: the module or function to trace. Layers of nn become one node each; other modules are entered.
         concrete_args: values, by name, of arguments for which no proxy is created.
 
     Raises:

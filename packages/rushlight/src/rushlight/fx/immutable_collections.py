@@ -1,4 +1,4 @@
-"""Lists and dicts of nodes' arguments. They cannot be changed in place, as a node keeps count of what it uses."""
+"""Immutable lists and dicts of nodes' arguments: a node keeps track of the nodes that it uses."""
 
 from __future__ import annotations
 

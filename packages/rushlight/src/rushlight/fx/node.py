@@ -248,7 +248,7 @@ class Node:
 
     @property
     def stack_trace(self) -> str | None:
-        """The lines of the program that made the node, where the tracer recorded them."""
+        """The lines of the program that created the node, if the tracer recorded them."""
         return self.meta.get("stack_trace")
 
     @stack_trace.setter

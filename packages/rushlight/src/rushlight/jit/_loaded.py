@@ -25,7 +25,7 @@ class ScriptModule(Module):
 
 
 class LoadedModule(ScriptModule):
-    """A program read from a file. It computes what the module computed in the mode in which it was saved.
+    """A program read from a file. It gives the results of the module in the mode in which it was saved.
 
     `train()` raises no error and changes nothing. Parameters and buffers are those that the program uses, under the module's
     names; they are mapped from the file and read-only. The call raises TypeError if the arguments have another structure

@@ -230,7 +230,7 @@ def trace_module(
 ) -> Any:
     """Trace several methods of a module; see `trace`.
 
-    A file holds one program: a module of which several methods were traced cannot be saved.
+    A file holds one program, so a module with several traced methods cannot be saved.
 
     Args:
         mod: the module.
@@ -288,7 +288,7 @@ def _program_of(traced: Any, what: str) -> ExportedProgram:
 def save(m: Any, f: File, _extra_files: dict[str, str | bytes] | None = None) -> None:
     """Write a traced module or function, or a loaded one, as a program.
 
-    The program is captured now, with the example inputs, the parameters and the mode as they are. The file contains no code;
+    The program is captured now, with the example inputs and the present parameters and mode. The file contains no code;
     `load`, `export.load` and the command `rushlight-run` read it.
 
     Args:

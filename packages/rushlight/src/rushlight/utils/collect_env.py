@@ -23,7 +23,7 @@ _PACKAGES = (
 
 
 class SystemEnv(NamedTuple):
-    """The relevant versions and hardware; None where something is missing."""
+    """The relevant versions and hardware; None if something is missing."""
 
     torch_version: str
     cuda_compiled_version: str | None

@@ -145,7 +145,7 @@ class FlopCounterMode:
     def get_table(self, depth: int | None = None) -> str:
         """Return the counts as text, with a row for each module and its operators.
 
-        Modules are listed down to `depth`, by default that of the counter.
+        Modules are listed down to `depth`, by default the depth of the counter.
         """
         depth = self.depth if depth is None else depth
         total = max(self.get_total_flops(), 1)

@@ -233,7 +233,7 @@ def index(b: Builder, call: Call) -> Val:
 
 @exports("index_put", "index_put_")
 def index_put_or_mask(b: Builder, call: Call) -> Exported:
-    """Write at indices, or one number where a mask is True."""
+    """Write values at indices, or one number at the places where a mask is True."""
     known = call.values("indices")
     masks = [d for d, value in enumerate(known) if value is not None and value.dtype in ("bool", "uint8")]
     if not masks:

@@ -265,8 +265,8 @@ def flex_attention(
 
     Args:
         query, key, value: the tensors.
-        score_mod: `score_mod(score, b, h, q, kv)` returns what replaces the score of query q and key kv before the softmax.
-        block_mask: the keys to which each query attends. The result is zero for a query that attends to none.
+        score_mod: `score_mod(score, b, h, q, kv)` returns the new score of query q and key kv, before the softmax.
+        block_mask: the keys to which each query attends. The result is zero for a query that attends to no key.
         scale: factor of the scores; by default 1 / sqrt(E).
         enable_gqa: whether Hq may be a multiple of Hkv.
         return_lse: whether to return the logarithms of the sums of exponentials too.
@@ -296,7 +296,7 @@ def flex_attention(
         if not enable_gqa or query.shape[1] % key.shape[1]:
             raise ValueError(
                 f"flex_attention(query, key): got {query.shape[1]} and {key.shape[1]} heads\n"
-                "hint: enable_gqa=True, where the one is a multiple of the other"
+                "hint: enable_gqa=True, if one is a multiple of the other"
             )
         key, value = (t.repeat_interleave(query.shape[1] // key.shape[1], 1) for t in (key, value))
     mask = None

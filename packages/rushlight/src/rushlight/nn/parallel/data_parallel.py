@@ -18,7 +18,7 @@ def data_parallel(
     dim: int = 0,
     module_kwargs: dict[str, Any] | None = None,
 ) -> Any:
-    """Call `module` as it is: a batch is not split over several GPUs.
+    """Call `module` with the whole batch, which is not split over several GPUs.
 
     Args:
         module: the model.

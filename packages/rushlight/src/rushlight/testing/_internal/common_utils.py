@@ -84,7 +84,7 @@ def slowTest(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def skipIfNoLapack(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator that skips a test where no LAPACK library is found.
+    """Decorator that skips a test if no LAPACK library is found.
 
     Raises:
         SkipTest: there is none (when the test is run).
@@ -241,7 +241,7 @@ class TestCase(unittest.TestCase):
 
         Args:
             category: the class of the warning.
-            regex: what the beginning of a warning's text has to match.
+            regex: a regular expression that the beginning of a warning's text must match.
         """
         with _all_warnings() as caught:
             yield

@@ -21,7 +21,7 @@ class FuzzedParameter:
 
     Args:
         name: the name by which tensors and constraints refer to the parameter.
-        minval, maxval: the bounds, which are included. Values are integers where both are.
+        minval, maxval: the bounds, which are included. Values are integers if both bounds are integers.
         distribution: "loguniform", "uniform", or a dictionary from values to their probabilities, which has no bounds.
         strict: whether the value is kept while others are drawn again because a set was refused. With False, a limit on the
             tensors' sizes makes large values rarer.

@@ -51,7 +51,7 @@ def trim_sigfig(x: float, n: int) -> float:
 
 @dataclass(frozen=True)
 class TaskSpec:
-    """Description of what was measured: the statement, and its names in tables.
+    """Description of a measurement: the statement, and its names in tables.
 
     Example:
         >>> TaskSpec("x + 1", label="add", sub_label="small").title
@@ -82,7 +82,7 @@ class Measurement:
     Args:
         number_per_run: the number of runs in each block.
         raw_times: the seconds of each block.
-        task_spec: what was measured.
+        task_spec: the description of the measurement.
         metadata: further data to store.
 
     Example:

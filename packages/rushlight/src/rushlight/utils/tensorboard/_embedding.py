@@ -25,7 +25,7 @@ def write_embedding(
     """Write the files of one embedding below the folder of the events, and list them in the projector's settings.
 
     Raises:
-        ValueError: the vectors are not a matrix, or the number of labels or pictures differs from that of vectors.
+        ValueError: the vectors are not a matrix, or the numbers of labels or pictures and of vectors differ.
     """
     array = _arrays.to_array(mat)
     if array.ndim != 2:

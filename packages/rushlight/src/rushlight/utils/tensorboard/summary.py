@@ -204,7 +204,7 @@ def _image(tag: str, encoded: tuple[int, int, int, bytes]) -> Any:
 
 
 def image(tag: str, tensor: Any, rescale: float = 1, dataformats: str = "NCHW") -> Any:
-    """Return a summary of a picture, or of several as a grid: of bytes, or of numbers from 0 to 1.
+    """Return a summary of a picture, or of several as a grid. Pixels are bytes, or numbers from 0 to 1.
 
     Raises ValueError if `dataformats` does not fit the shape.
 

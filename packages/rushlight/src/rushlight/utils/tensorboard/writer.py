@@ -159,7 +159,7 @@ class SummaryWriter:
             hparam_dict: values of the hyperparameters: numbers, strings, bools, tensors of one element.
             metric_dict: the metrics, by tags that no other scalars have.
             hparam_domain_discrete: for hyperparameters the values that they may have.
-            run_name: the folder of the run, inside that of the writer; the time by default.
+            run_name: the folder of the run, inside the writer's folder; the time by default.
             global_step: the step.
 
         Raises:
@@ -221,7 +221,7 @@ class SummaryWriter:
         global_step: int | None = None,
         walltime: float | None = None,
     ) -> None:
-        """Add a tensor as it is."""
+        """Add a tensor without conversion."""
         self._get_file_writer().add_summary(summary.tensor_proto(tag, tensor), global_step, walltime)
 
     def add_histogram(
@@ -268,7 +268,7 @@ class SummaryWriter:
         Args:
             tag: the chart.
             min, max, num, sum, sum_squares: statistics of the values.
-            bucket_limits: where each bucket ends.
+            bucket_limits: the upper limit of each bucket.
             bucket_counts: number of values in each bucket.
             global_step: the step.
             walltime: the time.
@@ -441,7 +441,7 @@ class SummaryWriter:
             label_img: pictures (N, C, H, W) for the vectors.
             global_step: the step.
             tag: the embedding's name.
-            metadata_header: names of the columns, where labels are rows.
+            metadata_header: names of the columns, if labels are rows.
 
         Raises:
             ValueError: `mat` is not a matrix, or there are not as many labels or pictures as vectors.

@@ -1,4 +1,4 @@
-"""Hooks to find out where time goes."""
+"""Hooks that help to measure the time of communication."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["noop_hook"]
 
 
 def noop_hook(_: Any, bucket: GradBucket) -> Future[Tensor]:
-    """Return the gradients of this rank as they are: the time of a step without communication.
+    """Return the gradients of this rank unchanged, to measure the time of a step without communication.
 
     Arguments:
         bucket: the gradients.

@@ -105,7 +105,7 @@ class PowerSGDState:
 
 
 def powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future[Tensor]:
-    """Return the mean of the gradients over the ranks, of which the large ones are approximated by matrices of low rank.
+    """Return the mean of the gradients over the ranks, with large gradients approximated by matrices of low rank.
 
     The hook returns when its collectives have ended, so that they have the same order on all ranks.
 
