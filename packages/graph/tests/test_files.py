@@ -137,11 +137,11 @@ HOSTILE: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     ),
     "shape of a constant": (
         lambda g: assign(g["values"][g["constants"][1]["value"]], "sizes", [3, 4]),
-        "another model's",
+        "another model",
     ),
     "dtype of a constant": (
         lambda g: assign(g["values"][g["constants"][1]["value"]], "dtype", "int32"),
-        "another model's",
+        "another model",
     ),
 }
 
@@ -169,7 +169,7 @@ def test_hostile_graphs(file: bytes, name: str) -> None:
         ('{"a":"\n"}', "control character"),
         ("nul", "not JSON"),
         ("[]", "header must be a JSON object"),
-        ("{}", "tensors and no program"),
+        ("{}", "tensors, but no program"),
         ('{"__metadata__":{"rushlight.program":3}}', "no program"),
         ('{"t":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}', "outside of the file"),
         (
@@ -179,7 +179,7 @@ def test_hostile_graphs(file: bytes, name: str) -> None:
         ('{"t":{"dtype":"F99","shape":[],"data_offsets":[0,0]}}', "unknown dtype"),
         ('{"t":{"dtype":"F32","shape":[-1],"data_offsets":[0,0]}}', "has an invalid size"),
         ('{"t":{"dtype":"F32","shape":[0],"data_offsets":[1,0]}}', "outside of the file"),
-        ('{"t":{"dtype":"F32","shape":[1],"data_offsets":[0,0]}}', "a different length from its shape"),
+        ('{"t":{"dtype":"F32","shape":[1],"data_offsets":[0,0]}}', "a length that does not fit its shape"),
         ('{"t":[]}', "no dtype, shape or data_offsets"),
     ],
 )

@@ -151,8 +151,8 @@ class TokenBatchSampler(_LengthBatches):
         """Return the ends of the batches of sorted lengths, which are the same in all epochs."""
         if lengths and lengths[-1] > self.max_tokens:
             raise ValueError(
-                f"TokenBatchSampler(max_tokens): sample {int(self.lengths.argmax())} has length {lengths[-1]}, and "
-                f"max_tokens is {self.max_tokens}"
+                f"TokenBatchSampler(max_tokens): must be at least the length of every sample, got {self.max_tokens}, "
+                f"but sample {int(self.lengths.argmax())} has length {lengths[-1]}"
             )
         ends, begin = [], 0
         for i, length in enumerate(lengths):

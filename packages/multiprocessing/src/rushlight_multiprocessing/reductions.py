@@ -403,7 +403,7 @@ def arguments_read() -> None:
 def init_reductions() -> None:
     """Register tensors and storages with the pickler of the standard module `multiprocessing`.
 
-    Importing the package calls it; further calls change nothing.
+    It is called when the package is imported; further calls change nothing.
 
     Example:
         >>> from multiprocessing.reduction import ForkingPickler

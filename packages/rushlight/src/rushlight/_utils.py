@@ -85,7 +85,7 @@ def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = Fal
         return device
     if device is not None or not optional:
         raise ValueError(
-            f"_get_device_index(device): needs a device with a number, or a number, got {device!r}"
+            f"_get_device_index(device): needs an index, or a device with an index, got {device!r}"
         )
     from rushlight import cuda
 

@@ -20,5 +20,5 @@ def is_available() -> bool:
 def __getattr__(name: str) -> NoReturn:
     raise AttributeError(
         f"module 'rushlight.distributed.rpc' has no attribute {name!r}: functions are not called in other processes\n"
-        "hint: ask torch.distributed.rpc.is_available() before"
+        "hint: check torch.distributed.rpc.is_available() first"
     )

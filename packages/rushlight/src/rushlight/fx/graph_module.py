@@ -180,7 +180,7 @@ class GraphModule(Module):
         return True
 
     def delete_all_unused_submodules(self) -> None:
-        """Remove modules that no node uses and that contain no module which is used."""
+        """Remove modules that no node uses, except those that contain a used module."""
         used: set[str] = set()
         for node in self._graph.nodes:
             if node.op in ("call_module", "get_attr"):
