@@ -107,7 +107,7 @@ def geometric_mean(rows: Sequence[Samples], seed: int = 0) -> Estimate:
 
 
 def verdict(ratio: Estimate, target: float | None) -> str:
-    """ "met" or "not met"; a question mark follows when the target lies inside the confidence interval."""
+    """Return "met" or "not met", followed by a question mark if the target is inside the confidence interval."""
     if target is None:
         return ""
     answer = "met" if ratio.value <= target else "not met"

@@ -1,4 +1,4 @@
-"""Check the stubs of the extension modules that are named against the modules themselves, with mypy's stubtest.
+"""Compare the stubs of the given extension modules with the modules themselves, with mypy's stubtest.
 
 It runs in the environment in which the packages are installed. `stubs_allowlist.txt` lists what may differ, with reasons. In
 addition, the signature that `inspect` shows for an operator with several overloads must be that of one overload: Note

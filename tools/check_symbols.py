@@ -50,7 +50,7 @@ def needed(library: Path) -> list[str]:
 
 
 def wide_functions(library: Path) -> set[str]:
-    """Return functions that use registers of AVX-512, outside the namespace that is chosen at run time."""
+    """Return the functions that use AVX-512 registers outside of the namespace that is chosen at run time."""
     found = set()
     function = ""
     command = ["objdump", "-d", "-C", "--no-show-raw-insn", str(library)]

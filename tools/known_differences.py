@@ -61,7 +61,7 @@ def read(entries: Any, kinds: Collection[str], modes: Collection[str] = ()) -> l
 
 
 def covered(table: list[Known], d: Any, names: Collection[str], mode: str = "") -> bool:
-    """Return whether an entry covers `d`. Entries that do count it."""
+    """Return whether an entry covers `d`, and count `d` in the entries that cover it."""
     covering = [entry for entry in table if entry.covers(d, names, mode)]
     for entry in covering:
         entry.met += 1

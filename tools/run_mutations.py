@@ -145,7 +145,7 @@ def pytest_command(m: Mutation, noticed: str = "") -> list[str]:
 
 
 def together(mutations: Iterable[Mutation]) -> list[Mutation]:
-    """Return one entry per package with the tests of all its entries, and unchanged the entries that select tests."""
+    """Return one entry per package with the tests of all its entries, followed by the entries that select tests."""
     whole: dict[str, Mutation] = {}
     chosen: dict[tuple[str, ...], Mutation] = {}
     for m in mutations:

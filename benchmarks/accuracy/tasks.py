@@ -46,7 +46,7 @@ def resnet() -> nn.Module:
 
 
 def digits() -> Iterator[float]:
-    """Accuracy on 450 of the handwritten digits of scikit-learn, after each epoch on the other 1347."""
+    """Yield the accuracy on 450 of scikit-learn's handwritten digits, after each epoch of training on the other 1347."""
     from sklearn.datasets import load_digits
 
     images, labels = load_digits(return_X_y=True)
@@ -71,7 +71,7 @@ def digits() -> Iterator[float]:
 
 
 def characters() -> Iterator[float]:
-    """Nats per character of a GPT on a tenth of the manual that comes with Python, after every 20 steps on the rest."""
+    """Yield the nats per character of a GPT on a tenth of Python's manual, after every 20 training steps on the rest."""
     from pydoc_data.topics import topics
 
     text = "\n".join(topics[name] for name in sorted(topics))

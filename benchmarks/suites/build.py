@@ -13,7 +13,7 @@ TARGET_MINUTES = 12.0
 
 
 def run(options: Options) -> dict[str, Any]:
-    """CPU and wall seconds per package. The log: ``{package: {"cpu_s": number, "wall_s": number}}``."""
+    """Return the CPU and wall seconds per package. The log is ``{package: {"cpu_s": number, "wall_s": number}}``."""
     if not options.build_times.is_file():
         return {"suite": "build", "problem": f"there is no {options.build_times}; build the wheels first"}
     try:

@@ -154,7 +154,7 @@ def shard_time(send: process.Send, module: str, folder: str) -> None:
 
 
 def _write_plainly(tensors: Sequence[Any], folder: str) -> None:
-    """The tensors' bytes in files of equal size, written by as many threads as `save` has and flushed to the disk."""
+    """Write the tensors' bytes to files of equal size, with as many threads as `save` uses, and flush them to disk."""
 
     def write(number: int) -> None:
         with open(os.path.join(folder, str(number)), "wb", buffering=0) as file:

@@ -60,7 +60,7 @@ def _without_foreign(signature: inspect.Signature) -> inspect.Signature:
 
 
 def calls_of(signature: inspect.Signature) -> list[tuple[list[str], list[str]]]:
-    """Return calls that the signature allows: names given by position, names given by keyword."""
+    """Return the calls that the signature allows, as (names passed by position, names passed by keyword)."""
     kinds = inspect.Parameter
     parameters = list(signature.parameters.values())
     positional = [p for p in parameters if p.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)]

@@ -55,7 +55,7 @@ def modules_below(library: ModuleType, areas: Iterable[str], outside: re.Pattern
 
 
 def names_of_module(module: ModuleType) -> list[str]:
-    """Return its public names: those of `__all__`, or without it the names that are defined in it."""
+    """Return the public names of a module: those of `__all__`, or otherwise the names that it defines."""
     said = getattr(module, "__all__", None)
     if said is not None:
         return sorted({name for name in said if hasattr(module, name)})
@@ -67,7 +67,7 @@ def names_of_module(module: ModuleType) -> list[str]:
 
 
 def members_of_class(kind: type, library: str, public: set[type]) -> list[str]:
-    """Return its public attributes, without those that it inherits from another public class, or from Python's own."""
+    """Return the public attributes of a class, except those inherited from another public class or a class of Python."""
     inherited = {base for other in kind.__mro__[1:] if other in public for base in other.__mro__}
     own = [
         base

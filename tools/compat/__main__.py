@@ -76,7 +76,7 @@ def read(name: str, folder: Path) -> str:
 
 
 def main() -> int:
-    """Run one case, or each of them in a process of its own."""
+    """Run one case, or all cases in separate processes."""
     parser = argparse.ArgumentParser(prog="compat", description=__doc__)
     parser.add_argument("what", choices=["write", "read"])
     parser.add_argument("folder", type=Path)

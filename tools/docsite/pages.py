@@ -31,7 +31,7 @@ _SHORT = {"torch": "rushlight", "F": "rushlight.nn.functional"}
 
 
 class PageError(ValueError):
-    """A page that cannot be shown; the message names it."""
+    """Raised for a page that cannot be shown; the message names it."""
 
 
 def page_names(root: Path) -> dict[Path, str]:

@@ -108,7 +108,7 @@ class Translator:
         return self.callable(theirs)
 
     def callable(self, theirs: Any) -> Callable[..., Any]:
-        """Return our function for one of PyTorch's, or a function of its tests over our library."""
+        """Return our function for a function of PyTorch, or a function of PyTorch's tests that calls our library."""
         path = self._paths.get(id(theirs))
         if path is not None:
             try:

@@ -386,7 +386,7 @@ def test_rounding_is_judged_by_going_on_from_what_was_computed() -> None:
 def test_gradients_that_pytorch_has_where_it_saves_copies(
     gradient: float, error: str, harmless: bool
 ) -> None:
-    """The gradients also count as equal except for known differences, such as 4, and if PyTorch has no formula."""
+    """Gradients also count as right if they differ only by known differences, such as 4, and if PyTorch has no formula."""
     x = Input("x0", "float64", (1,), (1.0,), requires_grad=True)
     program = Program((x,), (Call("neg_", ".neg_", "v0", (Ref("x0"),)),), "backward")
     table = [Known("neg_", "gradient", "so", text="(4.0), at")]

@@ -55,6 +55,6 @@ def test_each_planted_mistake_is_found() -> None:
 
 
 def test_a_write_that_no_version_counter_shows_is_found() -> None:
-    """The program fails in PyTorch only, as if rushlight's formula read less; the gradients are still right."""
+    """The program fails in PyTorch only, as when a formula reads less memory; but in that case the gradients are right."""
     found = differences("rushlight_planted", {"square", "mul"}, 500)
     assert set(MISSED_VERSION.items()) <= found

@@ -20,9 +20,9 @@ def record(values: Any, dtype: str = "float32", requires_grad: bool = False) -> 
 
 
 def peer(p: Program) -> Observation:
-    """`check` takes sums of nothing or above a number, `view` its size, `matrix` two dimensions, `add` everything.
+    """`check` accepts empty sums and sums above a number, `view` its size, `matrix` two dimensions, and `add` everything.
 
-    With `out=` there is no result but in float32.
+    With `out=`, only results in float32 are supported.
     """
     (one, *outs), call = p.inputs, p.calls[-1]
     fails = (

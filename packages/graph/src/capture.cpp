@@ -179,10 +179,9 @@ void Recorder::check_offset(const Node& node, const Operator& op) const {
     const ValueId memory = graph_.values[use->value].memory;
     for (const Tensor& t : from_outside_)
         if (const Known& known = known_.at(t.impl()); graph_.values[known.value].memory == memory)
-            RL_CHECK(
-                t.impl()->offset() == 0, throw_not_implemented,
-                "capture: %s%s views the memory of an input or constant that is itself a part of a larger one",
-                op.name, here().c_str());
+            RL_CHECK(t.impl()->offset() == 0, throw_not_implemented,
+                     "capture: %s%s views memory of an input or constant that is a part of a larger tensor",
+                     op.name, here().c_str());
 }
 
 // The memory of an argument is about to be written: outside values that must be restored later are copied now.
@@ -360,11 +359,10 @@ ValueId Recorder::value_of(const Tensor& t, const Operator& op) {
 }
 
 void Recorder::check_scope(ValueId id, const Operator& op) const {
-    RL_CHECK(
-        is_open(block_of_[id]), throw_runtime,
-        "capture: %s%s uses outside of a branch or loop a tensor that was created inside\nhint: return it "
-        "from the function that makes it",
-        op.name, here().c_str());
+    RL_CHECK(is_open(block_of_[id]), throw_runtime,
+             "capture: %s%s uses a tensor outside of the branch or loop that created it\nhint: return it "
+             "from the function that makes it",
+             op.name, here().c_str());
 }
 
 bool Recorder::is_open(uint32_t block) const {

@@ -87,7 +87,8 @@ class Generalizer {
 
     [[noreturn]] void fail_structure(size_t run, const std::string& first, const std::string& other) const {
         throw_runtime(
-            "capture: the program depends on sizes in a way that one graph cannot express: with %s it has %s, with %s %s\n"
+            "capture: the program depends on sizes in a way that one graph cannot express: with %s it has %s, "
+            "but with %s it has %s\n"
             "hint: restrict the ranges of Dim to sizes that take the same path",
             sizes_of(0).c_str(), first.c_str(), sizes_of(run).c_str(), other.c_str());
     }

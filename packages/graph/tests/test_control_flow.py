@@ -174,7 +174,7 @@ def accumulating(x: Any) -> Any:
         (lambda x: while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, a), (0, x)), NotImplementedError, "carry ints"),
         (lambda x: while_loop(lambda a: a[0] < 3, lambda a: (a[0],), (x,)), RuntimeError, "the same dtype, shape"),
         (accumulating, NotImplementedError, r"add_ at .*from outside"),
-        (leaking, RuntimeError, "outside of a branch or loop a tensor that was created inside"),
+        (leaking, RuntimeError, "uses a tensor outside of the branch or loop that created it"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_captured(

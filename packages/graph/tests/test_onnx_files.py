@@ -179,9 +179,9 @@ def test_structures_come_back(function_module: Callable[..., Any]) -> None:
         ),
         (
             lambda m: m["graph"]["node"][0].update(input=["x", "none"]),
-            "uses 'none', which no node before it gives",
+            "uses 'none', which no earlier node computes",
         ),
-        (lambda m: m["graph"]["output"][0].update(name="none"), "no node gives the output 'none'"),
+        (lambda m: m["graph"]["output"][0].update(name="none"), "no node computes the output 'none'"),
         (lambda m: m["graph"]["initializer"][0].update(dims=[7, 7]), "of shape \\[7, 7\\] has 24 bytes"),
         (lambda m: m["graph"]["initializer"][0].update(dims=[-2, -3]), "has the invalid shape"),
         (lambda m: m["graph"]["initializer"][0].update(data_type=8), "is of type 8"),

@@ -156,7 +156,7 @@ class _Seeded(Sampler[int]):
         raise NotImplementedError
 
     def _draws_directly(self) -> bool:
-        """Return whether PyTorch's sampler draws from the source itself. See Note [Orders of PyTorch]."""
+        """Return whether PyTorch's sampler draws directly from its generator. See Note [Orders of PyTorch]."""
         return False
 
     def _passes(self, generator: Any) -> Iterator[Any] | None:

@@ -200,7 +200,7 @@ def sizes_of(
             )
         if size.example != example or (size.dim.min, size.dim.max) != (derived.dim.min, derived.dim.max):
             raise ValueError(
-                f"export(dynamic_shapes): '{name}' must be one size, but is {size.example}, and {example} in {path}"
+                f"export(dynamic_shapes): '{name}' must be one size, got {size.example}, and {example} in {path}"
             )
         size.places.append((inputs[id(tensor)], dim, derived.scale, derived.offset))
 

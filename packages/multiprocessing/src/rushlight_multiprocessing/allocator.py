@@ -267,7 +267,7 @@ class Heap:
         owned.give_back(block.offset, block.size)
 
     def _exceeds_budget(self, block: Block) -> bool:
-        """Return whether the arenas have more pages than the blocks in use and the next one need."""
+        """Return whether the arenas have more pages than the blocks in use and the next block require."""
         if block.nbytes < PUNCH_BYTES:
             return False
         pages = sum(os.fstat(owned.arena.locks).st_blocks * 512 for owned in self.arenas)

@@ -192,7 +192,7 @@ class Ledger:
             self._open_again()
 
     def _open_again(self) -> None:
-        """Open a description of this process: locks of the inherited one are the parent's."""
+        """Open a new file description for this process: locks of the inherited one belong to the parent."""
         inherited, self._fd = self._fd, reopen(self._fd)
         os.close(inherited)
         self._inherited = False

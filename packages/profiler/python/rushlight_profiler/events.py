@@ -19,7 +19,7 @@ class Interval:
     """A span of time, in microseconds since the profile began.
 
     Attributes:
-        start: the begin.
+        start: the beginning.
         end: the end.
 
     Example:
@@ -154,7 +154,7 @@ class FunctionEvent:
 
 
 def tensors_of(arguments: Iterable[Any] | None) -> Iterator[Argument]:
-    """Yield the tensors among an event's arguments, lists unpacked."""
+    """Yield the tensors among an event's arguments, including those in lists."""
     for argument in arguments or ():
         if isinstance(argument, Argument):
             yield argument

@@ -434,7 +434,7 @@ def _check_activities(activities: Iterable[ProfilerActivity] | None) -> set[Prof
 
 
 def _name_threads(threads: dict[int, str]) -> dict[int, str]:
-    """Return the main thread first, and Python's names for the threads that still run."""
+    """Return the names of the running threads by thread, the main thread first."""
     named = {thread.native_id: thread.name for thread in threading.enumerate()}
     main = threading.main_thread().native_id
     order = sorted(threads, key=lambda number: number != main)

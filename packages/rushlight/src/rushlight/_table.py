@@ -343,7 +343,7 @@ def _docstring(name: str) -> str:
 
 
 def _shown(word: str) -> tuple[str, str]:
-    """Return the name in the module that it comes from, and the name under which it is shown."""
+    """Return the name in the original module, and the name under which it is re-exported."""
     original, _, alias = word.partition(":")
     return original, alias or original
 

@@ -59,7 +59,7 @@ def _element_size(dtype: core.dtype) -> int:
 
 
 def _get_available_device_type() -> str | None:
-    """Return "cuda" where there is a GPU, or None."""
+    """Return "cuda" if there is a GPU, or None."""
     from rushlight import cuda
 
     return "cuda" if cuda.is_available() else None

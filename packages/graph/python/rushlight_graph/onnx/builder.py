@@ -131,7 +131,7 @@ class Builder:
         """Add a tensor to the model and return its value."""
         dtype = dtype_name(tensor.dtype)
         if dtype not in ELEMENT_TYPES:
-            raise UnsupportedError(f"a constant of dtype {dtype}")
+            raise UnsupportedError(f"a constant of dtype {dtype} is not supported")
         given = self.fresh("constant") if name is None else self.reserve(name)
         self.initializers[given] = tensor
         return Val(given, dtype)
@@ -144,11 +144,11 @@ class Builder:
             return self.cast(self.op("Reshape", self.ints([value]), self.ints([])), dtype)
         if dtype not in FLOATING and not isinstance(value, bool):
             if isinstance(value, float) and (not math.isfinite(value) or value != int(value)):
-                raise UnsupportedError(f"the number {value} with tensors of dtype {dtype}")
+                raise UnsupportedError(f"the number {value} is not supported with dtype {dtype}")
             value = int(value)
             limits = None if dtype == "bool" else core.iinfo(getattr(core, dtype))
             if limits and not limits.min <= value <= limits.max:
-                raise UnsupportedError(f"the number {value} with tensors of dtype {dtype}")
+                raise UnsupportedError(f"the number {value} is not supported with dtype {dtype}")
         key = ("scalar", repr(value), dtype)
         if key not in self._known:
             self._known[key] = self.constant(core.tensor(value, dtype=getattr(core, dtype)))
@@ -253,7 +253,7 @@ class Builder:
     def ops(self, name: str, *inputs: Val | None, dtypes: Sequence[str], **attributes: Any) -> list[Val]:
         """Add a node and return its results, one of each dtype."""
         if self.opset < _ADDED.get(name, 0):
-            raise UnsupportedError(f"needs {name}, which opset_version {_ADDED[name]} has")
+            raise UnsupportedError(f"needs {name}, which exists from opset_version {_ADDED[name]} on")
         names = [item.name if item else "" for item in inputs]
         while names and not names[-1]:
             names.pop()
@@ -267,7 +267,7 @@ class Builder:
         if value.dtype == dtype:
             return value
         if dtype not in ELEMENT_TYPES:
-            raise UnsupportedError(f"dtype {dtype}, which ONNX's operators do not take")
+            raise UnsupportedError(f"dtype {dtype} is not supported by ONNX's operators")
         return self.op("Cast", value, dtype=dtype, to=ELEMENT_TYPES[dtype])
 
     def reshape(self, value: Val, sizes: Sequence[int | Size]) -> Val:
@@ -284,7 +284,7 @@ class Builder:
         return self.op("Reshape", value, self.ints([-1]))
 
     def transpose(self, value: Val, order: Sequence[int]) -> Val:
-        """Permute so that dimension order[i] is at position i."""
+        """Permute the dimensions so that dimension order[i] is at position i."""
         if list(order) == list(range(len(order))):
             return value
         return self.op("Transpose", value, perm=list(order))

@@ -21,7 +21,7 @@ CALLS: dict[str, Function] = {}
 
 
 class NodeError(ValueError):
-    """A node that cannot be called; the message names it."""
+    """Raised for a node that cannot be called; the message names it."""
 
 
 class Known:

@@ -256,7 +256,7 @@ def export(
     }
     for name, wrong in refused.items():
         if wrong:
-            raise NotImplementedError(f"onnx.export({name}): must have its default")
+            raise NotImplementedError(f"onnx.export({name}): must have its default value")
     if dynamic_axes is not None:
         raise NotImplementedError(
             "onnx.export(dynamic_axes): is not supported\nhint: mark the sizes with dynamic_shapes, as in"
@@ -270,7 +270,9 @@ def export(
     args = args if isinstance(args, tuple) else (args,)
     if isinstance(model, ExportedProgram):
         if dynamic_shapes is not None:
-            raise ValueError("onnx.export(dynamic_shapes): an ExportedProgram has its own")
+            raise ValueError(
+                "onnx.export(dynamic_shapes): must be None, since an ExportedProgram has its own"
+            )
         program = model
     else:
         with _in_export(), core.no_grad():
@@ -341,7 +343,7 @@ def _named(defaults: list[str], given: Sequence[str] | None, argument: str) -> l
 
 
 def _name_outputs(builder: Builder, results: list[Val], names: list[str]) -> None:
-    """Name the results, by an additional node if a result is an input, a constant, or listed twice."""
+    """Name the results. A result that is an input, a constant, or listed twice gets an additional node."""
     made = {output for node in builder.nodes for output in node.outputs}
     renamed: dict[str, str] = {}
     builder.where = ""

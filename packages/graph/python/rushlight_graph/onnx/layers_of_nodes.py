@@ -67,7 +67,7 @@ CALLS["Conv"], CALLS["ConvTranspose"] = _convolution(False), _convolution(True)
 def _windows(
     attributes: Attributes, x: Tensor, where: str, fill: float
 ) -> tuple[Tensor, list[int], list[int]]:
-    """Return the input with the padding that cannot be left to the pool, the windows' size, and the padding that can."""
+    """Return the input with the padding that the pool cannot apply, the size of the windows, and the remaining padding."""
     kernel = attributes["kernel_shape"]
     count = len(kernel)
     before, after = _padding(attributes, count, where)

@@ -98,7 +98,7 @@ def load(f: str | os.PathLike[str] | IO[bytes]) -> ExportedProgram:
     except NodeError as error:
         raise OnnxLoadError(f"onnx.load: {error}") from error.__cause__
     except RuntimeError as error:
-        raise OnnxLoadError(f"onnx.load: the model cannot be made a program: {error}") from error
+        raise OnnxLoadError(f"onnx.load: the model cannot be converted to a program: {error}") from error
     own = {key: texts[METADATA + key] for key in ("arguments", "results") if METADATA + key in texts}
     return ExportedProgram(program.with_metadata(program.metadata() | own))
 
@@ -245,7 +245,7 @@ class _Interpreter:
             try:
                 given = [values[name] if name else None for name in node["input"]]
             except KeyError as error:
-                raise NodeError(f"{where} uses {error}, which no node before it gives") from None
+                raise NodeError(f"{where} uses {error}, which no earlier node computes") from None
             try:
                 made = CALLS[node["op_type"]](attributes, given, where)
             except NodeError:
@@ -256,7 +256,7 @@ class _Interpreter:
         try:
             results = [values[name] for name in self._outputs]
         except KeyError as error:
-            raise NodeError(f"no node gives the output {error}") from None
+            raise NodeError(f"no node computes the output {error}") from None
         tensors = [item.tensor() if isinstance(item, Known) else item for item in results]
         return tensors[0] if len(tensors) == 1 else tuple(tensors)
 

@@ -59,7 +59,7 @@ class Lowering:
             info = graph.values[value]
             if info.dtype not in ELEMENT_TYPES:
                 self.problems.append(
-                    f"input '{name}': dtype {info.dtype}, which ONNX's operators do not take"
+                    f"input '{name}': dtype {info.dtype}, which is not supported by ONNX's operators"
                 )
             given = builder.reserve(name)
             builder.input_names.append(given)
@@ -69,7 +69,7 @@ class Lowering:
             info = graph.values[value]
             if info.dtype not in ELEMENT_TYPES:
                 self.problems.append(
-                    f"{kind} '{name}': dtype {info.dtype}, which ONNX's operators do not take"
+                    f"{kind} '{name}': dtype {info.dtype}, which is not supported by ONNX's operators"
                 )
                 self._missing.add(value)
                 continue
@@ -121,7 +121,9 @@ class Lowering:
         dtypes = [self.graph.values[value].dtype for value in results]
         for dtype in dtypes:
             if dtype not in ELEMENT_TYPES:
-                raise UnsupportedError(f"its result is of dtype {dtype}, which ONNX's operators do not take")
+                raise UnsupportedError(
+                    f"its result is of dtype {dtype}, which is not supported by ONNX's operators"
+                )
         if node.control == "cond":
             yes, no = (self._subgraph([], partial(self._outputs, block, [])) for block in node.blocks)
             made = self.builder.ops(
@@ -271,7 +273,7 @@ class Lowering:
         for value in node.defines():
             if self.graph.values[value].dtype not in ELEMENT_TYPES:
                 raise UnsupportedError(
-                    f"its result is of dtype {self.graph.values[value].dtype}, which ONNX's operators do not take"
+                    f"its result is of dtype {self.graph.values[value].dtype}, which is not supported by ONNX's operators"
                 )
         if (folded := self._folded(node)) is not None:
             return folded
@@ -349,7 +351,7 @@ class Lowering:
             self._define(changed, new)
 
     def _replaced(self, node: Node, which: int, parent: int, view: int, val: Val) -> Val:
-        """Return the tensor `parent` with the elements of a view of it replaced."""
+        """Return the tensor `parent` with the elements of one of its views replaced."""
         before, sizes = self._read(parent), self.graph.values[parent].sizes
         base = FORMS.get(node.op, node.op)
         if base in (

@@ -61,7 +61,7 @@ def associative_scan(
         shapes, expected = [t.shape for t in results], [t.shape for t in left]
         if shapes != expected:
             raise ValueError(
-                f"associative_scan(combine_fn): must return tensors of the shapes that it is given, {expected}, got {shapes}"
+                f"associative_scan(combine_fn): must return tensors of the shapes of its arguments, {expected}, got {shapes}"
             )
         return results
 

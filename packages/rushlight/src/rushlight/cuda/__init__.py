@@ -562,7 +562,7 @@ def mem_get_info(device: Any = None) -> tuple[int, int]:
 
 
 def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None:
-    """Limit the part of a GPU's memory that is used. Raises RuntimeError if there is no GPU.
+    """Limit the fraction of a GPU's memory that this process may use. Raises RuntimeError if there is no GPU.
 
     Raises:
         TypeError: the fraction is not a float.

@@ -280,7 +280,7 @@ class Tracer(TracerBase):
         return root_fn, args
 
     def _patch(self, stack: ExitStack, function: Callable[..., Any]) -> None:
-        """Intercept calls and attributes of modules, and calls of wrapped functions, until the stack ends."""
+        """Intercept calls and attributes of modules, and calls of wrapped functions, until the exit stack is closed."""
         thread = threading.get_ident()
         call, attribute = Module.__call__, Module.__getattribute__
         cache: dict[str, Any] = {}
@@ -338,7 +338,7 @@ def _is_none(value: Any) -> bool:
 
 
 def _put(stack: ExitStack, names: dict[str, Any], name: str, value: Any) -> None:
-    """Bind a global name until the stack ends."""
+    """Bind a global name until the exit stack is closed."""
     before = names.get(name, _MISSING)
     names[name] = value
     if before is _MISSING:

@@ -198,7 +198,7 @@ class Node:
 
     @property
     def all_input_nodes(self) -> list[Node]:
-        """The nodes that are used, each once, in the order of the arguments."""
+        """The nodes that the arguments contain, each once, in their order."""
         return list(self._input_nodes)
 
     def update_arg(self, idx: int, arg: Argument) -> None:

@@ -210,7 +210,7 @@ def im2col(b: Builder, call: Call) -> Val:
 @exports("_col2im")
 def col2im(b: Builder, call: Call) -> Val:
     if b.opset < 18:
-        raise UnsupportedError("needs Col2Im, which opset_version 18 has")
+        raise UnsupportedError("needs Col2Im, which exists from opset_version 18 on")
     x, batched = call.tensor("input"), call.rank("input") == 3
     padding = call["padding"]
     made = b.op(

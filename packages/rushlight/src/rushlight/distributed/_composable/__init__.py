@@ -1,1 +1,1 @@
-"""Names of functions that change modules in place for several processes, which are absent."""
+"""Placeholders for functions that change modules in place for several processes, which are not supported."""

@@ -52,7 +52,7 @@ class FileWriter:
         return str(self.event_writer.get_logdir())
 
     def add_event(self, event: Any, step: int | None = None, walltime: float | None = None) -> None:
-        """Add an event, at a step, and at a time that is now by default."""
+        """Add an event at a step and a time, by default the present time."""
         event.wall_time = time.time() if walltime is None else walltime
         if step is not None:
             event.step = int(step)
@@ -65,7 +65,7 @@ class FileWriter:
         self.add_event(pb.event.Event(summary=summary), global_step, walltime)
 
     def add_graph(self, graph_profile: Any, walltime: float | None = None) -> None:
-        """Add a graph, or the first of a tuple."""
+        """Add a graph, or the first element of a tuple."""
         graph = graph_profile[0] if isinstance(graph_profile, tuple) else graph_profile
         self.add_event(pb.event.Event(graph_def=graph.SerializeToString()), None, walltime)
 
@@ -382,7 +382,7 @@ class SummaryWriter:
         sample_rate: int = 44100,
         walltime: float | None = None,
     ) -> None:
-        """Add a sound (L) or (1, L) of samples from -1 to 1, `sample_rate` of them a second."""
+        """Add a sound (L) or (1, L) of samples from -1 to 1, with `sample_rate` samples per second."""
         made = summary.audio(tag, snd_tensor, sample_rate)
         self._get_file_writer().add_summary(made, global_step, walltime)
 

@@ -1,4 +1,4 @@
-"""Hooks that sum gradients over the ranks, also in a shorter dtype, for `DistributedDataParallel.register_comm_hook`."""
+"""Hooks for `DistributedDataParallel.register_comm_hook` that average gradients over the ranks, also in a shorter dtype."""
 
 from __future__ import annotations
 
