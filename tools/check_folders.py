@@ -63,7 +63,7 @@ def wrong_includes(src: Path) -> Iterator[str]:
 
 
 def misplaced(bodies: Iterable[tuple[str, str, str]], defined: dict[str, set[str]]) -> Iterator[str]:
-    """Yield of (operator, function, file), those whose file defines no such function, in words."""
+    """Yield a description of each (operator, function, file) whose file does not define the function."""
     for operator, function, file in bodies:
         if function not in defined.get(file, set()):
             found = ", ".join(sorted(name for name, functions in defined.items() if function in functions))

@@ -34,7 +34,7 @@ print(time.process_time() - cpu, time.perf_counter() - wall)
 
 
 def run(options: Options) -> dict[str, Any]:
-    """CPU and wall seconds of the import, CPU seconds of the whole process, and the split by package."""
+    """Return CPU and wall seconds of the import, CPU seconds of the whole process, and the split by package."""
     rounds = 5 if options.quick else 25
     subjects = {
         "subject": (options.python, options.module),

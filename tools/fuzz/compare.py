@@ -125,7 +125,7 @@ def _raised(program: Program, ours: Observation, theirs: Observation) -> Differe
 
 
 def _results(ours: list[Any], theirs: list[Any], least: float = 0.0) -> tuple[str, str] | None:
-    """Return kind and text of the difference of a call's results."""
+    """Return the kind and the text of the difference of a call's results."""
     if len(ours) != len(theirs):
         return "shape", f"{len(ours)} results, not {len(theirs)}"
     for a, b in zip(ours, theirs, strict=True):

@@ -291,7 +291,7 @@ class Comparison:
         return outcome
 
     def _same_processed(self, sample: Sample, ours: Outcome, theirs: Outcome) -> bool:
-        """Return whether the values agree that the database derives from results that are not unique."""
+        """Return whether the values that the database derives from non-unique results agree."""
         if len(ours.processed) != len(theirs.processed):
             return False
         wide = functools.cache(lambda: self._reference(sample).processed)

@@ -1,4 +1,4 @@
-"""Convolutions on GPUs, by the name of NVIDIA's library for them.
+"""Switches of convolutions on GPUs, under the name of NVIDIA's library for them.
 
 Only the switch `allow_tf32` has an effect: it sets whether float32 convolutions may round to TF32. The others are stored:
 kernels give the same result for the same input, and none is chosen by timing.

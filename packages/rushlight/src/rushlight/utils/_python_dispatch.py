@@ -1,4 +1,4 @@
-"""Modes that intercept operators below autograd, which are not there: `overrides.TorchFunctionMode` intercepts functions."""
+"""Placeholders for modes that intercept operators below autograd, which are not supported."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 __all__ = ["TorchDispatchMode", "is_traceable_wrapper_subclass"]
 
-_HINT = "hint: overrides.TorchFunctionMode and __torch_function__ intercept functions; utils.flop_counter counts operations"
+_HINT = "hint: __torch_function__ of a class intercepts functions; utils.flop_counter counts operations"
 
 
 class TorchDispatchMode:

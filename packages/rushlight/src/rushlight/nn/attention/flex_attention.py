@@ -304,8 +304,8 @@ def flex_attention(
         mask = block_mask._mask
         if mask.shape[-2] < query.shape[-2] or mask.shape[-1] < key.shape[-2]:
             raise ValueError(
-                f"flex_attention(block_mask): is for {block_mask.seq_lengths} queries and keys, "
-                f"got {(query.shape[-2], key.shape[-2])}"
+                f"flex_attention(block_mask): must be for at least {(query.shape[-2], key.shape[-2])} queries and keys, "
+                f"got a mask for {block_mask.seq_lengths}"
             )
         mask = mask[..., : query.shape[-2], : key.shape[-2]]
     scale = 1.0 / math.sqrt(query.shape[-1]) if scale is None else scale
