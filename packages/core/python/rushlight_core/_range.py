@@ -41,9 +41,16 @@ def range(
         tensor([1., 2., 3., 4.])
     """
     warnings.warn("range() is deprecated: arange() leaves out the end, as Python's range does", stacklevel=2)
-    # Half a step beyond the last.
-    beyond = start + (math.floor((end - start) / step) + 0.5) * step if step else end
+    if out is None:
+        dtype = _C.get_default_dtype() if dtype is None else dtype
+    held = dtype if out is None else out.dtype
+    if not (held.is_floating_point or held.is_complex) and step and step == int(step):
+        # In an integer dtype the ends lose their fractions before the numbers are counted.
+        start, end, step = int(start), int(end), int(step)
+        beyond: float = start + ((end - start) // step + 1) * step
+    else:
+        # Half a step beyond the last.
+        beyond = start + (math.floor((end - start) / step) + 0.5) * step if step else end
     if out is not None:
         return _C.arange(start, beyond, step, out=out)
-    dtype = _C.get_default_dtype() if dtype is None else dtype
     return _C.arange(start, beyond, step, dtype=dtype, device=device, requires_grad=requires_grad)

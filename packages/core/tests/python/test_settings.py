@@ -55,6 +55,16 @@ def test_a_range_with_its_end() -> None:
         core.range(0, 1, 0)
 
 
+@pytest.mark.filterwarnings("ignore:range")
+def test_a_range_of_integers_has_its_end() -> None:
+    for dtype in (core.int64, core.int32, core.uint8):
+        assert core.range(1, 4, dtype=dtype).tolist() == [1, 2, 3, 4]
+        assert core.range(0, 3.5, dtype=dtype).tolist() == [0, 1, 2, 3]
+        assert core.range(0.5, 3, dtype=dtype).tolist() == [0, 1, 2, 3]
+        assert core.range(5, 1.5, -2, dtype=dtype).tolist() == [5, 3, 1]
+    assert core.range(0, 3, out=core.empty(0, dtype=core.int64)).tolist() == [0, 1, 2, 3]
+
+
 def test_a_grid_wants_to_know_its_indexing() -> None:
     x = core.arange(2)
     with pytest.warns(UserWarning, match=r"meshgrid\(indexing\)"):
