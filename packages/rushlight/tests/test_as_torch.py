@@ -50,6 +50,17 @@ assert rushlight.__version__ not in (torch.__version__, None)
 assert importlib.util.find_spec("torch") is not None and importlib.util.find_spec("torch.nn.functional") is not None
 assert importlib.util.find_spec("torch._no_such_module") is None
 assert torch.nn.__spec__.name == "rushlight.nn"
+
+# Files that have the name of a function beside them leave it the name.
+import torch.autograd.gradcheck
+import torch.multiprocessing.spawn
+import torch.nn.utils.spectral_norm
+from torch.multiprocessing.spawn import ProcessRaisedException
+from torch.nn.utils.weight_norm import weight_norm
+
+assert torch.nn.utils.weight_norm is weight_norm
+assert callable(torch.autograd.gradcheck) and callable(torch.multiprocessing.spawn)
+assert callable(torch.nn.utils.spectral_norm)
 assert "'torch.Tensor'" in str(type(torch.ones(1)))
 for missing, text in (
     ("import torch.no_such_module", "torch.no_such_module"),

@@ -100,10 +100,17 @@ class _Finder(DistributionFinder, Loader):
         return _Torch() if spec.name == "torch" else None
 
     def exec_module(self, module: ModuleType) -> None:
-        """Replace the empty module that the import system created by rushlight's module."""
+        """Replace the empty module that the import system created by rushlight's module, and register its loaded submodules.
+
+        A name in `sys.modules` is not imported again: importing a file such as `torch.multiprocessing.spawn` would
+        otherwise replace the function of that name.
+        """
         name = module.__name__
         if name != "torch":
-            sys.modules[name] = sys.modules["rushlight" + name.removeprefix("torch")]
+            ours = "rushlight" + name.removeprefix("torch")
+            sys.modules[name] = sys.modules[ours]
+            for loaded in [key for key in sys.modules if key.startswith(f"{ours}.")]:
+                sys.modules.setdefault(name + loaded.removeprefix(ours), sys.modules[loaded])
 
     def find_distributions(
         self,
