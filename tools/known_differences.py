@@ -1,12 +1,13 @@
 """Tables of known differences from PyTorch, with reasons.
 
 A table is a YAML list of entries. Each has the keys `op`, an operator, `kind`, the way in which it differs, and `reason`;
-`op` and `kind` may be lists. Four keys restrict an entry: `dtype` and `mode` are those of the difference, and `sample` and
-`text` are parts of its sample and its text.
+`op` and `kind` may be lists. Five keys restrict an entry: `dtype` and `mode` are those of the difference, `sample` and
+`text` are parts of its sample and its text, and `pattern` is a regular expression that is found in its text.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass, fields
 from typing import Any
@@ -23,6 +24,7 @@ class Known:
     mode: str = ""
     sample: str = ""
     text: str = ""
+    pattern: str = ""
     met: int = 0  # how many differences it has covered
 
     def covers(self, d: Any, names: Collection[str], mode: str = "") -> bool:
@@ -30,6 +32,8 @@ class Known:
         if self.op not in names or self.kind != d.kind or self.mode not in ("", mode):
             return False
         has = {key: getattr(d, key, "") for key in ("dtype", "sample", "text")}
+        if self.pattern and not re.search(self.pattern, has["text"]):
+            return False
         return self.dtype in ("", has["dtype"]) and self.sample in has["sample"] and self.text in has["text"]
 
 
@@ -40,7 +44,8 @@ def read(entries: Any, kinds: Collection[str], modes: Collection[str] = ()) -> l
     """Return the table as it was read from YAML, an entry for each operator and kind.
 
     Raises:
-        ValueError: an entry has no reason, an unknown key, or a kind or mode that is not in `kinds` or `modes`.
+        ValueError: an entry has no reason, an unknown key, a kind or mode that is not in `kinds` or `modes`, or an invalid
+            regular expression.
     """
     table = []
     for entry in entries or []:
@@ -55,6 +60,10 @@ def read(entries: Any, kinds: Collection[str], modes: Collection[str] = ()) -> l
             raise ValueError(
                 f"{one.op}: {one.mode!r} is not a mode; expected one of {', '.join(modes) or 'none'}"
             )
+        try:
+            re.compile(one.pattern)
+        except re.error as error:
+            raise ValueError(f"{one.op}: {one.pattern!r} is not a regular expression: {error}") from None
         if not one.reason.strip():
             raise ValueError(f"{one.op}: a known difference needs a reason")
     return table

@@ -33,6 +33,8 @@ NAMES = {"add.out", "add"}
         (Known("add", "values", "why", sample="t(4)"), False),
         (Known("add", "values", "why", text="not 3"), False),
         (Known("add", "values", "why", mode="vmap"), False),
+        (Known("add", "values", "why", pattern=r"\b\d, not [2-4]$"), True),
+        (Known("add", "values", "why", pattern=r"\d, not [3-4]"), False),
     ],
 )
 def test_an_entry_covers_what_it_names(entry: Known, covers: bool) -> None:
