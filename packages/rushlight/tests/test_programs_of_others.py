@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import subprocess
+import sys
 import typing
 from typing import Any
 
@@ -147,6 +149,37 @@ def test_what_libraries_import(module: str) -> None:
         reached = getattr(reached, part)
     # PyTorch's packages, too, have a function in the place of a module of its name.
     assert reached is found or reached is getattr(found, module.rpartition(".")[2])
+
+
+REACHED = """
+import sys
+import rushlight as torch
+for path in sys.argv[1:]:
+    found = torch
+    for name in path.split("."):
+        found = getattr(found, name)
+"""
+
+
+def test_names_of_files_that_were_not_imported() -> None:
+    # Programs write `torch.utils.data.distributed.DistributedSampler` after `import torch` alone.
+    paths = [
+        "amp.autocast_mode.autocast",
+        "amp.grad_scaler.GradScaler",
+        "autograd.function.Function",
+        "distributed.algorithms",
+        "distributed.constants",
+        "nn.parameter.Parameter",
+        "nn.utils.init.skip_init",
+        "optim.adam.adam",
+        "optim.adamw.adamw",
+        "optim.optimizer.ParamsT",
+        "optim.sgd.sgd",
+        "signal.windows.windows.hann",
+        "utils.data.dataloader.default_collate",
+        "utils.data.distributed.DistributedSampler",
+    ]
+    subprocess.run([sys.executable, "-c", REACHED, *paths], check=True)
 
 
 @pytest.mark.parametrize(

@@ -8,15 +8,23 @@ from importlib import import_module
 from types import ModuleType
 
 
-def names_of(package: ModuleType) -> Callable[[str], object]:
+def names_of(package: ModuleType, module: str = "") -> Callable[[str], object]:
     """Return a module's `__getattr__` that finds the names of `package`, also those that it loads when they are first used.
 
-    Names such as `__path__` are the package's own: with its path, modules below it would be imported a second time.
+    Names such as `__path__` are the package's own: with its path, modules below it would be imported a second time. Where
+    the name of the module is given, its own files come before those of `package`, which may have fewer names.
     """
 
     def find(name: str) -> object:
         if name.startswith("__"):
             raise AttributeError(f"module {package.__name__!r} has no attribute {name!r}")
+        value = getattr(package, name, None)
+        if module and (value is None or isinstance(value, ModuleType)):
+            try:
+                return import_module(f"{module}.{name}")
+            except ModuleNotFoundError as error:
+                if error.name != f"{module}.{name}":
+                    raise
         return getattr(package, name)
 
     return find

@@ -4,3 +4,9 @@ import rushlight_core.amp as _package
 from rushlight_core.amp import *  # noqa: F403
 
 __all__ = list(_package.__all__)
+
+TYPE_CHECKING = False  # a checker would take every name for one that is there
+if not TYPE_CHECKING:
+    from rushlight._wrapped import names_of
+
+    __getattr__ = names_of(_package, __name__)

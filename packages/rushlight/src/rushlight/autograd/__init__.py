@@ -18,7 +18,7 @@ else:
     from rushlight._wrapped import load_namesakes, names_of
 
     def __getattr__(name: str) -> object:
-        if name in ("anomaly_mode", "grad_mode", "profiler", "variable"):
+        if name in ("anomaly_mode", "function", "grad_mode", "profiler", "variable"):
             return _import_module(f"rushlight.autograd.{name}")
         return names_of(_package)(name)
 

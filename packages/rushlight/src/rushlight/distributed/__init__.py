@@ -53,7 +53,17 @@ is_xccl_available: Callable[[], bool] = _is_there
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("checkpoint", "device_mesh", "fsdp", "nn", "optim", "rpc", "tensor"):
+    if name in (
+        "algorithms",
+        "checkpoint",
+        "constants",
+        "device_mesh",
+        "fsdp",
+        "nn",
+        "optim",
+        "rpc",
+        "tensor",
+    ):
         from importlib import import_module
 
         return import_module(f"rushlight.distributed.{name}")

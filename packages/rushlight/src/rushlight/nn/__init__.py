@@ -18,7 +18,7 @@ else:
     from rushlight._wrapped import names_of
 
     def __getattr__(name: str) -> object:
-        if name in ("attention", "common_types", "grad", "modules", "parallel"):
+        if name in ("attention", "common_types", "grad", "modules", "parallel", "utils"):
             from importlib import import_module
 
             return import_module(f"rushlight.nn.{name}")

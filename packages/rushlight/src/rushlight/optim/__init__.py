@@ -12,4 +12,4 @@ if TYPE_CHECKING:
 else:
     from rushlight._wrapped import names_of
 
-    __getattr__ = names_of(_package)
+    __getattr__ = names_of(_package, __name__)

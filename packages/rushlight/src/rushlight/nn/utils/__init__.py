@@ -9,5 +9,5 @@ TYPE_CHECKING = False  # a checker would take every name for one that is there
 if not TYPE_CHECKING:
     from rushlight._wrapped import load_namesakes, names_of
 
-    __getattr__ = names_of(_package)
+    __getattr__ = names_of(_package, __name__)
     load_namesakes(__name__, "spectral_norm", "weight_norm")

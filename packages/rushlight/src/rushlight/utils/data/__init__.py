@@ -9,4 +9,4 @@ TYPE_CHECKING = False  # a checker would take every name for one that is there
 if not TYPE_CHECKING:
     from rushlight._wrapped import names_of
 
-    __getattr__ = names_of(_package)
+    __getattr__ = names_of(_package, __name__)
