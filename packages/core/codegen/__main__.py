@@ -64,7 +64,7 @@ class UnknownDeviceError(ValueError):
 
 
 def kernels_of(device: str, backend: Path | None) -> dict[str, list[str]]:
-    """Return the kernels that a device's backend has registered, and the dtypes that they lack; for the CPU, none."""
+    """Return the kernels that a device's backend has registered, and the dtypes that they lack; none for the CPU."""
     if device in ("cpu", "meta"):
         return {}
     from rushlight_core import _C  # not while the library is built

@@ -1,4 +1,4 @@
-"""Descriptions of arguments that have one meaning in every operator: an entry's key `arguments` describes the others.
+"""Descriptions of arguments that have the same meaning in every operator. An entry's key `arguments` describes the others.
 
     arguments:
       alpha: The factor of `other`.

@@ -1,4 +1,4 @@
-"""Batching rules: which function of autograd's src/batch/ serves an operator in vmap, and its properties of arguments.
+"""Batching rules: which function of autograd's src/batch/ batches an operator in vmap, and how it treats arguments.
 
 `packages/autograd/batching/*.yaml` assigns rules to operators; for operators that are not listed, the kind decides.
 """

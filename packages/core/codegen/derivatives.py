@@ -10,7 +10,7 @@
       broadcasts: true                 # gradients are reduced to the argument's shape and dtype
       by_hand: [dual]                  # stages, of autograd and dual, whose functions are in src/record.cpp
       mask: {activation: result, low: 0}  # the derivative is 0 where activation <= low or >= high, else 1
-      masked: f(grad, activation, low, high)  # what `grad` gives where such a mask follows: Note [Masks] in pass.cpp
+      masked: f(grad, activation, low, high)  # the gradient if such a mask follows: Note [Masks] in pass.cpp
 
 Every tensor argument has a formula or is in one of the two lists, unless the stage of autograd is by hand. Pointwise
 operators broadcast.
@@ -163,7 +163,7 @@ def _names(entry: dict[str, object], key: str) -> tuple[str, ...]:
 
 
 def _mask(entry: object, grads: dict[tuple[str, ...], Formula]) -> dict[str, Formula]:
-    """Return the parts of a mask. They may only read what the formula of the only argument reads."""
+    """Return the parts of a mask. They may read only values that the formula of the operator's single argument reads."""
     if entry is None:
         return {}
     if not isinstance(entry, dict):
@@ -174,12 +174,14 @@ def _mask(entry: object, grads: dict[tuple[str, ...], Formula]) -> dict[str, For
     if len(grads) != 1 or not all(
         part.uses() <= next(iter(grads.values())).uses() for part in parts.values()
     ):
-        raise FormulaError("mask is for one argument, and reads what the formula of its gradient reads")
+        raise FormulaError(
+            "mask needs a single argument, and may read only what the formula of its gradient reads"
+        )
     return parts
 
 
 def _check_complete(op: Op, given: list[str], refused: tuple[str, ...], constant: tuple[str, ...]) -> None:
-    """Check that each tensor argument has a formula or is declared to have none, once."""
+    """Check that each tensor argument either has one formula or is listed once as having none."""
     said = [*given, *refused, *constant]
     for n in said:
         if n not in [a.name for a in op.tensors]:
@@ -190,5 +192,5 @@ def _check_complete(op: Op, given: list[str], refused: tuple[str, ...], constant
         if a.name not in said:
             raise FormulaError(
                 f"the tensor argument {a.name!r} has no gradient: give its formula, or name it in `constant` "
-                "(integers, bools, what only gives a shape or a threshold) or in `not_differentiable`"
+                "(integers, bools, arguments that only give a shape or a threshold) or in `not_differentiable`"
             )

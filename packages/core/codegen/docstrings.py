@@ -1,8 +1,8 @@
-"""Docstrings of operators, which `help()` and editors show, and from which the pages are made.
+"""Docstrings of operators, which `help()` and editors show and the pages are generated from.
 
-Everything but the description comes from what an entry declares for other ends: types and defaults from its signature,
-dtypes, shapes and errors from its kind and from the keys `dtypes` and `result`. The keys `arguments`, `returns` and `raises`
-add the rest.
+Everything except the description comes from parts of the entry that have other uses, too: types and defaults from the
+signature, dtypes, shapes and errors from the kind and the keys `dtypes` and `result`. The keys `arguments`, `returns` and
+`raises` add the rest.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _WIDTH = 120
 _TITLES = {"Arguments": "Args"}  # of a page, and of a docstring
 # Arguments, where they are integers, that name dimensions.
 _DIMENSIONS = {"dim", "dims", "dim0", "dim1", "dim2", "axis0", "axis1", "source", "destination"}
-# What arguments raise that have one meaning in every operator.
+# The errors of arguments that have the same meaning in every operator.
 _ERRORS_OF_ARGUMENTS = {
     "device": {"RuntimeError": "`device` is of an unknown type, or no backend for it is attached."},
     "requires_grad": {
@@ -65,7 +65,7 @@ def summary(name: str, group: list[Op]) -> str:
 
 
 def body(name: str, group: list[Op], method: bool) -> str:
-    """Return the long docstring: what each overload does, arguments, results, dtypes, errors and examples."""
+    """Return the long docstring: the description of each overload, arguments, results, dtypes, errors and examples."""
     inplace = name != group[0].base
     parts: list[str] = []
     for op in group:
@@ -123,7 +123,7 @@ def _each(name: str, group: list[Op], method: bool, lines_of: Callable[[Op], lis
 
 
 def _arguments(name: str, group: list[Op], method: bool) -> list[str]:
-    """Return a line for each parameter of any overload: its types, its default and what it is."""
+    """Return a line for each parameter of any overload: its types, default and description."""
     shown: dict[str, list[Parameter]] = {}
     texts: dict[str, list[str]] = {}
     shapes: dict[str, list[str]] = {}

@@ -3,10 +3,10 @@
     dtypes: floating complex       one or more sets, or single dtypes
     dtypes: real -uint64           all of a set but one
 
-Left out, it is `any`. Where arguments differ, it describes those that decide what is computed: values, not indices or masks.
-For other dtypes the operator raises NotImplementedError, TypeError or RuntimeError. The tests call every operator with
-tensors of every dtype and compare. For kinds pointwise and reduce, the functor is compiled for the same dtypes; operators
-whose `result` is `floating` or `numeric` convert the other dtypes to one of these first.
+The default is `any`. If the dtypes of arguments differ, the key describes the arguments that hold values, not indices or
+masks. For other dtypes the operator raises NotImplementedError, TypeError or RuntimeError. The tests call every operator
+with tensors of every dtype and compare. For kinds pointwise and reduce, the functor is compiled for the same dtypes;
+operators whose `result` is `floating` or `numeric` convert the other dtypes to one of these first.
 """
 
 from __future__ import annotations
@@ -70,6 +70,6 @@ def element_types(text: str, result: str) -> str:
     compiled = dtypes_of(text) - _TURNED.get(result, frozenset())
     if compiled not in _LIST_OF:
         raise DTypesError(
-            f"dtypes {text!r} have no list in ops/element_types.h; those of {', '.join(_LISTS)} do"
+            f"dtypes {text!r} have no list in ops/element_types.h; known are {', '.join(_LISTS)}"
         )
     return _LIST_OF[compiled]

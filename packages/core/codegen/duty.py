@@ -1,4 +1,4 @@
-"""How each operator is served on a device: by kernels of the backend, or without one.
+"""Reports how each operator runs on a device: with a kernel of the backend, or without one.
 
 Each line names the dtypes that the operator takes, which are the same on every device (decision 0032), and those among them
 that the device's kernel lacks (decision 0051).
@@ -25,7 +25,7 @@ _BY_KERNEL = ("pointwise", "reduce", "custom", "dynamic")
 
 
 def way(op: Op, device: str, kernels: Collection[str]) -> str:
-    """Return one of WAYS. `kernels` has the names for which the device has one; for the CPU it is ignored."""
+    """Return one of WAYS. `kernels` holds the names of the device's kernels; it is ignored for the CPU."""
     if op.kind in ("composite", "view"):
         return op.kind
     if op.kind == "storage":
@@ -41,9 +41,9 @@ def way(op: Op, device: str, kernels: Collection[str]) -> str:
 
 
 def duty(ops: list[Op], device: str, kernels: Mapping[str, Collection[str]]) -> str:
-    """Return a line for each operator, and the number served in each way.
+    """Return a line for each operator, and the number of operators served in each way.
 
-    `kernels` maps names to the dtypes that they lack.
+    `kernels` maps the names of kernels to the dtypes that they lack.
     """
 
     def dtypes(op: Op) -> str:

@@ -1,4 +1,4 @@
-"""bodies/<family>.h: declarations of what is written by hand for the operators of one YAML file."""
+"""bodies/<family>.h: declarations of the functions that are written by hand for the operators of one YAML file."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class ForwardEmitter(DerivativeEmitter):
         return lines
 
     def _forward(self, form: Form) -> list[str]:
-        """Return the stage function of Dual; without a rule it raises where a tangent arrives."""
+        """Return the stage function of Dual; without a rule it raises if an argument has a tangent."""
         jvp = self.d.jvp
         schema = form.schema
         function = form.symbol.removeprefix("op_") + "_dual"
@@ -83,7 +83,7 @@ class ForwardEmitter(DerivativeEmitter):
         return [*lines, "    return made;", "}"]
 
     def _forward_view(self, form: Form, call: str, given: str) -> list[str]:
-        """Return the stage function of a view taken in place: the tangent, as it was before, through the same view."""
+        """Return the stage function of a view in place, which takes the same view of the former tangent."""
         first, *others = [cpp_name(a.name) for a in form.schema.arguments]
         view = cpp_name(self.op.base.removesuffix("_"))
         self.headers.add(f"rushlight/ops/{view}.h")
@@ -97,7 +97,7 @@ class ForwardEmitter(DerivativeEmitter):
         ]
 
     def _forward_by_aux(self, form: Form, aux: Form) -> list[str]:
-        """Return the stage function of Dual where a rule reads auxiliary results, by the form that makes them."""
+        """Return the stage function of Dual for a rule that reads auxiliary results, by the form that has them."""
         given = ", ".join(cpp_name(a.name) for a in form.schema.arguments)
         count = len(self.op.schema.returns)
         results = ", ".join(f"std::move(std::get<{i}>(all))" for i in range(count))
@@ -114,7 +114,7 @@ class ForwardEmitter(DerivativeEmitter):
         ]
 
     def _aux_of_rules(self, form: Form, rules: str | dict[str, Formula]) -> Form | None:
-        """Return the form with auxiliary results, where a jvp formula reads one."""
+        """Return the form with auxiliary results if a jvp formula reads one."""
         if isinstance(rules, str) or not any(
             use.name in self.op.aux for f in rules.values() for use in f.uses()
         ):
@@ -130,7 +130,7 @@ class ForwardEmitter(DerivativeEmitter):
     def _by_rules(self, form: Form, rules: dict[str, Formula], with_aux: bool) -> list[str]:
         """Return the sum of the rules' values.
 
-        With several results a rule gives a tuple, or the tangent of the first alone.
+        With several results, a rule gives a tuple, or only the tangent of the first.
         """
         count = len(self.op.schema.returns)
         lines = [f"Tensor totals[{count}];"]
@@ -155,7 +155,7 @@ class ForwardEmitter(DerivativeEmitter):
         return lines
 
     def _forward_inplace(self, form: Form) -> list[str]:
-        """Return the functional form, copied over: copy_ writes value and tangent."""
+        """Return a call of the functional form whose result is copied into the argument: copy_ writes value and tangent."""
         schema = form.schema
         function = form.symbol.removeprefix("op_") + "_dual"
         given = ", ".join(cpp_name(a.name) for a in schema.arguments)

@@ -1,4 +1,4 @@
-"""rushlight/ops/<name>.h: the C++ face of each operator, one header per name."""
+"""rushlight/ops/<name>.h: the C++ declarations of each operator, one header per name."""
 
 from __future__ import annotations
 

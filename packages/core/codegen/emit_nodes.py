@@ -150,7 +150,7 @@ class NodeEmitter(DerivativeEmitter):
         return [*lines, "        return true;", "    }"]
 
     def _apply_masked(self) -> list[str]:
-        """Return the methods of a node whose result an activation takes, for masked gradients."""
+        """Return the methods for masked gradients, of a node whose result is the input of an activation."""
         if self.d.masked is None:
             return []
         lines = ["    bool takes_mask() const override { return true; }"]

@@ -65,7 +65,7 @@ class RecordingEmitter(DerivativeEmitter):
         return [*lines, *(f"    {line}" for line in self._after(form)), "}"]
 
     def _record_by_aux(self, form: Form, aux: Form) -> list[str]:
-        """Return the stage function of Autograd that computes auxiliary results only for a node."""
+        """Return the stage function of Autograd that computes auxiliary results only if a node is recorded."""
         given = ", ".join(cpp_name(a.name) for a in form.schema.arguments)
         count = len(self.op.schema.returns)
         results = ", ".join(f"std::move(std::get<{i}>(all))" for i in range(count))

@@ -82,7 +82,7 @@ def _variables(text: str) -> list[str]:
 
 
 def _type(stub: str) -> str:
-    """Return names that neither the module's dtypes `int`, `float` and `bool` nor properties of Tensor hide."""
+    """Replace names that the module's dtypes and the properties of Tensor hide by aliases, such as `_int`."""
     return re.sub(r"\b(int|float|bool|dtype|device)\b", r"_\1", stub)
 
 

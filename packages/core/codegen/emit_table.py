@@ -115,7 +115,7 @@ def _form(op: Op, kind: str) -> Form | None:
 
 
 def _out_body(op: Op, copy: str) -> list[str]:
-    """Return the out= form of an operator that makes its result first.
+    """Return the out= form of an operator that computes its result first.
 
     `out` must have the given `dtype`; functions that create tensors use the dtype and the device of `out`.
     """
@@ -142,7 +142,7 @@ def _out_body(op: Op, copy: str) -> list[str]:
 
 
 def _written_forms(op: Op, copy: str) -> list[str]:
-    """Return the in-place and out= forms of operators that make their result first: it is copied to the target."""
+    """Return the in-place and out= forms of operators that compute their result first and then copy it to the target."""
     lines: list[str] = []
     natural = op.forms()[0]
     if (form := _form(op, "InPlace")) and form is not natural and not op.is_inplace:
@@ -253,7 +253,7 @@ def _view(op: Op) -> list[str]:
 
 
 def _expecting(op: Op) -> tuple[list[str], list[str]]:
-    """Return the function that checks the arguments by the entry, and the statement that calls it."""
+    """Return the function that checks the arguments as the entry requires, and the statement that calls it."""
     if not op.expects:
         return [], []
     function = f"expect_{op.name.replace('.', '_')}"
@@ -310,7 +310,7 @@ def _written(op: Op) -> list[str]:
 
 
 def _returns_an_argument(op: Op) -> bool:
-    """Return whether the first argument is the result: uniform_."""
+    """Return whether the first argument is the result, as in uniform_."""
     return op.is_inplace and len(op.schema.returns) == 1
 
 

@@ -7,13 +7,13 @@
       mode: "[0, 2]"
       wanted: 3 numbers
 
-For a tensor: dtypes, then a shape; either may be left out. Dtypes are one (`int64`, `int32`, `bool`), `floating` ones,
-`wide` ones (float32 and float64) or those of matrices that `lapack` takes; `like other` is dtype and shape, `of other` the
-dtype alone, and `compute of`, `real of` and `complex of` the corresponding dtype. A name in a shape is the size that it has
-where it first occurs; `*name` stands for any number of dimensions, `...` for any that are not named again, and `_` for any
-size. An integer argument stands for its value, `*argument` for the values of a list; and a size may be an expression of
-them. An absent optional tensor is always accepted. For an integer: the least and the largest value, either of which may be
-`...`; for a list: its length.
+For a tensor: dtypes, then a shape; either may be left out. Dtypes are a single one (`int64`, `int32`, `bool`), `floating`,
+`wide` (float32 and float64) or `lapack` (those of matrices that LAPACK takes); `like other` is dtype and shape, `of other`
+the dtype alone, and `compute of`, `real of` and `complex of` the corresponding dtype. A name in a shape stands for the size
+at its first occurrence. `*name` stands for any number of dimensions, `...` for any number that is not named again, and `_`
+for any size. An integer argument stands for its value, and `*argument` for the values of a list. A size may be an
+expression of these. An absent optional tensor is always accepted. For an integer: the least and the largest value, where
+`...` means no bound; for a list: its length.
 """
 
 from __future__ import annotations

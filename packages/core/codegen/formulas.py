@@ -204,5 +204,5 @@ HELPERS = {
 
 
 def saved_name(use: Use) -> str:
-    """Of the node's field."""
+    """Return the name of the node's field that holds a value."""
     return cpp_name(use.name) + ("_" + use.attribute if use.attribute else "")

@@ -120,7 +120,7 @@ def load_ops(folder: Path = OPS) -> list[Op]:
 
 
 def _check_symbols(ops: list[Op]) -> None:
-    """In C++ a dot becomes an underscore: scatter.reduce and scatter_reduce would be one variable."""
+    """Raise EntryError for names that are equal in C++, where a dot becomes an underscore: a.b and a_b."""
     seen: dict[str, tuple[Op, str]] = {}
     for op in ops:
         for form in op.forms():

@@ -8,8 +8,8 @@ operators:
     onnx: Add(input, Mul(other, alpha))           several nodes
     onnx: Sub(Exp(input), 1)                      numbers are constants of the operands' dtype; so is `inf`
 
-An argument that the expression does not name must have its default, or the call is not exported. Left out, a composite is
-exported as the operators that it calls, and other operators are not exported.
+An argument that the expression does not name must have its default, or the call is not exported. Without the key, a
+composite is exported as the operators that it calls, and other operators are not exported.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Signatures in Python's syntax, from which stubs, docstrings, pages and `inspect.signature` are made.
 
 Note [Signatures of builtins]
-`inspect.signature` reads the signature of a function that is written in C from the first line of its docstring,
-`name(parameters)`, which a line `--` and an empty line follow; Python leaves them out of `__doc__`. A builtin has one
-signature: for a name with several overloads it is that of the overload with the most parameters, where those that
-another overload does without have the default None; the docstring lists them all. It is text in the library, so that
-it costs nothing at import.
+`inspect.signature` reads the signature of a function that is written in C from the first line
+of its docstring, `name(parameters)`, followed by a line `--` and an empty line. Python omits these lines from `__doc__`. A
+builtin has one signature. For a name with several overloads it is that of the overload with the most parameters; parameters
+that another overload lacks have the default None. The docstring lists all overloads. The signature is text in the library,
+so that it costs nothing at import.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _RETURNS = {"Tensor": "Tensor", "Tensor[]": "tuple[Tensor, ...]", "Scalar": "Num
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter in Python's syntax; `default` is source text, empty where an argument must be given."""
+    """A parameter in Python's syntax; `default` is source text, empty for a required argument."""
 
     name: str
     annotation: str
@@ -139,7 +139,7 @@ def signatures(op: Op, name: str, method: bool) -> list[Signature]:
 
 
 def widest(group: list[Op], name: str, method: bool) -> Signature:
-    """Return the signature of a name that is shown where only one can be: Note [Signatures of builtins]."""
+    """Return the signature of a name for uses that show only one: Note [Signatures of builtins]."""
     every = [s for op in group for s in signatures(op, name, method)]
     # Of two spellings of one overload the second has separate arguments, which is how it is called.
     shown = max(

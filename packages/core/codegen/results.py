@@ -1,8 +1,8 @@
 """The key `result`: which dtype an operator's result has.
 
-For kinds pointwise and reduce it is a word of WORDS. Left out, the dtype is that of the operands; `floating` and `numeric`
-convert integers, or bools, first, and compute in the resulting dtype; `truth` is bool, but uint8 for uint8. A view has the
-dtype of its input. For the other kinds it is an expression in Python's syntax:
+For kinds pointwise and reduce it is a word of WORDS. Without the key, the dtype is that of the operands; `floating` and
+`numeric` convert integers, or bools, first, and compute in the resulting dtype; `truth` is bool, but uint8 for uint8. A
+view has the dtype of its input. For the other kinds it is an expression in Python's syntax:
 
     result: input                          the dtype of an argument: of a tensor, a number or a dtype
     result: promote(input, other)          the joint dtype of tensors, numbers and lists of them

@@ -34,7 +34,7 @@ def _joined(words: list[str]) -> str:
 
 
 def dtype_of_result(op: Op) -> list[str]:
-    """Return the dtype of each result; one for all of a list; nothing where no rule is declared."""
+    """Return the dtype of each result, or one dtype for all results of a list; nothing if no rule is declared."""
     rule = rule_of(op)
     if not rule:
         return []
@@ -84,7 +84,7 @@ def _of_function(name: str, args: list[ast.expr], op: Op) -> str:
 
 
 def shape_of_result(op: Op) -> str:
-    """Return the shape, where the kind decides it; empty where it does not."""
+    """Return the shape if the kind determines it, else an empty text."""
     if op.kind == "pointwise":
         operands = [a.name for a in op.tensors]
         if len(operands) == 1:

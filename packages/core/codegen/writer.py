@@ -1,4 +1,4 @@
-"""Writing files: deterministic, and only when something changed, so that nothing is rebuilt for nothing."""
+"""Write files deterministically, and only if they changed, so that builds do no needless work."""
 
 from __future__ import annotations
 

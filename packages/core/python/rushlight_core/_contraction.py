@@ -19,7 +19,7 @@ def einsum(*args: Any) -> Tensor:
 
     Args:
         args: an equation and its operands, as arguments or in one list; or operands, each followed by a list of its
-            dimensions as numbers below 52 and `...`, and at the end, optionally, the list of the result's.
+            dimensions as numbers below 52 and `...`, and optionally, at the end, a list of the result's dimensions.
 
     See the operator `einsum` for the equation.
 
@@ -75,8 +75,8 @@ def tensordot(
     Args:
         a: a tensor.
         b: a tensor.
-        dims: the number of last dimensions of `a` that are summed over with as many first dimensions of `b`; or two lists,
-            the dimensions of `a` and those of `b`; or either as a tensor.
+        dims: the number of dimensions to sum over, the last ones of `a` and the first ones of `b`; or two lists, the
+            dimensions of `a` and those of `b`; or a tensor that holds either.
         out: the tensor to which the result is written.
 
     Returns: A tensor of the remaining dimensions of `a`, then those of `b`.

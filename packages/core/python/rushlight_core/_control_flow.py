@@ -1,7 +1,7 @@
 """Control flow as functions: `cond`, `while_loop` and `scan`.
 
-They run as an `if` or a loop of Python does, so that gradients, forward-mode derivatives and vmap see the operators that are
-called. While a program is captured they become nodes of it (rushlight_core.seams.control_flow).
+They run as an `if` or a loop of Python does, so that gradients, forward-mode derivatives and vmap see the operators that
+are called. While a program is captured, they become its nodes (rushlight_core.seams.control_flow).
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ def cond(
 ) -> Any:
     """Call `true_fn(*operands)` if `pred` is true, else `false_fn(*operands)`, and return the result.
 
-    While a program is captured (`export`), both functions are called once and become branches of the program, of which each
-    run takes one. Inside of `vmap`, where `pred` has a value for each example, both are called and `where` chooses.
+    While a program is captured (`export`), both functions are called once and become branches of the program. Each run
+    takes one of them. Inside `vmap`, where `pred` has a value for each example, both functions are called and `where`
+    selects the results.
 
         >>> import rushlight_core as core
         >>> x = core.tensor([3.0])
@@ -37,13 +38,13 @@ def cond(
         tensor([4.])
 
     Args:
-        pred: a tensor of one element, or a number. A number selects a branch at once: the captured program has that branch
-            only.
+        pred: a tensor of one element, or a number. A number selects a branch immediately: the captured program has only
+            that branch.
         true_fn, false_fn: functions of the operands. In a program they must return tensors of the same dtypes, shapes and
             devices, and must not write to tensors from outside.
         operands: tensors, or tuples, lists and dicts of tensors.
 
-    Returns: What the function returned, in memory that is not an operand's.
+    Returns: The result of the function, in memory that it does not share with an operand.
 
     Raises:
         RuntimeError: `pred` is neither a number nor a tensor of one element, a function cannot be called, an operand is not
@@ -111,7 +112,7 @@ def while_loop(
         carried_inputs: tensors or ints, or tuples, lists and dicts of them. Ints cannot be carried in a program.
 
     Returns:
-        The last carried values as a tuple, in memory that is not that of `carried_inputs`.
+        The last carried values as a tuple, in memory that they do not share with `carried_inputs`.
 
     Raises:
         RuntimeError: a function cannot be called, `carried_inputs` is not a tuple or list of tensors and ints, or a function
@@ -195,11 +196,11 @@ def scan(
         combine_fn: a function of the carried value and a slice, which returns the next carried value, of the same container,
             dtypes and shapes, and a result of tensors and None.
         init: a tensor, or a container of tensors.
-        xs: a tensor, or a container of tensors, of one size of at least 1 in `dim`.
+        xs: a tensor, or a container of tensors, which have the same size, at least 1, along `dim`.
         dim: the dimension.
         reverse: whether to begin at the end.
 
-    Returns: The last carried value, and the results, stacked in `dim`. Where `xs` has no tensors: `init` and an empty list.
+    Returns: The last carried value, and the results, stacked in `dim`. If `xs` has no tensors, `init` and an empty list.
 
     Raises:
         RuntimeError: an argument has another type, a tensor of `xs` has no slices, or `combine_fn` returns a result of
@@ -241,7 +242,9 @@ def scan(
         given = tree_unflatten(inputs[: len(first)], carry_spec)
         result = combine_fn(given, tree_unflatten(inputs[len(first) :], slices_spec))
         if not isinstance(result, (tuple, list)) or len(result) != 2:
-            raise RuntimeError(f"scan: combine_fn must return what is carried and a result, but got {result}")
+            raise RuntimeError(
+                f"scan: combine_fn must return the carried value and a result, but got {result}"
+            )
         carried, carried_spec = tree_flatten(result[0])
         if carried_spec != carry_spec:
             raise RuntimeError(

@@ -55,8 +55,7 @@ def asarray(
         obj: a tensor, an array, a DLPack capsule or exporter, a buffer, a number, or nested sequences of numbers.
         dtype: the dtype, by default that of `obj`.
         device: the device, by default that of `obj`.
-        copy: True always copies; False never does, and raises ValueError where that is needed; None does if it is
-            needed.
+        copy: True always copies. False never copies, and raises ValueError if a copy is needed. None copies if necessary.
         requires_grad: whether operators on the tensor are recorded; None keeps the setting of `obj`, and its history.
 
     Shape:
@@ -105,7 +104,7 @@ def asarray(
 
 
 def legacy_tensor(*args: Any, device: Any = None) -> Tensor:
-    """Create a tensor as `Tensor(2, 3)`, uninitialised, or as `Tensor(data)`, a copy in the default dtype."""
+    """Return an uninitialised tensor for sizes, `Tensor(2, 3)`, or a copy of data in the default dtype, `Tensor(data)`."""
     if device is not None and str(device) != "cpu":
         raise RuntimeError(
             f"Tensor(device): must be 'cpu', got {device!r}\nhint: use tensor(..., device=...)"
@@ -189,6 +188,6 @@ def _is_array(data: Any) -> bool:
 
 
 def _is_number(data: Any) -> bool:
-    """Return whether an object is a number of NumPy's, which has a buffer as arrays have."""
+    """Return whether an object is a scalar of NumPy, which has a buffer like an array."""
     numpy = sys.modules.get("numpy")
     return isinstance(data, (int, float, complex)) or (numpy is not None and isinstance(data, numpy.generic))

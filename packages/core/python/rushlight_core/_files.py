@@ -24,14 +24,14 @@ def from_file(
     """Return a tensor over the memory that a file is mapped to.
 
     Args:
-        filename: of the file.
+        filename: the name of the file.
         shared: whether writes to the tensor go to the file, which is created or extended if necessary; otherwise the file
             must be long enough and is only read.
         size: the number of elements.
         dtype: dtype of the elements; the default dtype if it is omitted.
         layout: must be `strided`.
-        device: the host's.
-        pin_memory: False.
+        device: must be the CPU.
+        pin_memory: must be False.
         requires_grad: whether operators on the tensor are recorded.
 
     Raises:

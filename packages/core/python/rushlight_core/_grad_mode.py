@@ -25,7 +25,7 @@ class _Mode(_C._ModeScope):
     __exit__: Callable[..., None] = _C._ModeScope._restore
 
     def _fresh(self) -> _Mode:
-        """Return a context manager like this one; a function may be entered again before it is left."""
+        """Return a copy of this context manager: a decorated function may be called again before it returns."""
         return type(self)()
 
     def __call__(self, function: F) -> F:
@@ -69,7 +69,7 @@ class _Mode(_C._ModeScope):
 
 
 def _stepwise(mode: Callable[[], _Mode], inner: Any) -> Any:
-    """Run a generator (or a coroutine) inside of `mode`, and waits outside of it."""
+    """Run a generator or a coroutine inside of `mode`, and let it wait outside of `mode`."""
     try:
         with mode():
             item = inner.send(None)
@@ -103,7 +103,7 @@ class _Steps:
 class no_grad(_Mode):  # noqa: N801
     """A context manager and decorator within which operators are not recorded for gradients.
 
-    Results do not require grad. It holds for the running thread. Forward mode is not affected.
+    Results do not require grad. The setting applies to the running thread. Forward mode is not affected.
 
     Example:
         >>> x = torch.ones(2, requires_grad=True)
@@ -134,7 +134,7 @@ class enable_grad(_Mode):  # noqa: N801
 
 
 class set_grad_enabled(_Mode):  # noqa: N801
-    """Turn recording on or off at once; as a context manager, until the block is left.
+    """Turn recording on or off immediately; in a `with` statement, until the end of the block.
 
     Args:
         mode: whether operators are recorded.
@@ -171,7 +171,7 @@ class inference_mode(_Mode):  # noqa: N801
     """A context manager and decorator within which operators are not recorded, and new tensors can never require grad.
 
     Args:
-        mode: False restores the normal mode, inside of a block.
+        mode: False restores the normal mode inside of a block.
 
     Example:
         >>> with torch.inference_mode():
@@ -204,14 +204,16 @@ class strict(_Mode):  # noqa: N801
     ``with strict():`` or ``@strict()``. The setting applies to the running thread, and to operators that work element by
     element on several tensors, each in its functional, in-place and out= form. Two things are refused:
 
-    * tensors of different numbers of dimensions, 0-d ones aside: a bias of shape (4,) added to the wrong end of (3,
-    4, 4); * a tensor whose dtype the result's does not hold exactly: int64 with float32, float64 with a 0-d float32.
+    * tensors with different numbers of dimensions, except 0-d tensors: a bias of shape (4,) added to the wrong end of (3,
+      4, 4);
+    * a tensor whose values the dtype of the result cannot represent exactly: int64 with float32, float64 with a 0-d
+      float32.
 
     Python numbers are accepted with all dtypes, and sizes of 1 broadcast. Operators inside operators, and gradients, are not
     checked.
 
     Args:
-        mode: False disables the checks again, inside of a block.
+        mode: False disables the checks inside of a block.
 
     Raises:
         RuntimeError: raised by an operator inside; the message names the operator, the arguments and a remedy.

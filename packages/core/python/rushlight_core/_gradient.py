@@ -15,14 +15,15 @@ if TYPE_CHECKING:
 def gradient(
     input: Tensor, *, spacing: Any = None, dim: int | Sequence[int] | None = None, edge_order: int = 1
 ) -> tuple[Tensor, ...]:
-    """Return the derivatives of samples along dimensions, a tensor for each.
+    """Return the derivatives of samples along dimensions, as one tensor for each dimension.
 
-    Inner samples use both neighbours, to second order also where these are at different distances; samples at the ends use
-    one side, to the order `edge_order`.
+    Inner samples use both neighbours, with second-order accuracy also for unequal distances. Samples at the ends use
+    neighbours on one side, with accuracy of the order `edge_order`.
 
     Args:
-        input: samples of any dtype but uint8 and bool.
-        spacing: the distance of samples: a number, a number for each dimension, or 1-d tensors of coordinates; 1 by default.
+        input: samples of any dtype except uint8 and bool.
+        spacing: the distance between samples: a number, a number for each dimension, or 1-d tensors of coordinates; 1 by
+            default.
         dim: the dimensions, by default all of them.
         edge_order: 1 or 2.
 

@@ -23,16 +23,16 @@ def histogram(
     density: bool = False,
     out: tuple[Tensor, Tensor] | None = None,
 ) -> Any:
-    """Return the number of elements in each part of a range, as a named tuple (hist, bin_edges).
+    """Return the number of elements in each bin of a range, as a named tuple (hist, bin_edges).
 
-    The last part includes its upper end. Elements outside of the range, and NaN, are not counted.
+    The last bin includes its upper edge. Elements outside of the range, and NaN, are not counted.
 
     Args:
         input: float32 or float64, of any shape.
-        bins: the number of equal parts, or their rising ends, a 1-d tensor of the dtype of `input`.
-        range: (min, max) of equal parts; by default those of the elements.
+        bins: the number of bins of equal width, or a 1-d tensor of their edges in ascending order, of the dtype of `input`.
+        range: (min, max) of the bins of equal width; by default the smallest and the largest element.
         weight: the weight of each element; of the shape of `input`.
-        density: divide by the total and by the parts' widths.
+        density: whether to divide by the total and by the widths of the bins.
 
     Raises:
         RuntimeError: an argument does not fit the others, or the range is not finite.

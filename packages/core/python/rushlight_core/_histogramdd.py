@@ -28,13 +28,14 @@ def histogramdd(
 
     Args:
         input: points (..., D), float32 or float64.
-        bins: the number of equal parts along every dimension, or along each, or the rising ends of the parts along each.
-        range: (min, max) of equal parts of each dimension, 2 · D numbers in a row; by default those of the points.
+        bins: the number of bins of equal width along all dimensions, or a list with a number for each dimension, or with a
+            tensor of ascending bin edges for each dimension.
+        range: (min, max) of the bins along each dimension, 2 · D numbers in one list; by default those of the points.
         weight: the weight of each point, (...).
-        density: divide by the total and by the cells' volumes.
+        density: whether to divide by the total and by the volumes of the cells.
 
     Returns:
-        `hist`, with as many parts along each of its D dimensions, and `bin_edges`, D tensors.
+        `hist`, whose D dimensions have one element for each bin, and `bin_edges`, D tensors.
 
     Raises:
         RuntimeError: an argument does not fit the others.

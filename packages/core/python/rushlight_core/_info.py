@@ -41,7 +41,7 @@ class finfo:  # noqa: N801
     """Limits of a floating-point dtype: `bits`, `eps`, `max`, `min`, `tiny` (= `smallest_normal`) and `resolution`.
 
     Args:
-        type: the dtype, by default `get_default_dtype()`. For a complex one, limits of its real part.
+        type: the dtype, by default `get_default_dtype()`. For a complex dtype, the limits of its real part.
 
     Raises:
         TypeError: the dtype is not floating point.

@@ -63,7 +63,7 @@ def is_nonzero(input: Tensor) -> bool:
 
 @overridable
 def is_conj(input: Tensor) -> bool:
-    """Return False for a tensor of any shape: `conj` computes at once, so that no conjugation is ever pending.
+    """Return False for a tensor of any shape: `conj` conjugates immediately, so that no conjugation is ever pending.
 
     Example:
         >>> torch.is_conj(torch.tensor([1j]).conj())

@@ -83,11 +83,11 @@ def set_rng_state(new_state: Tensor) -> None:
 
 
 class stream:  # noqa: N801
-    """Choose how the CPU generates random numbers: by rushlight's generator, or exactly as PyTorch.
+    """Choose how the CPU generates random numbers: by rushlight's generator, or exactly as PyTorch does.
 
-    It takes effect at once, for the default generator and for every `Generator` that is made afterwards; used in a
-    `with` statement, it is undone at the end. The default generator starts again from its initial seed. The environment
-    variable `RUSHLIGHT_RANDOM` sets the stream at the start of the process.
+    The choice takes effect immediately, for the default generator and for every `Generator` that is made afterwards. In a
+    `with` statement it is undone at the end of the block. The default generator starts again from its initial seed. The
+    environment variable `RUSHLIGHT_RANDOM` sets the stream at the start of the process.
 
     Args:
         name: `"philox"`, the default of the process: each number is a function of the seed, the call and the element,
@@ -102,7 +102,7 @@ class stream:  # noqa: N801
         `set_rng_state` of such a state, or of one that PyTorch saved, continues in that stream.
 
     Raises:
-        ValueError: `name` is another.
+        ValueError: `name` is neither of these.
 
     Example:
         >>> with torch.random.stream("torch"):

@@ -30,7 +30,7 @@ def range(
     Args:
         start: the first number.
         end: the last number.
-        step: the difference of neighbours.
+        step: the difference between neighbours.
         out, dtype, device, requires_grad: as of `arange`.
 
     Shape:

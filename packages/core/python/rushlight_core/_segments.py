@@ -33,7 +33,7 @@ def segment_reduce(
         axis: the dimension.
         unsafe: whether to omit the check that the segments cover the dimension.
         initial: the initial value of each reduction, and the result of an empty segment. Without it an empty segment gives
-            0, NaN for the mean, -inf, inf or 1.
+            0 for "sum", NaN for "mean", -inf for "max", inf for "min" and 1 for "prod".
 
     Returns:
         a tensor of the shape of `data` with as many elements along `axis` as there are segments.

@@ -20,8 +20,8 @@ _interop_threads = 1
 def set_float32_matmul_precision(precision: str) -> None:
     """Set the precision with which float32 matrices are multiplied.
 
-    With all but "highest" CUDA may round factors to TF32, which has 10 bits of mantissa. On the CPU products of
-    float32 have the digits of float32 in any case.
+    With all but "highest" CUDA may round factors to TF32, which has 10 bits of mantissa. On the CPU, products of float32
+    matrices always have the precision of float32.
 
     Args:
         precision: "highest", "high" or "medium".

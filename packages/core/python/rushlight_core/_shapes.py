@@ -43,8 +43,8 @@ def meshgrid(*tensors: Tensor | Sequence[Tensor], indexing: str | None = None) -
 
     Args:
         tensors: vectors, one by one or in a list.
-        indexing: "ij", dimension i belongs to vector i, or "xy", the first two are swapped. PyTorch
-            means to change its default from the former to the latter: without it there is a warning.
+        indexing: "ij": dimension i belongs to vector i. "xy": the first two dimensions are exchanged. PyTorch plans to
+            change the default from "ij" to "xy", so a call without `indexing` issues a warning.
 
     Raises:
         RuntimeError: a tensor has more than one dimension, or dtypes differ.

@@ -71,7 +71,7 @@ def sparse_coo_tensor(
         check_invariants: whether to check the indices. True unless `sparse.check_sparse_tensor_invariants` is disabled.
         is_coalesced: whether the indices are sorted and distinct, if that is known.
 
-    A call with a size only makes a tensor of zeros.
+    A call with only a size returns a tensor of zeros.
 
     Raises:
         RuntimeError: the shapes of indices, values and size are inconsistent, or an index is out of range.
@@ -128,14 +128,14 @@ def sparse_csr_tensor(
     requires_grad: bool = False,
     check_invariants: bool | None = None,
 ) -> Tensor:
-    """A matrix in compressed row format: row i has `values[k]` in column `col_indices[k]` for k from `crow_indices[i]` to
-    `crow_indices[i + 1]`.
+    """Return a matrix in compressed row format: row i has `values[k]` in column `col_indices[k]` for k from
+    `crow_indices[i]` to `crow_indices[i + 1]`.
 
     Args:
         crow_indices: int32 or int64 numbers (rows + 1).
-        col_indices: numbers of the same dtype (nnz), which rise within a row.
+        col_indices: numbers of the same dtype (nnz), in ascending order within each row.
         values: (nnz). Gradients flow to it.
-        size: (rows, columns); by default as few columns as contain all indices.
+        size: (rows, columns); by default with the smallest number of columns that contains all indices.
         dtype, device: of the values; by default those of `values`.
         requires_grad: record operators on the result.
         check_invariants: as of :func:`sparse_coo_tensor`.
@@ -167,15 +167,15 @@ def sparse_csc_tensor(
     requires_grad: bool = False,
     check_invariants: bool | None = None,
 ) -> Tensor:
-    """A matrix in compressed column format: column j has `values[k]` in row `row_indices[k]` for k from `ccol_indices[j]` to
-    `ccol_indices[j + 1]`.
+    """Return a matrix in compressed column format: column j has `values[k]` in row `row_indices[k]` for k from
+    `ccol_indices[j]` to `ccol_indices[j + 1]`.
 
     Args:
         ccol_indices: int32 or int64 numbers (columns + 1).
-        row_indices: numbers of the same dtype (nnz), which rise within a column.
+        row_indices: numbers of the same dtype (nnz), in ascending order within each column.
         values: (nnz). Gradients flow to it.
-        size: (rows, columns); by default as few rows as contain all indices. dtype, device, requires_grad, check_invariants:
-            as of :func:`sparse_csr_tensor`.
+        size: (rows, columns); by default with the smallest number of rows that contains all indices.
+        dtype, device, requires_grad, check_invariants: as of :func:`sparse_csr_tensor`.
 
     Raises:
         RuntimeError: the shapes of the arguments are inconsistent, or an index is out of range.
@@ -203,15 +203,15 @@ def sparse_bsr_tensor(
     requires_grad: bool = False,
     check_invariants: bool | None = None,
 ) -> Tensor:
-    """A matrix of blocks whose rows are compressed: row i of blocks has `values[k]` in column `col_indices[k]` of blocks for
-    k from `crow_indices[i]` to `crow_indices[i + 1]`.
+    """Return a matrix of blocks whose rows are compressed: row i of blocks has `values[k]` in column `col_indices[k]` of
+    blocks for k from `crow_indices[i]` to `crow_indices[i + 1]`.
 
     Args:
         crow_indices: int32 or int64 numbers (rows of blocks + 1).
-        col_indices: numbers of the same dtype (nnz), which rise within a row.
+        col_indices: numbers of the same dtype (nnz), in ascending order within each row.
         values: the blocks (nnz, rows, columns). Gradients flow to it.
-        size: (rows, columns) of the matrix; by default as few columns as contain all blocks. dtype, device, requires_grad,
-            check_invariants: as of :func:`sparse_csr_tensor`.
+        size: (rows, columns) of the matrix; by default with the smallest number of columns that contains all blocks.
+        dtype, device, requires_grad, check_invariants: as of :func:`sparse_csr_tensor`.
 
     Raises:
         RuntimeError: the shapes of the arguments are inconsistent, or an index is out of range.
@@ -239,15 +239,15 @@ def sparse_bsc_tensor(
     requires_grad: bool = False,
     check_invariants: bool | None = None,
 ) -> Tensor:
-    """A matrix of blocks whose columns are compressed: column j of blocks has `values[k]` in row `row_indices[k]` of blocks
-    for k from `ccol_indices[j]` to `ccol_indices[j + 1]`.
+    """Return a matrix of blocks whose columns are compressed: column j of blocks has `values[k]` in row `row_indices[k]` of
+    blocks for k from `ccol_indices[j]` to `ccol_indices[j + 1]`.
 
     Args:
         ccol_indices: int32 or int64 numbers (columns of blocks + 1).
-        row_indices: numbers of the same dtype (nnz), which rise within a column.
+        row_indices: numbers of the same dtype (nnz), in ascending order within each column.
         values: the blocks (nnz, rows, columns). Gradients flow to it.
-        size: (rows, columns) of the matrix; by default as few rows as contain all blocks. dtype, device, requires_grad,
-            check_invariants: as of :func:`sparse_csr_tensor`.
+        size: (rows, columns) of the matrix; by default with the smallest number of rows that contains all blocks.
+        dtype, device, requires_grad, check_invariants: as of :func:`sparse_csr_tensor`.
 
     Raises:
         RuntimeError: the shapes of the arguments are inconsistent, or an index is out of range.

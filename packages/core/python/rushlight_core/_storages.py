@@ -16,7 +16,7 @@ def from_file(filename: str | os.PathLike[str], shared: bool = False, nbytes: in
 
     Args:
         filename: the file.
-        shared: True: writes go into the file, which is created or lengthened if need be. False: writes stay in this
+        shared: True: writes go into the file, which is created or extended if necessary. False: writes stay in this
             process.
         nbytes: the number of bytes to map.
 

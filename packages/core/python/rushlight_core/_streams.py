@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def _of(device: DeviceLike | None) -> _device:
-    """Return the device that is meant, with its index; without an argument, the current device of the attached backend."""
+    """Return the given device with its index; without an argument, the current device of the attached backend."""
     if device is None:
         for type in ("cuda", _C._plugin_device()):
             if type and _C._device_count(type):
@@ -30,7 +30,7 @@ def _of(device: DeviceLike | None) -> _device:
 class Stream:
     """A queue of work on a device.
 
-    As a context manager it makes itself and its device the current ones for the operators of the block.
+    As a context manager, a stream is the current stream of the block, and its device is the current device.
 
     Args:
         device: the device; by default the current device of the backend that is attached.
@@ -78,7 +78,7 @@ class Stream:
             self.wait_event(stream.record_event())
 
     def record_event(self, event: Event | None = None) -> Event:
-        """Set the mark of an event, or of a new one, after all work that is queued now, and return the event."""
+        """Record an event, or a new one, after all work that is queued now, and return it."""
         event = Event(self.device) if event is None else event
         event.record(self)
         return event

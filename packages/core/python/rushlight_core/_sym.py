@@ -65,7 +65,7 @@ def sym_int(a: Any) -> int:
 
 
 def sym_max(a: Any, b: Any) -> Any:
-    """Return the larger number; a float if one of them is.
+    """Return the larger number, as a float if one of them is a float.
 
     Example:
         >>> torch.sym_max(2, 3)
@@ -75,7 +75,7 @@ def sym_max(a: Any, b: Any) -> Any:
 
 
 def sym_min(a: Any, b: Any) -> Any:
-    """Return the smaller number; a float if one of them is.
+    """Return the smaller number, as a float if one of them is a float.
 
     Example:
         >>> torch.sym_min(2, 3.0)

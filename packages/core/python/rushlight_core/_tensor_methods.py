@@ -94,19 +94,19 @@ def apply_(self: Tensor, callable: Any) -> Tensor:
 
 
 def map_(self: Tensor, other: Tensor, callable: Any) -> Tensor:
-    """Replace each element x by `callable(x, y)` with y of `other`, which is broadcast, in place.
+    """Replace each element x by `callable(x, y)`, in place, with the element y of `other`, which is broadcast.
 
     Raises:
-        RuntimeError: one of the tensors requires grad, or they do not broadcast.
+        RuntimeError: one of the tensors requires grad, or the tensors do not broadcast.
     """
     return _replace("map_", self, callable, self, other.expand_as(self))
 
 
 def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Any) -> Tensor:
-    """Replace each element z by `callable(z, x, y)` with x and y of two tensors, which are broadcast, in place.
+    """Replace each element z by `callable(z, x, y)`, in place, with the elements x and y of two broadcast tensors.
 
     Raises:
-        RuntimeError: one of the tensors requires grad, or they do not broadcast.
+        RuntimeError: one of the tensors requires grad, or the tensors do not broadcast.
     """
     return _replace("map2_", self, callable, self, x.expand_as(self), y.expand_as(self))
 

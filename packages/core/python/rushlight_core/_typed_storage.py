@@ -13,7 +13,7 @@ class TypedStorage:
     """The whole memory of a tensor as elements of its dtype, without a shape. `Tensor.storage()` returns it.
 
     Args:
-        tensor: the tensor whose memory it is.
+        tensor: the tensor that owns the memory.
 
     Example:
         >>> x = torch.arange(6).view(2, 3)

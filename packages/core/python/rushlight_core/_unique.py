@@ -18,13 +18,14 @@ def unique(
     return_counts: bool = False,
     dim: int | None = None,
 ) -> Any:
-    """Return the distinct elements of a tensor, or its distinct slices along `dim`, in rising order.
+    """Return the distinct elements of a tensor, or its distinct slices along `dim`, in ascending order.
 
     Every NaN is distinct, and last.
 
     Args:
         sorted: the result is sorted in any case.
-        return_inverse: also return the position among them of each element (of the shape of `input`) or slice.
+        return_inverse: also return the position of each element, in the shape of `input`, or of each slice among the
+            distinct ones.
         return_counts: also return the number of occurrences of each.
 
     Raises:
@@ -45,7 +46,7 @@ def unique_consecutive(
     """Return the elements of a tensor, or its slices along `dim`, with runs of equal neighbours merged into one.
 
     Args:
-        return_inverse: also return the position in the result of each element (of the shape of `input`) or slice.
+        return_inverse: also return the position of each element, in the shape of `input`, or of each slice in the result.
         return_counts: also return the length of each run.
 
     Example:

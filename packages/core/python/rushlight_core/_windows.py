@@ -25,7 +25,7 @@ def _window(
     requires_grad: bool,
     shape: Callable[[Tensor], Tensor],
 ) -> Tensor:
-    """Return `shape` of the positions from 0 to 1, where 1 is the last element, or with `periodic` the one after it."""
+    """Apply `shape` to positions from 0 to 1, where 1 is the last element, or with `periodic` the element after it."""
     dtype = _C.get_default_dtype() if dtype is None else dtype
     if not dtype.is_floating_point:
         raise RuntimeError(f"{name}(dtype): must be a floating-point dtype, got {dtype}")
@@ -158,7 +158,9 @@ def kaiser_window(
     window_length: int, periodic: bool = True, beta: float = 12.0, *,
     dtype: Any = None, device: Any = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return the window ``I0(beta · sqrt(1 - (2x - 1)²)) / I0(beta)`` over x from 0 to 1, I0 the modified Bessel function.
+    """Return the window ``I0(beta · sqrt(1 - (2x - 1)²)) / I0(beta)`` over x from 0 to 1.
+
+    I0 is the modified Bessel function of the first kind of order 0.
 
     Args:
         beta: the larger it is, the narrower the window. window_length, periodic, dtype, device, requires_grad: as of

@@ -1,8 +1,9 @@
 """Devices beyond the CPU: attaching their backends, counting and choosing them, waiting for them.
 
-A backend is a shared library that keeps the contract of `rushlight/backend.h`. `load_backend` attaches one by its path;
-one that an installed package offers in the entry point group `rushlight.backends` is attached when its device is first
-named. The entry point is named after the device type ("cuda"), and holds the library's path or a function that returns it.
+A backend is a shared library that keeps the contract of `rushlight/backend.h`. `load_backend` attaches one by its path; a
+backend that an installed package provides in the entry point group `rushlight.backends` is attached when its device is
+first named. The entry point is named after the device type ("cuda"), and holds the library's path or a function that
+returns it.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _missing: set[str] = set()
 def load_backend(path: str | os.PathLike[str]) -> str:
     """Attach the device backend in a shared library, and return its name, which is the device type.
 
-    A process has one backend besides CUDA's of each name; loading the same one again does nothing.
+    A process has one backend of each name, besides CUDA's; loading the same backend again does nothing.
 
     Args:
         path: the path of the library.
@@ -66,7 +67,7 @@ def find_backend(name: str) -> bool:
     Args:
         name: the name, which is a type of device.
 
-    Raises RuntimeError where the backend is installed and cannot be used.
+    Raises RuntimeError if the backend is installed but cannot be used.
 
     Example:
         >>> find_backend("no_such_device")
@@ -119,7 +120,7 @@ def set_device(device: DeviceLike) -> None:
 
 
 def synchronize(device: DeviceLike) -> None:
-    """Wait until a device has done all its work. Errors of that work are raised here. On the CPU, all work is always done.
+    """Wait until a device has done all its work. Errors of that work are raised here. The CPU never has pending work.
 
     Example:
         >>> synchronize("cpu")  # CPU kernels are synchronous
@@ -145,7 +146,7 @@ def get_device_properties(device: DeviceLike) -> DeviceProperties:
 
     Raises:
         NotImplementedError: the backend does not report them.
-        RuntimeError: the device has no backend, as the CPU has none.
+        RuntimeError: the device has no backend, like the CPU.
 
     Example::
 
@@ -155,10 +156,10 @@ def get_device_properties(device: DeviceLike) -> DeviceProperties:
 
 
 class DeviceProperties:
-    """The properties of a device, with PyTorch's names; 0 where a value is not known. Sizes are in bytes.
+    """The properties of a device, with PyTorch's names; 0 for unknown values. Sizes are in bytes.
 
     Attributes:
-        name: the name that its maker gives it.
+        name: the name given by the manufacturer.
         major, minor: the version of its compute capability. total_memory, multi_processor_count,
             max_threads_per_multi_processor, warp_size, regs_per_multiprocessor: as
             CUDA counts them.
@@ -205,7 +206,7 @@ def mem_get_info(device: DeviceLike) -> tuple[int, int]:
 
     Raises:
         NotImplementedError: the backend does not report them.
-        RuntimeError: the device has no backend, as the CPU has none.
+        RuntimeError: the device has no backend, like the CPU.
 
     Example::
 
@@ -222,7 +223,7 @@ def memory_stats(device: DeviceLike) -> dict[str, int]:
 
     Raises:
         NotImplementedError: the backend does not use core's allocator.
-        RuntimeError: the device has no backend, as the CPU has none.
+        RuntimeError: the device has no backend, like the CPU.
 
     Example::
 
@@ -239,7 +240,7 @@ def reset_peak_memory_stats(device: DeviceLike) -> None:
 
     Raises:
         NotImplementedError: the backend does not use core's allocator.
-        RuntimeError: the device has no backend, as the CPU has none.
+        RuntimeError: the device has no backend, like the CPU.
 
     Example::
 
@@ -258,7 +259,7 @@ def memory_snapshot(device: DeviceLike) -> str:
 
     Raises:
         NotImplementedError: the backend does not use core's allocator.
-        RuntimeError: the device has no backend, as the CPU has none.
+        RuntimeError: the device has no backend, like the CPU.
 
     Example::
 
@@ -276,7 +277,7 @@ def empty_cache(device: DeviceLike) -> None:
 
     Raises:
         NotImplementedError: the backend does not use core's allocator.
-        RuntimeError: the device has no backend, as the CPU has none.
+        RuntimeError: the device has no backend, like the CPU.
 
     Example::
 
@@ -295,7 +296,7 @@ def set_memory_limit(device: DeviceLike, nbytes: int) -> int:
 
     Raises:
         NotImplementedError: the backend does not use core's allocator.
-        RuntimeError: the device has no backend, as the CPU has none.
+        RuntimeError: the device has no backend, like the CPU.
 
     Example::
 

@@ -80,7 +80,7 @@ class Future(Generic[T]):
         callback()
 
     def add_done_callback(self, callback: Callable[[Future[T]], None]) -> None:
-        """Call `callback(self)` when the future completes, in the thread that sets it, or now if it has completed."""
+        """Call `callback(self)` in the thread that completes the future, or immediately if it has completed already."""
         self._when_done(lambda: callback(self))
 
     def then(self, callback: Callable[[Future[T]], S]) -> Future[S]:

@@ -1,8 +1,8 @@
 """Reductions and normalizations of the elements that a mask keeps: `rushlight.masked`, as torch.masked defines them.
 
 Every function takes `mask`, a tensor of booleans that broadcasts to the input: True keeps an element, False leaves it out.
-Without a mask all elements are kept. Elements that are left out have no influence on the result, whatever their values, and
-their gradient is 0.
+Without a mask all elements are kept. The values of elements that are left out do not affect the result, and the gradients of
+these elements are 0.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def sum(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """Return the sum of the kept elements, 0 where there is none.
+    """Return the sum of the kept elements, 0 if there are none.
 
     Args:
         input: a tensor of any shape and dtype.
@@ -87,7 +87,7 @@ def prod(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """Return the product of the kept elements, 1 where there is none. Arguments: see :func:`sum`.
+    """Return the product of the kept elements, 1 if there are none. Arguments: see :func:`sum`.
 
     Shape:
         - Input: (*); `mask` broadcasts to it.
@@ -169,7 +169,7 @@ def amax(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """Return the largest of the kept elements; where there is none, the smallest value of the dtype of `input`.
+    """Return the largest of the kept elements; if there are none, return the smallest value of the dtype of `input`.
 
     Arguments: see :func:`sum`; `dtype` is by default that of `input`, which must be real.
 
@@ -202,7 +202,7 @@ def amin(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """Return the smallest of the kept elements; where there is none, the largest value of the dtype of `input`.
+    """Return the smallest of the kept elements; if there are none, return the largest value of the dtype of `input`.
 
     Arguments: see :func:`amax`.
 
@@ -235,7 +235,7 @@ def argmax(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """Return the index of the largest of the kept elements, 0 where there is none.
+    """Return the index of the largest of the kept elements, 0 if there are none.
 
     Args:
         input: a tensor of a real dtype.
@@ -271,7 +271,7 @@ def argmin(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """Return the index of the smallest of the kept elements, 0 where there is none. Arguments: see :func:`argmax`.
+    """Return the index of the smallest of the kept elements, 0 if there are none. Arguments: see :func:`argmax`.
 
     Shape:
         - Input: (*); `mask` broadcasts to it.
@@ -299,7 +299,7 @@ def mean(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """Return the mean of the kept elements, NaN where there is none.
+    """Return the mean of the kept elements, NaN if there are none.
 
     Arguments: see :func:`sum`; `dtype` is by default that of `input`.
 
@@ -327,9 +327,9 @@ def mean(
 def median(
     input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None
 ) -> Tensor:
-    """Return the median of the kept elements along a dimension, the lower of the two in the middle for an even number.
+    """Return the median of the kept elements along a dimension, for an even number the lower of the two in the middle.
 
-    NaN counts as left out; where no element is kept the median is NaN.
+    Elements that are NaN are left out, too. The median is NaN if no element is kept.
 
     Args:
         input: a tensor of a real dtype.
@@ -373,7 +373,7 @@ def median(
 def logsumexp(
     input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None
 ) -> Tensor:
-    """Return the logarithm of the sum of the exponentials of the kept elements, -inf where there is none.
+    """Return the logarithm of the sum of the exponentials of the kept elements, -inf if there are none.
 
     Arguments: see :func:`sum`; `dtype` is by default that of `input`.
 
@@ -439,7 +439,7 @@ def norm(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """Return the norm of order `ord` of the kept elements; where there is none, 0, or inf for the order -inf.
+    """Return the norm of order `ord` of the kept elements; if there are none, return 0, or inf for the order -inf.
 
     Args:
         input: a tensor of a floating-point or complex dtype.
@@ -479,15 +479,15 @@ def var(
 ) -> Tensor:
     """Return the variance of the kept elements.
 
-    This is the sum of their squared distances from their mean, divided by their number less `correction`; NaN where at most
-    `correction` elements are kept and all are equal.
+    This is the sum of their squared distances from their mean, divided by their number less `correction`. It is NaN where
+    at most `correction` elements are kept and all of them are equal.
 
     Args:
-        input: a tensor of any dtype; integers are computed with as float32.
+        input: a tensor of any dtype; integers are converted to float32.
         dim: the dimensions to reduce; None or () reduces all.
         unbiased: True for a `correction` of 1, False for 0.
-        correction: what is subtracted from the number of kept elements, by default 1. Only one of `correction` and
-            `unbiased` may be given.
+        correction: the number that is subtracted from the number of kept elements, by default 1. Only one of `correction`
+            and `unbiased` may be given.
         keepdim: whether the result keeps the reduced dimensions, with size 1.
         dtype: the dtype of the result, by default that of `input`, float32 for integers.
         mask: see :func:`sum`.
@@ -541,7 +541,7 @@ def std(
 def softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """Return exp(x) divided by the sum of the exponentials of the kept elements along `dim`.
 
-    Elements that are left out give 0, and NaN where nothing is kept along `dim`.
+    Elements that are left out give 0, or NaN if nothing is kept along `dim`.
 
     Args:
         input: a tensor of a real dtype.
@@ -572,7 +572,7 @@ def softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None =
 
 @overridable
 def log_softmax(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
-    """Return the logarithm of :func:`softmax`, -inf for what is left out. Arguments: see :func:`softmax`.
+    """Return the logarithm of :func:`softmax`; it is -inf for elements that are left out. Arguments: see :func:`softmax`.
 
     Shape:
         - Input: (*); `mask` broadcasts to it.
@@ -678,7 +678,7 @@ def _mask(name: str, input: Tensor, mask: Tensor) -> Tensor:
         raise TypeError(f"{name}(mask): needs a tensor, got {type(mask).__name__}")
     if mask.dim() > input.dim():
         raise IndexError(
-            f"{name}(mask): has {mask.dim()} dimensions and the input {input.dim()}; a mask has at most as many"
+            f"{name}(mask): got {mask.dim()} dimensions, needs at most the {input.dim()} of the input"
         )
     try:
         return mask.to(_C.bool).expand(input.shape)
@@ -700,7 +700,7 @@ def _dims(name: str, dim: Dims, input: Tensor) -> tuple[int, ...]:
             raise IndexError(f"{name}(dim): must be between {-rank} and {rank - 1}, got {one}")
     found = sorted({one % rank for one in given})
     if len(found) != len(given):
-        raise RuntimeError(f"{name}(dim): every dimension may occur once, got {given}")
+        raise RuntimeError(f"{name}(dim): every dimension may occur only once, got {given}")
     return tuple(found)
 
 
@@ -793,7 +793,7 @@ def _variance(
     mask: Tensor | None,
 ) -> Tensor:
     if unbiased is not None and correction is not None:
-        raise AssertionError(f"{name}(): takes one of unbiased and correction, got both")
+        raise AssertionError(f"{name}(): takes only one of unbiased and correction, got both")
     if correction is None:
         correction = 1 if unbiased is None or unbiased else 0
     wanted = dtype

@@ -5,12 +5,13 @@ A subclass of Tensor, or any other class, may define::
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None): ...
 
-It is then called in place of an operator that gets one of its instances. `func` is the public function of
-that operator (a method of Tensor where there is no function), `types` are the classes among the arguments
-that define such a method. A result of NotImplemented passes the call on to the next class. `super().__torch_function__(...)`
-runs the operator.
+This method is then called instead of an operator that receives an instance of the class. `func` is the public function of
+that operator (a method of Tensor if there is no function), `types` are the classes among the arguments that define such a
+method. A result of NotImplemented passes the call on to the next class. `super().__torch_function__(...)` runs the
+operator.
 
-A function written in Python is overridden as one call if it is decorated with `overridable`, otherwise by its operators.
+A function written in Python is overridden as one call if it is decorated with `overridable`; otherwise each of its
+operators is overridden.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _asking = _local()  # per thread: the functions whose overrides are being called
 
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
-    """Return whether an argument's class overrides operators. For functions that are written in Python.
+    """Return whether an argument's class overrides operators; for functions that are written in Python.
 
     Example:
         >>> torch.overrides.has_torch_function((torch.ones(1), 2))
@@ -52,7 +53,7 @@ def has_torch_function(relevant_args: Iterable[Any]) -> bool:
 def handle_torch_function(
     public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any
 ) -> Any:
-    """Let the classes of arguments compute a function, by their `__torch_function__`.
+    """Compute a function by the `__torch_function__` of its arguments' classes.
 
     Args:
         public_api: the function.
@@ -114,7 +115,7 @@ def _call(func: Any, overloaded: list[Any], args: tuple[Any, ...], kwargs: dict[
 def _ask(func: Any, o: Any, types: tuple[type, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return the result of an object that is not a Tensor; NotImplemented if its override only calls `func` again.
 
-    Tensors of another library do this, since their default override runs the function that it is given.
+    Tensors of another library do this, because their default override calls the function that it receives.
     """
     asked: list[tuple[Any, Any]] = _asking.__dict__.setdefault("asked", [])
     if sum(f is func and other is o for f, other in asked) >= MOST_REPEATS:
@@ -127,7 +128,7 @@ def _ask(func: Any, o: Any, types: tuple[type, ...], args: tuple[Any, ...], kwar
 
 
 def _call_by_name(name: str, candidates: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Called by the argument parser for a call that only an override can handle."""
+    """Handle a call that only an override can handle; the argument parser calls this function."""
     import rushlight_core
 
     function = getattr(rushlight_core, name, None) or getattr(Tensor, name)
@@ -135,7 +136,7 @@ def _call_by_name(name: str, candidates: list[Any], args: tuple[Any, ...], kwarg
 
 
 class _Public:
-    """How users call an operator: its function, and its parameters with their defaults."""
+    """The public function of an operator, and its parameters with their defaults."""
 
     def __init__(self, name: str, schema: str) -> None:
         import rushlight_core
@@ -174,7 +175,7 @@ _public: dict[str, _Public] = {}
 
 
 def _call_operator(name: str, schema: str, overloaded: list[Any], values: tuple[Any, ...]) -> Any:
-    """Called by the dispatcher, with one value for each argument of the schema."""
+    """Handle a call from the dispatcher, which passes one value for each argument of the schema."""
     public = _public.get(name)
     if public is None:
         public = _public[name] = _Public(name, schema)
@@ -186,7 +187,7 @@ def _call_operator(name: str, schema: str, overloaded: list[Any], values: tuple[
 
 
 def _split(text: str) -> list[str]:
-    """At commas outside of brackets."""
+    """Split a text at commas outside of brackets."""
     parts, depth, start = [], 0, 0
     for i, c in enumerate(text + ","):
         depth += (c in "([") - (c in ")]")

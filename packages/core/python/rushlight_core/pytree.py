@@ -1,7 +1,7 @@
 """Nested containers as trees: their leaves, and the structure that contains them.
 
-Transforms of functions (`vmap`, `grad`) take and return such containers. `register_pytree_node` makes a class one of them,
-for all functions on trees.
+Transforms of functions (`vmap`, `grad`) take and return such containers. `register_pytree_node` makes a class such a
+container, for all functions on trees.
 """
 
 from __future__ import annotations
@@ -404,7 +404,7 @@ def tree_flatten_with_path(
 def tree_map_with_path(
     func: Callable[..., Any], tree: PyTree, *rests: PyTree, is_leaf: Callable[[PyTree], bool] | None = None
 ) -> PyTree:
-    """Return nested containers with `func(path, leaf, ...)` instead of each leaf.
+    """Return nested containers in which `func(path, leaf, ...)` replaces each leaf.
 
     Args:
         func: a function of the path, the leaf, and the leaves of `rests` at the same path.
@@ -473,7 +473,7 @@ def tree_structure(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None
 def tree_map(
     func: Callable[..., Any], tree: PyTree, *rests: PyTree, is_leaf: Callable[[PyTree], bool] | None = None
 ) -> PyTree:
-    """Return nested containers with `func(leaf, ...)` instead of each leaf.
+    """Return nested containers in which `func(leaf, ...)` replaces each leaf.
 
     Args:
         func: a function of the leaf, and of the leaves of `rests` at the same position.
@@ -509,14 +509,14 @@ def _up_to(spec: TreeSpec, tree: PyTree) -> list[Any]:
 def broadcast_prefix(prefix: PyTree, spec: TreeSpec) -> list[Any] | None:
     """Return a value for each leaf of a container of the structure `spec`, from a container with fewer levels.
 
-    Each leaf of `prefix` applies to all leaves below it. A list is accepted for a tuple.
+    Each leaf of `prefix` applies to all leaves below it. A list is accepted in place of a tuple.
 
     Args:
         prefix: the container with fewer levels, or one value for all leaves.
         spec: the structure; see :func:`tree_flatten`.
 
     Returns:
-        The list of values, or None where the structures do not agree.
+        The list of values, or None if the structures do not agree.
 
     Example:
         >>> spec = tree_flatten(((1, 2), 3))[1]
@@ -582,7 +582,7 @@ def map_only(kind: Any, /) -> Callable[[Callable[[Any], Any]], Callable[[Any], A
 def tree_map_only(
     kind: Any, /, func: Callable[[Any], Any], tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None
 ) -> PyTree:
-    """Return nested containers with `func(leaf)` instead of each leaf of a class.
+    """Return nested containers in which `func(leaf)` replaces each leaf of a class.
 
     Args:
         kind: a class, a tuple of classes, or a predicate.

@@ -28,7 +28,7 @@ def _is_sparse(t: Any) -> bool:
 
 @overridable
 def mm(mat1: Tensor, mat2: Tensor) -> Tensor:
-    """Return the product of two matrices of which one is sparse, or both: then the result is sparse.
+    """Return the product of two matrices, at least one of which is sparse. The result is sparse if both are.
 
     The gradient of a sparse matrix is sparse, at the positions of the matrix.
 
@@ -233,7 +233,8 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) 
 
     Args:
         diagonals: the diagonals, one in each row.
-        offsets: which diagonals, distinct int64 numbers: 0 is the main diagonal, and positive ones lie above it.
+        offsets: the numbers of the diagonals, distinct int64 numbers: 0 is the main diagonal, and positive ones lie above
+            it.
         shape: the numbers of rows and columns of the result.
         layout: `sparse_coo`, the default, `sparse_csr` or `sparse_csc`.
 
@@ -270,9 +271,9 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) 
 
 
 class check_sparse_tensor_invariants:  # noqa: N801
-    """Set whether the indices of sparse tensors are checked when a tensor is made: a context manager, a decorator or a call.
+    """Set whether the indices of a sparse tensor are checked when it is made, as a context manager, a decorator or a call.
 
-    `with check_sparse_tensor_invariants(False):` leaves the checks out inside of the block. The checks are on by default.
+    `with check_sparse_tensor_invariants(False):` disables the checks inside of the block. The checks are on by default.
 
     Example:
         >>> torch.sparse.check_sparse_tensor_invariants.is_enabled()
@@ -345,7 +346,7 @@ def as_sparse_gradcheck(gradcheck: Callable[..., bool]) -> Callable[..., bool]:
 
 
 def _of_values(function: Callable[..., Any], inputs: Any) -> tuple[Callable[..., Any], list[Any]]:
-    """Return the function of the values of sparse inputs that returns those of sparse results, and its inputs."""
+    """Return a function that maps the values of sparse inputs to the values of sparse results, and its inputs."""
     given = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     plain = [
         _C._sparse_values(t).detach().requires_grad_(t.requires_grad) if _is_sparse(t) else t for t in given

@@ -1,11 +1,11 @@
 """autocast: matrix products in a smaller dtype, and sums that need more digits in float32.
 
 Note [Autocast]
-The stage "autocast" comes before those that record gradients and handles every call of an operator while it is on, in the
-thread that turned it on. Operators of the list `SMALLER` get their float32 arguments converted to the smaller dtype, those
-of `FLOAT32` their smaller arguments to float32; all others compute as they do anywhere. The conversions are operators
-too, so that gradients flow back through them, and a weight's gradient has the weight's dtype. A weight is converted once
-in an outermost block, however often it is used.
+The stage "autocast" comes before those that record gradients and handles every call of an operator while it
+is on, in the thread that turned it on. float32 arguments of the operators in the list `SMALLER` are converted to the
+smaller dtype, and smaller arguments of the operators in `FLOAT32` to float32. All other operators compute as usual. The
+conversions are operators too, so that gradients flow back through them, and a weight's gradient has the weight's dtype. A
+weight is converted once in an outermost block, even if it is used several times.
 """
 
 from __future__ import annotations
@@ -317,7 +317,7 @@ def _to(value: Any, dtype: Any, device_type: str) -> Any:
 
 
 def custom_bwd(bwd: Any = None, *, device_type: str) -> Any:
-    """Decorate `backward` of a Function whose `forward` has :func:`custom_fwd`: autocast is on as it was there.
+    """Decorate `backward` of a Function so that it runs with the autocast settings of a :func:`custom_fwd` forward.
 
     Args:
         bwd: the function; without it, a decorator is returned.

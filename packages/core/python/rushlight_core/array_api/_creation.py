@@ -61,7 +61,7 @@ def asarray(
             buffer protocol.
         dtype: dtype of the result; by default that of `obj`.
         device: device of the result; by default that of `obj`.
-        copy: True: always copy. False: never. None: only where the dtype or the device requires a copy.
+        copy: True: always copy. False: never. None: copy only if the dtype or the device requires it.
 
     Shape:
         - Output: the shape of `obj`; of nested sequences their lengths.
@@ -106,7 +106,7 @@ def empty_like(x: Tensor, /, *, dtype: dtype | None = None, device: Any = None) 
     """Return a tensor of the shape of `x` whose elements are not initialized.
 
     Args:
-        x: the tensor that gives shape, and by default dtype and device.
+        x: the tensor whose shape, and by default dtype and device, the result has.
 
     Shape:
         - Input and output: (*).
@@ -176,8 +176,8 @@ def full(shape: Shape, fill_value: Scalar, *, dtype: dtype | None = None, device
     Args:
         shape: the sizes, or one size.
         fill_value: a Python scalar.
-        dtype: dtype of the result; by default bool, int64, the default dtype or its complex counterpart, as the
-            scalar's type.
+        dtype: dtype of the result; by default bool, int64, the default dtype or its complex counterpart, depending on the
+            type of the scalar.
 
     Shape:
         - Output: `shape`.
@@ -297,7 +297,7 @@ def ones_like(x: Tensor, /, *, dtype: dtype | None = None, device: Any = None) -
     """Return a tensor of ones of the shape of `x`.
 
     Args:
-        x: the tensor that gives shape, and by default dtype and device.
+        x: the tensor whose shape, and by default dtype and device, the result has.
 
     Shape:
         - Input and output: (*).
@@ -373,7 +373,7 @@ def zeros_like(x: Tensor, /, *, dtype: dtype | None = None, device: Any = None) 
     """Return a tensor of zeros of the shape of `x`.
 
     Args:
-        x: the tensor that gives shape, and by default dtype and device.
+        x: the tensor whose shape, and by default dtype and device, the result has.
 
     Shape:
         - Input and output: (*).

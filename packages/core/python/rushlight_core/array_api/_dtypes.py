@@ -13,7 +13,7 @@ from ._promotion import Scalar, like
 
 @dataclass(frozen=True)
 class FInfo:
-    """The limits of a floating-point dtype; of a complex dtype those of its parts, whose dtype is `dtype`."""
+    """The limits of a floating-point dtype; for a complex dtype, the limits of its parts, whose dtype is `dtype`."""
 
     bits: int
     eps: float
@@ -36,7 +36,7 @@ class IInfo:
 def finfo(type: dtype | Tensor, /) -> FInfo:
     """Return the limits of a floating-point dtype, or of a tensor's dtype.
 
-    Of a complex dtype the limits are those of its parts.
+    For a complex dtype, they are the limits of its parts.
 
     Args:
         type: a dtype or a tensor of any shape.
@@ -102,7 +102,7 @@ def astype(x: Tensor, dtype: dtype, /, *, copy: bool = True, device: Any = None)
 
 
 def can_cast(from_: dtype | Tensor, to: dtype, /) -> bool:
-    """Return whether type promotion leads from a dtype to another.
+    """Return whether a dtype can be promoted to another one.
 
     PyTorch's `can_cast` is also True for int64 to int8.
 
@@ -129,8 +129,8 @@ def isdtype(dtype: dtype, kind: Any) -> bool:
 
     Args:
         dtype: the dtype.
-        kind: another dtype, "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating" or
-            "numeric", or a tuple of these, any of which may hold.
+        kind: another dtype, "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating"
+            or "numeric", or a tuple of these, of which at least one must match.
 
     Raises:
         ValueError: the kind is unknown.

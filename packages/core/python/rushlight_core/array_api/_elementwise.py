@@ -105,7 +105,7 @@ trunc: Unary = _unary("trunc", _C.trunc)
 
 
 def round(x: Tensor, /) -> Tensor:
-    """Return each element rounded to the nearest integer, ties to even; of complex numbers both parts.
+    """Return each element rounded to the nearest integer, ties to even; for complex numbers, round both parts.
 
     Shape:
         - Input and output: (*).
@@ -119,7 +119,7 @@ def round(x: Tensor, /) -> Tensor:
 
 
 def sign(x: Tensor, /) -> Tensor:
-    """Return the sign of each element: -1, 0 or 1; of complex numbers x / |x|, and 0 at 0.
+    """Return the sign of each element: -1, 0 or 1; for complex numbers x / |x|, and 0 for 0.
 
     Shape:
         - Input and output: (*).
@@ -133,7 +133,7 @@ def sign(x: Tensor, /) -> Tensor:
 
 
 def real(x: Tensor, /) -> Tensor:
-    """Return the real part of each element; of a real tensor the tensor itself.
+    """Return the real part of each element; a real tensor is returned itself.
 
     Shape:
         - Input and output: (*).
@@ -147,7 +147,7 @@ def real(x: Tensor, /) -> Tensor:
 
 
 def imag(x: Tensor, /) -> Tensor:
-    """Return the imaginary part of each element; of a real tensor zeros.
+    """Return the imaginary part of each element; zeros for a real tensor.
 
     Shape:
         - Input and output: (*).
@@ -163,9 +163,9 @@ def imag(x: Tensor, /) -> Tensor:
 
 
 def clip(x: Tensor, /, min: Tensor | Scalar | None = None, max: Tensor | Scalar | None = None) -> Tensor:
-    """Return the elements of `x`, each raised to `min` and lowered to `max`.
+    """Return the elements of `x`, limited to the range from `min` to `max`.
 
-    The result has the dtype of `x`, whatever the dtypes of the bounds.
+    The result has the dtype of `x`, for any dtypes of the bounds.
 
     Args:
         x: the tensor.

@@ -48,7 +48,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     """Return the shape to which shapes broadcast.
 
     Raises:
-        ValueError: there is none.
+        ValueError: the shapes do not broadcast.
 
     Example:
         >>> import rushlight.array_api as xp
@@ -157,11 +157,11 @@ def reshape(x: Tensor, /, shape: Sequence[int], *, copy: bool | None = None) -> 
 
     Args:
         x: the tensor.
-        shape: the sizes, one of which may be -1 and is then computed.
-        copy: True: always copy. False: never. None: only where the strides of `x` require a copy.
+        shape: the sizes; one of them may be -1 and is then computed.
+        copy: True: always copy. False: never. None: copy only if the strides of `x` require it.
 
     Shape:
-        - Output: `shape`, of as many elements as `x`.
+        - Output: `shape`, with as many elements as `x`.
 
     Raises:
         ValueError: `copy` is False, and the strides of `x` need one.
@@ -264,7 +264,7 @@ def tile(x: Tensor, repetitions: Sequence[int], /) -> Tensor:
     """Repeat `x` along each dimension.
 
     Shape:
-        - Output: each size of `x` times its number in `repetitions`, which belong to the last dimensions.
+        - Output: each size of `x` times its number in `repetitions`; these numbers belong to the last dimensions.
 
     Example:
         >>> import rushlight.array_api as xp
@@ -304,7 +304,7 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
 
 @overridable
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
-    """Return the elements at `indices` along `axis`; negative ones count from the end.
+    """Return the elements at `indices` along `axis`; negative indices count from the end.
 
     Shape:
         - Input: `x` and `indices` have as many dimensions, and broadcast except along `axis`.

@@ -1,4 +1,4 @@
-"""What `Tensor.__array_namespace__`, `Tensor.to_device` and `__array_namespace_info__` return."""
+"""The functions behind `Tensor.__array_namespace__`, `Tensor.to_device` and `__array_namespace_info__`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class _Information:
         return _C.device("cpu")
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, _C.dtype]:
-        """Return the dtypes of numbers that are given without one."""
+        """Return the default dtypes of numbers."""
         real = _C.get_default_dtype()
         return {
             "real floating": real,

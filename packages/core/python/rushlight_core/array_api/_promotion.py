@@ -15,7 +15,7 @@ Scalar: TypeAlias = bool | int | float | complex
 
 
 def like(scalar: Scalar, x: Tensor) -> Tensor:
-    """Return a scalar as a 0-d tensor: of the dtype of `x`, or of a default dtype if that cannot hold its kind."""
+    """Return a scalar as a 0-d tensor of the dtype of `x`, or of a default dtype if that dtype cannot hold the scalar."""
     dtype = x.dtype
     if isinstance(scalar, bool):
         fits = True
@@ -29,7 +29,7 @@ def like(scalar: Scalar, x: Tensor) -> Tensor:
 
 
 def filled(shape: Sequence[int], value: Scalar, dtype: _C.dtype | None, device: Any) -> Tensor:
-    """Return `full`, also of integers that uint64 holds and int64 does not, which operators do not accept as arguments."""
+    """Return `full`, also for integers that fit uint64 but not int64, which operators do not accept as arguments."""
     if not isinstance(value, int) or value < 2**63:
         return _C.full(shape, value, dtype=dtype, device=device)
     made = _C.tensor(value, dtype=_C.uint64, device=device).expand(shape)
@@ -47,12 +47,12 @@ def pair(name: str, x1: Tensor | Scalar, x2: Tensor | Scalar) -> tuple[Tensor, T
     if isinstance(x2, Tensor):
         return like(x1, x2), x2
     raise TypeError(
-        f"{name}(x1, x2): one of them must be a tensor, got {type(x1).__name__} and {type(x2).__name__}"
+        f"{name}(x1, x2): one of the arguments must be a tensor, got {type(x1).__name__} and {type(x2).__name__}"
     )
 
 
 def same(x1: Tensor, x2: Tensor) -> tuple[Tensor, Tensor]:
-    """Return two tensors converted to the dtype that both promote to."""
+    """Return two tensors converted to the dtype to which both promote."""
     if x1.dtype == x2.dtype:
         return x1, x2
     dtype = _C.promote_types(x1.dtype, x2.dtype)
@@ -60,7 +60,7 @@ def same(x1: Tensor, x2: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def accumulator(x: Tensor, dtype: _C.dtype | None) -> _C.dtype:
-    """Return the dtype of sums and products: 64 bits for integers, signed if `x` is; else that of `x`."""
+    """Return the dtype of sums and products: for integers one of 64 bits, signed if `x` is signed; else the dtype of `x`."""
     if dtype is not None:
         return dtype
     if x.dtype.is_floating_point or x.dtype.is_complex:

@@ -112,7 +112,7 @@ def isin(x1: Tensor | Scalar, x2: Tensor | Scalar, /, *, invert: bool = False) -
 
 
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
-    """Return the indices of the elements that are not zero, a tensor for each dimension.
+    """Return the indices of the elements that are not zero, as one tensor for each dimension.
 
     PyTorch's `nonzero` returns them as one matrix.
 
@@ -135,7 +135,7 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
 def searchsorted(
     x1: Tensor, x2: Tensor | Scalar, /, *, side: str = "left", sorter: Tensor | None = None
 ) -> Tensor:
-    """Return the positions at which the elements of `x2` keep the sorted vector `x1` in order.
+    """Return the positions at which the elements of `x2` can be inserted into the sorted vector `x1` to keep it sorted.
 
     Args:
         x1: a vector in ascending order, or in the order that `sorter` gives.

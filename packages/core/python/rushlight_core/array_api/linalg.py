@@ -122,7 +122,7 @@ def eig(x: Tensor, /) -> Any:
 
     Shape:
         - Input: (*, n, n).
-        - Output: `eigenvalues` (*, n) and `eigenvectors` (*, n, n), which are its columns.
+        - Output: `eigenvalues` (*, n) and `eigenvectors` (*, n, n), which are the columns of the matrix.
 
     Raises:
         RuntimeError: the matrices are not square.
@@ -141,7 +141,7 @@ def eigh(x: Tensor, /) -> Any:
 
     Shape:
         - Input: (*, n, n), of which the lower triangle is read.
-        - Output: `eigenvalues` (*, n) and `eigenvectors` (*, n, n), which are its columns.
+        - Output: `eigenvalues` (*, n) and `eigenvectors` (*, n, n), which are the columns of the matrix.
 
     Raises:
         RuntimeError: the matrices are not square.
@@ -271,7 +271,7 @@ def matrix_rank(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
 
 
 def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
-    """Return the products of each element of one vector with each of the other.
+    """Return the product of each element of one vector and each element of the other.
 
     Shape:
         - Inputs: (n) and (m).
@@ -308,7 +308,7 @@ def pinv(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
 
 
 def qr(x: Tensor, /, *, mode: Literal["reduced", "complete"] = "reduced") -> Any:
-    """Return `Q` with orthonormal columns and the upper triangular `R` whose product is `x`.
+    """Return `Q` with orthonormal columns and the upper triangular `R` of `x = Q R`.
 
     Shape:
         - Input: (*, n, m).

@@ -1,4 +1,4 @@
-"""The seam of host memory: another allocator serves the storages of tensors.
+"""The interface for host memory: it lets another allocator serve the storages of tensors.
 
 An allocator is a C struct, `rushlight::AllocatorInterface` of rushlight/allocator.h, in a library that the process has
 loaded; ctypes finds its address.
@@ -14,8 +14,8 @@ __all__ = ["set_allocator"]
 def set_allocator(address: int | None) -> int | None:
     """Serve all new storages from the allocator at an address; None selects the default allocator.
 
-    The memory of existing tensors belongs to the allocator that made it, so the struct and what it refers to must outlive
-    them.
+    The memory of existing tensors belongs to the allocator that made it, so the struct and the objects that it refers to
+    must outlive these tensors.
 
     Args:
         address: the address of a `rushlight::AllocatorInterface`; None for the default allocator.

@@ -23,15 +23,15 @@ class Work(Protocol):
     Example::
 
         work = group.reduce_tensors([gradient], "AVG")
-        compute()  # while the other ranks are waited for
+        compute()  # while other ranks have not arrived
         work.wait()
     """
 
     def wait(self, timeout: Any = None) -> bool:
-        """Wait for the end, and raise the error of the collective if it failed."""
+        """Wait until the operation has ended, and raise its error if it failed."""
 
     def is_completed(self) -> bool:
-        """Return whether it has ended."""
+        """Return whether the operation has ended."""
 
 
 @runtime_checkable
@@ -82,7 +82,7 @@ def default_group() -> Group | None:
 
 
 def set_default_group(group: Group | None) -> None:
-    """Announce the group of all processes, or with None that there is no longer one.
+    """Announce the group of all processes; None announces that the group no longer exists.
 
     Args:
         group: an object with the methods of :class:`Group`, or None.

@@ -19,16 +19,19 @@ else:
 
 
 class Recorder(Protocol):
-    """A recorder of control flow. Functions take and return lists of tensors of any shapes, and each is called once."""
+    """A recorder of control flow.
+
+    The functions passed to it take and return lists of tensors of any shapes, and each function is called once.
+    """
 
     def is_recording(self) -> bool:
         """Return whether the calling thread's program is being captured."""
 
     def follows_sizes(self) -> bool:
-        """Return whether sizes of the program may change from run to run, so that no Python loop may depend on one."""
+        """Return whether sizes of the program may change from run to run, so that no Python loop may depend on a size."""
 
     def cond(self, pred: Tensor, true_fn: Function, false_fn: Function) -> list[Tensor]:
-        """Record both branches, which take an empty list, and return tensors of the dtypes and shapes that they return.
+        """Record both branches, which take an empty list, and return tensors with the dtypes and shapes of their results.
 
         Raises:
             RuntimeError: the branches return other types.
@@ -47,7 +50,7 @@ class Recorder(Protocol):
         Return the last carried tensors and the further results, stacked.
 
         Raises:
-            RuntimeError: what is carried has other types than `init`.
+            RuntimeError: the carried value has other types than `init`.
         """
 
 

@@ -1,8 +1,8 @@
 """The interfaces of the profiler: named spans that any package may open, and sinks that write recordings.
 
-`span("DataLoader.next")` marks a part of the program for the profiler that records at the moment; without one it does
-nothing. A sink writes a recorded profile somewhere. It is given as an argument or found by name in the entry point group
-`rushlight.profiler`; rushlight-profiler brings two, a Chrome trace and JSON lines.
+`span("DataLoader.next")` marks a part of the program for the running profiler; it does nothing if no profiler runs. A sink
+writes a recorded profile somewhere. It is given as an argument or found by name in the entry point group
+`rushlight.profiler`; rushlight-profiler provides two, a Chrome trace and JSON lines.
 """
 
 from __future__ import annotations

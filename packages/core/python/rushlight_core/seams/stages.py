@@ -7,7 +7,7 @@ function, given to `provide_stage`, and called with
 * its arguments, one for each of its schema's, defaults included,
 * a number that represents the remaining stages: `go_on(rest, name, *args)` passes the call on to them.
 
-What the function returns is the operator's result. Providers in C++ install typed functions instead
+The result of the function is the result of the operator. Providers in C++ install typed functions instead
 (rushlight/dispatch.h). A process has one provider of a stage.
 
 The provider of gradients, the stage "autograd", also calls `provide_state`, and attaches its state to tensors.

@@ -1,7 +1,7 @@
 """The interface between code that starts workers (the DataLoader) and packages that transfer tensors to and from them.
 
-A transport is found by the entry point group `rushlight.transport`, or given as an argument. A transport has to offer the
-part of the standard `multiprocessing` module that a loader needs, so that the standard module is nearly one itself. There
+A transport is found by the entry point group `rushlight.transport`, or given as an argument. A transport offers the part of
+the standard `multiprocessing` module that a loader needs, so that the standard module is almost a transport itself. There
 are three: shared memory (`rushlight_multiprocessing`), standard pickling and threads (both in `rushlight_data`).
 
 A transport may also have a method `memory_left() -> int | None`, which returns the number of bytes of memory that the
@@ -72,7 +72,7 @@ class Worker(Protocol):
         """Wait for the end of the worker, at most `timeout` seconds."""
 
     def kill(self) -> None:
-        """End the worker at once. Does nothing if that is impossible, as for a thread."""
+        """End the worker immediately. Does nothing if this is impossible, as for a thread."""
 
 
 @runtime_checkable
@@ -98,5 +98,5 @@ class Transport(Protocol):
     def empty(self, size: Sequence[int], dtype: dtype) -> Tensor | None:
         """Return, in a worker, an uninitialised tensor that `Connection.send` need not copy.
 
-        Return None where there is no such memory.
+        Return None if there is no such memory.
         """

@@ -1,7 +1,7 @@
 """Window functions: `rushlight.signal.windows`, as torch.signal.windows defines them.
 
-For a window of M elements at n = 0, ..., M - 1, with N = M - 1, or N = M where `sym` is False, formulas are given in x = n /
-N, which runs from 0 to 1. A window of one element is 1.
+For a window of M elements at n = 0, ..., M - 1, with N = M - 1, or N = M where `sym` is False, formulas are written in
+x = n / N, which runs from 0 to 1. A window of one element is 1.
 
 Sources: F. Harris, "On the use of windows for harmonic analysis with the discrete Fourier transform", 1978; A. Nuttall,
 "Some windows with very good sidelobe behavior", 1981.
@@ -278,7 +278,7 @@ def general_hamming(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return alpha - (1 - alpha) cos(2πx), of which Hamming's window is one.
+    """Return alpha - (1 - alpha) cos(2πx), a family that contains Hamming's window.
 
     Args:
         M: the number of elements.
@@ -380,7 +380,7 @@ def kaiser(
 
     Args:
         M: the number of elements.
-        beta: the larger, the narrower the window; not negative.
+        beta: a larger number gives a narrower window; must not be negative.
         sym: True for a symmetric window, for filters; False for one period of a longer window, for spectra.
         dtype: float32 or float64, by default the default dtype.
         layout: `torch.strided`.
@@ -473,7 +473,7 @@ def _window(
     shape: Callable[[Tensor, int], Tensor],
     one: bool = True,
 ) -> Tensor:
-    """Return `shape` of the positions and the period, computed in float64; a single element is 1 if `one` is true."""
+    """Apply `shape` to the positions and the period, in float64; a single element is 1 if `one` is true."""
     M = index(M)
     if M < 0:
         raise ValueError(f"{name}(M): must not be negative, got {M}")
