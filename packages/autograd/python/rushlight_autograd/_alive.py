@@ -21,7 +21,7 @@ class WhyAlive:
 
     Attributes:
         references: paths in Python, as texts.
-        graph: what recorded graphs keep, as texts.
+        graph: the references that recorded graphs hold, as texts.
 
     Shape:
         - Tensors may have any shape.
@@ -61,7 +61,7 @@ def why_alive(tensor: Tensor) -> WhyAlive:
     changed. References that only C extensions hold, and tensors that hooks for saved tensors have packed, are not found.
 
     Args:
-        tensor: the tensor, of any shape. The variable that the argument was read from is listed too.
+        tensor: the tensor, of any shape. The variable from which the argument was read is listed too.
 
     Raises:
         TypeError: `tensor` is not a tensor.
@@ -127,7 +127,7 @@ class _World:
         self.hidden |= {id(pair) for pair in self.locals} | {id(pair[1]) for pair in self.locals}
 
     def tensors(self) -> list[Any]:
-        """Return every tensor and node that a container or a variable holds. The search's own objects are not among them."""
+        """Return every tensor and node that a container or a variable holds. The objects of the search are left out."""
         kinds = (Tensor, _C.Node, _C.FunctionCtx)
         found: dict[int, Any] = {}
         for _, variables in self.locals:
@@ -183,7 +183,7 @@ class _World:
         return isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], FrameType)
 
     def _steps(self, referrer: Any, value: Any, rest: str) -> Iterator[tuple[Any, str]]:
-        """Yield the objects that hold the referrer in turn, or a whole path if it starts at a variable."""
+        """Yield the objects that hold the referrer, or a whole path if the referrer is a variable."""
         if isinstance(referrer, dict):
             names = [key for key, held in referrer.items() if held is value]
             owner = _owner(referrer)

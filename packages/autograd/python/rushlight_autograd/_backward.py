@@ -57,7 +57,7 @@ def backward(
         retain_graph: whether to keep the graph for another call; `create_graph` by default.
         create_graph: whether the gradients can themselves be differentiated.
         grad_variables: deprecated name of `grad_tensors`.
-        inputs: the tensors whose `grad` is added to; all leaves by default.
+        inputs: the tensors whose `grad` receives the gradients; all leaves by default.
 
     Shape:
         - Gradients: the shapes of their tensors.
@@ -153,8 +153,8 @@ def grad(
         create_graph: whether the gradients can themselves be differentiated.
         only_inputs: must be True.
         allow_unused: return None for an input that the outputs do not depend on, instead of raising RuntimeError.
-        is_grads_batched: whether `grad_outputs` have an additional first dimension, which counts the gradients; the results
-            then have it too. One pass computes them all, by the rules of vmap.
+        is_grads_batched: whether `grad_outputs` have an additional first dimension, with one gradient at each position; the
+            results then have this dimension too. One pass computes all of them, by the rules of vmap.
         materialize_grads: return zeros for an input that the outputs do not depend on.
 
     Shape:
@@ -162,7 +162,7 @@ def grad(
 
     Raises:
         RuntimeError: an input is not used, a tensor has no history, or the graph was freed.
-        ValueError: arguments that exclude each other are given.
+        ValueError: the arguments contradict each other.
 
     Example:
         >>> x = torch.tensor([1.0, 2.0], requires_grad=True)

@@ -45,7 +45,7 @@ class _Box:
 
 
 class Graph:
-    """The nodes of the graph behind some outputs, with edges from outputs to leaves, as they are drawn.
+    """The nodes of the graph behind some outputs, with edges from outputs to leaves, prepared for drawing.
 
     Raises:
         TypeError: an output is not a tensor.
@@ -211,7 +211,10 @@ def _neighbours(count: int, chains: list[list[int]]) -> tuple[list[list[int]], l
 
 
 def _ordered(boxes: list[_Box], chains: list[list[int]]) -> list[list[int]]:
-    """Return the boxes of each layer in an order that crosses few edges: each near the mean of its neighbours, in sweeps."""
+    """Return the boxes of each layer in an order that crosses few edges.
+
+    Sweeps over the layers move each box near the mean of its neighbours.
+    """
     layers: list[list[int]] = [[] for _ in range(max(box.layer for box in boxes) + 1)]
     for i, box in enumerate(boxes):
         layers[box.layer].append(i)

@@ -20,7 +20,7 @@ __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 
 
 class GradcheckError(RuntimeError):
-    """The error of a derivative that differs from finite differences of the function.
+    """Raised if a derivative differs from finite differences of the function.
 
     Example:
         >>> class Wrong(torch.autograd.Function):
@@ -65,18 +65,18 @@ def gradcheck(
     Args:
         func: a function of tensors that returns a tensor or several; integer and bool outputs are ignored.
         inputs: the tensors, float64 or complex128, some of which require grad.
-        eps: the difference of the arguments.
+        eps: the difference between the arguments.
         atol: absolute tolerance.
         rtol: relative tolerance.
         raise_exception: raise GradcheckError for a wrong derivative; otherwise return False.
         nondet_tol: by how much two evaluations of a gradient may differ.
         check_undefined_grad, check_grad_dtypes: see above.
         check_batched_grad: also compare two gradients that are computed at once, by the rules of vmap.
-        check_batched_forward_grad: the same for two tangents.
+        check_batched_forward_grad: also compare two tangents that are computed at once.
         check_forward_ad: also check forward mode.
         check_backward_ad: check reverse mode.
         fast_mode: compare one random combination of the elements instead of all.
-        masked: accept sparse inputs, whose stored values are varied, and no elements at other positions.
+        masked: accept sparse inputs, and vary only their stored values.
 
     Shape:
         - Inputs and outputs may have any shape.
@@ -225,13 +225,13 @@ class _Check:
 
     @staticmethod
     def random(like: Tensor, seed: int) -> Tensor:
-        """Return a direction whose elements are between 1/2 and 1 in size; the program's random stream is not used."""
+        """Return a direction whose elements have absolute values from 1/2 to 1; the program's random stream is not used."""
         generator = core.Generator().manual_seed(seed)
         values = core.rand(tuple(like.shape), dtype=core.float64, generator=generator)
         return core.where(values < 0.5, values - 1.0, values)
 
     def differences(self, i: int, direction: Tensor) -> list[Tensor]:
-        """Return the outputs' central differences along a direction of input i."""
+        """Return the central differences of the outputs along a direction of input i."""
         sides = []
         with core.no_grad():
             for step in (self.eps, -self.eps):

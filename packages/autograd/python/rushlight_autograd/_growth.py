@@ -11,7 +11,7 @@ from rushlight_autograd._alive import nodes_above
 def warn(site: str, extended: bool, sample: Any, graphs: int) -> None:
     """Warn at the line that uses the results; `site` is that line, or without `extended` the line that made the results.
 
-    In the second case, `sample` is the node of a result, and the line is that of a node with an edge to it.
+    Without `extended`, `sample` is the node of a result, and the line is that of a node with an edge to it.
     """
     made = ""
     if not extended:

@@ -105,7 +105,7 @@ def allow_mutation_on_saved_tensors() -> Iterator[SavedBook]:
 
 
 def _before_operator(name: str, arguments: tuple[Any, ...], rest: int) -> Any:
-    """Handle every operator; the marks of schemas identify those that write."""
+    """Handle every operator; marks in the schemas identify the operators that write."""
     book: SavedBook | None = getattr(_active, "book", None)
     positions = _written(name)
     if book is None or not positions:

@@ -1,4 +1,4 @@
-"""Custom Functions inside of vmap: by their own rule, or by running them on batched tensors."""
+"""Custom Functions inside of vmap: by a rule that they define, or by running them on batched tensors."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class _Rule(NamedTuple):
 
 
 class _Context:
-    """The `ctx` of a function that runs on batched tensors; the outer context keeps what it saves, unbatched."""
+    """The `ctx` of a function that runs on batched tensors; the outer context keeps the saved tensors, unbatched."""
 
     def __init__(self, needs_input_grad: tuple[bool, ...]) -> None:
         self.needs_input_grad = needs_input_grad
@@ -105,7 +105,7 @@ class _Context:
 
 
 class _Generated(Function):
-    """A function of all examples, made from the function of one."""
+    """A function of all examples, generated from the function of one example."""
 
     generate_vmap_rule = True
 

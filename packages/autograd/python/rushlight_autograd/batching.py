@@ -37,17 +37,17 @@ def vmap(
     """Return a function that computes `func` for each example of a batch, by running it once.
 
     Inside, tensors have the shape of one example, and one call of an operator computes all examples. Transforms compose:
-    with vmap(grad(f)) each example has its own gradient. Control flow cannot depend on values, since each example has its
-    own; `torch.where` chooses between two values.
+    with vmap(grad(f)) each example has its own gradient. Control flow cannot depend on values, since each example has
+    different ones; `torch.where` selects between two values.
 
     Args:
         func: a function of tensors, nested containers of them, and other objects, which returns tensors or containers of
             them.
-        in_dims: the dimension of each argument that counts the examples; None for an argument that is the same for all. A
-            number applies to all positional arguments that are tensors; a tuple has an entry for each, and containers inside
-            of it have entries for parts of an argument. Keyword arguments have their examples along dimension 0.
-        out_dims: the dimension of each result that counts the examples; a number, or a container like the result. None for a
-            result that is the same for all examples, which need not be a tensor.
+        in_dims: the dimension of each argument along which the examples lie; None for an argument that is the same for all.
+            A number applies to all positional arguments that are tensors; a tuple has an entry for each, and containers
+            inside of it have entries for parts of an argument. Keyword arguments have their examples along dimension 0.
+        out_dims: the dimension of each result along which the examples lie; a number, or a container like the result. None
+            for a result that is the same for all examples, which need not be a tensor.
         randomness: what random operators do. "error": they raise; "different": each example draws its own numbers; "same":
             all examples get the same numbers.
         chunk_size: the number of examples that are computed at a time; None computes all at once. Smaller chunks use less
@@ -166,7 +166,7 @@ def _name(func: Any) -> str:
 def _arguments(
     func: Callable[..., Any], in_dims: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[list[Any], TreeSpec, list[int | None], int]:
-    """Return all leaves of (args, kwargs), the dimensions that count their examples, and the number of examples."""
+    """Return all leaves of (args, kwargs), the dimensions along which their examples lie, and the number of examples."""
     who = f"vmap({_name(func)}, in_dims={in_dims})"
     if not isinstance(in_dims, (int, tuple, list)) or isinstance(in_dims, bool):
         raise ValueError(f"{who}: in_dims must be an int or a tuple, got {type(in_dims).__name__}")

@@ -32,7 +32,7 @@ Contexts = Callable[[], tuple[AbstractContextManager[Any], AbstractContextManage
 
 
 class CheckpointError(RuntimeError):
-    """Raised if a checkpointed function computes something else the second time.
+    """Raised if a checkpointed function does not compute the same tensors the second time.
 
     Example:
         >>> sizes = iter([2, 3])
@@ -74,10 +74,10 @@ def checkpoint(
             keywords get no gradient, `autograd.grad` does not work, and one tensor among `args` must require grad.
             False by default.
         context_fn: a function that returns two context managers, for the first and the second computation.
-        determinism_check: "default" raises CheckpointError for other shapes or dtypes the second time; "none" does
-            not.
-        debug: has no effect: errors name the tensor that differs in any case.
-        early_stop: end the second computation once the last needed tensor is there.
+        determinism_check: "default" raises CheckpointError if shapes or dtypes differ the second time; "none" does not
+            check.
+        debug: has no effect: errors always name the tensor that differs.
+        early_stop: end the second computation once the last needed tensor is computed.
         preserve_rng_state: set the random generator to its earlier state for the second computation.
 
     Shape:
@@ -134,7 +134,7 @@ def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
 
 @contextmanager
 def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
-    """Return a context manager that has no effect: errors name the tensor that differs in any case.
+    """Return a context manager that has no effect: errors always name the tensor that differs.
 
     Args:
         enabled: accepted for compatibility.
@@ -170,7 +170,7 @@ class DefaultDeviceType:
 
 
 def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
-    """Return the devices of the tensors among the arguments, other than the CPU, and the states of their random numbers.
+    """Return the devices, other than the CPU, of the tensors among the arguments, and the states of their random generators.
 
     All devices share one random stream.
 
@@ -193,7 +193,7 @@ def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
 def set_device_states(
     devices: Sequence[Any], states: Sequence[Tensor], *, device_type: str | None = None
 ) -> None:
-    """Set the random numbers of devices to states. All devices share one random stream, which is set to the last of the
+    """Set the random generators of devices to states. All devices share one random stream, which is set to the last of the
     states.
 
     Args:
@@ -216,7 +216,7 @@ def set_device_states(
 def checkpoint_sequential(
     functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
 ) -> Any:
-    """Apply modules or functions one after the other, all but the last part of them checkpointed, and return the result.
+    """Apply modules or functions one after the other, with checkpoints for all parts except the last, and return the result.
 
     Args:
         functions: a Sequential or a sequence of callables.
@@ -228,7 +228,7 @@ def checkpoint_sequential(
         - Input: that of the first module. Output: that of the last one.
 
     Raises:
-        ValueError: there are fewer functions than parts, or no part.
+        ValueError: `segments` is less than 1 or exceeds the number of functions.
 
     Example:
         >>> model = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 2))
@@ -280,7 +280,8 @@ _locks: dict[str, Any] = {}
 def _alone() -> Iterator[None]:
     """Let only one thread recompute at a time, since a recomputation sets the random state of the process.
 
-    Branches of a backward pass may run at once. A pass inside stays on this thread, since other threads would wait for it.
+    Branches of a backward pass may run at once. A backward pass inside a recomputation stays on this thread, since other
+    threads would wait for it.
     """
     import threading
 

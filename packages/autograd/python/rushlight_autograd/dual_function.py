@@ -1,4 +1,4 @@
-"""Custom Functions in forward mode, by their own rule: Function.jvp."""
+"""Custom Functions in forward mode, by the rule that they define: Function.jvp."""
 
 from __future__ import annotations
 

@@ -61,13 +61,13 @@ def enter_dual_level() -> int:
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
-    """Close the innermost level of forward mode: every tensor loses its tangent of it.
+    """Close the innermost level of forward mode: every tensor loses its tangent of this level.
 
     Args:
         level: the number of the innermost level, which is checked.
 
     Raises:
-        RuntimeError: `level` is another level, or none is open.
+        RuntimeError: `level` is not the innermost level, or no level is open.
 
     Example:
         >>> level = enter_dual_level()

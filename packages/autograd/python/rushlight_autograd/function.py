@@ -13,9 +13,9 @@ from rushlight_core import no_grad
 class Function(FunctionCtx):
     """The base of custom operators: a subclass defines static methods, and is called by `apply`.
 
-    It defines either `forward(ctx, *args)`, or `forward(*args)` together with `setup_context(ctx, inputs, output)`;
-    and `backward(ctx, *grad_outputs)`, which returns one gradient for each argument of forward, None where there is
-    none. `jvp` makes forward mode possible, and `vmap` batches.
+    It defines either `forward(ctx, *args)`, or `forward(*args)` together with `setup_context(ctx, inputs, output)`; and
+    `backward(ctx, *grad_outputs)`, which returns one gradient, or None, for each argument of forward. `jvp` makes forward
+    mode possible, and `vmap` batches.
 
     Shape:
         - A gradient has the shape of its argument.
@@ -80,7 +80,7 @@ class Function(FunctionCtx):
         Without one, forward is differentiated through the operators that it calls.
 
         Args:
-            ctx: the context of forward; `ctx.saved_tensors` has what was passed to `save_for_forward`.
+            ctx: the context of forward; `ctx.saved_tensors` holds the tensors that were passed to `save_for_forward`.
             grad_inputs: the tangent of each argument; zeros for a tensor without one (None after
                 `set_materialize_grads(False)`), and None for an argument that is not a tensor.
 
@@ -97,8 +97,8 @@ class Function(FunctionCtx):
         """Return (output, out_dims) of a batched call inside of vmap; a subclass defines it.
 
         Args:
-            info: has the number of examples (`batch_size`), and vmap's argument `randomness`.
-            in_dims: the dimension of each argument that counts its examples, None for an argument without examples.
+            info: holds the number of examples (`batch_size`), and vmap's argument `randomness`.
+            in_dims: the dimension of each argument along which its examples lie; None for an argument without examples.
             args: the arguments, with all examples.
         """
         raise NotImplementedError("vmap was not overridden")

@@ -19,7 +19,7 @@ def _tuple(value: Any) -> tuple[Any, ...]:
 
 
 def _leaves(inputs: Any, create_graph: bool) -> tuple[Tensor, ...]:
-    """Return the inputs as leaves of a new graph; with `create_graph`, the new graph is connected to theirs."""
+    """Return the inputs as leaves of a new graph; with `create_graph`, return views of inputs that require grad."""
     if create_graph:
         return tuple(x.view_as(x) if x.requires_grad else x.detach().requires_grad_() for x in _tuple(inputs))
     return tuple(x.detach().requires_grad_() for x in _tuple(inputs))
@@ -58,7 +58,7 @@ def _gradients(
     strict: bool,
     retain: bool = False,
 ) -> tuple[Tensor, ...]:
-    """Return the gradients with respect to `xs`, zeros where there are none; with `strict` raise instead."""
+    """Return the gradients with respect to `xs`, zeros where there are none; with `strict` raise an error instead."""
     ys = _tuple(outputs)
     if not any(y.requires_grad for y in ys):
         if strict:
@@ -95,7 +95,7 @@ def vjp(
         inputs: a tensor or a tuple of them.
         v: the vector; may be left out for one output of one element.
         create_graph: whether the result can be differentiated again.
-        strict: whether to raise RuntimeError where an output does not depend on an input.
+        strict: whether to raise RuntimeError if an output does not depend on an input.
 
     Shape:
         - `v`: the shapes of the outputs. Product: the shapes of the inputs.
@@ -162,9 +162,10 @@ def jacobian(
         func: a function of tensors that returns a tensor or a tuple of them.
         inputs: a tensor or a tuple of them.
         create_graph: whether the result can be differentiated again.
-        strict: whether to raise RuntimeError where an output does not depend on an input.
+        strict: whether to raise RuntimeError if an output does not depend on an input.
         vectorize: compute all rows (or, forward, all columns) in one pass, by the rules of vmap.
-        strategy: "reverse-mode", one pass for each element of the outputs, or "forward-mode", one for each of the inputs.
+        strategy: "reverse-mode", one pass for each element of the outputs, or "forward-mode", one pass for each element of
+            the inputs.
 
     Shape:
         - Output: (*output.shape, *input.shape); for several inputs or outputs a tuple of these, for both a tuple of tuples.
@@ -337,7 +338,7 @@ def hvp(
 ) -> tuple[Tensor, Any]:
     """Return ``func(*inputs)``, and the product of the matrix of its second derivatives with a vector.
 
-    The matrix is symmetric where second derivatives are continuous, so that this is :func:`vhp`.
+    The matrix is symmetric where second derivatives are continuous, so that the product is that of :func:`vhp`.
 
     Args:
         func: a function of tensors that returns a tensor of one element.

@@ -45,9 +45,9 @@ else:
     class Node(ABC):  # noqa: B024
         """The record of an operator in the graph: `tensor.grad_fn`, or the context of a `Function`.
 
-        `name()` is the operator's name, `next_functions` are the nodes that receive its gradients, `metadata` is a dict for
-        whatever a program stores, `site` the line that recorded it. `register_hook(fn(grad_inputs, grad_outputs))` and
-        `register_prehook(fn(grad_outputs))` register hooks; `_saved_<argument>` returns a saved tensor.
+        `name()` is the operator's name, `next_functions` are the nodes that receive its gradients, `metadata` is a dict in
+        which a program can store objects, and `site` is the line that recorded the operator. `register_hook(fn(grad_inputs,
+        grad_outputs))` and `register_prehook(fn(grad_outputs))` register hooks; `_saved_<argument>` returns a saved tensor.
         """
 
     Node.register(_C.Node)
@@ -91,7 +91,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 
 
 def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
-    """Record that a tensor's memory was written by other means than operators.
+    """Record that a tensor's memory was written without an operator.
 
     If the tensor was saved for the backward pass, the pass then raises an error. Tensors made in inference mode have
     no such check, and are ignored.
@@ -112,8 +112,8 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
 class saved_tensors_hooks:  # noqa: N801
     """A context manager within which every tensor that an operator saves for its gradient is packed by a function.
 
-    What `pack_hook(tensor)` returns is kept instead of the tensor; `unpack_hook(packed)` makes a tensor of the same
-    shape and dtype from it, when and as often as the gradient needs it. Hooks nest; only the innermost is called, on
+    The result of `pack_hook(tensor)` is kept instead of the tensor. `unpack_hook(packed)` makes a tensor of the same shape
+    and dtype from that result, each time that the gradient needs the tensor. Hooks nest; only the innermost is called, on
     the thread that entered it.
 
     Args:
@@ -202,7 +202,8 @@ def allow_mutation_on_saved_tensors() -> AbstractContextManager[SavedBook]:
     """Return a context manager within which writing a tensor that was saved for the backward pass is not an error.
 
     Tensors that the graph needs are copied right before the first write, and only then. The backward pass may run inside or
-    afterwards; a write after the block is an error again. The object that is yielded counts the `copies`.
+    afterwards; a write after the block is an error again. The context manager yields an object whose attribute `copies` is
+    the number of copies.
 
     Raises:
         RuntimeError: blocks are nested.
@@ -237,7 +238,7 @@ def to_svg(
     Args:
         outputs: a tensor or several, of any shape.
         params: names of tensors, as `module.named_parameters()` yields them.
-        show_saved: also draw what each node has saved.
+        show_saved: also draw the tensors that each node has saved.
         max_nodes: the largest number of nodes.
 
     Raises:
@@ -314,9 +315,9 @@ def register_multi_grad_hook(
 
     Args:
         tensors: the tensors.
-        fn: the function; what it returns is ignored.
-        mode: "all" calls it with a list of gradients, once all that this pass computes are known, and None for the
-            others; "any" with the first gradient that is known.
+        fn: the function; its result is ignored.
+        mode: "all" calls it with a list of gradients once all gradients that this pass computes are known, with None for
+            the others; "any" calls it with the first gradient that is known.
 
     Returns:
         a handle whose `remove()` removes the hook from all tensors.

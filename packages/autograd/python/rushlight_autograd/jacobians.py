@@ -25,7 +25,7 @@ __all__ = ["hessian", "jacfwd", "jacrev"]
 
 
 def units(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Return the unit vectors of all tensors' elements: for each tensor one of shape (elements of all, *its shape)."""
+    """Return the unit vectors of all elements, as one tensor (number of all elements, *x.shape) for each tensor x."""
     total = sum(t.numel() for t in tensors)
     result, start = [], 0
     for t in tensors:
@@ -86,7 +86,8 @@ def jacrev(
         func: a function that returns tensors, in any container; with `has_aux` a tuple of these and any other object.
         argnums: the positions of the arguments to differentiate with respect to, a number or a tuple.
         has_aux: whether `func` returns a second value, which is returned unchanged.
-        chunk_size: number of elements of the output at a time; None for all. Fewer need less memory.
+        chunk_size: the number of elements of the output that are differentiated at a time; None for all. A smaller number
+            needs less memory.
         _preallocate_and_copy: accepted, and has no effect.
 
     Returns: a function of the same arguments that returns the containers of the output, with a container like the argument

@@ -24,7 +24,7 @@ class CustomOpDef:
     """An operator that :func:`custom_op` made; call it like a function.
 
     Raises:
-        RuntimeError: the operator has no derivative and an argument requires grad (when it is differentiated), a
+        RuntimeError: the operator has no derivative and an argument requires grad (when the operator is differentiated), a
             result shares memory with an argument, or an argument that is written requires grad.
         NotImplementedError: there is no kernel for the device.
         TypeError: a result is neither a tensor nor a number.
@@ -95,9 +95,9 @@ class CustomOpDef:
     ) -> None:
         """Give the operator a derivative.
 
-        `backward(ctx, *grads)` gets a gradient for each result and returns one for each argument, None where there is
-        none. `setup_context(ctx, inputs, output)` runs after the operator and keeps what backward needs, with
-        `ctx.save_for_backward` and attributes of `ctx`; keyword-only arguments come as `keyword_only_inputs`, if it
+        `backward(ctx, *grads)` gets a gradient for each result and returns one gradient, or None, for each argument.
+        `setup_context(ctx, inputs, output)` runs after the operator and keeps the values that backward needs, with
+        `ctx.save_for_backward` and attributes of `ctx`. It receives keyword-only arguments as `keyword_only_inputs`, if it
         has that parameter.
         """
         if self._mutates:
@@ -115,7 +115,7 @@ class CustomOpDef:
     def register_kernel(
         self, device_types: str | Sequence[str] | None, fn: Callable[..., Any] | None = None, /
     ) -> Any:
-        """Give the operator another implementation for tensors on some devices (None: all). Also a decorator."""
+        """Give the operator another implementation for tensors on some devices (None: all), as a call or a decorator."""
 
         def register(kernel: Callable[..., Any]) -> Callable[..., Any]:
             kinds = [device_types] if device_types is None or isinstance(device_types, str) else device_types
@@ -167,7 +167,7 @@ class CustomOpDef:
         if kernel is None:
             raise NotImplementedError(
                 f"{self._name}: there is no kernel for {devices[0] if devices else 'a call without tensors'};"
-                f" there are some for {', '.join(str(k) for k in self._kernels)}"
+                f" there are kernels for {', '.join(str(k) for k in self._kernels)}"
             )
         return kernel
 
@@ -339,7 +339,7 @@ def register_fake(op: str | CustomOpDef, fn: Callable[..., Any] | None = None, /
     """Give a custom operator a function that computes the shapes and dtypes of its results without the values.
 
     Args:
-        op: the operator, or its name; the function is kept for an operator that is made later.
+        op: the operator, or its name; if there is no such operator yet, the function is kept for it.
         fn: the function; without it a decorator is returned.
 
     Example:

@@ -14,12 +14,11 @@ _allowed = True
 class parallel_branches:  # noqa: N801
     """A context manager within which backward passes run independent branches of the graph on several threads.
 
-    It applies to passes that the calling thread starts.
-    The method helps with graphs whose branches are long and whose operators are each too small for all processors; passing a
-    node to another thread costs some microseconds. Gradients are added up in the order of a pass on one thread, so that
-    results are the same, bit by bit. While several nodes run, each has one thread; together they stay within
-    `get_num_threads()`. Hooks and Functions run on any of the threads, one at a time; the order of hooks in different
-    branches is not defined.
+    It applies to passes that the calling thread starts. The method helps with graphs whose branches are long and whose
+    operators are each too small for all processors; passing a node to another thread costs a few microseconds. Gradients
+    are added up in the order of a pass on one thread, so that results are bit for bit the same. While several nodes run,
+    each has one thread; together they stay within `get_num_threads()`. Hooks and Functions run on any of the threads, one
+    at a time; the order of hooks in different branches is not defined.
 
     Args:
         enabled: whether branches run on several threads.
@@ -50,7 +49,7 @@ class set_multithreading_enabled:  # noqa: N801
     :class:`parallel_branches`. False runs every node on the thread that starts the pass.
 
     Args:
-        mode: whether they may.
+        mode: whether passes may use other threads.
 
     Example:
         >>> x = torch.ones(2, requires_grad=True)

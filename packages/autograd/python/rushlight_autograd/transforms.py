@@ -1,7 +1,7 @@
 """Derivatives as functions of functions: grad, vjp, jvp, linearize. Transforms nest, in any order.
 
-Arguments and results may be tensors and nested containers of them. Derivatives with respect to tensors outside of the
-function, parameters that require grad for example, go through as usual: Note [Transforms] in transform.h.
+Arguments and results may be tensors and nested containers of them. Gradients with respect to tensors outside of the
+function, such as parameters that require grad, are recorded as usual: Note [Transforms] in transform.h.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Transform:
         return _transform_leaf(x, self._id, self.outer) if isinstance(x, Tensor) else x
 
     def outside(self, tensors: Sequence[Any]) -> bool:
-        """Return whether other tensors than our own leaves require grad."""
+        """Return whether tensors other than the leaves of this transform require grad."""
         if not self.outer:
             return False
         return _reaches_outside([t for t in tensors if isinstance(t, Tensor) and t.requires_grad], self._id)
@@ -78,7 +78,7 @@ def gradients(
     retain_graph: bool,
     create_graph: bool,
 ) -> list[Tensor]:
-    """Return the gradients of those outputs that have a graph, zeros where there is none."""
+    """Return the gradients of the outputs that have a graph; a gradient that does not exist is zeros."""
     which = [i for i, y in enumerate(outputs) if y.requires_grad]
     found: Sequence[Tensor | None] = [None] * len(inputs)
     if which and inputs:
@@ -127,7 +127,7 @@ def tensors_of(name: str, what: str, value: Any) -> tuple[list[Tensor], TreeSpec
 
 
 def with_aux(name: str, result: Any, has_aux: bool) -> tuple[Any, Any]:
-    """Return the output and aux of a function that may return both."""
+    """Return the output and the auxiliary object of a function that may return both."""
     if not has_aux:
         return result, None
     if not isinstance(result, tuple) or len(result) != 2:
@@ -148,9 +148,9 @@ def grad_and_value(
 
     Args:
         func: a function that returns a 0-d tensor; with `has_aux` a tuple of that tensor and any other object.
-        argnums: the positional arguments by which is differentiated, a number or a tuple of them. They may be
+        argnums: the positions of the arguments to differentiate with respect to, a number or a tuple. The arguments may be
             containers of tensors.
-        has_aux: whether `func` also returns an auxiliary object, which is returned, too.
+        has_aux: whether `func` also returns an auxiliary object, which is returned unchanged.
 
     Returns:
         a function of the same arguments that returns (gradient, value), or (gradient, (value, aux)). The gradient has the
@@ -222,9 +222,9 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """Return ``func(*primals)``, and the function that multiplies a vector with its Jacobian.
 
     Args:
-        func: a function that returns tensors, in any container; with `has_aux` a tuple of them and of anything else.
+        func: a function that returns tensors, in any container; with `has_aux` a tuple of these and any other object.
         primals: the arguments to differentiate with respect to, tensors or containers of them.
-        has_aux: whether `func` also returns an auxiliary object, which is returned, too.
+        has_aux: whether `func` also returns an auxiliary object, which is returned unchanged.
 
     Returns:
         (output, vjp_fn), or (output, vjp_fn, aux). `vjp_fn(cotangents)` takes tensors like the output, and returns a
@@ -277,11 +277,11 @@ def jvp(
     """Return ``func(*primals)``, and the product of its Jacobian with a vector, in forward mode.
 
     Args:
-        func: a function that returns tensors, in any container; with `has_aux` a tuple of them and of anything else.
+        func: a function that returns tensors, in any container; with `has_aux` a tuple of these and any other object.
         primals: a tuple of arguments: tensors or containers of them.
         tangents: the vector, like `primals`.
-        strict: raise RuntimeError where an output depends on no primal.
-        has_aux: whether `func` also returns an auxiliary object, which is returned, too.
+        strict: raise RuntimeError if an output depends on no primal.
+        has_aux: whether `func` also returns an auxiliary object, which is returned unchanged.
 
     Returns:
         (output, tangent of the output), or both and aux.
@@ -290,7 +290,7 @@ def jvp(
         - Tangents: the shapes of the primals. Tangent of the output: the shape of the output.
 
     Raises:
-        RuntimeError: the arguments are not tuples or not alike, or `strict` is not satisfied.
+        RuntimeError: `primals` and `tangents` are not tuples or differ in structure, or `strict` is not satisfied.
 
     Example:
         >>> torch.func.jvp(torch.sin, (torch.tensor([0.0, 1.0]),), (torch.ones(2),))

@@ -10,7 +10,7 @@ from rushlight_core import Tensor
 
 
 class _Engine:
-    """The engine under PyTorch's name, for programs that act at the end of a backward pass."""
+    """The engine under PyTorch's name, for programs that call a function at the end of a backward pass."""
 
     def queue_callback(self, callback: Callable[[], object]) -> None:
         """Call a function when the outermost backward pass that runs on this thread has ended without an error.
