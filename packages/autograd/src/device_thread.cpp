@@ -14,7 +14,7 @@ namespace rushlight::autograd {
 
 namespace {
 
-// Never destroyed: the threads sleep on what it holds when the process ends.
+// Never destroyed: threads still wait on its condition variables when the process ends.
 struct Registry {
     std::mutex mutex;
     std::vector<DeviceThread*> threads;

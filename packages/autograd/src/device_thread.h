@@ -10,20 +10,21 @@
 
 namespace rushlight::autograd {
 
-/// A thread that does what it is given, in turn, until the process ends.
+/// A thread that runs jobs in order until the process ends.
 class DeviceThread {
   public:
     using Job = std::function<void()>;
 
-    /// The thread of a device (whose index is given), started when it is first needed. RuntimeError where it cannot be.
+    /// Returns the thread of a device, given with its index; starts it when it is first needed. Raises
+    /// RuntimeError if the thread cannot be started.
     static DeviceThread& of(Device device);
-    /// The one that the calling thread is, or null.
+    /// Returns the calling thread if it is a device thread, else null.
     static DeviceThread* current();
 
     Device device() const { return device_; }
     /// `job` does not raise.
     void post(Job job);
-    /// Does a job that waits, if there is one: for this thread while it waits inside of another.
+    /// Runs a waiting job, if there is one; for a thread that waits inside of another job.
     bool run_one();
 
   private:

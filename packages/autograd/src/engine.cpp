@@ -28,7 +28,7 @@ void queue_callback(std::function<void()> callback) {
 std::vector<Tensor> run_backward(std::span<const Root> roots, std::span<const Edge> inputs,
                                  const BackwardOptions& options) {
     GradMode mode(options.create_graph);
-    // Gradients of a subclass are plain tensors, and formulas broadcast as they like.
+    // Gradients of a subclass are plain tensors, and formulas may broadcast.
     StagesOff overrides(bit(Stage::Python) | bit(Stage::Strict));
     Pass pass(options);
     for (const Root& root : roots) pass.add_root(root.edge, root.grad);
@@ -41,7 +41,7 @@ std::vector<Tensor> run_backward(std::span<const Root> roots, std::span<const Ed
 
 namespace {
 
-// The gradient to begin with, of a tensor's shape.
+// The initial gradient, of a tensor's shape.
 Tensor first_gradient(const Tensor& output, Tensor grad, size_t i) {
     if (!grad.defined()) {
         RL_CHECK(
@@ -81,8 +81,8 @@ void add_to_grad(const Tensor& input, const Tensor& grad, bool create_graph) {
     input.impl()->set_grad(Ref<TensorImpl>::share(sum.impl()));
 }
 
-// After a pass that used its graph up: the nodes of its roots are their tensors' alone, unless a graph of no use
-// took them in.
+// After a pass that used its graph up, only the tensors own the nodes of its roots, unless a useless graph
+// refers to the nodes.
 void look_for_holders(TensorList outputs, std::span<const Root> roots) {
     for (size_t i = 0; i < outputs.size(); ++i) {
         Node* node = roots[i].edge.node.get();
@@ -127,7 +127,7 @@ std::vector<Tensor> run_backward(TensorList outputs, TensorList grads, TensorLis
     std::vector<Edge> edges;
     for (size_t i = 0; i < inputs.size(); ++i) edges.push_back(input_edge(inputs[i], i));
     std::vector<Tensor> result = run_backward(roots, edges, options);
-    // Leaves have accumulated on the way, and so has what retains its gradient.
+    // Leaves, and tensors that retain their gradients, have accumulated gradients during the pass.
     for (size_t i = 0; options.accumulate_grad && i < inputs.size(); ++i)
         if (result[i].defined() && !inputs[i].is_leaf() && !meta(inputs[i].impl()).retained)
             add_to_grad(inputs[i], result[i], options.create_graph);

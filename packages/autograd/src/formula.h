@@ -135,7 +135,7 @@ inline int64_t ndim_of(const Tensor& t) { return t.dim(); }
 inline int64_t ndim_of(const TensorOrScalar& t) { return t.is_tensor() ? t.tensor().dim() : 0; }
 inline int64_t numel_of(const Tensor& t) { return t.numel(); }
 
-/// The pieces of a gradient of what `cat` joined along `dim`, with the shapes and dtypes of what went in.
+/// Splits the gradient of a result of `cat` along `dim` into pieces with the shapes and dtypes of the inputs.
 std::vector<Tensor> split_like(const Tensor& grad, std::span<const SavedShape> shapes, int64_t dim);
 Tensor fit(const Tensor& grad, IntList shape, DType dtype);
 /// A reduced result or its gradient, broadcast over the dimensions that were reduced.
@@ -160,24 +160,25 @@ inline std::optional<IntList> dims(const std::optional<int64_t>& dim) {
     return dim ? std::optional<IntList>(IntList(&*dim, 1)) : std::nullopt;
 }
 
-/// A number as an element of `t`'s dtype holds it.
+/// Returns a number as the dtype of `t` represents it.
 Scalar rounded(const Scalar& number, const Tensor& t);
 template <Number A> double as_double(A number) { return static_cast<double>(number); }
 inline double as_double(const Scalar& number) { return number.to<double>(); }
 
-/// Times a weight, if there is one: as it is, or one for each channel, the second dimension.
+/// Multiplies by a weight, if there is one: as it is, or as one number for each channel, the second
+/// dimension.
 Tensor scaled(const Tensor& t, const Tensor& weight);
 Tensor channelwise(const Tensor& t, const Tensor& weight);
 
 // --- nodes ---
 
-/// False when no gradient arrived; else absent ones become zeros.
+/// Returns false if no gradient arrived; otherwise replaces absent gradients by zeros.
 bool materialize(std::span<Tensor> grads, const SavedShape* shapes);
 bool wants_any(Node& node, uint32_t first, uint32_t last);
 bool has_any(Node& node, uint32_t first, uint32_t last);  // edges
 void spread(const std::vector<Tensor>& shares, Node& node, uint32_t first, std::span<Tensor> out);
 
-/// Conjugates complex gradients in place; whether there was one. Note [Complex gradients].
+/// Conjugates complex gradients in place, and returns whether there was one. Note [Complex gradients].
 bool conjugate_all(std::span<Tensor> grads);
 inline bool conjugate(std::span<Tensor> grads) {
     for (const Tensor& g : grads)
@@ -193,7 +194,8 @@ std::vector<Tensor> conjugated(bool conjugate, std::vector<Tensor> shares);
 
 // --- forward mode ---
 
-/// What a rule gives is added up per result: a tensor belongs to the first, a tuple has one for each, None where there is none.
+/// The values of rules are added up for each result: a tensor belongs to the first result, and a tuple holds
+/// one value, or None, for each result.
 inline void add_tangent(Tensor& total, const Tensor& share) {
     if (share.defined()) total = total.defined() ? ops::add(total, share) : share;
 }
@@ -209,9 +211,11 @@ void give_tangent(const Tensor& result, Tensor tangent);
 Tensor tangent_or_zeros(const Tensor& t);
 inline Tensor tangent_or_zeros(const TensorOrScalar& t) { return tangent_or_zeros(t.tensor()); }
 std::vector<Tensor> tangent_or_zeros(TensorList list);
-/// The tangent of a tensor that is about to be written: a view's is a view of its root's, so that all see what is written.
+/// Returns the tangent of a tensor that is about to be written. The tangent of a view is a view of its root's
+/// tangent, so that a write is visible in both.
 Tensor tangent_to_write(const Tensor& t);
-/// Writes it; an undefined value is zeros. Tensors of integers and bools have none: nothing happens.
+/// Writes the tangent; an undefined value means zeros. Does nothing for tensors of integers and bools, which
+/// have no tangents.
 void write_tangent(const Tensor& t, const Tensor& value);
 void set_tangents(const std::vector<Tensor>& results, const std::vector<Tensor>& tangents);
 

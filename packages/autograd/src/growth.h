@@ -8,13 +8,14 @@ namespace rushlight::autograd {
 
 class Growth {
   public:
-    /// An operator records an edge to a node that was used up.
+    /// Called when an operator records an edge to a node that was used up.
     static void extended(Node* node);
-    /// A pass has used up the graph behind a root, to which others than its tensor still refer.
+    /// Called when a pass has used up the graph behind a root to which objects other than its tensor still
+    /// refer.
     static void still_held(Node* root);
-    /// From the end of a node that one of the two functions received.
+    /// Called when a node that one of these functions received is destroyed.
     static void forget(Node* node) noexcept;
-    /// Guards what is counted.
+    /// Guards the counts.
     static std::mutex& mutex();
 
   private:

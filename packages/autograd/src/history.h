@@ -6,7 +6,7 @@
 
 namespace rushlight::autograd {
 MetaTable meta_functions();
-/// Guards the making of leaves' state.
+/// Guards the creation of the state of leaves.
 SpinLock& leaf_state_lock();
 /// Guards the lists of tangents by level.
 std::mutex& tangent_lists_mutex();

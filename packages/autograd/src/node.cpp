@@ -38,8 +38,9 @@ Node::Node(const char* name, uint32_t num_results, uint32_t num_edges)
       site_(num_edges ? current_site() : 0),
       edges_(inline_edges_) {
     if (num_edges > kInlineEdges) edges_ = new Edge[num_edges];
-    // What is recorded inside of a pass (create_graph, a function that is computed again) saves all that its own pass may
-    // want: wants() must not apply to the node that is running. That one computes what is left of its gradients.
+    // Nodes recorded inside of a pass (create_graph, a recomputed function) save everything that a later pass
+    // over them may need: the wants() of the running node must not apply to them. The running node computes
+    // the remaining gradients.
     if (num_edges) detail::idle_edges = 0;
     if (num_edges && anomaly_is_on()) [[unlikely]]
         hooks().calls = current_calls();
@@ -94,8 +95,9 @@ class PendingNodes {
 }  // namespace
 
 // Note [Release of deep graphs]
-// A node's end drops its edges, which may end the nodes behind them, and so on for as long as the graph is deep. So the
-// outermost end on a thread works off a list, and those inside only add to it: the stack stays flat.
+// Destroying a node releases its edges, which may destroy the nodes behind them, and so on through the whole
+// depth of the graph. So the outermost destruction on a thread works through a list, and nested destructions
+// only add to the list: the depth of the stack stays constant.
 void Node::destroy(Node* node) {
     static constinit thread_local PendingNodes* pending RL_TLS_MODEL = nullptr;
     if (pending) {

@@ -182,10 +182,11 @@ void Pass::run_task(uint32_t at, std::span<Tensor> out) {
     const bool reached = tasks_[at].reached, wanted = tasks_[at].wanted;
     if (reached && (wanted || tasks_[at].captured)) run_pre_hooks(node, node->hooks_or_null(), grads);
     if (restricted_) capture(at, grads);
-    // A leaf runs when its `grad` is to be accumulated; grad() gives what arrives to its caller instead.
+    // A leaf runs if its `grad` is to be accumulated; grad() returns the arriving gradient to its caller
+    // instead.
     bool leaf_runs = out.empty() && tasks_[at].captured && options_.accumulate_grad;
     if (reached && (wanted || leaf_runs)) apply(at, grads, out);
-    // Drop the gradients that came in: they may be the last reference to large memory.
+    // Release the incoming gradients: they may hold the last reference to large memory.
     for (Tensor& grad : grads) grad = Tensor();
 }
 
@@ -231,7 +232,7 @@ void apply_watched(Node* node, std::span<Tensor> grads, std::span<Tensor> out) {
     }
 }
 
-// Hooks that are registered or removed meanwhile, also by one of them, change another list.
+// Hooks that are registered or removed in the meantime, also by a hook, change another list.
 template <class List>
 List copy_of(const List& list) {
     std::lock_guard lock(hooks_mutex());
@@ -290,7 +291,7 @@ bool Pass::hand_on_mask(uint32_t at, std::span<Tensor> grads, std::span<Tensor> 
     return true;
 }
 
-// Edges whose gradients lead to none of the inputs.
+// The edges whose gradients lead to none of the inputs.
 uint64_t Pass::idle_edges(uint32_t at) const {
     uint64_t idle = 0;
     std::span<Edge> edges = tasks_[at].node->edges();

@@ -1,4 +1,4 @@
-// One backward pass: its nodes, their order, and the gradients under way.
+// One backward pass: its nodes, their order, and the gradients that wait for them.
 #pragma once
 
 #include <functional>
@@ -69,7 +69,7 @@ class Pass {
     void add_root(const Edge& edge, Tensor grad);
     // Finds all nodes behind the roots and counts the gradients that each receives.
     void discover();
-    // Only nodes on a way to `inputs` run. Consumers have greater sequence numbers than what they consume.
+    // Only nodes on a path to `inputs` run. Consumers have greater sequence numbers than their producers.
     void restrict_to(std::span<const Edge> inputs);
     void run();
     std::vector<Tensor> take_captures();
@@ -77,7 +77,7 @@ class Pass {
     bool runs(Node* node) const;
     uint64_t id() const { return id_; }
     Pass* outer() const { return outer_; }
-    // Any thread that works for the pass.
+    // May be called on any thread that works for the pass.
     void queue_callback(std::function<void()> callback);
     // After the pass has ended without an error, on the thread that started it.
     void run_callbacks();
@@ -105,15 +105,15 @@ class Pass {
         std::vector<Tensor> more_;
     };
 
-    // Accumulators run as soon as they can: it frees the gradients that wait in them.
+    // Accumulators run as soon as possible, which frees the gradients that wait in them.
     static uint64_t rank(const Task& t) { return t.node->edges().empty() ? 0 : t.node->sequence(); }
     bool is_leaf(uint32_t task) const { return tasks_[task].node->edges().empty(); }
     bool later(uint32_t a, uint32_t b) const;
     void push(std::vector<uint32_t>& queue, uint32_t task) const;
     uint32_t pop(std::vector<uint32_t>& queue) const;
-    // Of the gradients that have arrived at a node; of the CPU where there are none.
+    // The device of the gradients that have arrived at a node; the CPU if there are none.
     Device device_of(uint32_t task) const;
-    // Whether nodes of a device are another thread's.
+    // Whether another thread runs the nodes of a device.
     bool is_elsewhere(Device device) const {
         return device.type != DeviceType::CPU && device.type != DeviceType::Meta && device_threads_ &&
                device != home_;
@@ -121,7 +121,7 @@ class Pass {
     uint32_t task_of(Node* node);
     void deliver(uint32_t task, uint32_t index, Tensor grad);
     void add_to(Tensor& slot, Tensor grad) const;
-    // Runs hooks and node; `out` is empty afterwards where nothing was to be done.
+    // Runs the hooks and the node; `out` is empty afterwards if nothing was to be done.
     void run_task(uint32_t task, std::span<Tensor> out);
     void execute(uint32_t task);
     void run_pre_hooks(Node* node, Node::Hooks* hooks, std::span<Tensor> grads);
@@ -151,7 +151,7 @@ class Pass {
 // The pass that this thread works for; set by run() and by the threads that help it.
 extern constinit thread_local Pass* current_pass RL_TLS_MODEL;
 
-// Runs what is left of a pass on several threads: Note [Threads of a pass], in scheduler.cpp.
+// Runs the rest of a pass on several threads: Note [Threads of a pass], in scheduler.cpp.
 void run_on_threads(Pass& pass, bool branches);
 
 }  // namespace rushlight::autograd

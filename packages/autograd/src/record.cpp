@@ -26,7 +26,7 @@ bool any_needs_grad(const Value& v) {
     return false;
 }
 
-// What an in-place operator wrote depends on no value as far as derivatives go.
+// The values that an in-place operator wrote do not depend on any value, as far as derivatives are concerned.
 class Overwritten final : public Node {
   public:
     RL_NODE_MEMORY
@@ -68,7 +68,7 @@ void record_unknown(const Operator& op, StageMask rest, Stack& stack) {
     for (const Value& v : recorded_arguments(op, stack)) required |= any_needs_grad(v);
     if (!required) return op.boxed(op, rest, stack);
     RL_CHECK(op.form != Form::Out, throw_runtime,
-             "%s: an argument requires grad, but what is written to out= cannot be differentiated\n"
+             "%s: an argument requires grad, but results that are written to out= cannot be differentiated\n"
              "hint: use the form without out=, or torch.no_grad()",
              op.name);
     op.boxed(op, rest, stack);
@@ -158,7 +158,8 @@ Tensor as_strided_dual(const Operator& op, StageMask mask, const Tensor& input, 
     return result;
 }
 
-// In place it is the same view, of the tensor as it was. A view reads its root's history in its new geometry from now on.
+// In place, it is the same view of the former tensor. A view reads its root's history through its new
+// geometry from now on.
 Tensor as_strided_inplace_autograd(const Operator& op, StageMask mask, const Tensor& input, IntList size,
                                    IntList stride, std::optional<int64_t> storage_offset) {
     using C = Call<Tensor(const Tensor&, IntList, IntList, std::optional<int64_t>)>;
@@ -191,7 +192,7 @@ Tensor as_strided_inplace_dual(const Operator& op, StageMask mask, const Tensor&
     return input;
 }
 
-// A tensor that leaves its graph; what was computed from it before stays.
+// A tensor that leaves its graph; tensors computed from it before stay in the graph.
 Tensor detach_inplace_autograd(const Operator& op, StageMask mask, const Tensor& input) {
     TensorImpl* impl = input.impl();
     if (impl->has(Flag::NonLeaf) && !impl->is_view()) {
@@ -215,7 +216,7 @@ Tensor detach_inplace_dual(const Operator& op, StageMask mask, const Tensor& inp
     return input;
 }
 
-// Forward mode of copy_, to which derived in-place forms come down.
+// Forward mode of copy_, which the derived in-place forms call.
 Tensor copy_dual(const Operator& op, StageMask mask, const Tensor& input, const Tensor& src,
                  bool non_blocking) {
     using C = Call<Tensor(const Tensor&, const Tensor&, bool)>;
@@ -237,8 +238,8 @@ void fail_no_jvp(const char* op, const char* argument) {
 
 namespace {
 
-// A child has only the thread that forked: a lock that another one held would never come free there. None of these is taken
-// while another is held.
+// A child process has only the thread that forked: a lock that another thread held would never be released
+// there. None of these locks is taken while another one is held.
 void lock_before_fork() {
     hooks_mutex().lock();
     leaf_state_lock().lock();

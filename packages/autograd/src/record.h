@@ -17,8 +17,8 @@ inline std::vector<Edge> edges_of(TensorList list) {
     return edges;
 }
 
-/// What an operator returns may be a view of a temporary that it allocated and for which nothing is recorded. Such a result
-/// becomes a tensor of its own: a write to a view of it would be recorded for the temporary otherwise.
+/// The result of an operator may be a view of a temporary that it allocated and for which nothing is recorded. Such a
+/// result becomes a tensor of its own: a write to a view of it would be recorded for the temporary otherwise.
 inline void leave_temporary(const Tensor& result) {
     if (result.defined() && result.impl()->is_view()) result.impl()->leave_root();
 }
@@ -38,15 +38,15 @@ struct Unrecorded {
 };
 void install_unrecorded(const Unrecorded* list);
 
-/// NotImplementedError: no forward mode, of the operator or in one of its arguments.
+/// Raises NotImplementedError: there is no forward mode for the operator, or for one of its arguments.
 [[noreturn]] void fail_no_jvp(const char* op, const char* argument = nullptr);
 
-// Of views taken in place (t_, unsqueeze_), which change a tensor's geometry and no values.
-/// Whether `t` is a view that reads its history from its root: its cached history is then dropped, and read again in the
-/// new geometry.
+// For views in place (t_, unsqueeze_), which change a tensor's geometry but no values. Returns whether `t` is
+// a view that reads its history from its root; if so, the cached history is dropped, and will be read again
+// through the new geometry.
 bool follows_root(const Tensor& t);
 void forget_history(const Tensor& t);
-/// Else the view is one more operator in the tensor's own history.
+/// Otherwise the view is recorded as a further operator in the tensor's own history.
 void rebase_geometry(const Tensor& t, const Ref<Node>& node, uint32_t index);
 
 /// Generated: installs every stage function.

@@ -135,7 +135,7 @@ void Scheduler::run() {
         if (forked()) helper.detach();
         else helper.join();
     }
-    // Nothing of the pass stays for a thread that comes too late. After an error gradients are left.
+    // No part of the pass remains for a thread that comes too late. After an error, gradients are left over.
     slots_.clear();
     if (std::exception_ptr error = std::exchange(error_, nullptr)) std::rethrow_exception(std::move(error));
 }
@@ -203,7 +203,7 @@ void Scheduler::keep(std::exception_ptr failure, uint32_t task) {
 
 // --- threads ---
 
-// The host's nodes, until nothing is left of the pass.
+// Runs the host's nodes until the pass has ended.
 void Scheduler::work(bool caller) {
     uint32_t task = kNone;
     Queue& host = queues_.front();
@@ -217,7 +217,7 @@ void Scheduler::work(bool caller) {
         if (caller && ++done % 4 == 0) check_caller();
     }
     if (!caller) return;
-    // The caller leaves last: what others run uses what it owns.
+    // The caller leaves last, because nodes on other threads use objects that it owns.
     Lock lock(mutex_);
     auto running = [](const Queue& queue) { return queue.running > 0; };
     while (!forked() && std::any_of(queues_.begin(), queues_.end(), running)) wait(lock, true);
@@ -245,7 +245,7 @@ void Scheduler::help() {
     if (functions) functions->end(bindings);
 }
 
-// Until something has changed, or for a while.
+// Waits until something has changed, or for a limited time.
 void Scheduler::wait(Lock& lock, bool caller) {
     const uint32_t seen = changes_.load(std::memory_order_acquire);
     lock.unlock();
@@ -265,7 +265,7 @@ void Scheduler::wait(Lock& lock, bool caller) {
     lock.lock();
 }
 
-// Ctrl-C is for the calling thread, which also finds that it waits in vain.
+// Only the calling thread handles Ctrl-C, and detects that it would wait forever.
 void Scheduler::check_caller() {
     std::exception_ptr failure;
     try {
@@ -284,9 +284,10 @@ void Scheduler::check_caller() {
 
 // --- nodes ---
 
-// Runs a node and gives the next one for this thread.
+// Runs a node and returns the next one for this thread.
 uint32_t Scheduler::run(uint32_t task, Queue& queue) {
-    // Both end when the lock is free: they may be the last owners of much, also of what is not ours.
+    // Both are destroyed after the lock is released: they may be the last owners of large memory, and of
+    // objects of other libraries.
     Ref<Node> hold = Ref<Node>::share(pass_.tasks_[task].node);
     std::exception_ptr failure;
     Lock lock(mutex_, std::defer_lock);
@@ -308,7 +309,8 @@ uint32_t Scheduler::run(uint32_t task, Queue& queue) {
     return next;
 }
 
-// Runs a node, hands on its gradients, and runs the leaves that this makes ready: they are not worth a thread.
+// Runs a node, passes on its gradients, and runs the leaves that become ready: they are too small for a
+// separate thread.
 void Scheduler::run_node(uint32_t task, Queue& queue, Lock& lock) {
     Node* node = pass_.tasks_[task].node;
     size_t n = node->edges().size();

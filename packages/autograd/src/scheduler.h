@@ -24,7 +24,8 @@ class Scheduler : public std::enable_shared_from_this<Scheduler> {
   public:
     /// `branches`: the host's nodes may run on several threads.
     Scheduler(Pass& pass, bool branches);
-    /// On the thread that runs the pass. Raises what the first node raised, in the order of a pass on one thread.
+    /// Called on the thread that runs the pass. Throws the exception of the first node that failed, in the
+    /// order of a pass on one thread.
     void run();
 
   private:
@@ -39,7 +40,7 @@ class Scheduler : public std::enable_shared_from_this<Scheduler> {
         size_t running = 0;
         bool served = false;  // the thread was notified of work
     };
-    // What has arrived at one result of a node.
+    // The gradients that have arrived at one result of a node.
     struct Slot {
         uint32_t arrivals = 0;  // in all
         uint32_t next = 0;      // the first that is not added

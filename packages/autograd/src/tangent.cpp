@@ -45,8 +45,8 @@ const std::shared_ptr<Tangent>& tangents_of(TensorImpl* impl) {
     return m.tangent;
 }
 
-// What `t` is of `root`, of a tensor that is laid out as the root is. Where one of the two is complex and the other real,
-// offsets and strides are counted in real numbers.
+// Returns the part of a tensor with the root's layout that corresponds to `t` in `root`. If one of the two is
+// complex and the other real, offsets and strides are counted in real numbers.
 Tensor part_of(const Tensor& whole, const TensorImpl* root, const Tensor& t) {
     const int64_t from = root->offset(), to = t.impl()->offset();
     if (is_complex(root->dtype()) == is_complex(t.dtype()))
@@ -104,7 +104,7 @@ void leave_forward_mode(Level level) {
         registries.erase(found);
     }
     open_levels.fetch_sub(1);
-    // Taken out first, freed afterwards: a tangent's graph may hold other tangents.
+    // The tangents are removed first and freed afterwards: the graph of a tangent may hold other tangents.
     std::vector<Tensor> values;
     for (const auto& known : ended)
         if (auto tangent = known.lock()) values.push_back(std::move(tangent->place(level)));
@@ -122,7 +122,8 @@ Tensor tangent(const Tensor& t, Level level) {
     if (!r || !r->tangent || !r->tangent->at(level).defined()) return {};
     AtLevel at(level);
     Tensor& whole = r->tangent->place(level);
-    // It may have come from a broadcast. Kept in the root's layout, it is one memory for all views.
+    // The tangent may be the result of a broadcast. It is kept in the root's layout, so that all views share
+    // one memory.
     if (!std::ranges::equal(whole.strides(), root->strides())) {
         Tensor laid_out = make_strided(root->sizes(), root->strides(), whole.dtype(), whole.device());
         whole = ops::copy_(laid_out, whole, false);

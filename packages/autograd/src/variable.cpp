@@ -12,8 +12,8 @@
 namespace rushlight::autograd {
 namespace {
 
-// Guards the making of leaf state, which threads may share: meta structs and accumulators. So that of a leaf is not even
-// read without it before an accumulator is in hand. Results of operators belong to one thread until it publishes them.
+// Guards the creation of leaf state, which threads may share: meta structs and accumulators. So the state of a leaf is not
+// even read without the lock before its accumulator exists. Results of operators belong to one thread until it publishes them.
 constinit SpinLock leaf_lock;
 
 // Guards the histories of views whose roots have one: threads that only read a view may find it stale at the same time.
@@ -91,9 +91,9 @@ Ref<Node> accumulator_of(const Tensor& t) {
 // history, its generation grows; a view whose own history is of an older generation, or that has none yet, gets a new
 // one when it is needed. A view of a root without history may be a leaf itself.
 //
-// Asking writes, so threads that share a view must not meet there: the state is written under a lock, and the flags, which
-// others read without one, stay as they are. The node is made, and the former one ends, outside of the lock, for both may
-// call what is not ours.
+// Reading a history may write it, so threads that share a view write the state under a lock, and do not change the flags,
+// which other threads read without a lock. The new node is made, and the former one destroyed, outside of the lock, because
+// both may call code of other libraries.
 bool is_stale(const TensorImpl* view) {
     const Meta* m = meta_or_null(view);
     return !m || !m->grad_fn || m->generation != generation_of(view->root());
@@ -195,7 +195,8 @@ void set_history(const Tensor& result, const Ref<Node>& node, uint32_t index) {
     impl->set(Flag::NonLeaf);
     impl->set_stage(Stage::Autograd, true);
     if (impl->is_view()) {
-        // A view of something that needs no gradient itself (a detached root written through) stands for itself.
+        // A view of a root that needs no gradient itself (a detached root written through a view) has its own
+        // history.
         m->generation = generation_of(impl->root());
     }
 }

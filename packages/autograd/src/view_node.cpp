@@ -96,7 +96,7 @@ DType Window::flat_dtype(const Tensor& grad) const {
 Tensor Window::fresh(const Tensor& grad) const {
     const int64_t extent = std::max({int64_t{1}, reach(root_), reach(view_)});
     const DType dtype = flat_dtype(grad);
-    // Of each example, where gradients are batched; and by an operator, which a tracer sees.
+    // For each example if gradients are batched, and by an operator, so that tracers see it.
     if (is_batched(grad) || is_tracing()) return ops::new_zeros(grad, IntList(&extent, 1), dtype);
     Tensor flat = make_tensor(IntList(&extent, 1), dtype, grad.device());
     ops::zero_(flat);
@@ -112,7 +112,8 @@ Tensor Window::shares(const Tensor& flat) const {
     return ops::clamp_min(numbers, Scalar(1));
 }
 
-// In the dtype in which gradients that share an element are added: a sum of half precision is rounded once.
+// Zeros in the dtype in which gradients that share an element are added, so that a sum in half precision is
+// rounded once.
 Tensor Window::widened(const Tensor& grad) const {
     const DType wide = compute_dtype(grad.dtype());
     const bool adds = wide != grad.dtype() && (overlaps_itself(root_) || overlaps_itself(view_));
@@ -172,7 +173,8 @@ void WriteThroughView::apply(std::span<Tensor> grads, std::span<Tensor> out) {
     std::vector<Tensor> given(write_->num_results()), got(write_->edges().size());
     given[index_] = ops::clone(part, std::nullopt);
     {
-        // The operator's edges are this node's, one further on; that to the view's old value is always needed.
+        // The operator's edges are edges of this node, shifted by one; the edge to the view's old value is
+        // always needed.
         struct Restore {
             uint64_t idle = detail::idle_edges;
             WriteThroughView* before = running;

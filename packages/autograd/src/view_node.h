@@ -10,14 +10,15 @@ namespace rushlight::autograd {
 class Window {
   public:
     Window(const Tensor& root, const Tensor& view);
-    /// Zeros in memory that has room for the root and the view, to hold a gradient of either.
+    /// Returns zeros in memory with room for the root and the view, to hold a gradient of either.
     Tensor fresh(const Tensor& grad) const;
-    /// That memory with `values`, which have the root's shape; the mean of those that share an element.
+    /// Returns that memory with `values`, which have the root's shape; values that share an element are
+    /// averaged.
     Tensor filled(const Tensor& values) const;
     /// That memory with `grad`, which has the view's shape; the sum of those that share an element, divided by the number of
     /// the root's elements that share it.
     Tensor gathered(const Tensor& grad) const;
-    /// That memory as the root's gradient, and as the view's.
+    /// Return that memory as the gradient of the root, and as that of the view.
     Tensor whole(const Tensor& flat) const { return seen(flat, root_, root_complex_); }
     Tensor part(const Tensor& flat) const { return seen(flat, view_, view_complex_); }
     /// Whether `t` has the root's strides, and the view reads nothing before or behind the root's elements.
@@ -62,8 +63,9 @@ class WriteThroughView final : public Node {
     void saved(const SavedVisitor& visit) const override { write_->saved(visit); }
     std::string name() const override { return "CopySlices(" + write_->name() + ")"; }
 
-    /// Of a result that `write` saved, while its derivative is computed: the view of the root that the result is. Null of nodes
-    /// that write through no view. Such a node's part must not be in a graph beside the whole, which uses it up.
+    /// For a result that `write` saved, while its derivative is computed: the view of the root that is the
+    /// result. Null for nodes that do not write through a view. The inner node must not be in a graph beside
+    /// the whole node, which uses it up.
     static Ref<Node> history_of_result(const Node* write);
 
   private:

@@ -189,7 +189,7 @@ def test_the_first_gradient_takes_the_outputs_dtype() -> None:
         (lambda x: core.ones(2, dtype=core.int64).requires_grad_(), RuntimeError, "only floating point and complex"),
         (lambda x: x.add_(1), RuntimeError, "a leaf that requires grad cannot be written in place.*\nhint: "),
         (lambda x: x[0].add_(1), RuntimeError, r"\(the base of this view\) cannot be written in place.*\nhint: "),
-        (lambda x: core.add(x, 1, out=x), RuntimeError, "what is written to out= cannot be differentiated\nhint: "),
+        (lambda x: core.add(x, 1, out=x), RuntimeError, "results that are written to out= cannot be differentiated\nhint: "),
         (lambda x: setattr(x, "grad", leaf(4).detach()), RuntimeError, r"the tensor's shape \(3,\), got \(4,\)"),
         (lambda x: setattr(x, "grad", 3), TypeError, "must be a Tensor or None, not int"),
     ],

@@ -49,7 +49,7 @@ class TestNode:
         assert "_saved_other" in dir(y.grad_fn)
         z = y.exp()
         assert z.grad_fn._saved_result.grad_fn == z.grad_fn
-        with pytest.raises(AttributeError, match="saved nothing of the name 'nothing'"):
+        with pytest.raises(AttributeError, match="saved nothing under the name 'nothing'"):
             _ = y.grad_fn._saved_nothing
         z.backward(ones(x))
         with pytest.raises(RuntimeError, match=r"freed by backward.*\nhint: pass retain_graph"):

@@ -1,4 +1,4 @@
-// The call of an operator at one level, which a batching rule gets.
+// The call of an operator at one level, which a batching rule receives.
 #pragma once
 
 #include "rushlight/autograd/batch.h"
@@ -9,7 +9,7 @@ namespace rushlight::autograd::batching {
 class Call;
 using Rule = void (*)(Call&);
 
-/// What the rule `dims` makes of an example without dimensions.
+/// How the rule `dims` treats an example without dimensions.
 enum class Scalars : uint8_t {
     Element,  // one of one element: so is the result, if it is one
     Refused,  // an IndexError
@@ -34,8 +34,8 @@ struct Row {
 /// Generated: ends with a null name.
 extern const Row rows[];
 
-// Inside of a rule the examples lie along dimension 0 of what is batched, and nothing of the level is left. `stack` is what
-// the operator was called with until `unwrap` or `together` is called.
+// Inside of a rule, the examples lie along dimension 0 of batched arguments, which are no longer wrapped at
+// this level. `stack` holds the operator's original arguments until `unwrap` or `together` is called.
 class Call {
   public:
     Call(const Operator& op, const Row& row, Ref<BatchLevel> level, Stack& stack);
@@ -50,16 +50,16 @@ class Call {
 
     /// The number of dimensions of an argument, of one example.
     int64_t rank(size_t i) const;
-    /// The most of any tensor argument.
+    /// The largest number of dimensions of any tensor argument.
     int64_t max_rank() const;
-    /// Whether floating-point or complex arguments have different dtypes. Operators that a rule is made of would promote them
-    /// where the operator itself may refuse.
+    /// Whether floating-point or complex arguments have different dtypes. The operators of which a rule
+    /// consists would promote them, although the operator itself may refuse them.
     bool mixes_dtypes() const;
     bool is_tensor(size_t i) const { return stack[i].as<Tensor>() != nullptr; }
     const Tensor& tensor(size_t i) const;  // undefined where it is absent
-    /// Whether the argument is batched in this level; of a list, whether any is.
+    /// Whether the argument is batched in this level; for a list, whether any element is.
     bool is_batched(size_t i) const;
-    /// The same of one tensor.
+    /// The same for one tensor.
     bool is_batched(const Tensor& t) const;
     template <class T>
     const T& get(size_t i) const {
@@ -67,22 +67,22 @@ class Call {
     }
     int64_t integer(size_t i) const;
     const std::vector<int64_t>& ints(size_t i) const { return *stack[i].as<std::vector<int64_t>>(); }
-    /// The level taken off one tensor: examples along dimension 0, or without them.
+    /// Unwraps one tensor: its examples lie along dimension 0, if it is batched.
     Tensor lower(const Tensor& t) const { return unbatch(t, *level, false); }
-    /// The same with equal rows where it is not batched.
+    /// The same, with equal rows if the tensor is not batched.
     Tensor expanded(const Tensor& t) const { return t.defined() ? unbatch(t, *level, true) : t; }
 
-    /// Takes the level off every argument.
+    /// Unwraps every argument.
     void unwrap();
-    /// The same, and what is not batched gets equal rows.
+    /// The same; arguments that are not batched get equal rows.
     void together();
 
     // --- afterwards ---
 
-    /// Calls the operator, or another of the same signature, with what is on the stack.
+    /// Calls the operator, or another one with the same signature, with the arguments on the stack.
     void run();
     void run(const Operator& other);
-    /// Wraps the results. An operator in place gives the tensor that it was called with.
+    /// Wraps the results. An in-place operator returns the tensor that it was called with.
     void wrap();
     void finish() {
         run();
@@ -91,7 +91,7 @@ class Call {
     /// The results, from a tensor or several that have the examples along dimension 0.
     void give(const Tensor& result);
     void give(std::vector<Tensor> results);
-    /// The results, as they are: of a rule made of operators that see batched tensors.
+    /// Returns the results unchanged, for a rule that consists of operators on batched tensors.
     void give_as_is(const Tensor& result);
 
     [[noreturn]] void fail_shape_depends_on_values() const;

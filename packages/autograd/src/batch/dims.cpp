@@ -76,7 +76,7 @@ void loop_over_rows(Call& c) {
     c.give(ops::stack(rows, 0));
 }
 
-// The same of an operator that takes none: by another that does.
+// The same for an operator without a dimension, by another operator that takes one.
 template <class F>
 void row_by_row(Call& c, F&& reduce) {
     c.together();
@@ -229,9 +229,9 @@ void reshape_in_place(Call& c) {
     c.give_as_is(original);
 }
 
-// --- what is made like something ---
+// --- new tensors like another tensor ---
 
-// new_zeros(input, size, ...): of each example.
+// new_zeros(input, size, ...), for each example.
 void sized(Call& c) {
     for (size_t i = 0; i < c.stack.size(); ++i)
         if (c.row.arguments[i] == 's') c.stack[i] = with_batch(c, c.ints(i));
@@ -241,7 +241,7 @@ void sized(Call& c) {
 
 void cat(Call& c) {
     const std::vector<Tensor> given = c.get<std::vector<Tensor>>(0);
-    // Passed over, whatever the others' shapes; but the result's dtype depends on it.
+    // It is skipped for any shapes of the other tensors; but the dtype of the result depends on it.
     const auto is_empty = [](const Tensor& t) { return t.dim() == 1 && t.sizes()[0] == 0; };
     const bool all_empty = std::all_of(given.begin(), given.end(), is_empty);
     std::vector<Tensor> tensors;

@@ -27,7 +27,7 @@
 namespace rushlight::autograd::batching {
 namespace {
 
-// times weight plus bias, shaped so that they meet the right dimensions
+// Multiplies by weight and adds bias, shaped so that they broadcast along the right dimensions.
 Tensor affine(Tensor t, const Tensor& weight, const Tensor& bias, IntList shape) {
     if (weight.defined()) t = ops::mul(t, shape.empty() ? weight : ops::view(weight, shape));
     if (bias.defined()) t = ops::add(t, shape.empty() ? bias : ops::view(bias, shape), Scalar(1));
@@ -111,7 +111,7 @@ void batch_norm(Call& c) {
 
 namespace {
 
-// The mean over what is not ignored, the sum, or neither.
+// The mean over targets that are not ignored, the sum, or neither.
 Tensor reduced_loss(const Tensor& losses, const Tensor& weights, int64_t reduction) {
     if (reduction == 0) return losses;
     const Tensor total = ops::sum(losses, std::nullopt, false, std::nullopt);
@@ -147,7 +147,7 @@ bool fits(const Tensor& log_p, const Tensor& target, const Tensor& weight) {
 
 // nll_loss(input, target, weight, reduction, ignore_index)
 void nll_loss(Call& c) {
-    // One sample, whose class may have a dimension, and what is refused.
+    // One sample, whose class may have a dimension, and invalid shapes.
     if (c.mixes_dtypes() || !fits(c.tensor(0), c.tensor(1), c.tensor(2))) return loop(c);
     Tensor weights;
     const Tensor losses = likelihood(c.tensor(0), c.tensor(1), c.tensor(2), c.integer(4), weights);
@@ -167,8 +167,8 @@ void cross_entropy(Call& c) {
     c.give_as_is(reduced_loss(losses, weights, c.integer(3)));
 }
 
-// (grad, ...): linear in grad, which has an element for each target, or one. What it is multiplied with is the same for all
-// examples where nothing else is batched.
+// (grad, ...): linear in grad, which has an element for each target, or one. Its factor is the same for all
+// examples if nothing else is batched.
 void loss_backward(Call& c) {
     for (size_t i = 1; i < c.stack.size(); ++i)
         if (c.is_batched(i)) return loop(c);
@@ -194,7 +194,7 @@ void refuse(const Call& c) {
 
 }  // namespace
 
-// What makes a tensor of sizes: rand, randn, randint, normal
+// Operators that create a tensor from sizes: rand, randn, randint, normal.
 void random_sizes(Call& c) {
     refuse(c);
     if (c.level->randomness == Randomness::Same) return c.run();
@@ -207,7 +207,7 @@ void random_sizes(Call& c) {
     c.finish();
 }
 
-// What has no sizes to add to: example by example, or once for all.
+// Operators without sizes to extend: example by example, or once for all examples.
 void random_one(Call& c) {
     refuse(c);
     if (c.level->randomness == Randomness::Same) {
@@ -234,7 +234,7 @@ void random_like(Call& c) {
         c.together();
         return c.finish();
     }
-    // The numbers of one example, for all of them: what is drawn depends on positions only.
+    // Draws the numbers of one example for all examples: drawn numbers depend only on positions.
     const Stack arguments = c.stack;
     std::vector<std::pair<size_t, Tensor>> batched;
     Ref<Generator> own = Ref<Generator>::share(&default_generator());
@@ -255,7 +255,7 @@ void random_like(Call& c) {
     c.give(ops::stack(rows, 0));
 }
 
-// The same of operators that draw along a dimension: multinomial
+// The same for operators that draw along a dimension: multinomial.
 void random_each(Call& c) {
     refuse(c);
     if (c.level->randomness == Randomness::Different && c.is_batched(0)) return loop(c);

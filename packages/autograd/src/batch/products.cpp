@@ -40,7 +40,7 @@ Tensor into(const Tensor& t, int64_t to) {
     sizes.erase(sizes.begin() + to + 1);
     return ops::reshape(moved, sizes);
 }
-// And back.
+// The inverse.
 Tensor out_of(const Tensor& t, int64_t from, int64_t batch) {
     std::vector<int64_t> sizes = t.shape();
     const auto d = static_cast<size_t>(from);
@@ -90,8 +90,8 @@ void dot(Call& c) {
     c.give(ops::squeeze(product, kInts<-2, -1>));
 }
 
-// beta * input + alpha * (a @ b), by operators that see batched tensors.
-// What is added has the product's dtype for one example; a sum would promote.
+// beta * input + alpha * (a @ b), by operators that see batched tensors. The addend must have the dtype of
+// the product; a sum would promote it.
 static void check_added(const Call& c, const char* argument, const Tensor& added, const Tensor& factor) {
     RL_CHECK(added.dtype() == factor.dtype(), throw_runtime, "%s(%s): needs dtype %s, got %s", c.op.name,
              argument, name(factor.dtype()), name(added.dtype()));
@@ -201,7 +201,7 @@ void with_pivots(Call& c) {
     c.finish();
 }
 
-// The same where the second operand may be a vector: linalg_solve, linalg_lstsq
+// The same for operators whose second operand may be a vector: linalg_solve, linalg_lstsq
 void solve(Call& c) {
     const Tensor a = c.tensor(0), b = c.tensor(1);
     const bool vector =

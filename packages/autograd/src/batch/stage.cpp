@@ -65,7 +65,7 @@ void each_tensor(const Stack& stack, F&& f) {
     }
 }
 
-// While a rule runs, operators on what is not batched are none of the stage's business.
+// While a rule runs, the stage ignores operators whose arguments are not batched.
 class OnlyBatched {
   public:
     OnlyBatched() : saved_(dispatch_state.on) { dispatch_state.on &= ~bit(Stage::Batch); }
@@ -220,7 +220,7 @@ Tensor Call::with_rows(const Tensor& t) const {
 
 void Call::wrap() {
     if (original_.defined()) {
-        // What was written may require grad now.
+        // The written tensor may require grad now.
         const Tensor& value = batched(original_).value;
         if (value.requires_grad()) {
             original_.impl()->set_stage(Stage::Autograd, true);
@@ -234,7 +234,7 @@ void Call::wrap() {
         if (auto* t = v.as<Tensor>()) v = batch(with_rows(*t), level);
         else if (auto* list = v.as<std::vector<Tensor>>())
             for (Tensor& t : *list) t = batch(with_rows(t), level);
-        else if (!v.is_none()) throw_runtime("%s: gives no tensor, so vmap cannot batch it", op.name);
+        else if (!v.is_none()) throw_runtime("%s: returns no tensor, so vmap cannot batch it", op.name);
     }
 }
 
@@ -258,7 +258,7 @@ void Call::give_as_is(const Tensor& result) {
 void Call::fail_shape_depends_on_values() const {
     throw_runtime(
         "%s: the shape of the result depends on values, so the examples of a vmap would differ in shape\n"
-        "hint: keep the shape and mask what is not wanted, as torch.where(condition, x, 0) does",
+        "hint: keep the shape and mask unwanted elements, as torch.where(condition, x, 0) does",
         op.name);
 }
 
@@ -335,13 +335,13 @@ void loop(Call& c) {
             if (auto* list = c.stack[r].as<std::vector<Tensor>>()) one = *list;
             else if (auto* t = c.stack[r].as<Tensor>()) one.push_back(*t);
             else if (!c.stack[r].is_none())
-                throw_runtime("%s: gives no tensor, so vmap cannot batch it", c.op.name);
+                throw_runtime("%s: returns no tensor, so vmap cannot batch it", c.op.name);
             else one.emplace_back();
             if (b == 0) lengths.push_back(c.stack[r].as<std::vector<Tensor>>() ? one.size() : SIZE_MAX);
             for (Tensor& t : one) {
                 if (b == 0) results.emplace_back();
                 RL_CHECK(at < results.size(), throw_runtime,
-                         "%s: gives a different number of tensors for each example", c.op.name);
+                         "%s: returns a different number of tensors for each example", c.op.name);
                 results[at++].push_back(std::move(t));
             }
         }
@@ -370,13 +370,13 @@ void depends_on_values(Call& c) { c.fail_shape_depends_on_values(); }
 
 void unsupported(Call& c) { throw_not_implemented("%s: is not possible inside vmap", c.op.name); }
 
-// Trailing dimensions are what the operator is about; what is in front of them is as it is.
+// The operator works on the trailing dimensions; leading dimensions are left unchanged.
 void front(Call& c) {
     c.unwrap();
     c.finish();
 }
 
-// Else the examples would be the rows of one matrix.
+// Otherwise the examples would become the rows of one matrix.
 static void check_matrices(const Call& c) {
     RL_CHECK(c.rank(0) >= 2, throw_runtime, "%s(input): needs at least 2 dimensions, got shape %s", c.op.name,
              to_string(c.tensor(0).sizes()).c_str());
@@ -389,7 +389,7 @@ void matrices(Call& c) {
 
 // constant_pad_nd(input, pad, value), _pad(input, pad, mode)
 void padded(Call& c) {
-    // Else the examples would be a dimension that is padded.
+    // Otherwise the dimension of the examples would be padded.
     const int64_t dims = static_cast<int64_t>(c.ints(1).size()) / 2;
     RL_CHECK(c.rank(0) >= dims, throw_runtime,
              "%s(input): needs at least %lld dimensions for that padding, got shape %s", c.op.name,
@@ -420,7 +420,7 @@ void side_by_side(Call& c) {
     c.finish();
 }
 
-// An example's memory format means nothing for all of them.
+// The memory format of one example does not apply to the tensor of all examples.
 void clone(Call& c) {
     if (const auto* format = c.stack[1].as<std::string>(); format && *format != "contiguous")
         c.stack[1] = Value();
@@ -429,7 +429,7 @@ void clone(Call& c) {
 
 void batched_first(Call& c) {
     if (!c.is_batched(0)) c.stack[0] = batch(ops::clone(c.expanded(c.tensor(0)), "contiguous"), c.level);
-    // On with the operator's body, whose operators see batched tensors.
+    // Runs the operator's body, whose operators see batched tensors.
     StageMask mask = dispatch_state.on;
     each_tensor(c.stack, [&](const Tensor& t) { mask |= t.impl()->stages(); });
     c.op.boxed(c.op, mask & ~dispatch_state.off & (bit(Stage::Batch) - 1), c.stack);

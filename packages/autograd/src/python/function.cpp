@@ -489,21 +489,21 @@ PyObject* function_jvp(PyObject*, PyObject* const* given, Py_ssize_t nargs) {
 
 PyMethodDef context_methods[] = {
     {"save_for_backward", keep<&PyContext::to_save>, METH_VARARGS,
-     "Keeps tensors, arguments or results, for backward: there they are ctx.saved_tensors."},
+     "Save arguments or results for backward, which reads them from ctx.saved_tensors."},
     {"save_for_forward", keep<&PyContext::for_forward>, METH_VARARGS,
-     "Keeps tensors for jvp: there they are ctx.saved_tensors."},
+     "Save tensors for jvp, which reads them from ctx.saved_tensors."},
     {"mark_dirty", keep_tensors<&PyContext::dirty>, METH_VARARGS,
-     "Says which arguments forward has written in place."},
+     "Declare the arguments that forward has written in place."},
     {"mark_non_differentiable", keep_tensors<&PyContext::non_differentiable>, METH_VARARGS,
-     "Says which results have no gradient."},
+     "Declare the results that have no gradient."},
     {"set_materialize_grads", set_materialize_grads, METH_O,
-     "Whether absent gradients arrive in backward as zeros (the default) or as None."},
+     "Set whether backward receives absent gradients as zeros (the default) or as None."},
     {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef context_properties[] = {
-    {"saved_tensors", saved_tensors, nullptr, "What was saved; raises where it was written in place since.",
-     nullptr},
+    {"saved_tensors", saved_tensors, nullptr,
+     "The saved tensors. Raises RuntimeError if one was written in place after it was saved.", nullptr},
     {"needs_input_grad", needs_input_grad, nullptr,
-     "For each argument of forward whether its gradient is wanted.", nullptr},
+     "A tuple of bools: whether the gradient of each argument of forward is needed.", nullptr},
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef functions[] = {

@@ -102,9 +102,9 @@ static PyObject* saved_attribute(PyObject* self, const char* name) {
     if (found) return check(wrap(found->unpack(&node)));
     RL_CHECK(!node.released(), throw_runtime,
              "%s: its saved tensors were freed by backward()\n"
-             "hint: pass retain_graph=True to backward() to look at it afterwards",
+             "hint: pass retain_graph=True to backward() to read them afterwards",
              node.name().c_str());
-    PyErr_Format(PyExc_AttributeError, "%s saved nothing of the name '%s'", node.name().c_str(), name);
+    PyErr_Format(PyExc_AttributeError, "%s saved nothing under the name '%s'", node.name().c_str(), name);
     return nullptr;
     RL_CATCH
 }
@@ -148,19 +148,20 @@ PyObject* node_register_prehook(PyObject* self, PyObject* callable) {
 }
 
 PyMethodDef node_methods[] = {
-    {"name", node_name, METH_NOARGS, "The name of the recorded operator."},
-    {"_sequence_nr", node_sequence, METH_NOARGS, "A number that grows with each recorded node."},
+    {"name", node_name, METH_NOARGS, "Return the name of the recorded operator."},
+    {"_sequence_nr", node_sequence, METH_NOARGS, "Return a number that grows with each recorded node."},
     {"__dir__", node_dir, METH_NOARGS, nullptr},
-    {"register_hook", node_register_hook, METH_O, "fn(grad_inputs, grad_outputs) after the node has run."},
-    {"register_prehook", node_register_prehook, METH_O, "fn(grad_outputs) before the node runs."},
+    {"register_hook", node_register_hook, METH_O,
+     "Call fn(grad_inputs, grad_outputs) after the node has run."},
+    {"register_prehook", node_register_prehook, METH_O, "Call fn(grad_outputs) before the node runs."},
     {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef node_properties[] = {
-    {"next_functions", node_next_functions, nullptr, "Where the gradients go: (node, index of its result).",
-     nullptr},
+    {"next_functions", node_next_functions, nullptr,
+     "The nodes that receive the gradients, as pairs (node, index of its result).", nullptr},
     {"metadata", node_metadata, nullptr, "A dict for user data.", nullptr},
     {"site", node_site, nullptr,
      "The line that recorded the node, as \"file:line\"; None if it is not known.", nullptr},
-    {"variable", node_variable, nullptr, "The leaf of an AccumulateGrad.", nullptr},
+    {"variable", node_variable, nullptr, "The leaf into which an AccumulateGrad node adds.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 PyObject* wrap_node(const Ref<Node>& node) {

@@ -13,17 +13,17 @@ namespace rushlight::autograd::python {
 extern const PythonApi* core;
 
 inline PyObject* wrap(const Tensor& t) { return static_cast<PyObject*>(core->wrap(t.impl())); }
-/// Null when the object is no Tensor.
+/// Returns null if the object is not a Tensor.
 inline TensorImpl* unwrap(PyObject* o) { return core->unwrap(o); }
-/// TypeError that names function and argument when it is no Tensor.
+/// Raises TypeError that names the function and the argument if the object is not a Tensor.
 Tensor require_tensor(PyObject* o, const char* function, const char* argument);
 /// A sequence of Tensors; None becomes an undefined one.
 std::vector<Tensor> require_tensors(PyObject* o, const char* function, const char* argument);
 /// The edge that a GradientEdge names; a null one for any other object.
 Edge edge_or_null(PyObject* o);
-/// Whether a Tensor or a sequence of nothing else.
+/// Whether the object is a Tensor or a sequence of Tensors.
 bool names_tensors(PyObject* o);
-/// Where the gradients of tensors and GradientEdges arrive.
+/// Returns the edges at which the gradients of tensors and GradientEdges arrive.
 std::vector<Edge> require_edges(PyObject* o, const char* function, const char* argument);
 /// Warns of graphs that grow, if there are any; -1 if the warning is an error.
 int warn_of_growth();
@@ -116,7 +116,7 @@ Node* unwrap_node(PyObject* o);
 
 /// A Python callable that watches gradients; `many`: called with tuples (node hooks), else with one gradient.
 std::shared_ptr<Hook> make_hook(PyObject* callable, bool many);
-/// Adds to, and takes from, the lists of hooks that passes on other threads may be reading.
+/// Add to and remove from the lists of hooks, which passes on other threads may be reading.
 template <class List, class Entry>
 void add_hook(List& list, Entry entry) {
     std::lock_guard lock(hooks_mutex());
@@ -136,10 +136,11 @@ void take_hook(List& list, const Hook* hook) {
         return true;
     });
 }
-/// A handle whose remove() takes the hook off; `owner` keeps what it is on alive as long as the handle needs it.
+/// A handle whose remove() removes the hook; `owner` keeps the hooked object alive as long as the handle
+/// needs it.
 PyObject* make_handle(std::weak_ptr<Hook> hook, std::function<void()> remove);
 
-/// Raised where a Python error is set already.
+/// Thrown when a Python error is already set.
 struct ErrorIsSet {};
 
 int add_nodes(PyObject* module);

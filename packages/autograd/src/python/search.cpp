@@ -24,7 +24,7 @@ class Findings {
     Object list_;
 };
 
-// What a tensor among the roots is to the one that is looked for.
+// The relation of a tensor among the roots to the target.
 void compare(Findings& found, Py_ssize_t root, const TensorImpl* held, const TensorImpl* target) {
     if (held == target) return;
     if (held->grad() == target) found.add("grad", root, nullptr, "");

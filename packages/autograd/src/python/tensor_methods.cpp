@@ -208,22 +208,22 @@ PyMethodDef methods[] = {
     {"backward", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(method_backward)),
      METH_FASTCALL | METH_KEYWORDS,
      "backward($self, gradient=None, retain_graph=None, create_graph=False, inputs=None)\n--\n\n"
-     "Adds the gradients of this tensor to the `grad` of the leaves (or of `inputs`) that it was computed from.\n"
-     "gradient: of the tensor's shape; may be left out for one element.\n"
-     "Raises RuntimeError for a graph that was used already and not retained."},
+     "Add the gradients of this tensor to the `grad` of the leaves from which it was computed, or of `inputs`.\n"
+     "gradient: the gradient of this tensor, of its shape; may be left out for a tensor of one element.\n"
+     "Raises RuntimeError if the graph was used already and not retained."},
     {"register_hook", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(method_register_hook)),
      METH_VARARGS | METH_KEYWORDS,
-     "register_hook($self, hook)\n--\n\nhook(grad) -> Tensor or None is called when the gradient of this tensor is known, and may replace it."},
+     "register_hook($self, hook)\n--\n\nCall hook(grad) when the gradient of this tensor is known. A Tensor that it returns replaces the gradient."},
     {"register_post_accumulate_grad_hook",
      reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(method_register_post_accumulate_grad_hook)),
      METH_VARARGS | METH_KEYWORDS,
-     "register_post_accumulate_grad_hook($self, hook)\n--\n\nhook(tensor) is called when a gradient has been added to `grad`."},
+     "register_post_accumulate_grad_hook($self, hook)\n--\n\nCall hook(tensor) when a gradient has been added to `grad`."},
     {"retain_grad", method_retain_grad, METH_NOARGS,
-     "retain_grad($self)\n--\n\nKeeps the gradient of a tensor that is not a leaf in `grad`, as all hooks of the tensor have left it."},
+     "retain_grad($self)\n--\n\nKeep the gradient of a tensor that is not a leaf in `grad`, after all hooks of the tensor have run."},
     {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef properties[] = {
     {"grad_fn", get_grad_fn, nullptr, "The node that computed this tensor, or None.", nullptr},
-    {"output_nr", get_output_nr, nullptr, "Which result of grad_fn it is.", nullptr},
+    {"output_nr", get_output_nr, nullptr, "The index of this tensor among the results of grad_fn.", nullptr},
     {"retains_grad", get_retains_grad, nullptr, "Whether retain_grad() was called.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef functions[] = {

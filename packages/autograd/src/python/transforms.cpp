@@ -72,7 +72,7 @@ int64_t dim_of(PyObject* o) {
     return dim;
 }
 
-// _batch(tensor, dim): batched in the innermost level, whose examples lie along `dim`.
+// _batch(tensor, dim): returns the tensor batched in the innermost level, with its examples along `dim`.
 PyObject* py_batch(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     RL_TRY
     RL_CHECK(nargs == 2, throw_type, "_batch takes 2 arguments");
@@ -83,7 +83,8 @@ PyObject* py_batch(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     RL_CATCH
 }
 
-// _unbatch(tensor, dim): with the innermost level's examples along `dim`; None: a tensor that has none.
+// _unbatch(tensor, dim): returns the tensor with the innermost level's examples along `dim`; None for a
+// tensor without examples.
 PyObject* py_unbatch(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     RL_TRY
     RL_CHECK(nargs == 2, throw_type, "_unbatch takes 2 arguments");
@@ -100,7 +101,8 @@ PyObject* py_unbatch(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     RL_CATCH
 }
 
-// _suspend_batch(number): as it is outside of that level; _resume_batch() takes it back. Both return nothing.
+// _suspend_batch(number): leaves all levels from that number inwards; _resume_batch() enters them again. Both
+// return None.
 thread_local std::vector<Ref<BatchLevel>> suspended;
 PyObject* py_suspend_batch(PyObject*, PyObject* number) {
     RL_TRY
@@ -121,7 +123,7 @@ PyObject* py_resume_batch(PyObject*, PyObject*) {
     RL_CATCH
 }
 
-// _batch_at(tensor, dim, number): batched in the open level of that number.
+// _batch_at(tensor, dim, number): returns the tensor batched in the open level of that number.
 PyObject* py_batch_at(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     RL_TRY
     RL_CHECK(nargs == 3, throw_type, "_batch_at takes 3 arguments");

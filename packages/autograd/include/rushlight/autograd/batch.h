@@ -10,24 +10,27 @@
 namespace rushlight::autograd {
 
 // Note [Batched tensors]
-// A batched tensor stands for one tensor of each example. It is a TensorImpl of one example's shape that carries
-// Stage::Batch; its value, a plain tensor, has in front a dimension for each vmap that it is batched in, the outermost first.
-// So it is always the outermost wrapper: graphs, tangents and requires_grad are the value's. The Batch stage, which is above
-// Dual and Autograd, takes the innermost level off, runs the operator's rule on what is below, and wraps the results.
+// A batched tensor stands for one tensor of each example. It is a TensorImpl with the shape of one example that carries
+// Stage::Batch. Its value, a plain tensor, has a leading dimension for each vmap in which it is batched, the outermost first.
+// So a batched tensor is always the outermost wrapper: graphs, tangents and requires_grad belong to the value. The Batch
+// stage, which is above Dual and Autograd, unwraps the innermost level, runs the operator's rule on the values, and wraps
+// the results.
 //
-// That rows do not depend on each other makes gradients inside of vmap right: a transform that begins in there expands what
-// it differentiates with respect to (Note [Transforms]) to all levels that are open, so that each example has its own leaf.
+// Gradients inside of vmap are correct because rows do not depend on each other: a transform that begins inside of vmap
+// expands the tensors with respect to which it differentiates (Note [Transforms]) to all open levels, so that each example
+// has a separate leaf.
 
-/// What random operators do in vmap.
+/// The behaviour of random operators in vmap.
 enum class Randomness : uint8_t { Error, Different, Same };
 
-/// One vmap while it runs.
+/// A vmap that is running.
 struct RL_API BatchLevel final : RefCounted {
     Ref<BatchLevel> outer;
     int number = 1;  // 1 is outermost
     int64_t size = 0;
     Randomness randomness = Randomness::Error;
-    // Batches only gradients or tangents, whose function is not run in it: leaves need not be expanded to it.
+    // Whether the level batches only gradients or tangents and the function does not run in it, so that
+    // leaves need not be expanded to it.
     bool passive = false;
     std::atomic<bool> open{true};
 
@@ -41,39 +44,44 @@ struct Batched {
     Ref<BatchLevel> innermost;
 };
 
-/// The innermost open level of this thread; null outside of vmap.
+/// Returns the innermost open level of this thread; null outside of vmap.
 RL_API const Ref<BatchLevel>& current_batch_level();
 /// Opens a level of `size` examples on this thread; the outermost is number 1.
 RL_API Ref<BatchLevel> open_batch_level(int64_t size, Randomness randomness, bool passive);
-/// Makes another level, or none, this thread's innermost; returns the former. For functions that see all examples.
+/// Sets the innermost level of this thread, which may be none, and returns the former one. For functions that
+/// see all examples.
 RL_API Ref<BatchLevel> set_batch_level(Ref<BatchLevel> level);
 /// Closes this thread's innermost level.
 RL_API void close_batch_level();
 
 /// The state of a batched tensor.
 RL_API const Batched& batched(const Tensor& t);
-/// Along dimension 0 of `t` lie the examples of `level`, which is inside of all that `t` is batched in.
+/// Returns `t` batched in `level`, whose examples lie along dimension 0; the level is inside of all levels in
+/// which `t` is batched.
 RL_API Tensor batch(const Tensor& t, const Ref<BatchLevel>& level);
-/// What `batch` was given. Of a tensor that is not batched in this level: itself, or with `expand` a view of it with as many
-/// equal rows.
+/// Returns the tensor that `batch` received. A tensor that is not batched in this level is returned itself,
+/// or with `expand` as a view with one equal row for each example.
 RL_API Tensor unbatch(const Tensor& t, const BatchLevel& level, bool expand);
-/// The plain tensor behind a batched one; others as they are.
+/// Returns the plain tensor of a batched tensor; other tensors are returned themselves.
 RL_API Tensor physical(const Tensor& t);
-/// A plain tensor that is batched like this: its leading dimensions belong to `levels`.
+/// Returns a plain tensor as a batched one: its leading dimensions belong to `levels`.
 RL_API Tensor wrap_levels(const Tensor& value, uint64_t levels, const Ref<BatchLevel>& innermost);
-/// Batched in every open level that is not passive, by views; as it is outside of vmap.
+/// Returns the tensor batched, by views, in every open level that is not passive; outside of vmap the tensor
+/// itself.
 RL_API Tensor expand_to_open_levels(const Tensor& t);
-/// The value laid out for `levels` (those that `t` lacks are expanded), as a plain tensor.
+/// Returns the value with leading dimensions for `levels`, as a plain tensor; levels that `t` lacks are
+/// expanded.
 RL_API Tensor physical_for(const Tensor& t, uint64_t levels, const BatchLevel& innermost);
 
-/// A tensor of which `levels` are dimensions in front, as for a plain tensor behind one batched in them; what else it is
-/// batched in stays so. And back.
+/// Turns `levels` into leading dimensions, and back; all other levels of the tensor stay batched.
 RL_API Tensor split_levels(const Tensor& t, uint64_t levels, const Ref<BatchLevel>& innermost);
 RL_API Tensor merge_levels(const Tensor& t, uint64_t levels, const Ref<BatchLevel>& innermost);
 
-/// The slow path was taken for the first time for this operator; `report` may be null.
+/// Sets the function that is called when an operator takes the slow path for the first time; `report` may be
+/// null.
 RL_API void set_slow_path_report(void (*report)(const char* op));
-/// Names of operators that have taken the slow path so far; `forget` empties the list, so that they are reported again.
+/// Returns the names of the operators that have taken the slow path so far; `forget` empties the list, so
+/// that they are reported again.
 RL_API std::vector<std::string> slow_path_taken(bool forget);
 
 /// Attaches the Batch stage.

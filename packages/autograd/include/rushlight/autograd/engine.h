@@ -16,15 +16,17 @@ struct BackwardOptions {
     bool accumulate_grad = true;  // into the leaves' `grad`; else the gradients of `inputs` are returned
 };
 
-/// Where a pass begins, and with which gradient (defined; of the result's shape).
+/// The node at which a pass begins, and the gradient of its result (defined, and of the result's shape).
 struct Root {
     Edge edge;
     Tensor grad;
 };
-/// Of a tensor, checked: RuntimeError where it has no history, or where the gradient does not fit. `i`: its number, for
-/// the message. An undefined gradient is ones, for outputs of one element.
+/// Returns the root of a tensor. Raises RuntimeError if the tensor has no history, or the gradient does not
+/// fit. `i` is the tensor's number, for the message. An undefined gradient means ones, for outputs of one
+/// element.
 RL_API Root root_of(const Tensor& output, Tensor grad, size_t i);
-/// Where the gradient of an input arrives; RuntimeError where it requires none.
+/// Returns the edge at which the gradient of an input arrives. Raises RuntimeError if the input does not
+/// require grad.
 RL_API Edge input_edge(const Tensor& input, size_t i);
 
 /// Runs the graph behind `roots`; `inputs` as below.
@@ -32,7 +34,8 @@ RL_API std::vector<Tensor> run_backward(std::span<const Root> roots, std::span<c
                                         const BackwardOptions& options);
 
 /// Runs the graph behind `outputs` from the gradients `grads` (undefined: ones, for outputs of one element).
-/// With `inputs`, only what leads to them runs: their gradients are returned, or, with accumulate_grad, accumulated.
+/// With `inputs`, only the nodes that lead to them run: the gradients of the inputs are returned, or
+/// accumulated with accumulate_grad.
 RL_API std::vector<Tensor> run_backward(TensorList outputs, TensorList grads, TensorList inputs,
                                         const BackwardOptions& options);
 
@@ -40,24 +43,26 @@ RL_API std::vector<Tensor> run_backward(TensorList outputs, TensorList grads, Te
 RL_API void backward(const Tensor& output, const Tensor& grad = Tensor(), bool retain_graph = false,
                      bool create_graph = false);
 
-/// The pass that runs on this thread, for hooks and nodes: its number, 0 for none, and whether it runs a node.
+/// The pass that runs on this thread, for hooks and nodes: its number (0 for none), and whether it is running
+/// a node.
 RL_API uint64_t current_pass_id();
 RL_API bool current_pass_runs(Node* node);
 /// Calls a function when the backward pass that runs on this thread has ended, on the thread that started the pass: after
-/// all gradients are accumulated, and not if the pass raises. Of passes inside of one another it is the outermost.
+/// all gradients are accumulated, and not if the pass raises. If passes are nested, the outermost pass is meant.
 RL_API void queue_callback(std::function<void()> callback);
 
 namespace detail {
 extern RL_API constinit thread_local bool parallel_branches RL_TLS_MODEL;
 extern RL_API std::atomic<bool> device_threads;
 }  // namespace detail
-/// Whether the nodes of other devices than the CPU run on those devices' threads (the default), or on the caller's too:
-/// Note [Threads of a pass]. Of the process; read when a pass begins.
+/// Whether the nodes of devices other than the CPU run on the threads of those devices (the default) or on
+/// the caller's thread: Note [Threads of a pass]. The setting applies to the process, and is read when a pass
+/// begins.
 inline bool device_threads() { return detail::device_threads.load(std::memory_order_relaxed); }
 inline void set_device_threads(bool on) { detail::device_threads.store(on, std::memory_order_relaxed); }
 /// Whether passes that this thread starts run independent branches of a graph on several threads.
 inline bool parallel_branches() { return detail::parallel_branches; }
-/// Asks for it in a scope: Note [Parallel branches].
+/// Enables parallel branches in a scope: Note [Parallel branches].
 class ParallelBranches {
   public:
     explicit ParallelBranches(bool on = true) : before_(detail::parallel_branches) {
@@ -70,15 +75,16 @@ class ParallelBranches {
     bool before_;
 };
 
-/// For language bindings: what a thread of ours does first and last, and how it hands on the exception that it caught.
+/// For language bindings: functions that a thread of the engine calls first and last, and that transfer an
+/// exception that it caught.
 struct ThreadFunctions {
     void* (*begin)();
     void (*end)(void* state);  // not called on the threads of devices, which never end
     std::exception_ptr (*carry)(std::exception_ptr);
 };
-/// They stay valid until the process ends.
+/// Sets the functions, which must stay valid until the process ends.
 RL_API void set_thread_functions(const ThreadFunctions* functions);
-/// Those that were set, or null.
+/// Returns the functions that were set, or null.
 const ThreadFunctions* thread_functions();
 
 /// Attaches autograd to core: stages, per-tensor state. Idempotent; importing rushlight_autograd calls it, a C++ program

@@ -10,19 +10,20 @@
 
 namespace rushlight::autograd {
 
-/// What forward() leaves for backward().
+/// The context that forward() fills for backward().
 class RL_API Context {
   public:
-    /// Keeps tensors, arguments or results; raises in the backward pass where one was written in place since.
+    /// Saves arguments or results. The backward pass raises if one of them was written in place in the
+    /// meantime.
     void save(std::vector<Tensor> tensors) { to_save_ = std::move(tensors); }
-    /// In backward(): what was saved, in order.
+    /// In backward(): the saved tensors, in order.
     std::vector<Tensor> saved() const;
     /// Other values, by name.
     std::unordered_map<std::string, Value> values;
 
-    /// Says that forward() has written an argument in place; it must be among the results.
+    /// Declares that forward() has written an argument in place; the argument must be among the results.
     void mark_dirty(const Tensor& argument) { dirty_.push_back(argument); }
-    /// Says that a result has no gradient.
+    /// Declares that a result has no gradient.
     void mark_non_differentiable(const Tensor& result) { constant_.push_back(result); }
     /// In forward() and backward(): whether the gradient of the i-th tensor argument is needed.
     bool needs_input_grad(size_t i) const { return i < needs_.size() && needs_[i]; }
@@ -40,7 +41,7 @@ class RL_API FunctionNodeBase : public Node {
   public:
     RL_NODE_MEMORY
     using Backward = std::vector<Tensor> (*)(Context&, TensorList);
-    /// Runs `forward` without recording, then records it where an argument requires grad.
+    /// Runs `forward` without recording its operators, then records the call if an argument requires grad.
     static std::vector<Tensor> run(const char* name, TensorList arguments,
                                    const std::function<std::vector<Tensor>(Context&)>& forward,
                                    Backward backward);
@@ -64,9 +65,10 @@ class RL_API FunctionNodeBase : public Node {
 ///     static Tensor forward(Context& ctx, const Tensor& x, double power);        // or std::vector<Tensor>
 ///     static std::vector<Tensor> backward(Context& ctx, TensorList gradients);   // one for each Tensor argument
 ///
-/// and is called as `Power::apply(x, 3.0)`. forward() runs with gradients off. In backward() absent gradients are zeros; what
-/// it returns may be undefined where there is none, and must otherwise have the argument's shape (RuntimeError). It may itself
-/// be differentiated, if it calls operators only. `static constexpr const char* name` names it in graphs.
+/// and is called as `Power::apply(x, 3.0)`. forward() runs with gradients off. In backward() absent gradients
+/// are zeros. A returned gradient may be undefined, and must otherwise have the argument's shape
+/// (RuntimeError). backward() can itself be differentiated if it only calls operators. `static constexpr
+/// const char* name` names it in graphs.
 template <class Derived>
 class Function {
   public:

@@ -7,7 +7,7 @@
 
 namespace rushlight::autograd {
 
-/// Graphs that backward() has used up and that another graph, of no use, keeps alive.
+/// Graphs that backward() has used up and that another, useless graph keeps alive.
 struct GrowthReport {
     Site
         site;  // of the operator that took their results in, or, where `extended` is false, that made their last node
@@ -16,7 +16,7 @@ struct GrowthReport {
     Ref<Node> sample;  // the last node of one of them
 };
 
-/// The warnings to give, once for each site; mostly none. Cheap to call.
+/// Returns the warnings to issue, one for each site; usually none. Cheap to call.
 RL_API std::optional<GrowthReport> take_growth_report();
 
 }  // namespace rushlight::autograd

@@ -20,11 +20,13 @@ class Node;
 class SavedTensor;
 
 namespace detail {
-// Edges of the node that runs on this thread whose gradients the pass has no use for; the last bit is for all beyond.
+// A bit for each edge of the node that runs on this thread, set if the pass does not need the edge's
+// gradient; the last bit stands for all further edges.
 extern RL_API constinit thread_local uint64_t idle_edges RL_TLS_MODEL;
 }  // namespace detail
 
-/// Where a gradient goes: the `index`-th result of the operator behind `node`. Null: it is not needed.
+/// The target of a gradient: the `index`-th result of the operator of `node`. A null node means that the
+/// gradient is not needed.
 struct Edge {
     Ref<Node> node;
     uint32_t index = 0;
@@ -32,7 +34,8 @@ struct Edge {
     explicit operator bool() const { return static_cast<bool>(node); }
 };
 
-/// Called with gradients on their way; may replace them. Owned by the node or the tensor that it watches.
+/// A function that is called with gradients and may replace them. It is owned by the node or the tensor that
+/// it watches.
 class Hook {
   public:
     virtual ~Hook() = default;
@@ -43,8 +46,8 @@ class Hook {
     uint64_t id = 0;
 };
 
-/// The derivative of an activation that is 0 where its result is at most `low` or at least `high`, and 1 elsewhere. NaN is no limit:
-/// infinity would be one for a result that is infinite.
+/// The derivative of an activation that is 0 where its result is at most `low` or at least `high`, and 1
+/// elsewhere. NaN means no limit, because infinity would be a limit for an infinite result.
 struct ActivationMask {
     Tensor activation;  // the result
     double low = std::numeric_limits<double>::quiet_NaN();
@@ -54,39 +57,45 @@ struct ActivationMask {
 /// One recorded operator.
 class RL_API Node : public RefCounted {
   public:
-    /// `num_results`: how many gradients come in; `num_edges`: how many go out.
+    /// `num_results` is the number of gradients that the node receives, `num_edges` the number that it
+    /// returns.
     Node(const char* name, uint32_t num_results, uint32_t num_edges);
     static void destroy(Node* node);
-    /// Unlike other objects a node may be found through a plain pointer (`try_retain`), so the lone owner has no short cut.
+    /// Unlike other objects, a node may be found through a plain pointer (`try_retain`), so a sole owner must
+    /// not skip the atomic operation.
     bool drop() const noexcept { return refs_.fetch_sub(1, std::memory_order_acq_rel) == 1; }
 
-    /// From gradients of the results to gradients of the arguments. Absent gradients are undefined tensors.
+    /// Computes the gradients of the arguments from the gradients of the results. Absent gradients are
+    /// undefined tensors.
     virtual void apply(std::span<Tensor> grads, std::span<Tensor> out) = 0;
-    /// For an activation: true, and the mask, where apply() multiplies the gradient by it and does no more.
+    /// For an activation whose apply() only multiplies the gradient by a mask: returns true, and the mask.
     virtual bool mask(ActivationMask& mask) { return false; }
-    /// Whether there is apply_masked(): apply() for a gradient that has yet to be multiplied by a mask.
+    /// Whether the node has apply_masked(): apply() for a gradient that is still to be multiplied by a mask.
     virtual bool takes_mask() const { return false; }
     virtual void apply_masked(const ActivationMask& mask, std::span<Tensor> grads, std::span<Tensor> out) {}
-    /// Lets go of what was saved; a second `apply` raises after that.
+    /// Releases the saved tensors; a later `apply` raises an error.
     virtual void release_saved() { released_.store(true, std::memory_order_release); }
     virtual std::string name() const { return name_; }
-    /// Shows what is saved, by the names of arguments and results. Not while the node runs.
+    /// Visits the saved tensors by the names of arguments and results. Must not be called while the node
+    /// runs.
     using SavedVisitor = std::function<void(const std::string& name, const SavedTensor& saved)>;
     virtual void saved(const SavedVisitor& visit) const {}
     /// Python's object for this node (a Function's context), or null.
     virtual void* python_object() const { return nullptr; }
-    /// Called when the last reference is gone: true if another one was taken, so that the node stays.
+    /// Called when the last reference is released. Returns true if another reference was taken, so that the
+    /// node stays alive.
     virtual bool lives_on() { return false; }
     /// For Python's collector.
     virtual int traverse(int (*visit)(void*, void*), void* argument) { return 0; }
 
-    /// Made later: greater. Consumers come after what they consume.
+    /// The sequence number: nodes that are made later have greater numbers, so a consumer's number is greater
+    /// than those of its producers.
     uint64_t sequence() const { return sequence_; }
-    /// Where the operator was called: Note [Sites].
+    /// The line that called the operator: Note [Sites].
     Site site() const { return site_; }
     uint32_t num_results() const { return num_results_; }
     std::span<Edge> edges() { return {edges_, num_edges_}; }
-    /// Whether the running pass has use for the gradient of an argument.
+    /// Whether the running pass needs the gradient of an argument.
     bool wants(uint32_t edge) const {
         return edges_[edge] && !(detail::idle_edges >> std::min(edge, 63u) & 1);
     }
@@ -94,13 +103,16 @@ class RL_API Node : public RefCounted {
     void resize_results(uint32_t n) { num_results_ = n; }
     bool released() const { return released_.load(std::memory_order_relaxed); }
 
-    /// Before and after a pass runs the node: Note [Passes share nodes]. `last`: what is saved goes afterwards.
+    /// Called before and after a pass runs the node: Note [Passes share nodes]. With `last`, the saved
+    /// tensors are released afterwards.
     void enter(bool last);
     void leave(bool last, bool failed) noexcept;
 
-    /// The lists are read and changed under hooks_mutex(); a pass calls those hooks that it found there.
+    /// The lists are read and changed under hooks_mutex(); a pass calls the hooks that it finds when it reads
+    /// them.
     struct Hooks {
-        // On the gradient of one result: those of register_hook(), then those of retain_grad(); `pre` comes after both.
+        // The hooks on the gradient of one result: those of register_hook(), then those of retain_grad(). The
+        // hooks in `pre` run after both.
         std::vector<std::pair<uint32_t, std::shared_ptr<Hook>>> tensor_hooks, retained;
         std::vector<std::shared_ptr<Hook>> pre, post;
         std::string calls;  // that led to the operator: anomaly mode
@@ -118,7 +130,7 @@ class RL_API Node : public RefCounted {
             fail_released();
     }
     [[noreturn]] void fail_released() const;
-    /// For nodes that save nothing, which any number of passes may run.
+    /// The base of nodes that save nothing; any number of passes may run them.
     void never_used_up() { never_used_up_ = true; }
 
     static constexpr uint32_t kInlineEdges = 3;
@@ -147,7 +159,7 @@ RL_API void release_node(void* node, size_t nbytes) noexcept;
     static void* operator new(size_t n) { return ::rushlight::autograd::allocate_node(n); } \
     static void operator delete(void* p, size_t n) noexcept { ::rushlight::autograd::release_node(p, n); }
 
-/// The end of the graph at a leaf: adds what arrives to the leaf's `grad`.
+/// The end of the graph at a leaf: adds arriving gradients to the leaf's `grad`.
 class RL_API AccumulateGrad final : public Node {
   public:
     RL_NODE_MEMORY
@@ -164,7 +176,7 @@ class RL_API AccumulateGrad final : public Node {
     SpinLock adding_;  // passes on several threads add to one `grad`
 };
 
-/// Stands where an operator has no derivative: raises when a gradient arrives.
+/// The node of an operator without a derivative: raises an error when a gradient arrives.
 class RL_API NotDifferentiable final : public Node {
   public:
     RL_NODE_MEMORY

@@ -8,9 +8,10 @@
 namespace rushlight::autograd {
 
 // Note [Saved tensors]
-// A saved tensor stores the version of its memory; unpacking one that was written since raises. A saved argument is
-// kept as it is. A result would keep its own node alive, and the node it: so its memory is kept by an alias without
-// history, and unpacking connects the alias to the graph again.
+// A saved tensor stores the version of its memory; unpacking raises an error if the memory was written in the
+// meantime. A saved argument is kept as it is. A saved result and its node would keep each other alive: so
+// the memory of a result is kept by an alias without history, and unpacking connects the alias to the graph
+// again.
 class RL_API SavedTensor {
   public:
     SavedTensor() = default;
@@ -31,7 +32,7 @@ class RL_API SavedTensor {
         if (forward_mode_is_on()) [[unlikely]]
             share_tangent(t, tensor_);
     }
-    /// `node`: whose saved tensor it is.
+    /// `node` is the node that saved the tensor.
     Tensor unpack(Node* node) const {
         if (!tensor_.defined()) return packed_ ? unpack_packed(node) : tensor_;
         if (tensor_.version() != version_) [[unlikely]]
@@ -43,7 +44,7 @@ class RL_API SavedTensor {
         packed_ = nullptr;
     }
     bool defined() const { return tensor_.defined() || packed_; }
-    /// What keeps the memory alive, unchecked and without history; undefined where a hook packed it.
+    /// The tensor that keeps the memory alive, unchecked and without history; undefined if a hook packed it.
     const Tensor& kept() const { return tensor_; }
 
   private:
@@ -131,7 +132,7 @@ inline void show(const Node::SavedVisitor& visit, const std::string& name, const
     for (const SavedTensor& one : saved.tensors()) show(visit, name + "[" + std::to_string(i++) + "]", one);
 }
 
-/// The shape, dtype and device of an argument, kept only where they differ from the result's.
+/// The shape, dtype and device of an argument, kept only if they differ from those of the result.
 class RL_API SavedShape {
   public:
     void save(const Tensor& argument) {
@@ -145,7 +146,8 @@ class RL_API SavedShape {
         device_ = device;
         differs_ = true;
     }
-    /// For pointwise operators: what a gradient of the result's shape must be reduced to.
+    /// For pointwise operators: the shape and dtype to which a gradient of the result's shape must be
+    /// reduced.
     void save_if_not(const Tensor& argument, const Tensor& result) {
         if (argument.dtype() == result.dtype() && argument.device() == result.device() &&
             argument.dim() == result.dim() &&
@@ -157,10 +159,10 @@ class RL_API SavedShape {
     void save_if_not(const TensorOrScalar& argument, const Tensor& result) {
         if (argument.is_tensor()) save_if_not(argument.tensor(), result);
     }
-    /// Sums a gradient over what was broadcast, and casts and moves it back.
+    /// Sums a gradient over the broadcast dimensions, and converts it to the argument's dtype and device.
     Tensor fit(Tensor grad) const { return differs_ && grad.defined() ? reduce(grad) : grad; }
-    /// The same where nothing was saved because the argument is as the result: so is its gradient, whatever a wider operand made of
-    /// it. `of_result` is the result's.
+    /// The same if nothing was saved because the argument has the shape and dtype of the result: then the
+    /// gradient gets them, too, even if a wider operand has promoted it. `of_result` describes the result.
     Tensor fit(Tensor grad, const Tensor& of_result) const {
         if (differs_ || !grad.defined()) return fit(std::move(grad));
         return grad.dtype() == of_result.dtype() ? grad : cast(grad, of_result.dtype());

@@ -7,11 +7,11 @@
 
 namespace rushlight::autograd {
 
-/// What a hook made of a tensor that was about to be saved.
+/// The object into which a hook packed a tensor.
 class Packed {
   public:
     virtual ~Packed() = default;
-    /// The tensor, of the same shape and dtype as the one that was packed. May be called several times.
+    /// Returns the tensor, of the same shape and dtype as the packed one. May be called several times.
     virtual Tensor unpack() = 0;
 };
 
@@ -19,7 +19,7 @@ class Packed {
 class SavedHook {
   public:
     virtual ~SavedHook() = default;
-    /// `t` has no history. No hook is active meanwhile.
+    /// Packs `t`, which has no history. No hook is active during the call.
     virtual std::unique_ptr<Packed> pack(const Tensor& t) = 0;
 };
 
@@ -27,9 +27,9 @@ namespace detail {
 extern RL_API constinit thread_local SavedHook* saved_hook RL_TLS_MODEL;
 }
 
-/// The innermost hook of this thread, or null. The caller keeps hooks alive while they are set.
+/// Returns the innermost hook of this thread, or null. The caller keeps hooks alive while they are set.
 inline SavedHook* saved_hook() { return detail::saved_hook; }
-/// Sets it and returns the former one.
+/// Sets the innermost hook and returns the former one.
 RL_API SavedHook* set_saved_hook(SavedHook* hook);
 
 }  // namespace rushlight::autograd

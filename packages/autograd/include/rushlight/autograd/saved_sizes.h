@@ -32,7 +32,7 @@ class SavedSizes {
     IntList list() const { return {ndim_ > kHere ? sizes_.elsewhere : sizes_.here, ndim_}; }
 
   private:
-    // As many as a vector of its own would take in every node.
+    // The number of sizes that take as much memory as a vector would.
     static constexpr size_t kHere = 2;
     union Sizes {
         int64_t here[kHere] = {};

@@ -13,15 +13,15 @@ namespace rushlight::autograd {
 // Every derivative in forward mode opens a level, and a level's number is greater than those of the levels it is nested in.
 // A tensor may have a tangent for each level. An operator is differentiated for the innermost level first: while that
 // happens only tangents of levels further out are visible, so that the same operator, and those of its formula, are
-// differentiated for them in turn. What two levels have to do with each other is so what the formulas say, and nothing else:
-// perturbations are never confused. Numbers are unique in a process, so threads do not see each other's levels.
+// differentiated for them in turn. So levels interact only through the formulas, and perturbations are never confused.
+// Numbers are unique in a process, so threads do not see each other's levels.
 using Level = uint64_t;
 
 /// A tensor's tangents. They are a separate object, so that an alias that is made before the tensor is dual finds them:
 /// see share_tangent.
 class Tangent {
   public:
-    /// Undefined where there is none.
+    /// Undefined if there is no tangent.
     const Tensor& at(Level level) const {
         static const Tensor none;
         if (first_.level == level) [[likely]]
@@ -41,7 +41,7 @@ class Tangent {
         std::erase_if(more_, [](const One& one) { return !one.value.defined(); });
         return more_.emplace_back(One{level, {}}).value;
     }
-    /// The innermost level below `limit` that there is a tangent for; 0: none.
+    /// Returns the innermost level below `limit` with a tangent; 0 if there is none.
     Level innermost(Level limit) const {
         Level found = first_.value.defined() && first_.level < limit ? first_.level : 0;
         for (const One& one : more_)
@@ -65,20 +65,22 @@ class Tangent {
     std::vector<One> more_;
 };
 
-/// Opens a level. With its end its tangents are taken off, which also frees what tangents and graphs keep of each other.
+/// Opens a level. When the level ends, its tangents are removed, which also breaks cycles of tangents and
+/// graphs.
 RL_API Level enter_forward_mode();
 RL_API void leave_forward_mode(Level level);
 /// Whether any level is open.
 RL_API bool forward_mode_is_on();
 
 namespace detail {
-// The level that this thread differentiates an operator for; 0: none, so that all levels are visible.
+// The level for which this thread differentiates an operator; 0 if there is none, so that all levels are
+// visible.
 extern RL_API thread_local Level current_level;
 RL_API bool levels_nest();
 RL_API Level innermost_level(const Tensor& t);
 }  // namespace detail
 
-/// The innermost visible level at which one of the arguments has a tangent; 0: none.
+/// Returns the innermost visible level at which an argument has a tangent; 0 if there is none.
 inline Level innermost_level(const Tensor& t) { return t.defined() ? detail::innermost_level(t) : 0; }
 inline Level innermost_level(const TensorOrScalar& t) {
     return t.is_tensor() ? detail::innermost_level(t.tensor()) : 0;
@@ -107,7 +109,7 @@ class AtLevel {
         dispatch_state.off = off_;
     }
     AtLevel(const AtLevel&) = delete;
-    /// The mask with which the operator goes on: to itself, where there may be levels further out.
+    /// The mask for the further stages of the operator: it includes this stage if there may be outer levels.
     StageMask rest(StageMask stages) const { return nest_ ? stages : stages & ~bit(Stage::Dual); }
 
   private:
@@ -116,11 +118,13 @@ class AtLevel {
     bool nest_;
 };
 
-/// The tangent of a dual tensor at a level; undefined for others. Without a level: at that of the AtLevel we are in.
+/// Returns the tangent of a dual tensor at a level, by default that of the current AtLevel; undefined for
+/// other tensors.
 RL_API Tensor tangent(const Tensor& t, Level level);
 inline Tensor tangent(const Tensor& t) { return tangent(t, detail::current_level); }
 inline Tensor tangent(const TensorOrScalar& t) { return t.is_tensor() ? tangent(t.tensor()) : Tensor(); }
-/// Attaches a tangent (undefined: takes it off). Tensors of integers and bools have none: nothing happens.
+/// Attaches a tangent; an undefined tangent removes it. Does nothing for tensors of integers and bools, which
+/// have no tangents.
 RL_API void set_tangent(const Tensor& t, Tensor tangent, Level level);
 inline void set_tangent(const Tensor& t, Tensor tangent) {
     set_tangent(t, std::move(tangent), detail::current_level);

@@ -14,7 +14,8 @@ struct Meta {
     RL_NODE_MEMORY
     Ref<Node> grad_fn;  // null for leaves
     uint32_t index = 0;  // which result of grad_fn
-    // Of a root: how often its history was replaced; of a view: that of its root when its own history was made.
+    // For a root: the number of times that its history was replaced. For a view: that number of its root when
+    // the view's history was made.
     uint32_t generation = 0;
     AccumulateGrad* accumulator = nullptr;  // of a leaf; not owned: the node owns the leaf
     std::shared_ptr<Tangent> tangent;  // forward mode
@@ -29,9 +30,10 @@ struct Meta {
 inline Meta* meta_or_null(const TensorImpl* impl) { return static_cast<Meta*>(impl->meta()); }
 RL_API Meta& meta(TensorImpl* impl);
 
-/// The node behind a tensor: null for a leaf. A view whose root was written since gets a new one: Note [Stale views].
+/// Returns the node of a tensor, null for a leaf. A view whose root was written in the meantime gets a new
+/// node: Note [Stale views].
 RL_API Ref<Node> grad_fn(const Tensor& t);
-/// Where the tensor's gradient goes; null where it needs none.
+/// Returns the edge that receives the tensor's gradient; null if the tensor needs none.
 RL_API Edge gradient_edge(const Tensor& t);
 /// The same for an operator that is being recorded, which reports that the graph was used up: Note [Graphs that grow].
 RL_API Edge recorded_edge(const Tensor& t);
@@ -40,10 +42,12 @@ RL_API Edge recorded_edge(const Tensor& t);
 RL_API void set_history(const Tensor& result, const Ref<Node>& node, uint32_t index = 0);
 /// `t` was overwritten by the operator behind `node`: Note [In-place].
 RL_API void rebase_history(const Tensor& t, const Ref<Node>& node, uint32_t index = 0);
-/// Raises where an in-place operator on `t` cannot be recorded: leaves that require grad, detached views.
+/// Raises an error if an in-place operator on `t` cannot be recorded: leaves that require grad, detached
+/// views.
 RL_API void check_inplace(const char* op, const Tensor& t);
 
-/// Keeps the gradient of a tensor that is no leaf in its `grad`. Raises where it requires none; does nothing for a leaf.
+/// Keeps the gradient of a tensor that is not a leaf in its `grad`. Raises an error if the tensor does not
+/// require grad; does nothing for a leaf.
 RL_API void retain_grad(const Tensor& t);
 
 inline bool needs_grad(const Tensor& t) { return t.defined() && t.requires_grad(); }

@@ -259,7 +259,7 @@ class Recorder:
             return go_on(rest, form.name, *args)
         if form.kind == "Out":
             raise RuntimeError(
-                f"{form.name}: an argument requires grad, but what is written to out= cannot be differentiated\n"
+                f"{form.name}: an argument requires grad, but results that are written to out= cannot be differentiated\n"
                 "hint: use the form without out=, or torch.no_grad()"
             )
         made = go_on(rest, form.name, *args)
