@@ -41,7 +41,7 @@ def load_batching(folder: Path, ops: list[Op]) -> dict[str, Batching]:
     for path, entry in load_entries(folder):
         where = f"{path}:{entry.pop('__line__')}"
         if set(entry) - {"scalars"} != {"rule", "ops"} or not isinstance(entry["ops"], list):
-            raise EntryError(f"{where}: an entry has `rule` and a list `ops`, this one {sorted(entry)}")
+            raise EntryError(f"{where}: an entry needs `rule` and a list `ops`, got the keys {sorted(entry)}")
         scalars = entry.get("scalars", SCALARS[0])
         if scalars not in SCALARS or ("scalars" in entry and entry["rule"] != "dims"):
             raise EntryError(f"{where}: `scalars` is a key of the rule dims, one of {', '.join(SCALARS)}")

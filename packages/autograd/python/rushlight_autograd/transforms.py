@@ -321,10 +321,10 @@ def jvp(
 
 
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
-    """Return ``func(*primals)``, and the linear function of tangents that is its derivative there.
+    """Return ``func(*primals)``, and the derivative at `primals` as a linear function of tangents.
 
-    `func` runs once; the linear function computes only what depends on the tangents. It is computed as the transpose of the
-    transpose, a vjp of a vjp, so that every operator needs a second derivative in reverse mode.
+    `func` runs once; the linear function computes only what depends on the tangents. The linear function is computed as the
+    transpose of a transpose, a vjp of a vjp, so that every operator needs a second derivative in reverse mode.
 
     Args:
         func: a function that returns tensors, in any container.

@@ -40,7 +40,7 @@ Tensor into(const Tensor& t, int64_t to) {
     sizes.erase(sizes.begin() + to + 1);
     return ops::reshape(moved, sizes);
 }
-// The inverse.
+// The inverse of the function above.
 Tensor out_of(const Tensor& t, int64_t from, int64_t batch) {
     std::vector<int64_t> sizes = t.shape();
     const auto d = static_cast<size_t>(from);

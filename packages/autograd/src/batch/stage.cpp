@@ -435,7 +435,7 @@ void batched_first(Call& c) {
     c.op.boxed(c.op, mask & ~dispatch_state.off & (bit(Stage::Batch) - 1), c.stack);
 }
 
-// The same for operators whose tensors must all be batched alike.
+// The same for operators whose tensors must all be batched in the same way.
 void leading(Call& c) {
     c.together();
     c.finish();

@@ -523,7 +523,7 @@ Node* function_node_or_null(PyObject* o) {
 }
 
 int add_functions(PyObject* module) {
-    // A context is a node too: it shows name, edges and hooks, while it has a node.
+    // A context also represents its node: it shows the name, edges and hooks as long as the node exists.
     static std::vector<PyMethodDef> methods;
     for (PyMethodDef* m = context_methods; m->ml_name; ++m) methods.push_back(*m);
     for (PyMethodDef* m = node_methods; m->ml_name; ++m) methods.push_back(*m);

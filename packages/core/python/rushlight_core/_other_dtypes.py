@@ -1,4 +1,4 @@
-"""Dtypes of PyTorch that no tensor here has, for programs that list or compare dtypes."""
+"""Dtypes of PyTorch that tensors of rushlight cannot have, for programs that list or compare dtypes."""
 
 from __future__ import annotations
 

@@ -55,9 +55,9 @@ def get_float32_matmul_precision() -> str:
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Set whether only deterministic operators may run, whose results for the same input are always the same.
+    """Set whether only deterministic operators may run. Their results for the same input are always the same.
 
-    On the CPU all operators are deterministic for a given number of threads, so that this has no effect.
+    On the CPU all operators are deterministic for a given number of threads, so the setting has no effect there.
 
     Args:
         mode: whether only deterministic operators may run.

@@ -162,7 +162,8 @@ class RL_API SavedShape {
     /// Sums a gradient over the broadcast dimensions, and converts it to the argument's dtype and device.
     Tensor fit(Tensor grad) const { return differs_ && grad.defined() ? reduce(grad) : grad; }
     /// The same if nothing was saved because the argument has the shape and dtype of the result: then the
-    /// gradient gets them, too, even if a wider operand has promoted it. `of_result` describes the result.
+    /// gradient must get them as well, even if a wider operand has promoted it. `of_result` describes the
+    /// result.
     Tensor fit(Tensor grad, const Tensor& of_result) const {
         if (differs_ || !grad.defined()) return fit(std::move(grad));
         return grad.dtype() == of_result.dtype() ? grad : cast(grad, of_result.dtype());
