@@ -90,7 +90,7 @@ void FunctionNodeBase::apply(std::span<Tensor> grads, std::span<Tensor> out) {
     std::vector<Tensor> shares = backward_(context_, grads);
     RL_CHECK(shares.size() == out.size(), throw_runtime,
              "%s: backward returned %zu gradient(s), forward took %zu tensor(s)\n"
-             "hint: return one gradient per Tensor argument, an undefined one where there is none",
+             "hint: return one gradient per Tensor argument, or an undefined one",
              name_, shares.size(), out.size());
     for (size_t k = 0; k < out.size(); ++k) {
         if (!wants(static_cast<uint32_t>(k)) || !shares[k].defined()) continue;

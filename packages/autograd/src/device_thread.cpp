@@ -21,7 +21,7 @@ struct Registry {
 };
 Registry& registry() {
     static Registry* made = [] {
-        // A child has none of the threads. What they were doing for the parent stays with the parent.
+        // A child process has none of the threads. Their work stays with the parent.
         pthread_atfork([] { registry().mutex.lock(); }, [] { registry().mutex.unlock(); },
                        [] {
                            registry().threads.clear();

@@ -205,8 +205,8 @@ template <class... T>
 void accumulate(Tensor* totals, const std::tuple<T...>& shares) {
     std::apply([&](const auto&... share) { (add_tangent(*totals++, share), ...); }, shares);
 }
-/// Attaches the tangent of a result. Unless the result is a view, the tangent gets memory of its own, since in-place operators
-/// write to it: a rule may have returned an argument's tangent, or a view of one.
+/// Attaches the tangent of a result. Unless the result is a view, the tangent gets separate memory, since
+/// in-place operators write to it: a rule may have returned an argument's tangent, or a view of one.
 void give_tangent(const Tensor& result, Tensor tangent);
 Tensor tangent_or_zeros(const Tensor& t);
 inline Tensor tangent_or_zeros(const TensorOrScalar& t) { return tangent_or_zeros(t.tensor()); }

@@ -17,8 +17,9 @@ inline std::vector<Edge> edges_of(TensorList list) {
     return edges;
 }
 
-/// The result of an operator may be a view of a temporary that it allocated and for which nothing is recorded. Such a
-/// result becomes a tensor of its own: a write to a view of it would be recorded for the temporary otherwise.
+/// The result of an operator may be a view of a temporary that it allocated and for which nothing is
+/// recorded. Such a result becomes a separate tensor: otherwise a write to a view of it would be recorded for
+/// the temporary.
 inline void leave_temporary(const Tensor& result) {
     if (result.defined() && result.impl()->is_view()) result.impl()->leave_root();
 }

@@ -16,8 +16,8 @@ void RetainGrad::call(std::span<Tensor> gradients, std::span<const Tensor>) {
 
 // Note [Retained gradients]
 // A hook of register_hook() belongs to the value that the tensor had: it stays with the node that computed it. A retained
-// gradient belongs to the tensor: when an in-place operator gives it another history, the hook that keeps the gradient goes to
-// the new node. It is kept in a list of its own, which runs after all tensor hooks, whichever was registered first.
+// gradient belongs to the tensor: when an in-place operator gives it another history, the hook that keeps the gradient goes
+// to the new node. It is kept in a separate list, which runs after all tensor hooks, in any order of registration.
 void move_retained(Meta& m, Node* former) {
     if (!m.retained) return;
     std::lock_guard lock(hooks_mutex());

@@ -67,7 +67,8 @@ Tensor cut_off(const Tensor& t) {
     if (is_batched(t)) return wrap_levels(cut_off(batched(t).value), batched(t).levels, batched(t).innermost);
     Tensor alias = make_alias(t);
     for (Level level = innermost_level(t); level;) {
-        // A view's tangents may still be its root's: read one by one, from the innermost outwards.
+        // The tangents of a view may still be those of its root, so they are read one by one, from the
+        // innermost level outwards.
         set_tangent(alias, tangent(t, level), level);
         AtLevel below(level);
         level = innermost_level(t);

@@ -49,7 +49,7 @@ void add_windows(const Tensor& view, const Tensor& grad) {
         add_windows(ops::select(view, slice, i), ops::select(grad, slice, i));
 }
 
-// One past the last element; 0 where there is none.
+// One past the last element; 0 if there are no elements.
 int64_t reach(const Geometry& g) {
     if (std::find(g.sizes.begin(), g.sizes.end(), 0) != g.sizes.end()) return 0;
     int64_t last = g.offset;

@@ -44,7 +44,9 @@ def load_batching(folder: Path, ops: list[Op]) -> dict[str, Batching]:
             raise EntryError(f"{where}: an entry needs `rule` and a list `ops`, got the keys {sorted(entry)}")
         scalars = entry.get("scalars", SCALARS[0])
         if scalars not in SCALARS or ("scalars" in entry and entry["rule"] != "dims"):
-            raise EntryError(f"{where}: `scalars` is a key of the rule dims, one of {', '.join(SCALARS)}")
+            raise EntryError(
+                f"{where}: `scalars` belongs to the rule dims, and must be one of {', '.join(SCALARS)}"
+            )
         for name in entry["ops"]:
             if name not in known:
                 raise EntryError(f"{where}: core has no operator {name!r}")

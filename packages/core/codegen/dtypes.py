@@ -1,4 +1,4 @@
-"""The key `dtypes`: what an operator takes, on every device that serves it.
+"""The key `dtypes`: the dtypes that an operator accepts, on every device that serves it.
 
     dtypes: floating complex       one or more sets, or single dtypes
     dtypes: real -uint64           all of a set but one

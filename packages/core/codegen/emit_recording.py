@@ -1,4 +1,4 @@
-"""C++ of the stage functions of Autograd: they make a node, save what it keeps, and run the operator."""
+"""C++ of the stage functions of Autograd: they make a node, save its tensors, and run the operator."""
 
 from __future__ import annotations
 

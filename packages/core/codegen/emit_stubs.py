@@ -1,4 +1,5 @@
-"""Type stubs: `_C.pyi` and `__init__.pyi`, from the operators' signatures and templates for what is written by hand."""
+"""Type stubs: `_C.pyi` and `__init__.pyi`, from the operators' signatures, and from templates for functions that are
+written by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The key `expects`: what an operator requires of its arguments, as C++ that checks it before the body runs.
+"""The key `expects`: the requirements on an operator's arguments, as C++ that checks them before the body runs.
 
     expects:
       input: floating (N, C, ...)
@@ -144,7 +144,7 @@ class _Writer:
                 return cpp_name(node.id)
             if node.id in self.sizes:
                 return f"expects[{self.sizes.index(node.id)}]"
-            raise ExpectsError(f"expects: nothing before it gives {node.id!r} a size")
+            raise ExpectsError(f"expects: no earlier shape defines the size {node.id!r}")
         if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
             return f"({self._cpp(node.left)} {_OPERATORS[type(node.op)]} {self._cpp(node.right)})"
         if isinstance(node, ast.IfExp):

@@ -21,7 +21,7 @@ class UnknownOperatorError(ValueError):
 
 
 def find_derivatives() -> Path | None:
-    """Return the formulas from the sources beside core's, or else from the installed rushlight-autograd."""
+    """Return the formulas from the sources in the same repository, or else from the installed rushlight-autograd."""
     beside = CORE.parent / "autograd" / "derivatives"
     if beside.is_dir():
         return beside

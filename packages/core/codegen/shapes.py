@@ -12,7 +12,7 @@
       weight: one size for each channel any other text is shown unchanged
 
 A result is called by its name, or `result`, or where there are several without names `result0`, `result1`, ... The
-generator only checks the names; the tests evaluate what can be evaluated for every sample (test_laws_shapes.py).
+generator only checks the names; the tests evaluate the expressions for every sample (test_laws_shapes.py).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The warning about graphs that grow from iteration to iteration, which describes what the engine has counted."""
+"""The warning about graphs that grow from iteration to iteration, made from the counts of the engine."""
 
 from __future__ import annotations
 

@@ -48,8 +48,8 @@ def vmap(
             inside of it have entries for parts of an argument. Keyword arguments have their examples along dimension 0.
         out_dims: the dimension of each result along which the examples lie; a number, or a container like the result. None
             for a result that is the same for all examples, which need not be a tensor.
-        randomness: what random operators do. "error": they raise; "different": each example draws its own numbers; "same":
-            all examples get the same numbers.
+        randomness: the behaviour of random operators. "error": they raise; "different": each example draws its own numbers;
+            "same": all examples get the same numbers.
         chunk_size: the number of examples that are computed at a time; None computes all at once. Smaller chunks use less
             memory and give the same results (except for random operators).
 
@@ -176,7 +176,7 @@ def _arguments(
     dims = broadcast_prefix(in_dims if isinstance(in_dims, int) else tuple(in_dims), tree)
     if dims is None:
         raise ValueError(
-            f"{who}: in_dims must be a container like the positional arguments, {tree}, or end earlier"
+            f"{who}: in_dims must be a container like the positional arguments, {tree}, or have fewer levels"
         )
     # A number for all arguments means those that are tensors.
     if isinstance(in_dims, int):
@@ -250,7 +250,7 @@ def _places(func: Callable[..., Any], out_dims: Any, results: list[Any], tree: T
         (wanted,) = out_dims
     dims = broadcast_prefix(wanted, tree)
     if dims is None:
-        raise ValueError(f"{who}: out_dims must be a container like the result, {tree}, or end earlier")
+        raise ValueError(f"{who}: out_dims must be a container like the result, {tree}, or have fewer levels")
     for y, d in zip(results, dims, strict=True):
         if d is None:
             continue

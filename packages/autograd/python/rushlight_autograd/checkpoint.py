@@ -225,7 +225,7 @@ def checkpoint_sequential(
         use_reentrant, kwargs: as of :func:`checkpoint`.
 
     Shape:
-        - Input: that of the first module. Output: that of the last one.
+        - Input: the shape of the first module. Output: the shape of the last one.
 
     Raises:
         ValueError: `segments` is less than 1 or exceeds the number of functions.
@@ -280,8 +280,8 @@ _locks: dict[str, Any] = {}
 def _alone() -> Iterator[None]:
     """Let only one thread recompute at a time, since a recomputation sets the random state of the process.
 
-    Branches of a backward pass may run at once. A backward pass inside a recomputation stays on this thread, since other
-    threads would wait for it.
+    Branches of a backward pass may run at the same time. A backward pass inside a recomputation stays on this thread, since
+    other threads would wait for it.
     """
     import threading
 
@@ -323,7 +323,7 @@ def _checkpoint_by_hooks(
         if slot not in computed:
             raise CheckpointError(
                 "checkpoint(): the function saved fewer tensors when it was computed again\n"
-                "hint: it must save the same tensors both times, whatever state it reads besides its arguments"
+                "hint: it must save the same tensors both times, even if it reads state besides its arguments"
             )
         return computed.pop(slot)
 

@@ -25,7 +25,7 @@ def apply(function: type[Function], args: tuple[Any, ...], level: int) -> Any:
     if len(found) != len(outputs):
         raise RuntimeError(
             f"{name}: jvp returned {len(found)} tangent(s), forward {len(outputs)} output(s)\n"
-            "hint: return one tangent per output, None where there is none"
+            "hint: return one tangent, or None, per output"
         )
     duals = tuple(_dual(name, i, y, t, level) for i, (y, t) in enumerate(zip(outputs, found, strict=True)))
     return duals if isinstance(output, tuple) else duals[0]

@@ -38,7 +38,7 @@ def _vectors(name: str, v: Any, like: tuple[Tensor, ...], what: str) -> tuple[Te
     """Check the shapes of `v` and return it, or ones if it is None and may be omitted."""
     if v is None:
         if len(like) != 1 or like[0].numel() != 1:
-            raise RuntimeError(f"{name}(v): may be left out only where {what} has one element")
+            raise RuntimeError(f"{name}(v): may be left out only if {what} has one element")
         return (core.ones_like(like[0]),)
     vectors = _tuple(v)
     if [tuple(x.shape) for x in vectors] != [tuple(x.shape) for x in like]:

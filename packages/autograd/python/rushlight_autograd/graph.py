@@ -287,7 +287,7 @@ class _Removable(Protocol):
 
 
 class _Handles:
-    """Handle that removes several hooks at once."""
+    """A handle that removes several hooks together."""
 
     def __init__(self, handles: Iterable[_Removable]) -> None:
         self._handles = tuple(handles)

@@ -18,7 +18,7 @@ enum class Scalars : uint8_t {
     Windows,  // one of one element, whose windows are the result
 };
 
-/// What the generator records about an operator.
+/// The properties of an operator that the generator records.
 struct Row {
     const char* name;
     uint64_t hash;

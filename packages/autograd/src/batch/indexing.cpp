@@ -174,14 +174,15 @@ void index_select(Call& c) {
     c.give(ops::gather(c.expanded(input), dim + 1, ops::expand(ops::reshape(numbers, view), sizes)));
 }
 
-// Operators in place along one dimension: (input, dim, index, ...). With an index of its own for each example, example by
-// example.
+// Operators in place along one dimension: (input, dim, index, ...). With a separate index for each example,
+// they run example by example.
 void along_index(Call& c) {
     const int64_t rank = c.rank(0);
     if (rank == 0 || !c.is_batched(0)) return loop(c);
     const std::string_view name = c.op.name;
     if (c.is_batched(2) && c.rank(2) == 1 && c.row.arguments[3] == 't' && c.rank(3) == rank) {
-        // The same written by scatter: an index for each element of the source. Scatter would leave out what is too much.
+        // The same operator by scatter, with an index for each element of the source. Scatter would ignore
+        // surplus elements.
         const int64_t dim = wrap_dim(c.op.name, c.integer(1), rank) + 1;
         std::vector<int64_t> slices = c.tensor(0).shape();
         slices[static_cast<size_t>(dim) - 1] = c.tensor(2).numel();

@@ -11,8 +11,8 @@
 namespace rushlight::autograd::batching {
 namespace {
 
-// A tensor without dimensions gives way to one that has some when the dtype of the result is chosen. With a dimension for
-// the examples it would not, so where that matters operands get the dtype beforehand.
+// In type promotion, a tensor without dimensions has less weight than one with dimensions. The dimension of
+// the examples would change that, so operands are converted to the result's dtype beforehand if it matters.
 void agree_on_dtype(Call& c) {
     bool without_dims = false;
     std::vector<TensorOrScalar> operands;

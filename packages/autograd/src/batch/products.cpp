@@ -134,7 +134,7 @@ void convolution(Call& c) {
     const Tensor inner_bias = bias_apart ? Tensor() : bias;
     Tensor result;
     if (c.is_batched(1)) {
-        // Each example's channels are groups of their own.
+        // The channels of each example are separate groups.
         const Tensor input = into(c.expanded(c.tensor(0)), 1), weight = fold(c.lower(c.tensor(1)));
         result = out_of(ops::convolution(input, weight, Tensor(), stride, padding, dilation, transposed,
                                          output_padding, groups * c.size()),

@@ -454,7 +454,7 @@ namespace {
 void set_requires_grad(const Tensor& t, bool on) {
     Batched& b = meta_or_null(t.impl())->batched;
     if (on && !b.value.requires_grad()) {
-        // A leaf of its own: the value may be the user's tensor, or have fewer levels than there are examples.
+        // A separate leaf: the value may be the user's tensor, or have fewer levels than there are examples.
         Tensor whole = expand_to_open_levels(t);
         const Batched& all = batched(whole);
         Tensor leaf = make_alias(all.value);

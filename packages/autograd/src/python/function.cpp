@@ -125,7 +125,7 @@ class FunctionNode final : public Node {
                      name().c_str(), n, edge_of_argument_.size());
         RL_CHECK(n >= edge_of_argument_.size(), throw_runtime,
                  "%s: backward returned %zu gradient(s), forward took %zu argument(s)\n"
-                 "hint: return one gradient per argument of forward, None where there is none",
+                 "hint: return one gradient, or None, per argument of forward",
                  name().c_str(), n, edge_of_argument_.size());
         for (size_t i = 0; i < edge_of_argument_.size(); ++i) {
             PyObject* item = PyTuple_GET_ITEM(result, static_cast<Py_ssize_t>(i));
@@ -157,7 +157,8 @@ class FunctionNode final : public Node {
         if (std::equal(want.begin(), want.end(), grad.sizes().begin(), grad.sizes().end()) &&
             grad.dtype() == dtype)
             return grad;
-        // A gradient of a shape that the argument's broadcasts to is summed over what was broadcast.
+        // If the argument's shape broadcasts to the shape of the gradient, the gradient is summed over the
+        // broadcast dimensions.
         bool broadcast = want.size() <= grad.sizes().size();
         for (size_t d = 0; broadcast && d < want.size(); ++d) {
             int64_t got = grad.sizes()[grad.sizes().size() - 1 - d], need = want[want.size() - 1 - d];
@@ -393,7 +394,7 @@ PyObject* recorded_call(PyObject* cls, PyObject* args, Object& context) {
     return results.release();
 }
 
-// The innermost level at which an argument is dual; 0 where none is.
+// The innermost level at which an argument is dual; 0 if no argument is.
 Level level_of(PyObject* args) {
     if (!forward_mode_is_on() || dispatch_state.off & bit(Stage::Dual)) return 0;
     Level level = 0;
@@ -407,7 +408,8 @@ bool has_jvp(PyObject* cls) {
     return own.get() == Py_True;
 }
 
-// Without jvp, forward is differentiated through the operators that it calls. What it computes by other means has no tangent.
+// Without jvp, forward is differentiated through the operators that it calls. Values that it computes by
+// other means have no tangent.
 void check_tangents(PyObject* context, PyObject* output, Level level) {
     PyObject* constant = context_of(context)->non_differentiable;
     const bool many = PyTuple_Check(output);
@@ -423,7 +425,7 @@ void check_tangents(PyObject* context, PyObject* output, Level level) {
     }
 }
 
-// One call; of one with dual arguments, by way of the subclass's jvp where it has one.
+// Runs one call; a call with dual arguments uses the subclass's jvp, if it has one.
 PyObject* call(PyObject* cls, PyObject* args) {
     const Level level = level_of(args);
     if (level && has_jvp(cls))
@@ -448,8 +450,8 @@ PyObject* function_apply(PyObject*, PyObject* const* given, Py_ssize_t nargs) {
 }
 
 // _function_jvp(cls, args, tangents, level) -> (output, tangents of the output): one call, while tangents of `level` are
-// hidden. Where arguments have others, of levels further out, the output gets those by jvp too; what forward saves for this
-// level must have them as well, so it runs once more, on duals.
+// hidden. If arguments have tangents of outer levels, jvp computes those of the output, too. The tensors that forward
+// saves for this level must have them as well, so forward runs once more, on dual tensors.
 PyObject* function_jvp(PyObject*, PyObject* const* given, Py_ssize_t nargs) {
     RL_TRY
     RL_CHECK(nargs == 4 && PyTuple_Check(given[1]) && PyTuple_Check(given[2]), throw_type,

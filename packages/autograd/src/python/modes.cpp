@@ -52,7 +52,7 @@ class PythonSavedHook final : public SavedHook {
     PyObject* unpack_;
 };
 
-// What entering saved_tensors_hooks raises on this thread; empty: nothing.
+// The error that entering saved_tensors_hooks raises on this thread; empty if it raises none.
 thread_local std::string hooks_disabled;
 
 // _disable_saved_hooks(message or None) -> the former one
@@ -106,20 +106,20 @@ PyObject* get_anomaly_mode(PyObject*, PyObject*) {
                          PyBool_FromLong(detail::anomaly.load() & 2));
 }
 
-// _set_parallel_branches(on) -> what it was on this thread
+// _set_parallel_branches(on) -> the former setting of this thread
 PyObject* set_branches(PyObject*, PyObject* on) {
     return PyBool_FromLong(std::exchange(detail::parallel_branches, PyObject_IsTrue(on) == 1));
 }
 PyObject* get_branches(PyObject*, PyObject*) { return PyBool_FromLong(parallel_branches()); }
 
-// _set_device_threads(on) -> what it was
+// _set_device_threads(on) -> the former setting
 PyObject* set_threads(PyObject*, PyObject* on) {
     bool before = device_threads();
     set_device_threads(PyObject_IsTrue(on) == 1);
     return PyBool_FromLong(before);
 }
 
-// Threads that help a pass have a Python thread state for as long as they do.
+// Threads that help a pass have a Python thread state as long as they help.
 void* begin_thread() {
     auto* state = new PyGILState_STATE;
     sleep_if_interpreter_ends();

@@ -90,7 +90,7 @@ PyObject* node_site(PyObject* self, void*) {
     return PyUnicode_FromString(text.c_str());
     RL_CATCH
 }
-// _saved_<name>: what the node keeps, as PyTorch shows it. AttributeError for any other name.
+// _saved_<name>: a saved tensor or value, as PyTorch shows it. AttributeError for any other name.
 static PyObject* saved_attribute(PyObject* self, const char* name) {
     RL_TRY
     Node& node = node_of(self);

@@ -32,7 +32,7 @@ void compare(Findings& found, Py_ssize_t root, const TensorImpl* held, const Ten
     else if (held->storage() == target->storage()) found.add("memory", root, nullptr, "");
 }
 
-// _search_graph(roots, target): what refers to the target, a tensor or a node, in the graphs of tensors and nodes.
+// _search_graph(roots, target): finds the references to the target, a tensor or a node, in the graphs of tensors and nodes.
 // Kinds: "saved" (text: as what), "leaf", "edge", and of a root itself "grad", "view", "memory".
 PyObject* search_graph(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     RL_TRY

@@ -193,7 +193,8 @@ PyObject* make_dual(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     RL_CATCH
 }
 
-// _unpack_dual(tensor, level): a view of what it is to the levels further out, and the tangent or None.
+// _unpack_dual(tensor, level): returns a view of the tensor as the outer levels see it, and the tangent or
+// None.
 PyObject* unpack_dual(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     RL_TRY
     RL_CHECK(nargs == 2, throw_type, "_unpack_dual takes 2 arguments");

@@ -97,7 +97,7 @@ def _max(self: Sequence[Tensor]) -> list[Tensor]:
 
 
 def function(name: str) -> Callable[..., Any]:
-    """Return the operator of that name, without `_foreach_`. Raises AttributeError where there is none."""
+    """Return the operator of that name, without `_foreach_`. Raises AttributeError if there is no such operator."""
     if name in ("norm", "max"):
         return _norm if name == "norm" else _max
     base = name.removesuffix("_")

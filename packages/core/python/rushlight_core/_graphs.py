@@ -91,8 +91,8 @@ class Capture:
         capture_error_mode: "global", "thread_local" or "relaxed".
 
     Raises:
-        ValueError: `capture_error_mode` is another text.
-        TypeError: `pool` is not what `Graph.pool` or `new_graph_pool` returns.
+        ValueError: `capture_error_mode` is none of these.
+        TypeError: `pool` is not a result of `Graph.pool` or `new_graph_pool`.
         RuntimeError: an operator in the block waits for the device.
 
     Example::

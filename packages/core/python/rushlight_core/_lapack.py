@@ -11,7 +11,7 @@ import sys
 def find() -> str:
     """Paths of libraries with LAPACK, best first, one to a line.
 
-    NumPy's wheels bring a complete OpenBLAS in a folder beside the package; NumPy is not imported for it. An environment
+    NumPy's wheels bring a complete OpenBLAS in a folder next to the package; NumPy is not imported for it. An environment
     of conda has its libraries below the interpreter's prefix.
     """
     paths: list[str] = []

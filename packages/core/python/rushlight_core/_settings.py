@@ -228,7 +228,7 @@ def get_default_device() -> Any:
 def set_default_device(device: Any) -> None:
     """Set the device on which this thread makes tensors when no device is named.
 
-    `with torch.device("meta"):` does so for a block. Functions such as `zeros_like` make tensors on the device of their
+    `with torch.device("meta"):` sets it for a block. Functions such as `zeros_like` make tensors on the device of their
     argument; `from_numpy` and `frombuffer` share the host's memory.
 
     Args:

@@ -19,7 +19,7 @@ def pin_memory(self: Tensor, device: Any = None) -> Tensor:
     A device copies from and to page-locked memory without the CPU.
 
     Args:
-        device: the device to which the memory will be copied; by default that of the attached backend.
+        device: the device to which the memory will be copied; by default the device of the attached backend.
 
     Raises:
         RuntimeError: there is no device, or the tensor is not on the CPU.

@@ -23,7 +23,7 @@ def unique(
     Every NaN is distinct, and last.
 
     Args:
-        sorted: the result is sorted in any case.
+        sorted: ignored; the result is always sorted.
         return_inverse: also return the position of each element, in the shape of `input`, or of each slice among the
             distinct ones.
         return_counts: also return the number of occurrences of each.

@@ -199,7 +199,7 @@ def _split(text: str) -> list[str]:
 
 
 def _literal(text: str) -> Any:
-    """Return the value of a default as schemas spell it, or Ellipsis if there is none."""
+    """Return the value of a default as schemas spell it, or Ellipsis if the argument has no default."""
     if not text:
         return ...
     from ast import literal_eval

@@ -94,7 +94,7 @@ _EXPECTING = """
         ("other: floating", "names 'other', which is not an argument"),
         ("input: wild (N)", "unknown dtypes 'wild'"),
         ("input: like count", "'count', which is not a tensor"),
-        ("input: (N, 2 * M)", "nothing before it gives 'M' a size"),
+        ("input: (N, 2 * M)", "no earlier shape defines the size 'M'"),
         ("count: from 1", "not a range"),
         ("wanted: three", "not a length"),
     ],
@@ -351,9 +351,9 @@ def test_names_that_are_one_in_cpp_are_refused(tmp_path: Path) -> None:
         ("- {rule: dims, ops: [topk]}\n- {rule: front, ops: [topk]}", "topk has the rule 'dims' already"),
         (
             "- {rule: dims, scalars: sometimes, ops: [topk]}",
-            "`scalars` is a key of the rule dims, one of element, refused",
+            "`scalars` belongs to the rule dims, and must be one of element, refused",
         ),
-        ("- {rule: front, scalars: refused, ops: [topk]}", "`scalars` is a key of the rule dims"),
+        ("- {rule: front, scalars: refused, ops: [topk]}", "`scalars` belongs to the rule dims"),
         ("- {rule: dims, scalar: refused, ops: [topk]}", "an entry has `rule` and a list `ops`"),
     ],
 )

@@ -1,4 +1,4 @@
-// The sizes of a tensor, kept without an allocation where it has few dimensions.
+// The sizes of a tensor, kept without an allocation if there are few of them.
 #pragma once
 
 #include <algorithm>

@@ -85,7 +85,7 @@ def expand_dims(x: Tensor, /, axis: Axes = 0) -> Tensor:
     """Insert dimensions of size 1 at the positions `axis` of the result.
 
     Shape:
-        - Output: that of `x` with sizes of 1 inserted at `axis`.
+        - Output: the shape of `x` with sizes of 1 inserted at `axis`.
 
     Raises:
         IndexError: a position is listed twice or out of range.
@@ -224,7 +224,7 @@ def squeeze(x: Tensor, /, axis: Axes) -> Tensor:
     """Remove dimensions of size 1.
 
     Shape:
-        - Output: that of `x` without the dimensions `axis`.
+        - Output: the shape of `x` without the dimensions `axis`.
 
     Raises:
         ValueError: the size of a dimension in `axis` is not 1.
@@ -282,7 +282,7 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
 
     Shape:
         - Input: `indices` (k), in which negative indices count from the end.
-        - Output: that of `x` with size k along `axis`.
+        - Output: the shape of `x` with size k along `axis`.
 
     Raises:
         ValueError: `axis` is not given, and `x` does not have one dimension.

@@ -21,7 +21,7 @@ def all(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Return whether all elements along `axis` are true, or not zero.
 
     Shape:
-        - Output: that of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
+        - Output: the shape of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
           `axis`.
 
     Example:
@@ -36,7 +36,7 @@ def any(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Return whether an element along `axis` is true, or not zero.
 
     Shape:
-        - Output: that of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
+        - Output: the shape of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
           `axis`.
 
     Example:
@@ -51,7 +51,7 @@ def max(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Return the greatest elements along `axis`; NaN where an element is NaN.
 
     Shape:
-        - Output: that of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
+        - Output: the shape of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
           `axis`.
 
     Example:
@@ -67,7 +67,7 @@ def min(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Return the least elements along `axis`; NaN where an element is NaN.
 
     Shape:
-        - Output: that of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
+        - Output: the shape of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
           `axis`.
 
     Example:
@@ -83,7 +83,7 @@ def mean(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Return the means along `axis`.
 
     Shape:
-        - Output: that of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
+        - Output: the shape of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
           `axis`.
 
     Example:
@@ -100,7 +100,7 @@ def sum(x: Tensor, /, *, axis: Axis = None, dtype: dtype | None = None, keepdims
     By default integers are summed in int64, and unsigned integers in uint64.
 
     Shape:
-        - Output: that of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
+        - Output: the shape of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
           `axis`.
 
     Example:
@@ -119,7 +119,7 @@ def prod(x: Tensor, /, *, axis: Axis = None, dtype: dtype | None = None, keepdim
     By default integers are multiplied in int64, and unsigned integers in uint64.
 
     Shape:
-        - Output: that of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
+        - Output: the shape of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
           `axis`.
 
     Example:
@@ -147,7 +147,7 @@ def std(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: b
     default is 1.
 
     Shape:
-        - Output: that of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
+        - Output: the shape of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
           `axis`.
 
     Example:
@@ -168,7 +168,7 @@ def var(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: b
     default is 1.
 
     Shape:
-        - Output: that of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
+        - Output: the shape of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
           `axis`.
 
     Example:
@@ -246,7 +246,7 @@ def diff(
     `prepend` and `append` are joined to `x` first.
 
     Shape:
-        - Output: that of `x` joined with `prepend` and `append`, with `n` elements fewer along `axis`.
+        - Output: the shape of `x` joined with `prepend` and `append`, with `n` elements fewer along `axis`.
 
     Example:
         >>> import rushlight.array_api as xp

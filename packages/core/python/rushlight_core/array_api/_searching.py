@@ -42,7 +42,7 @@ def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> 
     """Return the index of the first greatest element along `axis`, or among the flattened elements.
 
     Shape:
-        - Output: that of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
+        - Output: the shape of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
           `axis`.
 
     Example:
@@ -57,7 +57,7 @@ def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> 
     """Return the index of the first least element along `axis`, or among the flattened elements.
 
     Shape:
-        - Output: that of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
+        - Output: the shape of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
           `axis`.
 
     Example:
@@ -86,7 +86,7 @@ def count_nonzero(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) ->
     """Return the number of elements along `axis` that are not zero.
 
     Shape:
-        - Output: that of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
+        - Output: the shape of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
           `axis`.
 
     Example:
@@ -101,7 +101,7 @@ def isin(x1: Tensor | Scalar, x2: Tensor | Scalar, /, *, invert: bool = False) -
     """Return whether each element of `x1` is in `x2`; with `invert`, whether it is not.
 
     Shape:
-        - Output: that of `x1`; `x2` has any shape.
+        - Output: the shape of `x1`; `x2` has any shape.
 
     Example:
         >>> import rushlight.array_api as xp

@@ -140,7 +140,7 @@ def eigh(x: Tensor, /) -> Any:
     """Return the eigenvalues, in ascending order, and the eigenvectors of Hermitian matrices.
 
     Shape:
-        - Input: (*, n, n), of which the lower triangle is read.
+        - Input: (*, n, n); only the lower triangle is read.
         - Output: `eigenvalues` (*, n) and `eigenvectors` (*, n, n), which are the columns of the matrix.
 
     Raises:
@@ -177,7 +177,7 @@ def eigvalsh(x: Tensor, /) -> Tensor:
     """Return the eigenvalues of Hermitian matrices, in ascending order.
 
     Shape:
-        - Input: (*, n, n), of which the lower triangle is read.
+        - Input: (*, n, n); only the lower triangle is read.
         - Output: (*, n).
 
     Raises:
@@ -425,7 +425,7 @@ def vector_norm(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False, ord:
         ord: the order of the norm, such as 1, 2 or inf; 0 counts the elements that are not zero.
 
     Shape:
-        - Output: that of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
+        - Output: the shape of `x` without the dimensions `axis`, which remain with size 1 if `keepdims`; () without
           `axis`.
 
     Example:
