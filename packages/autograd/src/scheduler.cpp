@@ -102,7 +102,7 @@ Scheduler::Scheduler(Pass& pass, bool branches)
     queues_.emplace_back();
 }
 
-// In the order of a pass on one thread: consumers by descending sequence, their edges from the first.
+// Orders gradients as a pass on one thread does: by descending sequence number of the consumer, then by edge.
 void Scheduler::number_arrivals() {
     std::vector<uint32_t> order;
     order.reserve(pass_.tasks_.size());

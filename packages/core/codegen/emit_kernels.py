@@ -28,7 +28,7 @@ _CUDA_RESULTS = {"": "Compute", "floating": "Compute", "numeric": "Compute", "re
 
 
 def functor_name(op: Op) -> str:
-    """Return the name of the C++ class: `Squareplus`."""
+    """Return the name of the C++ class, such as `Squareplus`."""
     return op.body or "".join(part.capitalize() for part in op.name.replace(".", "_").split("_"))
 
 

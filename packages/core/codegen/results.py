@@ -93,5 +93,5 @@ def _compiled(text: str) -> Any:
 
 
 def evaluate(rule: str, arguments: dict[str, Any], names: dict[str, Any]) -> Any:
-    """Return the value of a rule for the arguments of a call; `names` has the functions, the dtypes and `default`."""
+    """Return the value of a rule for the arguments of a call; `names` holds the functions, the dtypes and `default`."""
     return eval(_compiled(rule), {"__builtins__": {}}, names | arguments)

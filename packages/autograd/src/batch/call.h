@@ -106,7 +106,7 @@ class Call {
 int64_t wrap_dim(const char* op, int64_t dim, int64_t rank);
 /// The tensor with dimensions of size 1 between the first and the others, for broadcasting with tensors of `rank`.
 Tensor pad_rank(const Tensor& t, int64_t rank);
-/// The first two dimensions as one, and back to `batch` times `each`.
+/// Joins the first two dimensions into one; splits it again into `batch` times `each`.
 Tensor fold(const Tensor& t);
 Tensor unfold(const Tensor& t, int64_t batch, int64_t each);
 

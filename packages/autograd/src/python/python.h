@@ -111,7 +111,7 @@ class WithoutGil {
 PyObject* wrap_node(const Ref<Node>& node);
 /// An object that keeps the node alive, also where `wrap_node` gives a context, which does not.
 PyObject* hold_node(const Ref<Node>& node);
-/// Null when the object is not a node.
+/// Returns null if the object is not a node.
 Node* unwrap_node(PyObject* o);
 
 /// A Python callable that watches gradients; `many`: called with tuples (node hooks), else with one gradient.
