@@ -3,13 +3,14 @@
 #include <unordered_map>
 
 // Note [Graphs that grow]
-// `total += loss` without item() or detach() is a graph: it holds the graph of every iteration's loss. backward() of each
-// loss has freed what its graph saved, but its nodes stay, and the sum can never be differentiated. Two signs show it,
-// and both cost nothing where they are absent. An operator records an edge to a node that was used up: one bit, checked
-// where the edge is made. Or the sum was made before backward() ran: then the root of that pass has one more owner than
-// its tensor, checked once for each pass. Such nodes are counted by the line that took them in, as long as they exist;
-// kMany at a time are reported. A network that uses its own line again and again, as recurrent ones do, shows neither
-// sign: its nodes are not used up while it is being recorded, and gone soon after. See decision 0022.
+// The result of `total += loss` without item() or detach() is a graph that holds the graph of every iteration's loss.
+// backward() of each loss has freed the tensors that its graph saved, but its nodes remain, and the sum can never be
+// differentiated. Two signs reveal such a graph, and both checks are cheap. Either an operator records an edge to a node
+// that was used up: this is one bit, checked when the edge is made. Or the sum was made before backward() ran: then the
+// root of that pass has an owner besides its tensor, which is checked once for each pass. As long as such nodes exist, they
+// are counted by the line that refers to them; a warning is issued for kMany of them. A network that uses its own line
+// again and again, as recurrent ones do, shows neither sign: its nodes are not used up while it is being recorded, and are
+// freed soon after. See decision 0022.
 
 namespace rushlight::autograd {
 namespace {

@@ -112,10 +112,11 @@ void Node::destroy(Node* node) {
 }
 
 // Note [Passes share nodes]
-// Passes of several threads may run through one graph. Those that retain it only read what a node saved, and may do so at
-// the same time. One that uses the graph up claims each node before it runs it and waits for the readers inside; a pass that
-// comes later finds the node claimed and raises, as it would have a moment later. A pass that fails gives the claim on the
-// node that failed back: nodes that have run are used up, that one and those behind it are as they were.
+// Passes of several threads may run through one graph. Passes that retain the graph only read saved tensors, and may run at
+// the same time. A pass that uses the graph up claims each node before it runs the node, and waits for passes that are
+// reading it; a later pass finds the node claimed and raises an error, as it would if the first pass had already finished.
+// A pass that fails releases its claim on the node that failed: nodes that have run are used up, and the failed node and
+// the nodes behind it are unchanged.
 void Node::enter(bool last) {
     if (never_used_up_ || num_edges_ == 0) return;
     // Each side announces itself, then checks for the other: one of them finds it.

@@ -54,7 +54,7 @@ std::unordered_map<const Operator*, uint8_t>& constant_outs() {
     return counts;
 }
 
-// The arguments from which the result of an operator without a formula has its history.
+// The arguments from which the result of an operator without a formula takes its history.
 std::span<const Value> recorded_arguments(const Operator& op, const Stack& stack) {
     const std::span<const Value> all(stack.data(), stack.size());
     if (op.form != Form::Out) return all;
@@ -136,8 +136,9 @@ Tensor as_strided_autograd(const Operator& op, StageMask mask, const Tensor& inp
     return result;
 }
 
-// The tangent of `input` as `view`, which shares the input's memory, has it; `offset` is counted from the input's first
-// element. Where the tangent is laid out as the input is, the same strides see it; else it is laid out so first.
+// Returns the tangent of `view`, which shares the memory of `input`, from the tangent of `input`; `offset` is
+// counted from the input's first element. If the tangent has the strides of the input, the view of the
+// tangent has the same strides; otherwise the tangent is copied to these strides first.
 Tensor strided_tangent(const Tensor& given, const Window& window, IntList size, IntList stride,
                        int64_t offset) {
     if (window.seen_alike(given))
@@ -145,7 +146,7 @@ Tensor strided_tangent(const Tensor& given, const Window& window, IntList size, 
     return window.part(window.filled(given));
 }
 
-// Forward mode of as_strided: the tangent, laid out as the input is.
+// Forward mode of as_strided: the tangent, with the strides of the input.
 Tensor as_strided_dual(const Operator& op, StageMask mask, const Tensor& input, IntList size, IntList stride,
                        std::optional<int64_t> storage_offset) {
     using C = Call<Tensor(const Tensor&, IntList, IntList, std::optional<int64_t>)>;

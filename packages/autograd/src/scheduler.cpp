@@ -13,26 +13,27 @@
 // Note [Threads of a pass]
 // The thread that started a pass runs the host's nodes. Every other device has a thread of its own for as long as the
 // process runs, so that its work is queued by one thread and in one order, and a slow device holds up no other. A node
-// belongs to the device of the gradients that arrive at it. A pass meets its first node of another device, or is begun
-// with parallel_branches(), and is a Scheduler's from then on: one queue of ready nodes for each device, later ones first.
+// belongs to the device of the gradients that arrive at it. When a pass reaches its first node of another device, or
+// if it begins with parallel_branches(), a Scheduler takes over: it has one queue of ready nodes for each device, with
+// later nodes first.
 //
 // Sums do not depend on the order of arrival: every gradient that arrives at a result has a number, its position in the
-// order of a pass on one thread; it waits for those before it, and is added then. So the bits are the same.
+// order of a pass on one thread; it waits for those before it, and is then added. So results are bit for bit the same.
 //
-// A thread that works for the caller carries its dispatch state, saved-tensor hook, stream and pass. When a node raises no
-// new one is begun; the exception of the node that comes first in order is the caller's. A caller that is a device's thread
-// itself (a pass inside of a node) runs that device's nodes too, and while it waits serves the others' requests: else two
-// such threads could wait for each other.
+// A thread that works for the caller takes over the caller's dispatch state, saved-tensor hook, stream and pass. After a
+// node raises an exception, no further node is started; the caller receives the exception of the node that comes first in
+// the order. A caller that is a device's thread itself (a pass inside of a node) runs that device's nodes too, and serves
+// the requests of other threads while it waits: otherwise two such threads could wait for each other.
 
 // Note [Parallel branches]
-// With several threads for the host's nodes: the caller and helpers, which run as long as the pass. The threads of the
-// process are lent to one region at a time (Note [Threads] in core's parallel.cpp), and branches are such a region: helpers
-// work only while the pass holds the lease, so that kernels are serial while several nodes run, and have all threads while
-// a single one does. The lease is requested when a node is taken and others are ready and nothing else runs, and given
-// back when one is left.
+// With parallel branches, several threads run the host's nodes: the caller and helpers, which live as long as the pass. The
+// threads of the process are lent to one region at a time (Note [Threads] in core's parallel.cpp), and branches are such a
+// region: helpers work only while the pass holds the lease, so that kernels are serial while several nodes run, and have
+// all threads while a single one does. The lease is requested when a node is started while other nodes are ready and no
+// other node runs; it is given back when only one node is left.
 //
-// A node may take a few microseconds only, so threads spin for about as long before they sleep, and a thread that has run a
-// node hands on its gradients and takes the next under one lock.
+// A node may take only a few microseconds, so threads spin for about as long before they sleep, and a thread
+// that has run a node passes on its gradients and takes the next node under a single lock.
 
 namespace rushlight::autograd {
 namespace {

@@ -35,7 +35,8 @@ class Window {
     bool root_complex_ = false, view_complex_ = false;  // it alone
 };
 
-/// The history of a view, taken from its root: Note [Stale views]. Its gradient is the root's, zero outside.
+/// The history of a view, taken from its root: Note [Stale views]. Its gradient is a gradient of the root
+/// that is zero outside of the view.
 class ViewOfRoot final : public Node {
   public:
     RL_NODE_MEMORY

@@ -66,7 +66,7 @@ def check_result(op: Op) -> None:
         if not isinstance(node, _NODES):
             raise ResultError(f"result {op.result!r}: {ast.unparse(node)!r} is not a part of a rule")
         if isinstance(node, ast.Attribute) and node.attr not in ("dtype", "shape"):
-            raise ResultError(f"result {op.result!r}: of an argument there are only `.dtype` and `.shape`")
+            raise ResultError(f"result {op.result!r}: an argument has only `.dtype` and `.shape`")
         if isinstance(node, ast.Name) and node.id not in known:
             raise ResultError(f"result {op.result!r}: {node.id!r} is not an argument, function or dtype")
 
