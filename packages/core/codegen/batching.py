@@ -22,7 +22,7 @@ _DIMENSIONS = {
 }
 
 
-# What the rule `dims` makes of an example without dimensions; struct Row of src/batch/call.h.
+# How the rule `dims` treats an example without dimensions; struct Row of src/batch/call.h.
 SCALARS = ("element", "refused", "by_index", "counted", "windows")
 
 

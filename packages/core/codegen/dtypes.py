@@ -40,7 +40,7 @@ _LISTS = {
     "complex": "ComplexOnly",
     "bool": "Bools",
 }
-# What is left to compile where a result's word turns the other dtypes first.
+# The dtypes that remain to be compiled if a word of `result` converts the other dtypes first.
 _TURNED = {"floating": frozenset(("bool", *_INTEGERS)), "numeric": frozenset(("bool",))}
 
 

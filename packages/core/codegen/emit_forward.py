@@ -37,7 +37,8 @@ class ForwardEmitter(DerivativeEmitter):
         ]
         names = [cpp_name(a.name) for a in schema.arguments if a.type.is_tensor]
         if self.op.kind == "view":
-            # A view follows the tangent that its root has, or gets later; other arguments give it none of its own.
+            # A view follows the tangent of its root, even one that is attached later; other arguments give it
+            # no separate tangent.
             names = names[:1]
         tensors = ", ".join(names)
         lines += [

@@ -7,7 +7,7 @@ from itertools import groupby
 from .model import Form, Op
 from .writer import GENERATED
 
-# What programs use beside operators.
+# The names that programs use in addition to operators.
 _GENERAL = ("dispatch", "error", "gradients", "operators", "print", "random", "scalar", "tensor")
 
 

@@ -100,7 +100,8 @@ class RecordingEmitter(DerivativeEmitter):
                 )
                 lines.append(f"    first[{i + 1}] = first[{i}] + {count};")
             arguments.append(f"first[{len(self.tensors)}]")
-        # Edges first: asking a stale view for its edge makes a node, and what is consumed must be older than its consumer.
+        # Edges first: asking a stale view for its edge makes a node, and a producer must be older than its
+        # consumer.
         names = [name for names in self.d.grads for name in names]
         for name in names:
             kind = "edges_of" if self.args[name].type.name.endswith("[]") else "recorded_edge"
@@ -132,7 +133,8 @@ class RecordingEmitter(DerivativeEmitter):
         if argument.type.is_tensor and not use.attribute:
             keys = list(self.d.grads)
             wanted = {n for i in formulas for n in keys[i]}
-            # Not what the running pass needs: its nodes may be recorded in a pass for other gradients.
+            # The needs of the running pass do not count: its nodes may be recorded in a pass for other
+            # gradients.
             condition = " || ".join(self._has_edge(n) for n in sorted(wanted))
             value = name
             if inplace and self.tensors[0].name == argument.name:

@@ -158,7 +158,7 @@ def _written_forms(op: Op, copy: str) -> list[str]:
 
 # --- pointwise and reduce ---
 
-# The word of `result`: what the loop computes in, and what it writes.
+# The word of `result`: the dtype in which the loop computes, and the dtype that it writes.
 _POINTWISE_RESULTS = {
     "": ("Common", "Compute"),
     "floating": ("CommonFloat", "Compute"),
@@ -281,7 +281,7 @@ def _by_hand(op: Op) -> list[str]:
     )
 
 
-# What is absent is 0 to a kernel: Launch::param.
+# A kernel receives 0 for an absent argument: Launch::param.
 _PARAM_GETTERS = {
     "int": "as_int()",
     "int?": "as_int()",

@@ -20,7 +20,8 @@ KINDS = {
     "storage": "body in src/ops/storage/: geometry, memory and copies, by services that every device has",
 }
 
-# Kind: folder below src/ops of what is written by hand, and the suffix of its files.
+# For each kind: the folder below src/ops of the functions that are written by hand, and the suffix of its
+# files.
 FOLDERS = {
     "pointwise": ("functors", ".h"),
     "reduce": ("reducers", ".h"),
@@ -33,9 +34,11 @@ FOLDERS = {
 }
 
 
-# What decides whether a result is a view: nothing, strides and sizes, or dtypes and other arguments. Left out: none is.
+# The facts that decide whether a result is a view: none, strides and sizes, or dtypes and other arguments.
+# Without the key, no result is.
 VIEWS = ("always", "if possible", "by arguments")
-# What decides whether a call waits for the device: nothing, or the arguments (masks among indices). Left out: none does.
+# The facts that decide whether a call waits for the device: none, or the arguments (masks among indices).
+# Without the key, no call does.
 SYNCHRONISES = ("always", "by arguments")
 
 
@@ -156,7 +159,7 @@ class Op:
         """Whether the natural form writes its first argument (copy_, zero_), so that no functional form exists."""
         return self.base.endswith("_") and not self.base.endswith("__")
 
-    # --- derived forms: each is an Op of its own in the table ---
+    # --- derived forms: each is a separate Op in the table ---
 
     def forms(self) -> list[Form]:
         result = [Form(self, "InPlace" if self.is_inplace else "Functional")]

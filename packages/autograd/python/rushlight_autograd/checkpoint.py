@@ -259,7 +259,7 @@ def checkpoint_sequential(
     return part((segments - 1) * length, len(chain))(input)
 
 
-# --- by hooks on what is saved ---
+# --- by hooks on saved tensors ---
 
 
 class _Slot:

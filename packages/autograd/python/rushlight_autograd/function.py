@@ -51,7 +51,7 @@ class Function(FunctionCtx):
             return
         cls._splits_context = cls.setup_context is not Function.setup_context
         cls._has_jvp = cls.jvp is not Function.jvp
-        # What `grad_fn` shows: its class has the name of the operator's derivative.
+        # The object that `grad_fn` shows: its class has the name of the operator's derivative.
         names = {
             "_is_context": True,
             "__module__": cls.__module__,

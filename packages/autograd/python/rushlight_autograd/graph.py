@@ -70,7 +70,7 @@ class GradientEdge(NamedTuple):
     node: Node | _C.FunctionCtx
     output_nr: int
     ownership_token: Node | None = None
-    """Keeps the graph alive where `node` is the context of a Function, which its node owns."""
+    """Keeps the graph alive if `node` is the context of a Function, which does not own its node."""
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:

@@ -16,7 +16,7 @@ from .seams.control_flow import active_recorder
 
 __all__ = ["cond", "scan", "while_loop"]
 
-# What holds tensors together: the container, and which of its leaves are None.
+# The structure of tensors: the container, and which of its leaves are None.
 Structure = tuple[TreeSpec, list[bool]]
 
 
@@ -266,7 +266,7 @@ def scan(
         for i in range(moved[0].shape[0]):
             outcome = step([*carry, *(x.select(0, i) for x in moved)])
             carry = outcome[: len(first)]
-            # What is carried may be written to by the next step.
+            # The next step may write to the carried value.
             rows.append(_fresh(outcome[len(first) :], [carry, first]))
         carry = _fresh(carry, [first, moved])
         stacked = [stack(column) for column in zip(*rows, strict=True)]

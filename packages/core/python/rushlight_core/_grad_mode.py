@@ -59,7 +59,7 @@ class _Mode(_C._ModeScope):
                 with fresh():
                     return function(*args, **kwargs)
 
-        # What functools.wraps does, without importing it.
+        # The same as functools.wraps, without importing it.
         for name in ("__module__", "__name__", "__qualname__", "__doc__", "__annotations__"):
             if hasattr(function, name):
                 setattr(wrapper, name, getattr(function, name))

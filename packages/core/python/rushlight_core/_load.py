@@ -20,7 +20,7 @@ def load_native(package: str, folders: Sequence[str]) -> ModuleType:
 
     Raises ImportError that names the reason: not built, built for another Python, a second copy, another processor, ...
     """
-    # The processor is checked first: what is loaded later may use instructions that it lacks.
+    # The processor is checked first: libraries that are loaded later may use instructions that it lacks.
     _check_processor(package)
     library = next((path for f in folders if os.path.exists(path := os.path.join(f, "lib", _LIBRARY))), None)
     try:

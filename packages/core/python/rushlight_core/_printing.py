@@ -153,7 +153,7 @@ def _sparse_repr(t: Tensor, prefix: str, parts: Any, contents: str | None) -> st
     return _with_suffixes(text, suffixes[1:], indent)
 
 
-# What unwraps one level of a batched tensor: (value, level). Providers of such tensors set it.
+# The function that unwraps one level of a batched tensor: (value, level). Providers of such tensors set it.
 unbatch: Callable[[Tensor], tuple[Tensor, int]] | None = None
 
 

@@ -32,6 +32,6 @@ def is_shared(self: Tensor) -> bool:
     """Return whether the data is in shared memory."""
     import sys
 
-    # What was never imported has shared nothing.
+    # A package that was never imported has shared no memory.
     package = sys.modules.get("rushlight_multiprocessing")
     return self.is_cuda or (package is not None and package.is_shared(self))

@@ -79,6 +79,6 @@ def share_memory_(self: UntypedStorage) -> UntypedStorage:
 
 def is_shared(self: UntypedStorage) -> bool:
     """Return whether the memory is in shared memory. Memory of a CUDA device always is."""
-    # What was never imported has shared nothing.
+    # A package that was never imported has shared no memory.
     package = sys.modules.get("rushlight_multiprocessing")
     return self.device.type == "cuda" or (package is not None and package.is_shared(self))

@@ -660,7 +660,7 @@ def normalize(
     return _fill("normalize", input, mask, 0) / length.clamp(min=eps)
 
 
-# --- what they share ---
+# --- shared functions ---
 
 
 def _fill(name: str, input: Tensor, mask: Tensor | None, value: float) -> Tensor:
@@ -767,7 +767,7 @@ def _index(
     wanted = input.dtype if dtype is None else dtype
     if mask is None:
         return choose(input, dim, bool(keepdim)).to(wanted)
-    # An element that is left out may not be chosen where a kept one is equal to what fills it.
+    # An element that is left out must not be selected if a kept element equals the fill value.
     kept = _mask(name, input, mask)
     filled = _C.where(kept, input.detach(), _value_like(input, limit(name, input)))
     best = (filled.amax if name == "argmax" else filled.amin)(() if dim is None else dim, True)

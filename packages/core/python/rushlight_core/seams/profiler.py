@@ -71,32 +71,32 @@ class Event(NamedTuple):
     """
 
     kind: Literal["operator", "node", "annotation", "memory"]
-    """A call of an operator; a backward node; a part of the program with a name; memory."""
+    """A call of an operator, a backward node, a named part of the program, or a change of memory."""
     name: str
-    """Of the operator without its overload, of the node, of the annotation; for memory the device."""
+    """The name of the operator without its overload, of the node or of the annotation; for memory the device."""
     overload: str
-    """The rest of an operator's name ("out", "dim"); empty for all else."""
+    """The rest of an operator's name ("out", "dim"); empty for other events."""
     thread: int
     """The system's number of the thread: a key of `Header.threads`."""
     begin: int
-    """Nanoseconds since the profile began."""
+    """The beginning, in nanoseconds since the profile began."""
     end: int
-    """For memory the same as `begin`."""
+    """The end, in nanoseconds since the profile began; for memory the same as `begin`."""
     id: int
-    """Unique in its profile; 0 for memory."""
+    """A number that is unique in the profile; 0 for memory."""
     parent: int
-    """`id` of the innermost span around it on its thread; 0 where there is none."""
+    """The `id` of the innermost span that contains this one on its thread; 0 if there is none."""
     sequence: int
-    """Number of the graph node that the operator recorded, or of the node itself; 0 where there is none."""
+    """The number of the graph node that the operator recorded, or of the node itself; 0 if there is none."""
     nbytes: int
-    """Size of an operator's first result. For memory: the size taken, negative where it was given back."""
+    """The size of an operator's first result in bytes. For memory: the allocated size, negative for freed memory."""
     address: int
-    """For memory: where; else 0."""
+    """The address of the memory; 0 for other events."""
     arguments: tuple[Argument | tuple[Argument, ...] | str | None, ...] | None
-    """An operator's arguments in order: a tensor, a list of tensors, or None for any other. An annotation's
-    text. None: not recorded."""
+    """The arguments of an operator in order: tensors, tuples of tensors, and None for others; or the text of an
+    annotation. None if they were not recorded."""
     stack: tuple[str, ...] | None
-    """Python's calls, the innermost first, as "file(line): function"; None: not recorded."""
+    """The calls in Python, the innermost first, as "file(line): function"; None if they were not recorded."""
 
 
 class Header(NamedTuple):
@@ -104,17 +104,17 @@ class Header(NamedTuple):
 
     process: int
     start_time: int
-    """When it began, in nanoseconds since 1970."""
+    """The time at which the profile began, in nanoseconds since 1970."""
     duration: int
     """Nanoseconds."""
     threads: dict[int, str]
-    """Number to name; the main thread is the first."""
+    """A dict from numbers of threads to their names; the main thread is the first."""
     dropped: int
-    """How many events found their thread's buffer full and are missing: the last ones of the thread."""
+    """The number of missing events: the last ones of each thread whose buffer was full."""
     allocated: int
-    """Bytes that were in use on the host when it began; what memory events add to and take from."""
+    """The bytes that were in use on the host when the profile began; memory events are relative to this number."""
     metadata: dict[str, Any]
-    """The user's, and the settings; fit for JSON."""
+    """The user's metadata and the settings, as values that JSON supports."""
 
 
 @runtime_checkable
@@ -132,4 +132,4 @@ class Sink(Protocol):
 
 
 SinkFactory = Callable[[str], Sink]
-"""What an entry point of the group holds: makes a sink that writes to a path."""
+"""The object in an entry point of the group: a function that makes a sink which writes to a path."""
