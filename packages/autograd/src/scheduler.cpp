@@ -224,7 +224,7 @@ void Scheduler::work(bool caller) {
     while (!forked() && std::any_of(queues_.begin(), queues_.end(), running)) wait(lock, true);
 }
 
-// On the thread of a device.
+// Runs on the thread of a device.
 void Scheduler::serve(Queue& queue) {
     uint32_t task;
     {

@@ -97,7 +97,7 @@ struct Indexing {
             list.push_back(c.is_batched(t) ? pad_rank(c.lower(t), index_rank) : t);
         return list;
     }
-    // From (B, index..., others...) to the order of the result.
+    // Moves the dimensions from (B, index..., others...) to the order of the result.
     Tensor in_order(const Tensor& t) const { return move(t, 1, 1 + in_front); }
     Tensor out_of_order(const Tensor& t) const { return move(t, 1 + in_front, 1); }
 

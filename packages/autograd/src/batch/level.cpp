@@ -111,7 +111,7 @@ Tensor physical_for(const Tensor& t, uint64_t levels, const BatchLevel& innermos
         value = batched(t).value;
     }
     const BatchLevel* level = &innermost;
-    // From the outermost on, so that positions are final when they are used.
+    // The levels are inserted from the outermost on, so that positions are final when they are used.
     for (uint64_t missing = levels & ~have; missing; missing &= missing - 1) {
         const int number = std::countr_zero(missing);
         level = &innermost;
