@@ -88,7 +88,7 @@ std::vector<Tensor> run_batched_backward(TensorList outputs, TensorList grads, T
         plain_outputs.push_back(physical(y));
         Tensor grad = grads.empty() ? Tensor() : grads[i];
         if (is_batched(y)) {
-            // A one for each example.
+            // Ones: one element for each example.
             if (!grad.defined() && y.numel() == 1) grad = ops::ones_like(y);
             if (grad.defined()) {
                 RL_CHECK(std::ranges::equal(grad.sizes(), y.sizes()), throw_runtime,

@@ -31,7 +31,7 @@ void check(const Call& c, bool good) {
 
 int64_t last(const Tensor& t, int64_t from_end) { return t.sizes()[static_cast<size_t>(t.dim() - from_end)]; }
 
-// Dimension `from`, the examples, as the slow part of dimension `to`.
+// Merges dimension 0, the examples, into dimension `to`, which it precedes in memory order.
 Tensor into(const Tensor& t, int64_t to) {
     const Tensor moved = ops::movedim(t, kInts<0>, IntList(&to, 1));
     std::vector<int64_t> sizes = moved.shape();
