@@ -146,7 +146,16 @@ Tensor strided_tangent(const Tensor& given, const Window& window, IntList size, 
     return window.part(window.filled(given));
 }
 
-// Forward mode of as_strided: the tangent, with the strides of the input.
+// Whether the tangent of a view is a part of its root's tangent, which also has the elements beyond the view.
+bool is_part_of_root(const Tensor& view, const Tensor& of_view, Level level) {
+    if (!view.impl()->is_view()) return false;
+    const Tensor root = Tensor::share(view.impl()->root()), whole = tangent(root, level);
+    return whole.defined() && of_view.impl()->storage() == whole.impl()->storage() &&
+           std::ranges::equal(whole.strides(), root.strides());
+}
+
+// Forward mode of as_strided: the tangent, with the strides of the input. If the input is a view, the result's tangent is read
+// from that of its root.
 Tensor as_strided_dual(const Operator& op, StageMask mask, const Tensor& input, IntList size, IntList stride,
                        std::optional<int64_t> storage_offset) {
     using C = Call<Tensor(const Tensor&, IntList, IntList, std::optional<int64_t>)>;
@@ -154,8 +163,10 @@ Tensor as_strided_dual(const Operator& op, StageMask mask, const Tensor& input, 
     if (!level) return C::next(op, mask & ~bit(Stage::Dual), input, size, stride, storage_offset);
     AtLevel at(level);
     Tensor result = C::next(op, at.rest(mask), input, size, stride, storage_offset);
+    const Tensor given = tangent(input);
+    if (is_part_of_root(input, given, level)) return result;
     const int64_t offset = result.impl()->offset() - input.impl()->offset();
-    set_tangent(result, strided_tangent(tangent(input), Window(input, result), size, stride, offset));
+    set_tangent(result, strided_tangent(given, Window(input, result), size, stride, offset));
     return result;
 }
 
@@ -187,7 +198,12 @@ Tensor as_strided_inplace_dual(const Operator& op, StageMask mask, const Tensor&
     if (!level) return C::next(op, mask & ~bit(Stage::Dual), input, size, stride, storage_offset);
     AtLevel at(level);
     const Tensor before = make_alias(input), given = tangent(input);
+    const bool part = is_part_of_root(input, given, level);
     C::next(op, at.rest(mask), input, size, stride, storage_offset);
+    if (part) {
+        set_tangent(input, Tensor());
+        return input;
+    }
     const int64_t offset = input.impl()->offset() - before.impl()->offset();
     set_tangent(input, strided_tangent(given, Window(before, input), size, stride, offset));
     return input;

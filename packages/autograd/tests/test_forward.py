@@ -194,3 +194,39 @@ def test_a_place_beyond_the_plane_is_an_error() -> None:
         indices.data.fill_(place)  # behind the version counter
         with pytest.raises(IndexError, match="an index is out of range for the 4 elements of a plane"):
             values.sum().backward()
+
+
+VIEWS = {
+    "base": lambda c: c,
+    "slice": lambda c: c[3:7],
+    "slice of a slice": lambda c: c[2:10][1:5],
+    "every other": lambda c: c[1::2],
+    "matrix": lambda c: c.view(3, 4)[1:],
+    "transposed": lambda c: c.view(3, 4).t()[1:],
+}
+STRIDED = {
+    "read": lambda c, v: v.as_strided((2, 3), (3, 1), 1) * 2,
+    "write": lambda c, v: (v.as_strided((2, 3), (3, 1), 1).mul_(3), c)[1],
+    "write after the base": lambda c, v: (c.mul_(2), v.as_strided((2, 3), (3, 1), 1).mul_(3), c)[2],
+    "write before the view is read": lambda c, v: (v.as_strided((2, 3), (3, 1), 1).mul_(3), v * 1)[1],
+    "write through a part": lambda c, v: (v.as_strided((2, 3), (3, 1), 1)[:, 1:].mul_(3), c)[1],
+    "in place": lambda c, v: v.as_strided_((2, 3), (3, 1), 1) * 2,
+    "in place, then written": lambda c, v: (v.as_strided_((2, 3), (3, 1), 1).mul_(3), c)[1],
+}
+
+
+@pytest.mark.parametrize("strided", STRIDED)
+@pytest.mark.parametrize("view", VIEWS)
+def test_as_strided_of_a_view_reaches_the_elements_of_its_base(view: str, strided: str) -> None:
+    if view == "base" and strided == "in place, then written":
+        pytest.skip("`c` itself is the result then")
+
+    def f(x: core.Tensor) -> core.Tensor:
+        c = x.clone()
+        return STRIDED[strided](c, VIEWS[view](c))
+
+    x, t = core.arange(12, dtype=core.float64), core.arange(12, dtype=core.float64).add(1).sqrt()
+    value, tangent = functional_jvp(f, (x,), (t,))
+    # These functions are linear.
+    assert value.tolist() == f(x).tolist()
+    assert tangent.tolist() == pytest.approx(f(t).tolist())

@@ -291,3 +291,12 @@ def test_the_switch_of_threads_is_a_context_too() -> None:
         x.exp().sum().backward()
     set_multithreading_enabled(True)
     assert x.grad is not None
+
+
+@pytest.mark.parametrize("mode", ["reduced", "complete"])
+def test_qr_of_a_matrix_without_columns_has_a_derivative(mode: str) -> None:
+    x = core.ones(3, 0, dtype=core.float64, requires_grad=True)
+    q, r = core.linalg.qr(x, mode)
+    (q.sum() + r.sum()).backward()
+    assert x.grad is not None
+    assert x.grad.shape == (3, 0)

@@ -36,6 +36,7 @@
 #include "rushlight/ops/tril.h"
 #include "rushlight/ops/triu.h"
 #include "rushlight/ops/unsqueeze.h"
+#include "rushlight/ops/zeros_like.h"
 
 namespace rushlight::composites {
 namespace {
@@ -368,24 +369,27 @@ Tensor lu_forward(const Tensor& tangent, const Tensor& LU, const Tensor& pivots)
 
 namespace {
 
-void check_differentiable(const Tensor& Q, const Tensor& R) {
+// A matrix without columns has no elements, so Q does not depend on any.
+bool has_columns(const Tensor& Q, const Tensor& R) {
+    if (R.size(-1) == 0) return false;
     RL_CHECK(Q.size(-1) == R.size(-1), throw_not_implemented,
              "linalg.qr(mode): the columns of a 'complete' Q beyond those of the matrix, shape %s, are not "
              "determined by it and have no derivative\nhint: use mode='reduced'",
              to_string(Q.sizes()).c_str());
+    return true;
 }
 
 }  // namespace
 
 Tensor qr_backward(const Tensor& grad_Q, const Tensor& grad_R, const Tensor& Q, const Tensor& R) {
-    check_differentiable(Q, R);
+    if (!has_columns(Q, R)) return ops::matmul(Q, R);
     const Tensor inner = ops::sub(ops::matmul(grad_R, ops::adjoint(R)), ops::matmul(ops::adjoint(Q), grad_Q));
     const Tensor both = mirrored(ops::adjoint(inner));
     return lower_solve(ops::adjoint(R), ops::add(grad_Q, ops::matmul(Q, both)), false);
 }
 
 std::tuple<Tensor, Tensor> qr_forward(const Tensor& tangent, const Tensor& Q, const Tensor& R) {
-    check_differentiable(Q, R);
+    if (!has_columns(Q, R)) return {ops::zeros_like(Q), ops::zeros_like(R)};
     const Tensor scaled = upper_solve(R, tangent, false), inner = ops::matmul(ops::adjoint(Q), scaled);
     const Tensor below = ops::tril(inner, -1), turn = ops::sub(below, ops::adjoint(below));
     Tensor change = ops::sub(inner, turn);

@@ -133,7 +133,8 @@ Outputs linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
         same_dtype("linear", "input", input, "bias", bias);
         const bool usual = bias.dim() == 1 && bias.impl()->size(0) == features && !is_row;
         // One number for all features, or one for each; dimensions of size 1 may stand in front.
-        RL_CHECK(usual || (bias.dim() <= input.dim() - (is_row ? 1 : 0) &&
+        const int64_t most = is_row ? input.dim() - 1 : std::max<int64_t>(input.dim(), 2);
+        RL_CHECK(usual || (bias.dim() <= most &&
                            (bias.numel() == 1 || (bias.size(-1) == features && bias.numel() == features))),
                  throw_runtime, "linear(bias): needs shape (%lld,) or (), got %s", (long long)features,
                  to_string(bias.sizes()).c_str());
