@@ -165,7 +165,7 @@ for _ in range(2):
 """
     text = run(plugin, program)
     assert text.count("an illegal memory access was encountered (CUDA error 700)") == 2, text
-    assert "queued last, newest first: mul at <string>:9" in text, text
+    assert "the last operators queued, newest first: mul at <string>:9" in text, text
     assert "cannot use the device any more" in text, text
 
 

@@ -20,12 +20,11 @@ void check_tensor(const char* who, const Tensor& t, bool written) {
     RL_CHECK(!(t.impl()->stages() & bit(Stage::Batch)), throw_runtime, "%s: is not supported inside of vmap",
              who);
     if (!written) return;
-    RL_CHECK(!t.impl()->storage()->read_only(), throw_runtime, "%s: writes to a tensor that is read-only",
-             who);
+    RL_CHECK(!t.impl()->storage()->read_only(), throw_runtime, "%s: cannot write to a read-only tensor", who);
     for (int64_t d = 0; d < t.dim(); ++d)
         RL_CHECK(t.numel() == 0 || t.size(d) == 1 || t.impl()->stride(static_cast<int>(d)) != 0,
-                 throw_runtime, "%s: writes to a tensor whose elements share memory\nhint: clone() it first",
-                 who);
+                 throw_runtime,
+                 "%s: cannot write to a tensor whose elements share memory\nhint: clone() it first", who);
 }
 
 // "float32[12], int64[3]"; a number stands for long lists.

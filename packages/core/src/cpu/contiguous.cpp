@@ -143,8 +143,8 @@ void copy_to(const View& out, const View& in) {
         }
         return;
     }
-    RL_CHECK(in.contiguous, throw_runtime, "copy_to: a strided copy does not convert %s to %s",
-             name(in.dtype), name(out.dtype));
+    RL_CHECK(in.contiguous, throw_runtime, "copy_to: a strided copy cannot convert %s to %s", name(in.dtype),
+             name(out.dtype));
     convert(out.data, out.dtype, in.data, in.dtype, in.numel);
 }
 

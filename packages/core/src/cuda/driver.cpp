@@ -18,7 +18,8 @@ const char* missing() {
     const auto init = reinterpret_cast<Init>(dlsym(library, "cuInit"));
     const auto version = reinterpret_cast<Read>(dlsym(library, "cuDriverGetVersion"));
     const auto count = reinterpret_cast<Read>(dlsym(library, "cuDeviceGetCount"));
-    if (!init || !version || !count) return "libcuda.so.1 is no NVIDIA driver: it lacks cuInit";
+    if (!init || !version || !count)
+        return "libcuda.so.1 is not an NVIDIA driver: it lacks cuInit or another needed function";
     int number = 0;
     constexpr int kNeeded = CUDART_VERSION / 1000 * 1000;
     if (version(&number) == 0 && number < kNeeded) {

@@ -68,7 +68,7 @@ const char* said(Cause cause) {
         case Cause::UnsortedBags: return "the numbers of bags fall";
         case Cause::BadProbability: return "a probability is not between 0 and 1";
         case Cause::BadWeights:
-            return "the weights of a row are negative, not finite, or too few of them above zero";
+            return "the weights of a row are negative or not finite, or too few of them are above zero";
         default: return "an index is out of range";
     }
 }
@@ -148,7 +148,8 @@ void raise(cudaError_t error, const char* what) {
     std::string text = std::string(what) + ": " + driver.describe(error) + " (CUDA error " +
                        std::to_string(static_cast<int>(error)) + ")";
     if (is_late(error)) {
-        if (std::string calls = recently(); !calls.empty()) text += "; queued last, newest first: " + calls;
+        if (std::string calls = recently(); !calls.empty())
+            text += "; the last operators queued, newest first: " + calls;
         text +=
             "\nhint: the process cannot use the device any more; set CUDA_LAUNCH_BLOCKING=1 to find the operator";
     }

@@ -46,9 +46,8 @@ void warn_once(const char* op, const std::string& where, size_t nbytes) {
         if (!warned.insert(op).second) return;
     }
     char text[300];
-    std::snprintf(text, sizeof text,
-                  "%s: no kernel for device %s: computed on the CPU, for which %zu bytes were copied", op,
-                  where.c_str(), nbytes);
+    std::snprintf(text, sizeof text, "%s: no kernel for device %s: computed on the CPU with %zu bytes copied",
+                  op, where.c_str(), nbytes);
     warn(text);
 }
 

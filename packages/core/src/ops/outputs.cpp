@@ -54,7 +54,7 @@ bool overlaps_itself(const Tensor& t) {
         op);
     RL_CHECK(!pinned_copy_pending(storage), throw_runtime,
              "%s: a copy between this pinned memory and a device is under way\n"
-             "hint: synchronize the stream of the copy before the memory is written",
+             "hint: synchronize the stream of the copy before writing to the memory",
              op);
     storage.set_copied(false);
 }

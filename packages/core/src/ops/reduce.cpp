@@ -74,7 +74,7 @@ struct Reduction {
     IntList shape() const { return {sizes, static_cast<size_t>(ndim)}; }
     [[noreturn, gnu::cold]] void fail_empty(const Tensor& input, const std::optional<IntList>& dims) const {
         const char* format =
-            "%s(input): shape %s has no elements along a reduced dimension, and no elements have no %s";
+            "%s(input): shape %s has no elements along a reduced dimension, and %s is not defined for zero elements";
         std::string shape = to_string(input.sizes());
         if ((dims && !dims->empty()) || desc.result == ReduceDesc::Result::Index)
             throw_index(format, desc.name, shape.c_str(), desc.name);

@@ -84,7 +84,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
     check_exportable(t, "buffer");
     Storage* storage = t.impl()->storage();
     RL_CHECK((flags & PyBUF_WRITABLE) != PyBUF_WRITABLE || !storage->read_only(), throw_buffer,
-             "buffer: this tensor is read-only, a writable buffer was asked for");
+             "buffer: this tensor is read-only, but a writable buffer was requested");
     bool wants_strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES;
     bool wants_c = (flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS || !wants_strides;
     bool wants_f = (flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS;
@@ -93,7 +93,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
                 : wants_f ? fortran_contiguous(t)
                           : !wants_any || t.is_contiguous() || fortran_contiguous(t);
     RL_CHECK(fits, throw_buffer,
-             "buffer: contiguous memory was asked for, this tensor has shape %s and strides %s\n"
+             "buffer: contiguous memory was requested, but this tensor has shape %s and strides %s\n"
              "hint: use contiguous() first",
              to_string(t.sizes()).c_str(), to_string(t.strides()).c_str());
 
@@ -490,8 +490,8 @@ PyBufferProcs tensor_buffer{get_buffer, release_buffer};
 
 PyMethodDef buffer_methods[] = {
     {"numpy", RL_FAST(Seen<"numpy">::of<method_numpy>), METH_FASTCALL | METH_KEYWORDS,
-     "numpy($self, *, force=False)\n--\n\nA NumPy array over the same memory. With `force` also for tensors that require "
-     "grad or are on a device, then possibly a copy."},
+     "numpy($self, *, force=False)\n--\n\nReturn a NumPy array that shares the memory. With `force=True` the tensor may "
+     "require grad or be on a device, and the array may be a copy."},
     {"__array__", RL_KEYWORDS(Seen<"__array__">::of<method_array>), nullptr},
     {"__array_wrap__", Seen<"__array_wrap__">::of_tuple<method_array_wrap>, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};

@@ -42,13 +42,16 @@ PyObject* choose_attention_py(PyObject*, PyObject* args) {
 }
 
 PyMethodDef functions[] = {
-    {"_cpu_capability", cpu_capability, METH_NOARGS, "Which of the CPU kernels run: \"avx2\" or \"avx512\"."},
-    {"_has_onednn", has_onednn, METH_NOARGS, "Whether oneDNN can compute convolutions."},
-    {"_use_onednn", use_onednn, METH_O, "Whether it does, where it can."},
-    {"_winograd", winograd, METH_NOARGS, "Whether 3x3 convolutions may be computed by minimal filtering."},
-    {"_use_winograd", use_winograd, METH_O, "Whether they may."},
+    {"_cpu_capability", cpu_capability, METH_NOARGS,
+     "Return which CPU kernels are used: \"avx2\" or \"avx512\"."},
+    {"_has_onednn", has_onednn, METH_NOARGS, "Return whether oneDNN can compute convolutions."},
+    {"_use_onednn", use_onednn, METH_O, "Set whether oneDNN computes convolutions."},
+    {"_winograd", winograd, METH_NOARGS,
+     "Return whether 3x3 convolutions may be computed by Winograd's minimal filtering."},
+    {"_use_winograd", use_winograd, METH_O,
+     "Set whether 3x3 convolutions may be computed by Winograd's minimal filtering."},
     {"_choose_attention", choose_attention_py, METH_VARARGS,
-     "_choose_attention(fused, composed): which ways of computing attention may be taken."},
+     "_choose_attention(fused, composed): set which implementations may compute attention."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

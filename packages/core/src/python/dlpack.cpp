@@ -215,7 +215,7 @@ PyMethodDef dlpack_methods[] = {
      "__dlpack__(stream=None, *, max_version=None, dl_device=None, copy=None)\n\nA capsule that other array libraries "
      "read; BufferError where the memory cannot be shared."},
     {"__dlpack_device__", Seen<"__dlpack_device__">::of<method_dlpack_device>, METH_NOARGS,
-     "The device as DLPack numbers it."},
+     "Return the device type and index in DLPack's numbering."},
     {nullptr, nullptr, 0, nullptr}};
 
 int add_dlpack(PyObject* module) { return PyModule_AddFunctions(module, functions); }

@@ -80,8 +80,7 @@ int add_errors(PyObject* module) {
     set_warning_handler(warn_in_python);
     linalg_error = PyErr_NewExceptionWithDoc(
         "rushlight.linalg.LinAlgError",
-        "A matrix does not have what was asked for: it is singular, or not positive-definite, or an iteration\n"
-        "does not converge.",
+        "Raised when a matrix is singular or not positive-definite, or when an iteration does not converge.",
         PyExc_RuntimeError, nullptr);
     if (!linalg_error || PyModule_AddObjectRef(module, "_LinAlgError", linalg_error) < 0) return -1;
     // Python's error for it, and PyTorch's, which is a RuntimeError.

@@ -97,9 +97,10 @@ PyObject* set_allocator_py(PyObject*, PyObject* address) {
 
 PyMethodDef functions[] = {
     {"_set_allocator", set_allocator_py, METH_O, nullptr},
-    {"_operators", operators_py, METH_NOARGS, "Name and schema of every operator, sorted by name."},
+    {"_operators", operators_py, METH_NOARGS,
+     "Return the name and schema of every operator, sorted by name."},
     {"_call_boxed", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call_boxed_py)), METH_FASTCALL,
-     "_call_boxed(name, *args): calls an operator with one argument for each of its schema's."},
+     "_call_boxed(name, *args): call an operator with one argument for each argument of its schema."},
     {"memory_stats", memory_stats, METH_NOARGS, docstrings::memory_stats_},
     {"reset_peak_memory_stats", reset_peak_memory_stats, METH_NOARGS, docstrings::reset_peak_memory_stats_},
     {"memory_snapshot", memory_snapshot_py, METH_NOARGS, docstrings::memory_snapshot_},

@@ -23,9 +23,10 @@ PyObject* lapack_library_py(PyObject*, PyObject*) {
     return PyUnicode_FromStringAndSize(path.data(), static_cast<Py_ssize_t>(path.size()));
 }
 
-PyMethodDef functions[] = {{"_lapack_library", lapack_library_py, METH_NOARGS,
-                            "The file that LAPACK comes from; an empty string while nothing has needed it."},
-                           {nullptr, nullptr, 0, nullptr}};
+PyMethodDef functions[] = {
+    {"_lapack_library", lapack_library_py, METH_NOARGS,
+     "Return the path of the LAPACK library in use, or an empty string if none was loaded yet."},
+    {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 

@@ -49,7 +49,7 @@ struct OverrideCall {
         Object name = Object::steal(PyObject_GetAttrString(func, "__name__"));
         return std::string(PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : "this function") +
                ": a function of another library was called with a tensor of rushlight\n"
-               "hint: convert the tensor, as by its numpy() or that library's from_dlpack";
+               "hint: convert the tensor first, for example with numpy() or that library's from_dlpack";
     }
 };
 
@@ -255,18 +255,19 @@ PyObject* overrides_enabled(PyObject*, PyObject*) {
     return PyBool_FromLong(!(dispatch_state.off & bit(Stage::Python)));
 }
 
-PyMethodDef functions[] = {{"_overrides_enabled", overrides_enabled, METH_NOARGS, nullptr},
-                           {"_disabled_torch_function_impl", RL_KEYWORDS(disabled_override),
-                            "As a class's __torch_function__: operators on its tensors give plain tensors."},
-                           {nullptr, nullptr, 0, nullptr}};
+PyMethodDef functions[] = {
+    {"_overrides_enabled", overrides_enabled, METH_NOARGS, nullptr},
+    {"_disabled_torch_function_impl", RL_KEYWORDS(disabled_override),
+     "Disable __torch_function__ for a subclass: operators on its tensors return plain tensors."},
+    {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 
 PyMethodDef override_methods[] = {
     {"as_subclass", RL_KEYWORDS(method_as_subclass),
-     "as_subclass($self, cls)\n--\n\nThe tensor as an object of a subclass of Tensor."},
+     "as_subclass($self, cls)\n--\n\nReturn the tensor as an object of a subclass of Tensor."},
     {"__torch_function__", RL_KEYWORDS(default_override) | METH_CLASS,
-     "Calls `func` without overrides; tensors among the result become objects of this class."},
+     "Call `func` without overrides, and convert the tensors that it returns to this class."},
     {nullptr, nullptr, 0, nullptr}};
 
 bool overrides_operators(PyTypeObject* type) {

@@ -60,9 +60,9 @@ PyObject* dtype_to_complex(PyObject* self, PyObject*) {
 PyMethodDef dtype_methods[] = {
     {"__reduce__", dtype_reduce, METH_NOARGS, nullptr},
     {"to_real", dtype_to_real, METH_NOARGS,
-     "to_real($self)\n--\n\nThe dtype of the real and imaginary parts; the dtype itself where it is not complex."},
+     "to_real($self)\n--\n\nReturn the dtype of the real and imaginary parts, or the dtype itself if it is not complex."},
     {"to_complex", dtype_to_complex, METH_NOARGS,
-     "to_complex($self)\n--\n\nThe complex dtype with parts of this one; complex64 of bfloat16."},
+     "to_complex($self)\n--\n\nReturn the complex dtype whose parts have this dtype; complex64 for bfloat16."},
     {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef dtype_properties[] = {{"itemsize", dtype_itemsize, nullptr, "Bytes of one element.", nullptr},
                                   {"is_floating_point", dtype_is_floating, nullptr, nullptr, nullptr},
@@ -87,7 +87,7 @@ PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
         RL_CHECK(to_int(index, i) && i >= 0 && i < 128, throw_runtime,
                  "device(type, index): index must be 0 to 127");
         RL_CHECK(device.index < 0, throw_runtime,
-                 "device(type, index): the type string has an index already");
+                 "device(type, index): the type string already contains an index");
         device.index = static_cast<int8_t>(i);
     }
     return wrap(device);
@@ -131,11 +131,12 @@ PyObject* device_exit(PyObject*, PyObject*) {
     Py_RETURN_NONE;
     RL_PY_CATCH
 }
-PyMethodDef device_methods[] = {{"__reduce__", device_reduce, METH_NOARGS, nullptr},
-                                {"__enter__", device_enter, METH_NOARGS,
-                                 "Inside, tensors are made on this device where no other is named."},
-                                {"__exit__", device_exit, METH_VARARGS, nullptr},
-                                {nullptr, nullptr, 0, nullptr}};
+PyMethodDef device_methods[] = {
+    {"__reduce__", device_reduce, METH_NOARGS, nullptr},
+    {"__enter__", device_enter, METH_NOARGS,
+     "Make tensors on this device inside the `with` block, unless another device is given."},
+    {"__exit__", device_exit, METH_VARARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef device_properties[] = {{"type", device_type, nullptr, nullptr, nullptr},
                                    {"index", device_index, nullptr, nullptr, nullptr},
                                    {nullptr, nullptr, nullptr, nullptr, nullptr}};
@@ -245,21 +246,24 @@ PyObject* generator_stream(PyObject* self, void*) {
 PyObject* generator_device(PyObject*, void*) { return wrap(Device{}); }
 PyMethodDef generator_methods[] = {
     {"manual_seed", generator_manual_seed, METH_O,
-     "manual_seed($self, seed, /)\n--\n\nSets the seed and starts the sequence again; returns self."},
-    {"seed", generator_seed, METH_NOARGS, "seed($self)\n--\n\nTakes a seed from the system and returns it."},
+     "manual_seed($self, seed, /)\n--\n\nSet the seed, restart the sequence, and return the generator."},
+    {"seed", generator_seed, METH_NOARGS,
+     "seed($self)\n--\n\nSet a seed taken from the system, and return it."},
     {"initial_seed", generator_initial_seed, METH_NOARGS,
-     "initial_seed($self)\n--\n\nThe seed that the sequence started with."},
-    {"get_state", generator_get_state, METH_NOARGS, "get_state($self)\n--\n\nThe state, as a uint8 tensor."},
+     "initial_seed($self)\n--\n\nReturn the seed that the sequence started with."},
+    {"get_state", generator_get_state, METH_NOARGS,
+     "get_state($self)\n--\n\nReturn the state as a uint8 tensor."},
     {"set_state", generator_set_state, METH_O,
-     "set_state($self, state, /)\n--\n\nContinues from a state of get_state()."},
+     "set_state($self, state, /)\n--\n\nContinue from a state that get_state() returned."},
     {"clone_state", generator_clone_state, METH_NOARGS,
-     "clone_state($self)\n--\n\nA new generator in the same state."},
+     "clone_state($self)\n--\n\nReturn a new generator in the same state."},
     {"__reduce__", generator_reduce, METH_NOARGS, "For pickles and copies."},
     {"__setstate__", generator_set_state, METH_O, "set_state()."},
     {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef generator_properties[] = {
     {"device", generator_device, nullptr, nullptr, nullptr},
-    {"stream", generator_stream, nullptr, "How its numbers are made: \"philox\" or \"torch\".", nullptr},
+    {"stream", generator_stream, nullptr, "The stream of random numbers in use: \"philox\" or \"torch\".",
+     nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 // --- Size ---
@@ -327,7 +331,7 @@ PyObject* size_repeat(PyObject* self, Py_ssize_t n) {
     return as_size(PyTuple_Type.tp_as_sequence->sq_repeat(self, n));
 }
 PyMethodDef size_methods[] = {
-    {"numel", size_numel, METH_NOARGS, "numel($self)\n--\n\nThe product of the sizes."},
+    {"numel", size_numel, METH_NOARGS, "numel($self)\n--\n\nReturn the product of the sizes."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

@@ -112,14 +112,14 @@ PyObject* to_compressed(PyObject*, PyObject* args) {
 }
 
 PyMethodDef functions[] = {
-    {"_sparse_make", make, METH_VARARGS, "A sparse tensor of its parts."},
-    {"_sparse_parts", parts_of, METH_O, "The parts of a sparse tensor, or None."},
-    {"_sparse_set_coalesced", set_coalesced, METH_VARARGS, "Says that indices are coalesced, or not."},
+    {"_sparse_make", make, METH_VARARGS, "Return a sparse tensor made of the given parts."},
+    {"_sparse_parts", parts_of, METH_O, "Return the parts of a sparse tensor, or None."},
+    {"_sparse_set_coalesced", set_coalesced, METH_VARARGS, "Record whether the indices are coalesced."},
     {"_sparse_coalesce", converted<coalesce>, METH_O, "Return a copy with sorted, unique indices."},
-    {"_sparse_to_dense", converted<to_dense>, METH_O, "A plain tensor of the same values."},
+    {"_sparse_to_dense", converted<to_dense>, METH_O, "Return a dense tensor of the same values."},
     {"_sparse_to_compressed", to_compressed, METH_VARARGS,
-     "_sparse_to_compressed(t, layout, block_rows, block_columns): the matrix in a compressed layout."},
-    {"_sparse_to_coo", to_coo, METH_VARARGS, "_sparse_to_coo(t, sparse_dim): in COO."},
+     "_sparse_to_compressed(t, layout, block_rows, block_columns): return the matrix in a compressed layout."},
+    {"_sparse_to_coo", to_coo, METH_VARARGS, "_sparse_to_coo(t, sparse_dim): return the tensor in COO."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

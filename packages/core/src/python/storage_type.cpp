@@ -156,17 +156,19 @@ PyObject* tensor_over(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     RL_CHECK(to_sizes(args[2], sizes) && to_sizes(args[3], strides) && to_int(args[4], offset), throw_type,
              "_tensor_over(size, stride, offset): must be ints");
     RL_CHECK(sizes.size() == strides.size(), throw_value,
-             "_tensor_over(size, stride): %zu sizes, but %zu strides", sizes.size(), strides.size());
+             "_tensor_over(size, stride): must have the same length, got %zu and %zu", sizes.size(),
+             strides.size());
     return wrap(make_over(reinterpret_cast<PyStorage*>(args[0])->storage, sizes, strides, offset, dtype));
     RL_PY_CATCH
 }
 
 PyMethodDef methods[] = {
-    {"nbytes", storage_nbytes, METH_NOARGS, "nbytes($self)\n--\n\nThe size in bytes."},
-    {"size", storage_nbytes, METH_NOARGS, "size($self)\n--\n\nThe size in bytes."},
-    {"data_ptr", storage_data_ptr, METH_NOARGS, "data_ptr($self)\n--\n\nThe address of the first byte."},
+    {"nbytes", storage_nbytes, METH_NOARGS, "nbytes($self)\n--\n\nReturn the size in bytes."},
+    {"size", storage_nbytes, METH_NOARGS, "size($self)\n--\n\nReturn the size in bytes."},
+    {"data_ptr", storage_data_ptr, METH_NOARGS,
+     "data_ptr($self)\n--\n\nReturn the address of the first byte."},
     {"resizable", storage_resizable, METH_NOARGS,
-     "resizable($self)\n--\n\nWhether the memory can be resized: it belongs to this library, and no other "
+     "resizable($self)\n--\n\nReturn whether the memory can be resized: it belongs to this library, and no other "
      "object refers to it."},
     {"resize_", storage_resize, METH_O,
      "resize_($self, size, /)\n--\n\nMake the memory larger, in place, to `size` bytes; the new bytes are not initialised."},
@@ -187,7 +189,7 @@ PyMethodDef functions[] = {
 
 PyMethodDef storage_methods[] = {
     {"untyped_storage", Seen<"untyped_storage">::of<method_untyped_storage>, METH_NOARGS,
-     "untyped_storage($self)\n--\n\nThe memory behind the tensor, as bytes."},
+     "untyped_storage($self)\n--\n\nReturn the memory of the tensor as bytes."},
     {nullptr, nullptr, 0, nullptr}};
 
 int add_storage_type(PyObject* module) {

@@ -23,7 +23,7 @@ void* read_stream(PyObject* o) {
 }
 
 void need(const char* function, Py_ssize_t given, Py_ssize_t wanted) {
-    RL_CHECK(given == wanted, throw_type, "%s takes %zd arguments, got %zd", function, wanted, given);
+    RL_CHECK(given == wanted, throw_type, "%s() takes %zd arguments, got %zd", function, wanted, given);
 }
 
 // _new_stream(device, priority) -> int

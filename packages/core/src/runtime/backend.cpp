@@ -126,7 +126,7 @@ void check_memory(const Attached& a) {
              {std::pair("allocate", !!a.backend.allocate), std::pair("release", !!a.backend.release)})
             RL_CHECK(
                 present, throw_value,
-                "register_backend(backend): '%s' lacks the function '%s', and has asked for no allocator of "
+                "register_backend(backend): '%s' lacks the function '%s', and did not request an allocator for "
                 "device %d",
                 a.backend.name, function, i);
     }

@@ -118,7 +118,8 @@ void move_key_to_device(const char* op, Device device, DeviceCall& call, PhiloxK
     const auto is_zero = [](const PhiloxKey& k) { return k.seed == 0 && k.offset == 0; };
     if (is_zero(key) && !is_zero(begin)) return;  // the operator draws nothing
     RL_CHECK(key.seed == begin.seed && key.offset >= begin.offset, throw_not_implemented,
-             "%s: a graph records random numbers of the default generator, seeded before the capture", op);
+             "%s: a graph can record random numbers only of the default generator, seeded before the capture",
+             op);
     key.offset -= begin.offset;
     call.random_base = static_cast<const PhiloxKey*>(Captures::key(*one->graph)->data());
 }

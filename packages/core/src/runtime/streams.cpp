@@ -137,8 +137,9 @@ double Event::elapsed_ms(const Event& end) const {
         RL_CHECK(e->query(), throw_runtime,
                  "elapsed_time: an event has not been reached\nhint: synchronize() it first");
     }
-    RL_CHECK(device_ == end.device_, throw_value, "elapsed_time: the events are of %s and %s",
-             name(device_).c_str(), name(end.device_).c_str());
+    RL_CHECK(device_ == end.device_, throw_value,
+             "elapsed_time: both events must be of one device, got %s and %s", name(device_).c_str(),
+             name(end.device_).c_str());
     double ms = 0;
     check_backend(backend_->elapsed_time(device_.index, event_, end.event_, &ms), *backend_,
                   "measuring time between events");

@@ -58,7 +58,7 @@ Tensor as(const Tensor& t, DType dtype) { return t.dtype() == dtype ? t : ops::t
 
 void check_same_size(const char* op, const Tensor& a, const Tensor& b) {
     RL_CHECK(std::ranges::equal(a.sizes(), b.sizes()), throw_runtime,
-             "%s: needs tensors of one shape where one is sparse, got %s and %s", op,
+             "%s: operands must have the same shape if one is sparse, got %s and %s", op,
              to_string(a.sizes()).c_str(), to_string(b.sizes()).c_str());
 }
 
@@ -81,8 +81,8 @@ Tensor add_sparse(const char* op, const Tensor& a, const Tensor& b, Scalar alpha
         return with_values(a, ops::add(ops::_sparse_values(a), ops::_sparse_values(b), alpha));
     Coordinates x = coordinates(a), y = coordinates(b);
     RL_CHECK(x.sparse_dim() == y.sparse_dim(), throw_runtime,
-             "%s: needs equally many sparse dimensions, got %lld and %lld", op, (long long)x.sparse_dim(),
-             (long long)y.sparse_dim());
+             "%s: the numbers of sparse dimensions must be equal, got %lld and %lld", op,
+             (long long)x.sparse_dim(), (long long)y.sparse_dim());
     const bool both = x.coalesced && y.coalesced;
     const Tensor indices[] = {x.indices, y.indices},
                  values[] = {as(x.values, dtype), as(times(y.values, alpha), dtype)};

@@ -129,7 +129,7 @@ Tensor addmv(const Tensor& input, const Tensor& a, const Tensor& x, Scalar beta,
 Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
     if (is_sparse(input)) refuse("linear", input, "a sparse input");
     if (bias.defined() && is_sparse(bias)) refuse("linear", bias, "a sparse bias");
-    RL_CHECK(input.dim() > 0, throw_runtime, "linear(input): needs a dimension, got a number");
+    RL_CHECK(input.dim() > 0, throw_runtime, "linear(input): needs at least 1 dimension, got a 0-d tensor");
     const int64_t flat[] = {-1, input.size(-1)};
     const Tensor rows = multiply("linear", ops::reshape(input, flat), ops::t(weight));
     std::vector<int64_t> shape(input.sizes().begin(), input.sizes().end());

@@ -117,7 +117,7 @@ Tensor cat(TensorList tensors, int64_t dim) {
             fits = i == d || c.size[static_cast<size_t>(i)] == first.size[static_cast<size_t>(i)];
         RL_CHECK(
             fits, throw_runtime,
-            "cat(tensors): needs equal shapes except in dimension %lld, and equally many sparse dimensions; got %s "
+            "cat(tensors): needs equal shapes except in dimension %lld, and equal numbers of sparse dimensions; got %s "
             "and %s",
             (long long)d, to_string(first.size).c_str(), to_string(c.size).c_str());
         total += c.size[static_cast<size_t>(d)];

@@ -70,7 +70,7 @@ void Storage::move_to(Ref<Storage> target) {
     RL_CHECK(device_.type == DeviceType::CPU && target->device_.type == DeviceType::CPU, throw_runtime,
              "move_to: both storages must be on the CPU, got %s and %s", name(device_).c_str(),
              name(target->device_).c_str());
-    RL_CHECK(target->nbytes_ >= nbytes_, throw_value, "move_to: the target has %zu bytes, %zu are needed",
+    RL_CHECK(target->nbytes_ >= nbytes_, throw_value, "move_to: the target has %zu bytes, but %zu are needed",
              target->nbytes_, nbytes_);
     RL_CHECK(target.get() != this, throw_value, "move_to: a storage cannot be moved to itself");
     if (nbytes_) std::memcpy(target->data_, data_, nbytes_);

@@ -212,7 +212,7 @@ TEST(structs_that_break_the_contract) {
     refused(Value, "device type 0", [](Backend& b) { b.type = DeviceType::CPU; });
     refused(Runtime, "was built for version 1 of the backend contract, and core supports version 2",
             [](Backend& b) { b.abi = 1; });
-    refused(Value, "'fake' lacks the function 'allocate', and has asked for no allocator of device 0",
+    refused(Value, "'fake' lacks the function 'allocate', and did not request an allocator for device 0",
             [](Backend& b) { b.allocate = nullptr; });
     refused(Value, "has one of 'pin' and 'unpin'",
             [](Backend& b) { b.unpin = [](void*, size_t) { return BackendStatus::Ok; }; });

@@ -78,7 +78,7 @@ Tensor relu6_(const Tensor& input) { return ops::hardtanh_(input, Scalar(0), Sca
 Tensor prelu(const Tensor& input, const Tensor& weight) {
     rules::same_dtype("prelu", "input", input, "weight", weight);
     RL_CHECK(weight.dim() <= 1, throw_runtime,
-             "prelu(weight): needs a number or one for each channel, got shape %s",
+             "prelu(weight): needs one number, or one number for each channel, got shape %s",
              to_string(weight.sizes()).c_str());
     if (weight.numel() == 1) return ops::_prelu(input, ops::reshape(weight, IntList()));
     int64_t channels = input.dim() > 1 ? input.size(1) : 1;

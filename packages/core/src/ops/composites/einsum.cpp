@@ -235,7 +235,7 @@ void check_result(std::string_view equation, const Equation& e) {
         const bool known = *it == kEllipsis || std::ranges::any_of(e.operands, [&](const Labels& labels) {
             return std::ranges::find(labels, *it) != labels.end();
         });
-        if (!known) fail(equation, "'" + spelled(*it) + "' of the result is in no operand");
+        if (!known) fail(equation, "'" + spelled(*it) + "' of the result does not occur in any operand");
     }
 }
 

@@ -372,10 +372,12 @@ namespace {
 // A matrix without columns has no elements, so Q does not depend on any.
 bool has_columns(const Tensor& Q, const Tensor& R) {
     if (R.size(-1) == 0) return false;
-    RL_CHECK(Q.size(-1) == R.size(-1), throw_not_implemented,
-             "linalg.qr(mode): the columns of a 'complete' Q beyond those of the matrix, shape %s, are not "
-             "determined by it and have no derivative\nhint: use mode='reduced'",
-             to_string(Q.sizes()).c_str());
+    RL_CHECK(
+        Q.size(-1) == R.size(-1), throw_not_implemented,
+        "linalg.qr(mode): 'complete' has no derivative here: Q of shape %s has columns that the matrix does "
+        "not determine
+hint: use mode='reduced'",
+        to_string(Q.sizes()).c_str());
     return true;
 }
 

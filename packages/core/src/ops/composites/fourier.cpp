@@ -404,14 +404,16 @@ Tensor istft(const Tensor& input, int64_t n_fft, std::optional<int64_t> hop_leng
     RL_CHECK(!length || *length > 0, throw_runtime, "istft(length): must be positive, got %lld",
              (long long)length.value_or(0));
     const int64_t have = length ? std::min(*length, end - begin) : end - begin;
-    RL_CHECK(have > 0, throw_runtime, "istft(length): must leave at least one of %lld samples",
+    RL_CHECK(have > 0, throw_runtime,
+             "istft(length): needs at least one sample between the margins of %lld samples",
              (long long)total);
     signal = ops::narrow(signal, 1, begin, have);
     envelope = ops::narrow(envelope, 0, begin, have);
     if (envelope.device().type == DeviceType::CPU) {  // elsewhere the check would wait for the device
         const Tensor least = ops::_to_copy(ops::min(ops::abs(envelope)), DType::Float64, std::nullopt);
-        RL_CHECK(*least.data<double>() > 1e-11, throw_runtime,
-                 "istft(window): the windows are zero at some samples, whose values are not determined");
+        RL_CHECK(
+            *least.data<double>() > 1e-11, throw_runtime,
+            "istft(window): the sum of the squared windows is zero at some samples, which cannot be restored");
     }
     signal = ops::div(signal, envelope);
     if (length && *length > have) {

@@ -24,7 +24,7 @@ Tensor as(const Tensor& t, DType dtype) { return t.dtype() == dtype ? t : ops::_
 Tensor spread_index(const char* op, const Tensor& input, int64_t dim, const Tensor& index,
                     const Tensor& source, std::string_view reduce) {
     RL_CHECK(reduce != "sum", throw_runtime,
-             "%s(reduce): must be prod, mean, amax or amin, got 'sum'\nhint: index_add sums", op);
+             "%s(reduce): must be prod, mean, amax or amin, got 'sum'\nhint: use index_add() for sums", op);
     RL_CHECK(index.dtype() == DType::Int64 || index.dtype() == DType::Int32, throw_runtime,
              "%s(index): must be an int64 or int32 tensor, got %s", op, name(index.dtype()));
     RL_CHECK(index.dim() <= 1, throw_index, "%s(index): must have one dimension, got shape %s", op,

@@ -13,9 +13,10 @@ Tensor stack(TensorList tensors, int64_t dim) {
     raised.reserve(tensors.size());
     for (size_t i = 0; i < tensors.size(); ++i) {
         IntList want = tensors[0].sizes(), have = tensors[i].sizes();
-        RL_CHECK(std::equal(want.begin(), want.end(), have.begin(), have.end()), throw_runtime,
-                 "stack(tensors): all tensors need one shape, tensor %zu has %s, the first %s", i,
-                 to_string(have).c_str(), to_string(want).c_str());
+        RL_CHECK(
+            std::equal(want.begin(), want.end(), have.begin(), have.end()), throw_runtime,
+            "stack(tensors): all tensors need the same shape, but tensor %zu has %s and the first has %s", i,
+            to_string(have).c_str(), to_string(want).c_str());
         raised.push_back(ops::unsqueeze(tensors[i], dim));
     }
     return ops::cat(raised, dim);

@@ -95,7 +95,7 @@ Tensor linalg_vector_norm(const Tensor& input, Scalar ord, std::optional<IntList
                           std::optional<DType> dtype) {
     check_floating("vector_norm", input);
     RL_CHECK(!dtype || !is_complex(input.dtype()) || is_complex(*dtype), throw_runtime,
-             "linalg.vector_norm(dtype): must be complex as the input is, got %s",
+             "linalg.vector_norm(dtype): must be complex for a complex input, got %s",
              name(dtype.value_or(input.dtype())));
     return ops::norm(dtype && *dtype != input.dtype() ? ops::_to_copy(input, *dtype) : input, ord, dim,
                      keepdim, std::nullopt);

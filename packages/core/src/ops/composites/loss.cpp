@@ -73,7 +73,7 @@ Tensor of_probabilities(const Tensor& input, const Tensor& target, const Tensor&
                         double smoothing) {
     RL_CHECK(
         is_floating(target.dtype()), throw_runtime,
-        "cross_entropy_loss(target): probabilities, which have the shape of input, need a floating dtype, got %s",
+        "cross_entropy_loss(target): a target of input's shape holds probabilities and needs a floating dtype, got %s",
         name(target.dtype()));
     const auto classes = static_cast<double>(input.size(class_dim(input)));
     Tensor shares = smoothing == 0 ? target : ops::add(ops::mul(target, 1 - smoothing), smoothing / classes);

@@ -96,8 +96,8 @@ Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const T
     const char* op = "cosine_embedding_loss";
     RL_CHECK(
         target.dim() <= 1 && input1.dim() == target.dim() + 1 && input2.dim() == input1.dim(), throw_runtime,
-        "%s(input1, input2, target): shapes %s, %s and %s, needs (batch, features) twice and (batch), or "
-        "(features) twice and ()",
+        "%s(input1, input2, target): needs two inputs (batch, features) and a target (batch), or two inputs "
+        "(features) and a target (), got shapes %s, %s and %s",
         op, to_string(input1.sizes()).c_str(), to_string(input2.sizes()).c_str(),
         to_string(target.sizes()).c_str());
     // Squares of small vectors do not fit float16, nor does what keeps apart those of length zero.

@@ -41,8 +41,8 @@ Tensor dist(const Tensor& input, const Tensor& other, Scalar p) {
 Tensor cdist(const Tensor& x1, const Tensor& x2, double p, std::string_view compute_mode) {
     for (const Tensor* x : {&x1, &x2}) {
         const char* which = x == &x1 ? "x1" : "x2";
-        RL_CHECK(x->dim() >= 2, throw_runtime, "cdist(%s): needs rows, at least 2 dimensions, got shape %s",
-                 which, to_string(x->sizes()).c_str());
+        RL_CHECK(x->dim() >= 2, throw_runtime, "cdist(%s): needs at least 2 dimensions, got shape %s", which,
+                 to_string(x->sizes()).c_str());
         RL_CHECK(is_floating(x->dtype()), throw_runtime, "cdist(%s): needs a floating-point tensor, got %s",
                  which, name(x->dtype()));
         RL_CHECK(x->dtype() == DType::Float32 || x->dtype() == DType::Float64, throw_not_implemented,

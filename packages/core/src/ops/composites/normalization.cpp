@@ -109,11 +109,10 @@ std::tuple<Tensor, Tensor, Tensor> native_group_norm(const Tensor& input, const 
                                                      const Tensor& bias, int64_t N, int64_t C, int64_t HxW,
                                                      int64_t group, double eps) {
     const Tensor made = ops::group_norm(input, group, weight, bias, eps);
-    RL_CHECK(
-        input.size(0) == N && input.size(1) == C && (N * C == 0 || input.numel() / (N * C) == HxW),
-        throw_runtime,
-        "native_group_norm(N, C, HxW): %lld samples of %lld channels of %lld elements do not make shape %s",
-        (long long)N, (long long)C, (long long)HxW, to_string(input.sizes()).c_str());
+    RL_CHECK(input.size(0) == N && input.size(1) == C && (N * C == 0 || input.numel() / (N * C) == HxW),
+             throw_runtime,
+             "native_group_norm(N, C, HxW): %lld, %lld and %lld do not match the input's shape %s",
+             (long long)N, (long long)C, (long long)HxW, to_string(input.sizes()).c_str());
     const int64_t rows[] = {N, group, C / group * HxW}, shape[] = {N, group};
     const auto [mean, rstd] = statistics(ops::reshape(input, rows), kInts<-1>, eps);
     return {made, ops::reshape(mean, shape), ops::reshape(rstd, shape)};

@@ -48,8 +48,7 @@ Tensor msort(const Tensor& input) { return std::get<0>(ops::sort(input, 0)); }
 Tensor roll(const Tensor& input, IntList shifts, IntList dims) {
     if (dims.empty()) {
         RL_CHECK(shifts.size() == 1, throw_runtime,
-                 "roll(shifts): needs one number where dims are not given, got %s",
-                 to_string(shifts).c_str());
+                 "roll(shifts): needs one number if dims is not given, got %s", to_string(shifts).c_str());
         Tensor flat = ops::flatten(input), rolled = roll_one(flat, shifts[0], 0);
         return ops::reshape(rolled.is_same(flat) ? ops::clone(flat) : rolled, input.sizes());
     }

@@ -230,13 +230,13 @@ struct Network {
                  (long long)total, to_string(hx.h.sizes()).c_str());
         RL_CHECK(
             !hx.c.defined() || (hx.c.dim() == 3 && hx.c.size(0) == total && hx.c.size(1) == hx.h.size(1)),
-            throw_runtime, "%s(hx): cell states %s do not go with hidden states %s", op,
+            throw_runtime, "%s(hx): cell states of shape %s do not match hidden states of shape %s", op,
             to_string(hx.c.defined() ? hx.c.sizes() : IntList()).c_str(), to_string(hx.h.sizes()).c_str());
         const int64_t width = (hx.c.defined() ? hx.c : hx.h).size(2), out = hx.h.size(2);
         const size_t each = static_cast<size_t>(least + projected);
         RL_CHECK(projected || width == out, throw_runtime,
-                 "%s(hx): hidden and cell states of %lld and %lld features need a projection", op,
-                 (long long)out, (long long)width);
+                 "%s(hx): hidden states of %lld features and cell states of %lld features need a projection",
+                 op, (long long)out, (long long)width);
         int64_t in = data.size(1);
         for (int64_t i = 0; i < total; ++i) {
             if (i > 0 && i % directions() == 0) in = out * directions();

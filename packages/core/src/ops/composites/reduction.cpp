@@ -87,8 +87,8 @@ void check_elements(const Tensor& input, double order, const std::optional<IntLi
         for (int64_t d : *dim) empty |= input.dim() > 0 && input.size(wrap_dim("norm", d, input.dim())) == 0;
     RL_CHECK(
         !empty, throw_runtime,
-        "norm(input): shape %s has no elements along a reduced dimension, and no elements have no norm of "
-        "order %g",
+        "norm(input): shape %s has no elements along a reduced dimension, and zero elements have no norm "
+        "of order %g",
         to_string(input.sizes()).c_str(), order);
 }
 

@@ -42,7 +42,7 @@ Tensor ravel(const Tensor& input) {
 
 Tensor unflatten(const Tensor& input, int64_t dim, IntList sizes) {
     RL_CHECK(input.dim() > 0 && !sizes.empty(), throw_runtime,
-             "unflatten(dim, sizes): nothing to split, or no sizes");
+             "unflatten(dim, sizes): needs a tensor of at least 1 dimension, and at least one size");
     int at = wrap_dim("unflatten", dim, input.dim());
     int64_t known = 1, inferred = 0;
     bool overflow = false;

@@ -18,7 +18,7 @@ Tensor _standard_gamma_grad(const Tensor& input, const Tensor& output) {
 
 Tensor _sample_dirichlet(const Tensor& input, Generator* generator) {
     RL_CHECK(input.dim() > 0, throw_runtime,
-             "sample_dirichlet(input): needs a dimension of concentrations, got a tensor without dimensions");
+             "sample_dirichlet(input): needs at least 1 dimension, got a 0-d tensor");
     return ops::softmax(ops::_standard_log_gamma(input, generator), -1);
 }
 

@@ -82,7 +82,7 @@ Outputs convolution(const Tensor& input, const Tensor& weight, const Tensor& bia
         } else {
             RL_CHECK(
                 in + 2 * pad >= reach, throw_runtime,
-                "convolution(input, weight): a kernel that reaches over %lld elements does not fit dimension %d of "
+                "convolution(input, weight): a kernel that spans %lld elements does not fit dimension %d of "
                 "size %lld with padding %lld",
                 (long long)reach, d + 2, (long long)in, (long long)pad);
             sizes[d + 2] = (in + 2 * pad - reach) / step + 1;

@@ -7,7 +7,8 @@ namespace rushlight::rules {
 
 Outputs uniform_(const Tensor& input, double from, double to, Generator*) {
     if (!is_complex(input.dtype())) floating_only("uniform_", input);
-    RL_CHECK(from <= to, throw_runtime, "uniform_(from, to): from %g is above to %g", from, to);
+    RL_CHECK(from <= to, throw_runtime, "uniform_(from, to): from must be at most to, got %g and %g", from,
+             to);
     return {};
 }
 Outputs normal_(const Tensor& input, double, double std, Generator*) {
@@ -64,7 +65,7 @@ Outputs multinomial(const Tensor& input, int64_t num_samples, bool replacement, 
     RL_CHECK(num_samples > 0, throw_runtime, "multinomial(num_samples): must be positive, got %lld",
              (long long)num_samples);
     RL_CHECK(replacement || num_samples <= input.size(-1), throw_runtime,
-             "multinomial(num_samples): %lld cannot be drawn without replacement from %lld",
+             "multinomial(num_samples): %lld samples cannot be drawn without replacement from %lld weights",
              (long long)num_samples, (long long)input.size(-1));
     int64_t sizes[] = {input.size(0), num_samples};
     Outputs out;

@@ -30,15 +30,16 @@ Tensor cat(TensorList tensors, int64_t dim) {
         if (passed_over(t)) continue;
         RL_CHECK(
             t.dim() == first->dim(), throw_runtime,
-            "cat(tensors): all tensors need the same number of dimensions, tensor %zu has shape %s, the first %s",
+            "cat(tensors): all tensors need the same number of dimensions, but tensor %zu has shape %s and the first has %s",
             i, to_string(t.sizes()).c_str(), to_string(first->sizes()).c_str());
-        RL_CHECK(t.device() == first->device(), throw_runtime,
-                 "cat(tensors): tensor %zu is on %s, the first on %s", i, name(t.device()).c_str(),
-                 name(first->device()).c_str());
+        RL_CHECK(
+            t.device() == first->device(), throw_runtime,
+            "cat(tensors): all tensors must be on one device, but tensor %zu is on %s and the first on %s", i,
+            name(t.device()).c_str(), name(first->device()).c_str());
         for (int k = 0; k < first->dim(); ++k)
             RL_CHECK(
                 k == d || t.sizes()[k] == sizes[k], throw_runtime,
-                "cat(tensors, dim=%d): sizes must agree except along dim, tensor %zu has shape %s, the first %s",
+                "cat(tensors, dim=%d): sizes must agree except along dim, but tensor %zu has shape %s and the first has %s",
                 d, i, to_string(t.sizes()).c_str(), to_string(first->sizes()).c_str());
         RL_CHECK(!__builtin_add_overflow(sizes[d], t.sizes()[d], &sizes[d]), throw_runtime,
                  "cat(tensors, dim=%d): too many elements along dim", d);
