@@ -26,8 +26,9 @@ struct SmallBin {
     uint32_t capacity;  // a full bin, and any bin of a thread that has no cache yet, takes the slow way
 };
 
-// Bin i holds blocks of i * 64 bytes; bin 0 stays empty and full, which sends zero bytes the slow way. The
-// slow way reads the clock, to give unused memory back: some calls take it though the bin has a block.
+// Bin i holds blocks of i * 64 bytes; bin 0 has capacity zero and no block, so requests for zero bytes take the slow
+// path. The slow path also reads the clock and gives unused memory back; some calls take it although the bin has a
+// block.
 struct alignas(64) SmallCache {
     uint32_t calls_to_clock;
     alignas(16) SmallBin bins[kSmallLimit / kSmallGrain + 1];
@@ -57,7 +58,7 @@ inline void* cpu_allocate(size_t nbytes) {
     return detail::allocate_slow(nbytes);
 }
 
-/// Gives back what `cpu_allocate(nbytes)` gave, on any thread.
+/// Frees memory that `cpu_allocate(nbytes)` returned. May be called on any thread.
 inline void cpu_release(void* data, size_t nbytes) noexcept {
     if (__builtin_expect(nbytes <= detail::kSmallLimit, 1)) {
         detail::SmallBin& bin =
@@ -101,7 +102,7 @@ extern RL_API std::atomic<const AllocatorInterface*> custom_allocator;
 RL_API Allocation allocate_custom(const AllocatorInterface& allocator, size_t nbytes);
 }  // namespace detail
 
-/// Memory for a storage from whichever allocator is in charge.
+/// Allocates memory for a storage from the allocator in use.
 inline Allocation allocate(size_t nbytes) {
     const AllocatorInterface* custom = detail::custom_allocator.load(std::memory_order_acquire);
     if (__builtin_expect(custom != nullptr, 0)) return detail::allocate_custom(*custom, nbytes);
@@ -134,11 +135,11 @@ RL_API void reset_peak_memory_statistics();
 /// Segments and blocks as JSON text, for tools that draw memory.
 RL_API std::string memory_snapshot();
 
-/// Gives every unused segment back to the system.
+/// Returns every unused segment to the system.
 RL_API void empty_cache();
 
-/// The most that may be reserved; 0 restores the default, which is the smaller of the control group's limit
-/// and the machine's memory. Returns the former limit.
+/// Sets the limit of reserved memory; 0 restores the default, which is the smaller of the control group's limit and the
+/// machine's memory. Returns the former limit.
 RL_API uint64_t set_memory_limit(uint64_t nbytes);
 
 }  // namespace rushlight

@@ -15,17 +15,17 @@ namespace rushlight {
 
 // Note [Backends]
 // A plug-in is a shared library that links nothing of core and exports one C function, `rushlight_backend`,
-// which returns a struct of functions; it gets a struct of functions back. Structs begin with their size: a
-// reader takes no more than that and treats what is missing as null, so either side may be the older one. A
-// new field goes to the end; a changed meaning raises kBackendAbi, and core refuses a plug-in of another one.
+// which returns a struct of functions; it gets a struct of functions back. Structs begin with their size: a reader
+// reads no more than that and treats missing fields as null, so either side may be the older one. A new field goes to
+// the end; a field whose meaning changes increases kBackendAbi, and core refuses a plug-in with another kBackendAbi.
 //
 // All work of a device is queued on streams and functions return before it is done, except where they say
 // otherwise. Every function returns a BackendStatus; before any but Ok it calls `host->set_error` with a text
 // for the user. Work that fails after it was queued is reported by the next function that waits for it.
-// No exception may leave a plug-in. Functions are called from any thread, at once from several. After a fork
-// core calls none of them in the child.
+// No exception may leave a plug-in. Functions may be called from several threads at once. After a fork core calls none
+// of them in the child.
 //
-// What a kernel is given, by example:
+// Examples of what a kernel receives:
 // * `add(x, 2, alpha=3)`, x of float32: tensors are the output, x, and an absent view in the place of the number
 //   (`ndim` -1, `data` null, `dtype` the compute dtype); params are 2, then 3. A number that the schema allows in a
 //   tensor's place stands first among the parameters; so `2 + x` has an absent view before that of x. Numbers keep the
@@ -43,12 +43,13 @@ enum class BackendStatus : int32_t { Ok, Runtime, Value, Type, Index, NotImpleme
 
 enum class LogLevel : int32_t { Info, Warning };
 
-/// What users permit, in the whole process: 0 or 1. At first float32 products are exact, and convolutions may use TF32.
+/// Settings of the user for the whole process: 0 or 1. By default, float32 products are exact, and convolutions may use
+/// TF32.
 enum class Setting : int32_t { Tf32Products, Tf32Convolutions };
 
 /// A kernel of a device: queues its work on stream `args->context->call->stream` of device `call->device`. Views and
 /// parameters are gone when it returns; the memory behind views stays valid until the work is done.
-/// `scratch` of the context gives null, with the error set, when memory is out.
+/// `scratch` of the context returns null and sets the error if there is no memory left.
 using BackendKernel = BackendStatus (*)(const KernelArgs* args);
 
 /// Of an operator with two kernels the first one, where there is one: of those that write an argument it reads values
@@ -57,16 +58,17 @@ enum class KernelPart : int32_t { Run, Before };
 
 // --- Memory --------------------------------------------------------------------------------------
 
-/// Where the caching allocator of core gets a device's memory, and how it checks that a stream has passed a mark.
-/// `self` is handed to every function. They are called under a lock: they may not call the allocator.
+/// The functions by which core's caching allocator gets a device's memory and checks whether a stream has passed a
+/// mark. `self` is passed to every function. They are called under a lock and must not call the allocator.
 struct AllocatorDriver {
     uint32_t struct_size;
     void* self;
     /// Memory aligned to 512 bytes or more, or null where there is none left.
     void* (*map)(void* self, size_t nbytes);
-    /// No tensor uses it any more; work that is queued may, and is waited for.
+    /// Frees memory that no tensor uses any more. Queued work may still use it, so the function waits for that work.
     void (*unmap)(void* self, void* data, size_t nbytes);
-    // For devices with several streams, all or none: a mark behind the work that is queued on a stream now.
+    // For devices with several streams, all four functions or none. `record` places a mark after the work queued so far
+    // on a stream.
     void* (*record)(void* self, void* stream);
     int32_t (*reached)(void* self, void* mark);
     void (*wait)(void* self, void* mark);
@@ -76,32 +78,34 @@ struct AllocatorDriver {
 /// An allocator that core made for a plug-in.
 struct DeviceAllocator;
 
-/// What core does for a plug-in.
+/// The functions that core offers to a plug-in.
 struct HostTable {
     uint32_t struct_size;
     uint32_t abi;
-    /// The text of this thread's next failure.
+    /// Sets the text of this thread's next failure.
     void (*set_error)(const char* text);
-    /// That text, until this thread's next failure: the message of a function of this table.
+    /// Returns the text of this thread's last failure of a function of this table; valid until the next failure.
     const char* (*last_error)();
     void (*log)(LogLevel level, const char* text);
-    /// Whether the user has interrupted the running work; for waits that may be long.
+    /// Returns whether the user has interrupted the running work. To be called during long waits.
     int32_t (*interrupted)();
     /// "add at train.py:12" for an error about a kernel that was queued there, in a buffer of `size` bytes; the operator
     /// alone where the line is unknown.
     void (*describe)(const DeviceCall* call, char* text, size_t size);
 
     /// During `init`: from now on core's caching allocator serves the memory of that device, and `Backend::allocate`,
-    /// `release` and `record_use` are not called. It keeps a pool for each stream, rounds to 512 bytes, splits and joins
-    /// blocks, and holds a block back that other streams used until they have come past its release. `driver` stays valid.
+    /// `release` and `record_use` are not called. It keeps a pool for each stream, rounds sizes to 512 bytes, and
+    /// splits and joins blocks. A block that other streams used is reused only after they have passed its release.
+    /// `driver` stays valid.
     BackendStatus (*create_allocator)(int32_t device, const AllocatorDriver* driver, DeviceAllocator** made);
-    /// Memory for the plug-in's own use, as `Backend::allocate` gives it to core.
+    /// Allocates memory for the plug-in's own use, as `Backend::allocate` does for core.
     BackendStatus (*allocate)(DeviceAllocator* from, size_t nbytes, void* stream, void** data);
     BackendStatus (*release)(DeviceAllocator* from, void* data);
     BackendStatus (*record_use)(DeviceAllocator* from, void* data, void* stream);
 
-    /// The CPU's kernel of an operator, by name and hash as in `Backend::kernel`; null where there is none. It computes over
-    /// memory that the host can read, and returns when it is done; `args->context` may be null where it needs none.
+    /// Returns the CPU's kernel of an operator, by name and hash as in `Backend::kernel`, or null if there is none. The
+    /// kernel reads memory of the host and returns when it has finished; `args->context` may be null if it needs no
+    /// context.
     BackendStatus (*cpu_kernel)(const char* name, uint64_t schema_hash, KernelPart part, const void** kernel);
     BackendStatus (*run_cpu_kernel)(const void* kernel, const KernelArgs* args, PhiloxKey random);
 
@@ -129,7 +133,7 @@ struct DeviceCopy {
     void* stream;
 };
 
-/// What a device is made of; 0 where that is unknown.
+/// Properties of a device; 0 if unknown.
 struct DeviceProperties {
     uint32_t struct_size;
     int32_t major, minor;  // of its capability
@@ -144,11 +148,11 @@ struct DeviceProperties {
 
 // --- The backend ---------------------------------------------------------------------------------
 
-/// What its kernels write beside row-major outputs; bits of `Backend::memory_formats`.
+/// The memory formats that kernels can write besides row-major; bits of `Backend::memory_formats`.
 inline constexpr uint32_t kTakesChannelsLast = 1, kTakesChannelsLast3d = 2;
 
-/// What a plug-in does for core. Streams, events and graphs are the plug-in's own objects; a null stream is the
-/// device's default one. Fields are required but for those marked optional.
+/// The functions that a plug-in offers to core. Streams, events and graphs are the plug-in's own objects; a null stream
+/// is the device's default one. Fields are required unless they are marked optional.
 struct Backend {
     uint32_t struct_size;
     uint32_t abi;             // kBackendAbi of the plug-in's build
@@ -156,24 +160,25 @@ struct Backend {
     DeviceType type;          // CUDA or Plugin
     uint32_t memory_formats;  // kTakes…: in these, outputs of convolutions and their like follow their inputs
 
-    /// Whether this machine can serve it: cheap, before `init`. Not Ok: the text names what is missing.
+    /// Returns Ok if this machine supports the backend, else sets a text that names what is missing. Must be cheap;
+    /// called before `init`.
     BackendStatus (*probe)(const HostTable* host);
-    /// Once, before anything below. `host` stays valid.
+    /// Initialises the backend. Called once, before the functions below. `host` stays valid.
     BackendStatus (*init)(const HostTable* host);
     BackendStatus (*device_count)(int32_t* count);
 
     // Required unless `init` has made allocators for all devices.
-    /// Memory for use on `stream`, aligned to 64 bytes or more; `nbytes` is not zero.
+    /// Allocates memory for use on `stream`, aligned to 64 bytes or more; `nbytes` is not zero.
     BackendStatus (*allocate)(int32_t device, size_t nbytes, void* stream, void** data);
-    /// Gives it back once the work queued so far on the stream it was allocated for, and on those of
-    /// `record_use`, is done. Never waits.
+    /// Frees memory once the work queued so far on its stream and on the streams of `record_use` is done. Does not
+    /// wait.
     BackendStatus (*release)(int32_t device, void* data, size_t nbytes);
-    /// Optional (a device with one stream needs none): `stream`, another than its own, uses this memory.
+    /// Optional for a device with one stream: records that `stream`, which the memory was not allocated for, uses it.
     BackendStatus (*record_use)(int32_t device, void* data, void* stream);
 
     BackendStatus (*copy)(const DeviceCopy* copy);
 
-    /// Waits for all streams of the device, or for one.
+    /// Wait for all streams of the device, or for one stream.
     BackendStatus (*synchronize_device)(int32_t device);
     BackendStatus (*synchronize_stream)(int32_t device, void* stream);
 
@@ -184,14 +189,15 @@ struct Backend {
     BackendStatus (*kernel)(const char* name, uint64_t schema_hash, KernelPart part, BackendKernel* kernel);
 
     // Optional: streams and events, all or none.
-    /// Smaller priorities are more urgent; 0 is the usual one, and one that the device lacks means the nearest.
+    /// Smaller priorities are more urgent; 0 is the default, and a priority that the device lacks means the nearest
+    /// one.
     BackendStatus (*create_stream)(int32_t device, int32_t priority, void** stream);
     BackendStatus (*destroy_stream)(int32_t device, void* stream);
     BackendStatus (*create_event)(int32_t device, int32_t timing, void** event);
     BackendStatus (*destroy_event)(int32_t device, void* event);
-    /// A mark behind all work queued on `stream` now.
+    /// Records an event after all work queued on `stream` so far.
     BackendStatus (*record_event)(int32_t device, void* event, void* stream);
-    /// Later work of `stream` of `device` starts after the mark, which may be another device's.
+    /// Makes later work on `stream` of `device` start after the event, which may belong to another device.
     BackendStatus (*wait_event)(int32_t device, void* event, void* stream);
     BackendStatus (*query_event)(int32_t device, void* event, int32_t* reached);
     BackendStatus (*synchronize_event)(int32_t device, void* event);
@@ -203,8 +209,8 @@ struct Backend {
     BackendStatus (*pin)(size_t nbytes, void** data);
     BackendStatus (*unpin)(void* data, size_t nbytes);
 
-    // Optional: graphs, all or none. Between begin and end, work queued on `stream` is recorded and not run; what waits
-    // for the device then fails with status Runtime.
+    // Optional: graphs, all or none. Between begin and end, work queued on `stream` is recorded and not run; functions
+    // that wait for the device then fail with status Runtime.
     BackendStatus (*begin_capture)(int32_t device, void* stream);
     BackendStatus (*end_capture)(int32_t device, void* stream, void** graph);
     BackendStatus (*replay)(int32_t device, void* graph, void* stream);
@@ -220,48 +226,48 @@ struct Backend {
     BackendStatus (*lacks)(const char* name, uint64_t schema_hash, uint64_t* dtypes);
 };
 
-/// The one symbol of a plug-in.
+/// The one symbol that a plug-in exports.
 using BackendEntry = const Backend* (*)();
 inline constexpr const char* kBackendEntry = "rushlight_backend";
 
-// --- Core's side: plug-ins cannot call what follows ----------------------------------------------
+// --- Core's side: plug-ins cannot call these functions --------------------------------------------
 
 class Storage;
 
-/// Opens a plug-in and registers it. RuntimeError when it cannot be opened, is none, or finds no device.
+/// Opens a plug-in and registers it. Raises RuntimeError if it cannot be opened, is not a plug-in, or finds no device.
 RL_API const Backend& load_backend(const std::string& path);
 /// Attaches a backend, which must stay valid: probes and starts it, and installs its kernels. One backend for
 /// each device type; a second registration of the same one does nothing.
 RL_API const Backend& register_backend(const Backend& backend);
 
-/// Attaches the backend of that name where one is installed, and returns whether it did. Asked when a device is
-/// first used that has none; raises where the backend is installed and does not work.
+/// A function that attaches the backend of that name if one is installed, and returns whether it did. It is called when
+/// a device without a backend is first used, and raises if the backend is installed and does not work.
 using BackendFinder = bool (*)(std::string_view name);
 RL_API void set_backend_finder(BackendFinder finder);
-/// Asks the finder; false without one.
+/// Calls the finder, or returns false if there is none.
 RL_API bool find_backend(std::string_view name);
 
 /// The backend of a device type, or nullptr. It is core's copy, in which fields that the plug-in lacks are
 /// null.
 RL_API const Backend* backend_of(DeviceType type);
-/// The same; RuntimeError that names the package to install if there is none.
+/// The backend of a device type. Raises RuntimeError, which names the package to install, if there is none.
 RL_API const Backend& require_backend(DeviceType type);
 
-/// How many devices of a type there are; 0 without a backend.
+/// The number of devices of a type; 0 without a backend.
 RL_API int device_count(DeviceType type);
-/// The device that index -1 stands for on this thread; at first 0.
+/// The device that index -1 means on this thread; initially 0.
 RL_API int current_device(DeviceType type);
 RL_API void set_current_device(Device device);
-/// The stream on which this thread queues work for a device; at first the default one, null.
+/// The stream on which this thread queues work for a device; initially null, the default stream.
 RL_API void* current_stream(Device device);
 RL_API void set_current_stream(Device device, void* stream);
 /// `device` with its index filled in and checked.
 RL_API Device resolve(Device device);
 
-/// Raises what a plug-in's function reported while it did `what`.
+/// Raises the error that a plug-in's function reported; `what` describes what the function did.
 RL_API void check_backend(BackendStatus status, const Backend& backend, const char* what);
 
-/// Memory for a storage; `release` and `context` give it back.
+/// Allocates memory for a storage; `release` and `context` are what frees it.
 RL_API void* backend_allocate(Device device, size_t nbytes,
                               void (**release)(void* context, void* data, size_t nbytes), void** context);
 
@@ -272,13 +278,14 @@ namespace detail {
 extern RL_API std::atomic<bool> several_streams;  // any but default ones
 RL_API void record_current_use_slow(const Storage& storage);
 }  // namespace detail
-/// The same for the thread's current stream. Call it whenever a tensor's memory is passed to a device.
+/// Tells the device that work on the thread's current stream uses this memory. Call it whenever a tensor's memory is
+/// passed to a device.
 inline void record_current_use(const Storage& storage) {
     if (detail::several_streams.load(std::memory_order_relaxed)) [[unlikely]]
         detail::record_current_use_slow(storage);
 }
 
-/// NotImplementedError where the backend does not say it.
+/// Raise NotImplementedError if the backend does not provide the information.
 RL_API DeviceProperties device_properties(Device device);
 RL_API void memory_info(Device device, uint64_t& free, uint64_t& total);
 
@@ -286,18 +293,18 @@ RL_API bool setting(Setting which);
 /// Returns the former value.
 RL_API bool set_setting(Setting which, bool value);
 
-/// Of a device whose memory core's caching allocator serves; NotImplementedError elsewhere.
+/// For a device whose memory comes from core's caching allocator; NotImplementedError for other devices.
 RL_API MemoryStatistics memory_statistics(Device device);
 RL_API void reset_peak_memory_statistics(Device device);
 RL_API std::string memory_snapshot(Device device);
 RL_API void empty_cache(Device device);
-/// 0: none but the device's. Returns the former one.
+/// Sets the limit; 0 means no limit but the device's memory. Returns the former limit.
 RL_API uint64_t set_memory_limit(Device device, uint64_t nbytes);
 
 /// Copies `nbytes` between the host and a device, or within one; a copy to the host has arrived on return.
 RL_API void backend_copy_bytes(CopyKind kind, Device device, void* target, const void* source, size_t nbytes);
 
-/// Whether kernels of this device write outputs in one of the formats kTakes….
+/// Whether kernels of this device can write outputs in one of `formats`, bits such as kTakes….
 RL_API bool takes_formats(DeviceType type, uint32_t formats);
 
 struct KernelSlots;

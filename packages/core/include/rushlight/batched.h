@@ -10,8 +10,8 @@ inline bool is_batched(const Tensor& t) { return t.impl()->own_stages() & bit(St
 [[noreturn]] RL_API void fail_batched(const char* op);
 /// Raises for a tensor that is batched or sparse.
 [[noreturn]] RL_API void fail_without_values(const char* op, const Tensor& t);
-/// To be called before `op` reads the values, or the memory, of a tensor. RuntimeError where it is batched or sparse; a
-/// tracer may refuse as well.
+/// Must be called before `op` reads the values or the memory of a tensor. Raises RuntimeError if the tensor is batched
+/// or sparse; a tracer may raise as well.
 inline void require_values(const char* op, const Tensor& t) {
     if (t.impl()->own_stages() & (bit(Stage::Batch) | bit(Stage::Sparse))) [[unlikely]]
         fail_without_values(op, t);

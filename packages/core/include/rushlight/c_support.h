@@ -8,10 +8,10 @@ namespace rushlight::c {
 
 /// Remembers the exception that is being handled as the last failure of this thread, and returns its status.
 [[gnu::cold]] RL_API rl_status failure() noexcept;
-/// RuntimeError in a process that has loaded another copy of librushlight.so.
+/// Raises RuntimeError in a process that has loaded another copy of librushlight.so.
 RL_API void require_one_copy();
 
-/// Runs a body, and makes a status of what it throws.
+/// Runs a body, and returns a status for the exception that it throws.
 template <class Body>
 rl_status caught(Body&& body) noexcept {
     try {
@@ -28,7 +28,7 @@ rl_status guarded(Body&& body) noexcept {
     });
 }
 
-/// ValueError where a pointer is null.
+/// Raises ValueError if a pointer is null.
 inline void require(const void* pointer, const char* function, const char* argument) {
     RL_CHECK(pointer, throw_value, "%s(%s): must not be null", function, argument);
 }
@@ -36,7 +36,7 @@ inline void require(const void* pointer, const char* function, const char* argum
 // Note [Handles]
 // An rl_tensor* is a TensorImpl* that owns a reference, so that no memory is allocated for it.
 
-/// Gives the reference away; null for an undefined tensor.
+/// Transfers the reference to the caller; null for an undefined tensor.
 inline rl_tensor* handle_of(Tensor tensor) { return reinterpret_cast<rl_tensor*>(tensor.release()); }
 /// Undefined for null.
 inline Tensor optional_tensor(const rl_tensor* handle) {
@@ -47,7 +47,8 @@ inline Tensor tensor_of(const rl_tensor* handle, const char* function, const cha
     return optional_tensor(handle);
 }
 
-/// A tensor over the memory of `array`, which `where` names in errors. The release function is called also where this raises.
+/// A tensor over the memory of `array`, which `where` names in errors. The release function is called even if this
+/// raises.
 RL_API Tensor tensor_over(const rl_array& array, const char* where);
 /// Raises ValueError unless `array` is as long as this library's rl_array; then sets everything but its size to null.
 RL_API void clear(rl_array& array, const char* where);

@@ -27,7 +27,8 @@ enum class CollectiveKind : uint8_t {
     Barrier
 };
 
-/// What one rank takes part in. A list of tensors is one sequence of elements, in the order of the list.
+/// One rank's arguments of a collective. A list of tensors is treated as one sequence of elements, in the order of the
+/// list.
 struct Collective {
     CollectiveKind kind = CollectiveKind::Barrier;
     ReduceOp op = ReduceOp::Sum;
@@ -37,7 +38,7 @@ struct Collective {
     std::vector<Tensor> inputs;
     /// Gather, AllGather, AllToAll: one tensor for each rank. Scatter, ReduceScatter: one tensor. Else empty.
     std::vector<Tensor> outputs;
-    /// What all ranks must agree on beside the operation, for callers that run many alike; may be empty.
+    /// A text that must be the same on all ranks, which distinguishes collectives of the same kind; may be empty.
     std::string label;
     /// The line of the program that called the operation, for messages.
     std::string where;
@@ -47,11 +48,12 @@ struct Collective {
 class RL_API CollectiveWork {
   public:
     bool done() const;
-    /// Null while it runs, and where nothing was raised.
+    /// Null while it runs, and if it ended without an error.
     std::exception_ptr error() const;
-    /// Waits for the end and raises what the collective raised; false where `seconds` (negative: without end) have passed.
+    /// Waits for the end and raises what the collective raised; returns false if it has not ended after `seconds`
+    /// (negative: no limit).
     bool wait(double seconds);
-    /// The rank from which a message came; -1 before it has come, and for collectives.
+    /// The rank that sent the received message; -1 before the message has arrived, and for collectives.
     int source() const { return source_; }
 
   private:
@@ -74,9 +76,9 @@ struct CollectiveRegion;
 /// which must be the same on every rank. All functions may be called from any thread.
 class RL_API ProcessGroup {
   public:
-    /// How large the file of a group is; new files are zero.
+    /// The size of a group's file in bytes. A new file must hold zeros.
     static size_t file_bytes(int size);
-    /// Maps the file and takes the place of a rank. The descriptor may be closed afterwards.
+    /// Maps the file and joins the group as a rank. The descriptor may be closed afterwards.
     ProcessGroup(int fd, int rank, int size, double timeout);
     ~ProcessGroup();
     ProcessGroup(const ProcessGroup&) = delete;
@@ -92,13 +94,15 @@ class RL_API ProcessGroup {
     /// Runs a collective, or queues it for the thread of the group.
     std::shared_ptr<CollectiveWork> submit(Collective what, bool async);
     /// Begins to send a tensor to a rank, or to receive one from a rank (negative: from any). Messages between two ranks with the
-    /// same tag arrive in the order in which they were sent. A send has ended when the memory of the group holds what is left.
+    /// same tag arrive in the order in which they were sent. A send ends when its remaining elements are in the memory
+    /// of the group.
     std::shared_ptr<CollectiveWork> send(const Tensor& tensor, int to, int tag, const std::string& where);
     std::shared_ptr<CollectiveWork> receive(const Tensor& tensor, int from, int tag,
                                             const std::string& where);
-    /// Makes every later collective raise `why`, and those that wait, on all ranks.
+    /// Makes every waiting and every later collective raise an error with the text `why`, on all ranks.
     void abort(const std::string& why);
-    /// Leaves the group. Waits for what is queued unless the group is broken; other ranks that still wait for this one raise.
+    /// Leaves the group. Waits for queued operations unless the group is broken. Other ranks that still wait for this
+    /// one raise.
     void close();
 
   private:

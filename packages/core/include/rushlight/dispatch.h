@@ -15,11 +15,11 @@ namespace rushlight {
 // Note [Dispatch]
 // mask = (stages of every tensor argument | on) & ~off. When it is zero, the common case, the operator's base is
 // called: it checks, infers, allocates and runs the device's kernel. Otherwise the highest stage of the mask that has
-// a function for this operator is called with the mask, its own bit still the highest. A stage that hands on the tensors
-// it was given takes its bit out and goes on (`Call::next`); one that hands on others switches its bit off for the
-// thread and calls the operator again.
+// a function for this operator is called with the mask, its own bit still the highest. A stage that passes on the
+// tensors it was given removes its bit and continues (`Call::next`). A stage that passes on other tensors switches its
+// bit off for the thread and calls the operator again.
 
-/// A thread's share of dispatch. One struct, so that a thread that works for another can carry it over.
+/// The state of dispatch of one thread. It is one struct so that it can be copied to a thread that works for another.
 struct DispatchState {
     StageMask on = 0;
     StageMask off = 0;
@@ -61,9 +61,9 @@ using Stack = std::vector<Value>;
 /// The kernels of one operator, one per device type; shared by its functional, in-place and out= forms.
 struct KernelSlots {
     std::atomic<KernelFn> device[kNumDeviceTypes];
-    /// What some operators call before. Of those that write an argument: with the arguments alone, before the write is
-    /// counted, to raise what is wrong with their values; null where a device does not look. Of kind dynamic: with an int64
-    /// number as its output, which determines the sizes of the results.
+    /// A kernel that some operators call first. For operators that write an argument, it receives the inputs alone,
+    /// before the write is counted, and raises an error if their values are invalid; null if a device does not check.
+    /// For operators of kind dynamic, its output is one int64 number, which determines the sizes of the results.
     std::atomic<KernelFn> before[kNumDeviceTypes] = {};
 };
 
@@ -71,7 +71,7 @@ inline constexpr StageMask kAllStages = ~StageMask{0};
 
 enum class Form : uint8_t { Functional, InPlace, Out };
 
-/// One overload of one operator in one form: a row of the operator table. Constant but for its slots.
+/// One overload of one operator in one form: a row of the operator table. Constant except for its slots.
 struct Operator {
     const char* name;    // "add", "add_", "sum.dim", "add.out"
     const char* schema;  // "add(Tensor input, TensorOrScalar other, *, Scalar alpha=1) -> Tensor"
@@ -89,12 +89,12 @@ struct Operator {
 
 /// All operators, sorted by name.
 RL_API std::span<Operator* const> operators();
-/// Null when there is none of that name.
+/// Returns null if there is no operator of that name.
 RL_API Operator* find_operator(std::string_view name);
 /// Calls with boxed arguments; results replace them on the stack. Raises for a wrong number or type of arguments.
 inline void call_boxed(const Operator& op, Stack& stack) { op.boxed(op, kAllStages, stack); }
 
-/// Installs a typed function for one operator; the hash must be the schema's, else RuntimeError.
+/// Installs a typed function for one operator. Raises RuntimeError if the hash is not that of the operator's schema.
 RL_API void install_stage(Stage stage, std::string_view name, uint64_t schema_hash, void* function);
 /// A boxed function for every operator of a stage that has no typed one. It is given the rest of the mask, without the
 /// stage's own bit, and calls `op.boxed(op, rest, stack)` to go on.

@@ -53,11 +53,11 @@ constexpr bool is_integral(DType t, bool with_bool = false) {
 }
 constexpr bool is_differentiable(DType t) { return is_floating(t) || is_complex(t); }
 
-/// float32 of complex64, float64 of complex128; any other dtype is its own.
+/// The dtype of the real and imaginary parts of a complex dtype; any other dtype itself.
 constexpr DType real_dtype(DType t) {
     return t == DType::Complex64 ? DType::Float32 : t == DType::Complex128 ? DType::Float64 : t;
 }
-/// The complex dtype with parts of this one: complex128 of float64, complex64 of the others.
+/// The complex dtype for a real one: complex128 for float64, complex64 for the others.
 constexpr DType complex_dtype(DType t) {
     return t == DType::Float64 || t == DType::Complex128 ? DType::Complex128 : DType::Complex64;
 }

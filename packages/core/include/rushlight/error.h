@@ -40,7 +40,7 @@ class RL_API Error : public std::runtime_error {
 [[noreturn, gnu::cold, gnu::format(printf, 1, 2)]] RL_API void throw_not_implemented(const char* format, ...);
 [[noreturn, gnu::cold, gnu::format(printf, 1, 2)]] RL_API void throw_out_of_memory(const char* format, ...);
 [[noreturn, gnu::cold, gnu::format(printf, 1, 2)]] RL_API void throw_buffer(const char* format, ...);
-/// A matrix that has no inverse, no Cholesky factor, …: linalg.LinAlgError, which is a RuntimeError.
+/// For example a matrix without an inverse or a Cholesky factor: linalg.LinAlgError, which is a RuntimeError.
 [[noreturn, gnu::cold, gnu::format(printf, 1, 2)]] RL_API void throw_linalg(const char* format, ...);
 
 #define RL_CHECK(condition, thrower, ...)                            \

@@ -1,4 +1,4 @@
-// Symbol visibility of librushlight: everything is hidden but what carries RL_API.
+// Symbol visibility of librushlight: everything is hidden except names marked RL_API.
 #pragma once
 
 #define RL_API __attribute__((visibility("default")))
@@ -9,7 +9,7 @@
 
 // A function shared by host and device. RL_HD is always inlined into its loop: a call per element would keep the loop
 // from becoming vector code, and would leave a function of one capability's registers that carries no capability in its
-// name. RL_HD_CALL may be called: it is for what is long or rare.
+// name. RL_HD_CALL is not always inlined: it is for functions that are long or rarely called.
 #if defined(__CUDACC__)
 #define RL_HD __host__ __device__
 #define RL_HD_CALL __host__ __device__

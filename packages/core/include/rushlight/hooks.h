@@ -1,4 +1,5 @@
-// What a profiler receives beside operators, which it gets as a stage of dispatch: backward nodes and memory.
+// The events that a profiler receives besides operators: backward nodes and memory. Operators reach it as a stage of
+// dispatch.
 #pragma once
 
 #include <atomic>
@@ -14,16 +15,16 @@ namespace rushlight {
 // Without an observer, a report costs one load of a pointer that is null and one branch; nothing
 // is prepared for a report before the branch. The functions run on whichever thread reports, under no lock of
 // ours. They must not throw and must not call operators. An Observer and its functions stay valid as long as the
-// process: a thread may have read the pointer just before it was taken away.
+// process: a thread may have read the pointer just before it was removed.
 
-/// The functions of a watcher; those that it has no use for are null.
+/// The functions of an observer; functions that it does not need are null.
 struct Observer {
     /// An operator recorded a node; numbers grow in the order of recording.
     void (*node_made)(uint64_t sequence);
     /// A backward pass runs the node of that number, from begin to end on one thread; passes may nest.
     void (*node_begin)(const char* name, uint64_t sequence);
     void (*node_end)(uint64_t sequence);
-    /// A storage got memory from our allocator or a device's, or gave it back. Memory of others is not
+    /// A storage got memory from our allocator or a device's, or gave it back. Memory from other allocators is not
     /// reported.
     void (*allocated)(const void* data, size_t nbytes, Device device);
     void (*released)(const void* data, size_t nbytes, Device device);

@@ -1,4 +1,4 @@
-// The way out of long work: the owner of the process's signals decides whether to stop.
+// Interruption of long work: the owner of the process's signals decides whether to stop.
 #pragma once
 
 #include <atomic>

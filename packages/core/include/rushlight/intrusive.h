@@ -7,7 +7,8 @@
 
 namespace rushlight {
 
-/// A count that starts at one, for its maker. Derived types name the function that ends them: `static void destroy(T*)`.
+/// A count that starts at one, for the creator. Derived types define the function that destroys them: `static void
+/// destroy(T*)`.
 class RefCounted {
   public:
     void retain() const noexcept { refs_.fetch_add(1, std::memory_order_relaxed); }
@@ -20,7 +21,8 @@ class RefCounted {
         }
         return refs_.fetch_sub(1, std::memory_order_acq_rel) == 1;
     }
-    /// For holders of a plain pointer that the object's end takes back under a lock: false when the end has begun.
+    /// For holders of a plain pointer that is removed under a lock when the object is destroyed. Returns false if
+    /// destruction has begun.
     bool try_retain() const noexcept {
         uint32_t n = refs_.load(std::memory_order_relaxed);
         while (n && !refs_.compare_exchange_weak(n, n + 1, std::memory_order_acq_rel)) {}
@@ -71,7 +73,7 @@ class Ref {
     T* operator->() const { return p_; }
     T& operator*() const { return *p_; }
     explicit operator bool() const { return p_ != nullptr; }
-    /// Gives the reference away.
+    /// Transfers the reference to the caller.
     T* release() { return std::exchange(p_, nullptr); }
     void swap(Ref& other) noexcept { std::swap(p_, other.p_); }
     void reset() { Ref().swap(*this); }

@@ -73,7 +73,7 @@ struct Param {
         return kind == Kind::Complex ? Complex<double>(parts[0], parts[1]) : Complex<double>(as_float(), 0);
     }
     std::string_view as_string() const { return {string, length}; }
-    /// A number that the kernel takes in whatever kind it is.
+    /// A number of any kind.
     operator Complex<double>() const { return as_complex(); }
     Ints as_ints() const { return {ints, static_cast<int64_t>(length)}; }
 };
@@ -84,7 +84,8 @@ struct PhiloxKey {
     uint64_t offset;
 };
 
-/// What a kernel of a device receives beside its tensors. Later versions are longer: `struct_size` bytes are there.
+/// What a kernel of a device receives besides its tensors. Later versions may be longer: the struct has `struct_size`
+/// bytes.
 struct DeviceCall {
     uint32_t struct_size;
     int32_t device;  // its index
@@ -99,7 +100,7 @@ struct DeviceCall {
 
 /// Services for a kernel. Scratch memory stays valid until the operator's last kernel returns.
 struct KernelContext {
-    /// Memory aligned to 64 bytes. When there is none left it raises on the CPU and returns null on a device.
+    /// Memory aligned to 64 bytes. If there is none left, it raises on the CPU and returns null on a device.
     void* (*scratch)(KernelContext*, size_t nbytes);
     PhiloxKey random;  // of operators that are marked `random`
     void* impl;  // of the context's creator
@@ -107,7 +108,7 @@ struct KernelContext {
     const DeviceCall* call = nullptr;  // of a device; null on the CPU
 };
 
-/// In place of a dtype: the tensors of the call say it.
+/// Used in place of a dtype: the tensors of the call determine the dtype.
 inline constexpr DType kNoDType = static_cast<DType>(0xFF);
 
 /// One call of one kernel. Tensors are the outputs, then the inputs, in the order of the schema.

@@ -12,7 +12,7 @@ namespace rushlight {
 using LapackFinder = std::string (*)();
 RL_API void set_lapack_finder(LapackFinder finder);
 
-/// The file that is in use; empty while none was needed.
+/// The path of the library in use; empty if none has been needed yet.
 RL_API std::string lapack_library();
 
 }  // namespace rushlight

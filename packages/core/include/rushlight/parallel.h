@@ -14,12 +14,12 @@ namespace rushlight {
 RL_API int num_threads();
 /// Sets it for the whole process. ValueError below 1.
 RL_API void set_num_threads(int n);
-/// Whether this thread works for a region now: regions inside are serial.
+/// Whether this thread is running a parallel region; regions inside of it are serial.
 RL_API bool in_parallel();
 
 /// Threads for this thread's next OpenMP regions, for vendor code that opens its own. All leases of the
-/// process together stay within num_threads(): one that finds the threads taken gets only its own. See Note
-/// [Threads].
+/// process together stay within num_threads(): a lease that finds all threads taken gets only the calling thread. See
+/// Note [Threads].
 class RL_API ThreadLease {
   public:
     ThreadLease();

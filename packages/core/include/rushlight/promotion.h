@@ -1,4 +1,4 @@
-// The dtype of a result of several operands.
+// The dtype of a result that is computed from several operands.
 #pragma once
 
 #include <span>

@@ -18,7 +18,7 @@ namespace rushlight {
 
 class MersenneTwister;
 
-/// How a generator's numbers are made.
+/// The algorithm of a generator.
 enum class RandomStream : uint8_t {
     Philox,  ///< Each is a function of the seed, the call and the element.
     Torch,  ///< PyTorch's on the CPU: a Mersenne twister's, drawn one after the other.
@@ -27,7 +27,8 @@ enum class RandomStream : uint8_t {
 /// The stream of generators that are made from now on: of RUSHLIGHT_RANDOM ("philox", the default, or "torch") before
 /// `set_random_stream` is called. ValueError if that variable has another value.
 RL_API RandomStream random_stream();
-/// Chooses it, also for the default generator, which starts again from its initial seed if its stream changes.
+/// Sets the stream of new generators and of the default generator, which restarts from its initial seed if its stream
+/// changes.
 RL_API void set_random_stream(RandomStream stream);
 
 /// A seed and the number of streams given out since it was set. Thread-safe without a lock, so also across a
@@ -44,7 +45,7 @@ class RL_API Generator final : public RefCounted {
 
     /// Starts again from `seed`.
     void manual_seed(uint64_t seed);
-    /// Starts again from a seed of the system's entropy, and returns it.
+    /// Starts again from a seed taken from the system's entropy, and returns the seed.
     uint64_t seed();
     uint64_t initial_seed() const;
 
@@ -52,8 +53,9 @@ class RL_API Generator final : public RefCounted {
     /// Starts again from the initial seed, in another stream. Does nothing if `stream` is this generator's already.
     void set_stream(RandomStream stream);
 
-    /// A Philox stream that is not assigned twice; with `streams` above one, so are the next offsets. What has no definition
-    /// in the stream `Torch` draws from it there too: numbers of other devices, and of distributions that are not PyTorch's.
+    /// Returns a Philox stream that is not assigned twice, or with `streams` above one, the first of several
+    /// consecutive offsets. With the stream `Torch`, numbers that it does not define are drawn from Philox too: those
+    /// of other devices and of distributions that PyTorch does not have.
     PhiloxKey reserve(uint64_t streams = 1);
 
     /// The twister of the stream `Torch`, while no other thread draws from one.
@@ -68,10 +70,11 @@ class RL_API Generator final : public RefCounted {
         MersenneTwister& twister_;
     };
 
-    /// In the stream `Torch` it is a state that PyTorch's generator accepts; bytes that PyTorch ignores hold the Philox offset.
+    /// With the stream `Torch`, the state is one that PyTorch's generator accepts; bytes that PyTorch ignores hold the
+    /// Philox offset.
     std::vector<uint8_t> get_state() const;
-    /// Takes what `get_state` gave, here or in PyTorch, and the stream that it was of. RuntimeError for anything else; the
-    /// state stays as it was.
+    /// Restores a state that `get_state` returned, here or in PyTorch, and its stream. Raises RuntimeError for other
+    /// bytes and leaves the state unchanged.
     void set_state(std::span<const uint8_t> state);
 
   private:

@@ -1,4 +1,5 @@
-// Sparse tensors: COO, and the compressed layouts CSR, CSC, BSR and BSC. What computes with them is a stage of dispatch, in src/sparse/. See Note [Sparse tensors].
+// Sparse tensors: COO, and the compressed layouts CSR, CSC, BSR and BSC. Operators on them are computed by a stage of
+// dispatch, in src/sparse/. See Note [Sparse tensors].
 #pragma once
 
 #include "rushlight/tensor.h"
@@ -16,9 +17,9 @@ namespace rushlight {
 //
 // Three operators lead from a sparse tensor to its values and back, and have derivatives: `_sparse_values` (the values),
 // `_with_sparse_values` (a tensor of other values at the same positions) and `_sparse_mask_values` (what a tensor, dense or
-// sparse, has at these positions). The stage hands them on. Each sparse form is made of them and of operators on plain
-// tensors, so its gradients of any order, in reverse and forward mode, follow from theirs. The history of a sparse tensor is
-// its own, as of any tensor; the parts have none.
+// sparse, has at these positions). The stage passes these operators on. Each sparse form is made of them and of
+// operators on plain tensors, so its gradients of any order, in reverse and forward mode, follow from theirs. The
+// history of a sparse tensor is its own, as of any tensor; the parts have none.
 
 /// Coordinates; rows or columns compressed; rows or columns of blocks compressed.
 enum class Layout : uint8_t { Coo, Csr, Csc, Bsr, Bsc };
@@ -58,9 +59,9 @@ RL_API void check_sparse(const char* op, IntList size, const SparseParts& parts,
 
 // Conversions, made of operators: their gradients are those of the operators.
 
-/// Sorts the indices and adds the values of duplicates. RuntimeError unless the layout is COO.
+/// Sorts the indices and adds the values of duplicates. Raises RuntimeError unless the layout is COO.
 RL_API Tensor coalesce(const Tensor& t);
-/// A plain tensor of the same values; of a plain tensor the tensor itself.
+/// A dense tensor of the same values; a dense tensor returns itself.
 RL_API Tensor to_dense(const Tensor& t);
 /// COO, coalesced, with the elements, or rows over the first `sparse_dim` dimensions, that are not zero.
 RL_API Tensor to_sparse_coo(const Tensor& t, int64_t sparse_dim);

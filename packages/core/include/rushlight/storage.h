@@ -19,11 +19,11 @@ enum class StorageKind : uint8_t {
     Mapped,   // a file
 };
 
-/// How a storage gives its memory back. `context` is whatever the maker needs; null functions do nothing.
+/// The function that frees a storage's memory. `context` is an argument of the creator's choice; a null function does
+/// nothing.
 using ReleaseFn = void (*)(void* context, void* data, size_t nbytes);
 
-/// Counts the writes of what a tensor obtained by `.data` shares memory with, for that tensor and its views alone:
-/// Note [Versions].
+/// Counts the writes through a tensor obtained by `.data` and through its views, and no others: Note [Versions].
 class VersionCounter : public RefCounted {
   public:
     explicit VersionCounter(uint32_t value) : value_(value) {}
@@ -45,7 +45,7 @@ class RL_API Storage : public RefCounted {
   public:
     /// Fresh memory of the device, not initialised. Meta storages have a size and no memory.
     static Ref<Storage> allocate(size_t nbytes, Device device);
-    /// Wraps memory that exists; `release` runs once, when the last reference is gone, on any thread.
+    /// Wraps existing memory; `release` runs once, when the last reference is gone, on any thread.
     static Ref<Storage> wrap(void* data, size_t nbytes, Device device, StorageKind kind, ReleaseFn release,
                              void* context);
     static void destroy(Storage* storage);
@@ -73,12 +73,12 @@ class RL_API Storage : public RefCounted {
     void set_writer(Site site) { writer_.store(site, std::memory_order_relaxed); }
 
     /// Grows or shrinks the memory in place of the old one, keeping the common prefix (cached storages only).
-    /// RuntimeError while its address is exported.
+    /// Raises RuntimeError while its address is exported.
     void resize(size_t nbytes);
 
     /// Copies the bytes to `target`'s memory, which every tensor over this storage uses from then on, and keeps
-    /// `target` alive. Memory whose address is exported (`exports`) is kept as long as this storage. For
-    /// CPU memory that no other thread writes meanwhile.
+    /// `target` alive. Memory whose address is exported (`exports`) is kept as long as this storage. Only for CPU
+    /// memory that no other thread writes during the call.
     void move_to(Ref<Storage> target);
 
     /// The number of NumPy arrays, DLPack capsules and buffers that hold the address of this memory.
@@ -86,7 +86,7 @@ class RL_API Storage : public RefCounted {
     void add_export() { exports_.fetch_add(1, std::memory_order_relaxed); }
     void drop_export() { exports_.fetch_sub(1, std::memory_order_release); }
 
-    /// How the memory goes back, and the maker's word to it; null where there is nothing to do.
+    /// The function that frees the memory, and its argument; null if there is nothing to do.
     ReleaseFn release_function() const { return release_; }
     void* release_context() const { return context_; }
 

@@ -5,10 +5,11 @@
 
 namespace rushlight {
 
-/// Turns it on or off for the running thread; what it was before.
+/// Turns strict mode on or off for the running thread. Returns the former value.
 ///
-/// Where it is on, an operator that broadcasts raises a RuntimeError for tensors of different numbers of dimensions (0-d
-/// ones aside), and for a tensor whose dtype the joint one does not hold exactly. Numbers go with everything.
+/// In strict mode an operator that broadcasts raises RuntimeError for tensors of different numbers of dimensions, 0-d
+/// tensors excepted, and for a tensor whose values the promoted dtype does not hold exactly. Python numbers are
+/// accepted with any tensor.
 RL_API bool set_strict(bool on);
 RL_API bool is_strict();
 

@@ -106,7 +106,7 @@ class RL_API TensorImpl final : public RefCounted {
     // Note [Versions]
     // A version shows whether memory was written since a gradient's formula saved it. Views, detach() and other aliases
     // share their storage's count. A tensor obtained by `.data`, or given other memory by `.data =`, has a counter of its
-    // own, which its views share: a write through it does not invalidate what was saved of the tensor it came from, nor the
+    // own, which its views share: a write through it does not invalidate values saved from the original tensor, nor the
     // reverse.
     uint32_t version() const { return versions_ ? versions_->value() : storage_->version(); }
     /// Where it was last written: Note [Sites].
@@ -117,7 +117,7 @@ class RL_API TensorImpl final : public RefCounted {
         storage_->bump_version();
         storage_->set_writer(site);
     }
-    /// From now on this tensor, and what is made of it, has a counter of its own.
+    /// Gives this tensor, and tensors made from it later, a counter of their own.
     void own_version(uint32_t version);
     /// The first element; null for an empty tensor and on the meta device.
     void* data() const {
@@ -203,11 +203,11 @@ class RL_API Tensor {
         return static_cast<T*>(impl_->data());
     }
 
-    /// True for a leaf that was marked, and for what was computed from one while gradients were enabled.
+    /// True for a leaf that was marked, and for a tensor computed from such a leaf while gradients were enabled.
     bool requires_grad() const {
         return (impl_->stages() & bit(Stage::Autograd)) && !impl_->has(Flag::DetachedView);
     }
-    /// Only floating-point and complex leaves may; else RuntimeError.
+    /// Raises RuntimeError unless the tensor is a leaf of a floating-point or complex dtype.
     void set_requires_grad(bool on) const;
     bool is_leaf() const {
         return !impl_->has(Flag::NonLeaf) &&
@@ -244,7 +244,7 @@ class TensorOrScalar {
 
 // Making tensors without operators: nothing here is recorded by any stage.
 
-/// Fresh, row-major, uninitialised. Sizes must not be negative and must not overflow: RuntimeError.
+/// Fresh, row-major, uninitialised. Raises RuntimeError if a size is negative or the sizes overflow.
 RL_API Tensor make_tensor(IntList sizes, DType dtype, Device device = {});
 /// Fresh and uninitialised, with the geometry of `like`, which must be dense; row-major where `like` is contiguous.
 RL_API Tensor make_like(const Tensor& like, DType dtype);

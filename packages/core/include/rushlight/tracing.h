@@ -1,5 +1,5 @@
-// What a tracer receives beside operators, which it gets as a stage of dispatch: Stage::Tracer, above gradients and
-// transforms, or Stage::Recorder, below them.
+// The events that a tracer receives besides operators. Operators reach it as a stage of dispatch: Stage::Tracer, above
+// gradients and transforms, or Stage::Recorder, below them.
 #pragma once
 
 #include "rushlight/dispatch.h"

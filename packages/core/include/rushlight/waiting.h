@@ -1,4 +1,4 @@
-// Waiting for a device: locks that the caller releases meanwhile.
+// Waiting for a device: locks that the caller releases during the wait.
 #pragma once
 
 #include "rushlight/export.h"

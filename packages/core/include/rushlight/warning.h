@@ -5,7 +5,7 @@
 
 namespace rushlight {
 
-/// Tells the user. May throw, so that nothing is changed before it.
+/// Shows a warning to the user. May throw, so it must be called before anything is changed.
 RL_API void warn(const char* text);
 
 /// The function that shows a warning; may throw. Null: standard error.
