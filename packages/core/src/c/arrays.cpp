@@ -11,7 +11,7 @@ namespace {
 static_assert(RL_COMPLEX128 == static_cast<int>(DType::Complex128) &&
               RL_FLOAT32 == static_cast<int>(DType::Float32) && RL_UINT16 == static_cast<int>(DType::UInt16));
 
-// What a caller gave together with its memory, until the storage that takes over is there.
+// The caller's memory and release function, until a storage owns them.
 struct Release {
     void (*function)(void*);
     void* context;

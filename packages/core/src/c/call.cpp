@@ -9,7 +9,7 @@ using namespace rushlight::c;
 
 namespace {
 
-// The stack of a call, whose memory the thread's next call uses again. A call that begins inside of another gets its own.
+// The stack of a call, whose memory the thread's next call uses again. A nested call gets a stack of its own.
 class CallStack {
   public:
     CallStack() : stack_(std::move(kept())) {}

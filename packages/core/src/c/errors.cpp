@@ -41,9 +41,9 @@ rl_status remember(rl_status status, const char* text) noexcept {
 }
 
 // Note [Copies of the library]
-// Handles are addresses, so a tensor of one copy of the library would be mistaken for its own by another. The copy that is
-// called second, or both where both are loaded first, refuses to make any. It finds the other by the address of a function
-// of this interface in each loaded library.
+// Handles are addresses, so a tensor of one copy of the library would be mistaken for its own by another. The copy that
+// is called second refuses to make handles; if both are loaded before the first call, both refuse. It finds the other
+// by the address of a function of this interface in each loaded library.
 std::string find_other_copy() {
     std::vector<std::string> paths;
     const auto collect = [](dl_phdr_info* info, size_t, void* out) {
@@ -58,7 +58,7 @@ std::string find_other_copy() {
     for (const std::string& path : paths) {
         void* library = dlopen(path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
         if (!library) continue;
-        // Where a library lacks the function it is looked up in those that it needs.
+        // If a library lacks the function, it is looked up in the libraries that it depends on.
         const void* found = dlsym(library, "rl_c_version");
         Dl_info there{};
         if (found && found != own) dladdr(found, &there);

@@ -93,7 +93,7 @@ struct Names {
         return reinterpret_cast<Generator*>(const_cast<rl_generator*>(g));
     }
 
-    /// Of a result: null or empty before the call.
+    /// Result values, null or empty before the call.
     template <class T>
     void empty(T* result, const char* argument) const {
         require(result, function, argument);

@@ -6,9 +6,9 @@
 
 namespace rushlight::c {
 
-/// An argument of an operator. TypeError or ValueError where it is none.
+/// Converts a value to an argument of an operator. Raises TypeError or ValueError for values of other types.
 Value value_of(const rl_value& value, const Operator& op, const SignatureArgument& argument);
-/// Hands a result out; it belongs to the caller.
+/// Converts a result, which the caller then owns.
 void hand_out(Value&& result, rl_value& value);
 
 /// A number, for a function's argument; TypeError for other kinds.

@@ -190,7 +190,7 @@ void ProcessGroup::exchange(const CollectiveWork& work, Write write, Read read) 
     read([&](int rank) { return static_cast<const char*>(region_->buffer(size_, rank, step)); });
 }
 
-// Raises on every rank the same error where a rank does something else than rank 0.
+// Raises the same error on every rank if a rank's operation differs from rank 0's.
 void ProcessGroup::compare_texts() {
     const StepText& first = region_->text(0, step_);
     for (int r = 1; r < size_; ++r) {
@@ -296,7 +296,7 @@ void ProcessGroup::transfer(CollectiveWork& work) {
             at += n;
         } while (at < total);
     };
-    // Reduces bytes [from, from + n) of all ranks' buffers into bytes from `at` on of a sequence.
+    // Reduces bytes [from, from + n) of all ranks' buffers into the bytes of a sequence that begin at `at`.
     auto reduce = [&](auto buffer, int64_t from, int64_t n, Sequence& to, int64_t at) {
         if (n == 0) return;
         std::vector<const char*> parts;

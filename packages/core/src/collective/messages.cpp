@@ -124,7 +124,7 @@ void ProcessGroup::Messages::run() {
     }
 }
 
-// Moves what can be moved without waiting, and returns whether that was anything.
+// Moves all bytes that can be moved without waiting, and returns whether it moved any.
 bool ProcessGroup::Messages::step() {
     bool moved = take_early();
     for (int peer = 0; peer < size_; ++peer) {
@@ -280,7 +280,7 @@ void ProcessGroup::Messages::each(F visit) const {
     for (auto& receive : receives_) visit(receive);
 }
 
-// Breaks the group where a message cannot arrive any more, or has not in time.
+// Breaks the group if a message cannot arrive any more, or has not arrived in time.
 void ProcessGroup::Messages::check_peers() {
     const auto now = std::chrono::steady_clock::now();
     std::string why;
@@ -296,7 +296,7 @@ void ProcessGroup::Messages::check_peers() {
             const bool left = state == RankState::Left;
             if (state == RankState::Absent || (!left && start_of_process(other.process) == other.started))
                 continue;
-            // What a rank has written before it ended is read first.
+            // Bytes that a rank wrote before it ended are read first.
             const Ring& ring = region_.ring(size_, r, rank_);
             if (!posted.sends && ring.written.load() != ring.read.load()) continue;
             if (!left)

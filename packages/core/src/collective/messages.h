@@ -21,7 +21,7 @@ class ProcessGroup::Messages {
   public:
     explicit Messages(ProcessGroup& group);
     void post(std::shared_ptr<CollectiveWork> work, int peer, int tag, bool sends);
-    // Sends what was posted, and lets receives raise that are still waiting.
+    // Sends the posted messages, and makes receives that are still waiting raise an error.
     void close();
 
   private:
@@ -43,7 +43,8 @@ class ProcessGroup::Messages {
         MessageHeader header;
         std::vector<char> bytes;
     };
-    // The message that a ring holds the next bytes of. It goes to a receive, to memory, or nowhere.
+    // The message to which the next bytes of a ring belong. It is written to a receive's tensor, to memory, or
+    // discarded.
     struct Incoming {
         MessageHeader header;
         int64_t got = 0;  // bytes of elements

@@ -18,9 +18,9 @@ namespace rushlight {
 // before they write to a tensor, and raise the same error where one differs. As each has made one step, the group stays
 // usable.
 //
-// A rank that waits sleeps in short turns, and checks between them whether the ranks that it waits for still run: they left
-// their process's number and the time of its start, by which a process that got the same number later is distinguished.
-// Nothing of this needs a descriptor, and a child that was forked does not count as its parent.
+// A rank that waits sleeps in short turns, and checks between them whether the ranks that it waits for still run: each
+// rank publishes its process's number and start time, which distinguish it from a later process with the same number.
+// This needs no file descriptor, and a forked child is not mistaken for its parent.
 //
 // Note [Messages]
 // Messages from one rank to another are a stream of bytes: for each message a header and its elements. The stream goes through
@@ -80,7 +80,7 @@ struct alignas(4096) CollectiveRegion {
     }
 };
 
-// When a process was started, in ticks since the machine was: 0 where it has ended.
+// When a process was started, in ticks since the machine was started; 0 if the process has ended.
 uint64_t start_of_process(int process);
 
 void copy_text(char* to, size_t room, const std::string& text);

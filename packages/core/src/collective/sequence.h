@@ -21,7 +21,7 @@ class Sequence {
     }
     int64_t bytes() const { return bytes_; }
 
-    // The memory of a range that lies in one tensor; null where it does not.
+    // The memory of a range if it lies in one tensor, else null.
     char* within(int64_t offset, int64_t n) {
         if (n == 0) return nullptr;
         const Part& p = seek(offset);
@@ -68,10 +68,10 @@ class Sequence {
     int64_t bytes_ = 0;
 };
 
-// Raises TypeError where values of that dtype are not reduced by that operation.
+// Raises TypeError if the operation does not support that dtype.
 void check_reducible(const char* who, ReduceOp op, DType dtype);
 
-// Combines `n` elements of each of `parts` in the order of the list, into `to`, which is none of them.
+// Combines `n` elements of each of `parts`, in the order of the list, into `to`, which must not be one of them.
 void reduce_parts(ReduceOp op, DType dtype, int64_t n, const std::vector<const char*>& parts, char* to);
 
 }  // namespace rushlight

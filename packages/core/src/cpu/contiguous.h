@@ -19,8 +19,7 @@ View scratch_like(KernelContext& ctx, const View& v, DType dtype);
 /// A row-major copy of a defined view in scratch memory, converted to `dtype`.
 View contiguous_copy(KernelContext& ctx, const View& v, DType dtype);
 
-/// v itself where it is row-major and of `dtype`, else a copy in scratch memory. Undefined views stay
-/// undefined.
+/// v itself if it is row-major and of `dtype`, else a copy in scratch memory. Undefined views stay undefined.
 inline View contiguous_in(KernelContext& ctx, const View& v, DType dtype) {
     return !v.defined() || (v.contiguous && v.dtype == dtype) ? v : contiguous_copy(ctx, v, dtype);
 }
@@ -44,7 +43,7 @@ const void* as_element(KernelContext& ctx, const Param& number, DType dtype);
 /// Copies values between views of equal sizes, converting between dtypes. `out` is row-major.
 void copy_to(const View& out, const View& in);
 
-/// Zeros in a row-major view; nothing where it is undefined or, having no memory then, empty.
+/// Writes zeros to a row-major view; does nothing if it is undefined or empty.
 inline void clear(const View& v) {
     if (v.defined() && v.numel > 0)
         __builtin_memset(v.data, 0, itemsize(v.dtype) * static_cast<size_t>(v.numel));

@@ -53,7 +53,7 @@ bool is_channels_last(const View& v) {
 
 // Below this many multiply-adds the vendor library is not worth loading, let alone compiling a kernel.
 constexpr int64_t kSmall = 1 << 14;
-// Depthwise filters over feature maps above this size are faster computed where they lie than copied into blocks and back.
+// For feature maps above this size, depthwise convolution in place is faster than copying into blocks and back.
 constexpr int64_t kLargeMap = 24 * 24;
 
 // `maps` are those that the convolution reads and writes.
@@ -64,7 +64,7 @@ bool use_vendor(const ConvolutionGeometry& g, DType dtype, std::initializer_list
         const bool plain = g.stride[1] * g.stride[2] * g.dilation[1] * g.dilation[2] == 1;
         return plain && g.out_size() < kLargeMap;
     }
-    // 1x1 filters need nothing but a matrix product, unless channels vary fastest.
+    // 1x1 filters need only a matrix product, unless channels vary fastest.
     return !g.is_pointwise() ||
            std::any_of(maps.begin(), maps.end(), [](const View* v) { return is_channels_last(*v); });
 }

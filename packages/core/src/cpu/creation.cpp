@@ -31,7 +31,7 @@ Element element(Scalar value, DType dtype) {
     return made;
 }
 
-/// Writes value(i), numbers of dtype `wide`, into a tensor of one dimension: by blocks that stay in the cache.
+/// Writes value(i), numbers of dtype `wide`, into a tensor of one dimension, in blocks that stay in the cache.
 template <class T, class F>
 void generate(const View& out, DType wide, F value) {
     constexpr int64_t kBlock = 512;

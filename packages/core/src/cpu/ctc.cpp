@@ -19,7 +19,7 @@ T log_add(T a, T b) {
     return b == kNever<T> ? a : a + std::log1p(std::exp(b - a));
 }
 
-// One of the batch. State s of a target's 2 length + 1 is a blank where s is even, else label s / 2.
+// One sequence of the batch. State s of a target's 2 length + 1 is a blank where s is even, else label s / 2.
 template <class T>
 struct Sequence {
     const T* log_probs;  // at step t: + t * step
@@ -111,7 +111,7 @@ class Batch {
     }
 
   private:
-    // The loops read where lengths and labels say.
+    // The loops read at positions given by lengths and labels, which are therefore checked.
     void check(int64_t n) const {
         const int64_t longest = targets.size(1), *labels = targets.as<int64_t>() + n * longest;
         const int64_t steps = input_lengths.as<int64_t>()[n], length = target_lengths.as<int64_t>()[n];

@@ -61,7 +61,7 @@ void embedding_bag(KernelContext& ctx, const View& out, const View& weight, cons
     const int64_t* rows = checked_indices(ctx, "embedding_bag", indices, weight.size(0));
     const int64_t *bag = contiguous_in(ctx, bags).as<int64_t>(), n = indices.numel;
     int64_t* starts = scratch<int64_t>(ctx, count + 1);
-    // Each number fills in the bags that begin with it: no two write one position.
+    // Each row number fills in the bags that begin with it, so no two write to the same position.
     std::atomic<bool> fits = true;
     parallel_for(0, n, 1 << 15, [&](int64_t first, int64_t last) {
         for (int64_t i = first; i < last; ++i) {

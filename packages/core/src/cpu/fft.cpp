@@ -4,7 +4,7 @@
 #include "cpu/odometer.h"
 #include "rushlight/parallel.h"
 
-// Threads, and the lock around its cache of plans that a fork could find taken, are left out.
+// Its threads are disabled, and so is its cache of plans, whose lock a fork could find taken.
 #define POCKETFFT_NO_MULTITHREADING
 #define POCKETFFT_CACHE_SIZE 0
 #include "pocketfft/pocketfft_hdronly.h"

@@ -28,7 +28,7 @@ struct Gemm {
     int64_t init_col;  // 0 or 1
     // Note [Pairs of bfloat16]
     // An element of a and b stands for two bfloat16 numbers, neighbours along k, in the bits of one float; `k` counts such
-    // pairs. One instruction of AVX512-BF16 multiplies and adds both. Whatever copies elements copies pairs as well.
+    // pairs. One instruction of AVX512-BF16 multiplies and adds both. Code that copies elements copies pairs as well.
     bool pairs = false;
     // Note [Runs]
     // The columns of b and c may come in runs of `column_run`, as the pixels of a batch of images do: the first elements of two
@@ -82,7 +82,7 @@ struct GemmKernels {
     int64_t (*scratch_f64)(const Gemm<double>&);
     void (*serial_f32)(const Gemm<float>&, float* scratch);
     void (*serial_f64)(const Gemm<double>&, double* scratch);
-    // The same with b that was packed before, for products that have b in common and any a: `pack_*` copies b into
+    // The same with b that was packed before, for products that share b and differ in a: `pack_*` copies b into
     // packed_size_*(g) elements, and `serial_packed_*` reads those and never b. Both need g.n and g.k to be the same.
     int64_t (*packed_size_f32)(const Gemm<float>&);
     int64_t (*packed_size_f64)(const Gemm<double>&);

@@ -31,7 +31,7 @@ struct Slices : IndexedSlices {
     }
 
     bool all_within() const { return position_kernels().within(index, n, size); }
-    // Raises where an index is out of range; `negative` ones count from the end.
+    // Raises if an index is out of range; with `negative`, negative indices count from the end.
     void check(const char* op, bool negative = false) const {
         if (all_within()) return;
         for (int64_t i = 0; i < n; ++i)

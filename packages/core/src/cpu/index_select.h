@@ -1,6 +1,6 @@
 // Reading and writing slices along a dimension by index. An index has at most one dimension, of int64 or int32; a tensor
 // without dimensions is one slice. The checks read values only: they raise where an index is out of range, before anything
-// is written. What meets at one slice is combined in the order of the index.
+// is written. Values written to the same slice are combined in the order of the index.
 #pragma once
 
 #include "rushlight/kernel.h"

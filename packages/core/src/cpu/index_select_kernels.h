@@ -38,7 +38,7 @@ RUSHLIGHT_KERNEL_TABLE(IndexSelectKernels, index_select_kernels)
 
 /// To the row-major `out`.
 void read_slices(const IndexedSlices& slices, void* out, const void* in, size_t itemsize);
-/// From the row-major `from`, or one element of it everywhere. Of slices that are named twice the last stays.
+/// From the row-major `from`, or one element of it everywhere. If a slice is indexed twice, the last one is kept.
 void write_slices(const IndexedSlices& slices, void* to, const void* from, bool one, size_t itemsize);
 void add_slices(const IndexedSlices& slices, void* to, const void* from, DType dtype);
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kWork = 1 << 14;  // indices that a thread takes at least
 
-// What indices choose of a tensor: slices in the dimensions without one, by their offsets.
+// The elements of a tensor that indices select: slices of the dimensions without an index, by their offsets.
 class Indexed {
   public:
     Indexed(KernelContext& ctx, const View& t, Views indices) {
@@ -169,7 +169,7 @@ void index_backward(KernelContext& ctx, const View& out, const View& grad, Views
 }
 
 void index_put_check(KernelContext& ctx, const View& input, Views indices, const View&, bool) {
-    // Kept with their offsets: what is written may hold indices.
+    // Values are kept with their offsets, because the written tensor may share memory with the indices.
     auto* indexed = new (scratch<Indexed>(ctx, 1)) Indexed(ctx, input, indices);
     indexed->slices(ctx, "index_put_");
     ctx.kept = indexed;

@@ -1,6 +1,6 @@
-// Reading and writing by index tensors, in NumPy's full generality but for masks. Absent indices keep a dimension, the others
-// broadcast against each other; negative ones count from the end. IndexError where one is out of range, before anything is
-// written.
+// Reading and writing by index tensors, with all of NumPy's forms of indices except masks. Absent indices keep a
+// dimension, the others broadcast against each other; negative ones count from the end. IndexError where one is out of
+// range, before anything is written.
 #pragma once
 
 #include "rushlight/kernel.h"

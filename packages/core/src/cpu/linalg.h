@@ -36,7 +36,7 @@ void ormqr(KernelContext& ctx, const View& out, const View& reflectors, const Vi
 // --- systems of equations: cpu/linalg/systems.cpp ---
 
 // `factors` is a row-major A = L U P, where L is lower triangular and U has ones on its diagonal: LAPACK's factors of the
-// transpose. The solver, inverse and determinant make it on their way, and gradients solve with it again.
+// transpose. The solver, the inverse and the determinant return these factors, and gradients solve with them again.
 
 /// A X = B, or X A = B.
 void linalg_solve(KernelContext& ctx, const View& x, const View& info, const View& factors,

@@ -11,7 +11,8 @@
 namespace rushlight::cpu {
 namespace {
 
-// Which elements are chosen, and where those of each part begin among them: parts are worked on in any order.
+// The selected elements, and the position of each part's first one among them, so that parts can be processed in any
+// order.
 struct Chosen {
     static constexpr int64_t kPart = 1 << 14, kWords = kPart / 64;
 
@@ -33,7 +34,7 @@ struct Chosen {
 
 // The elements of `v` that are not zero, kept for the next kernel.
 const Chosen& choose(KernelContext& ctx, const View& v) {
-    // In one piece of memory, the words of the last part as far as they are needed.
+    // All parts in one array; of the last part only the words that are needed.
     const int64_t parts = (v.numel + Chosen::kPart - 1) / Chosen::kPart, words = (v.numel + 63) / 64;
     char* memory = scratch<char>(ctx, static_cast<int64_t>(sizeof(Chosen)) + 8 * (words + parts + 1));
     Chosen& chosen = *reinterpret_cast<Chosen*>(memory);

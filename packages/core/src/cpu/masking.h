@@ -1,5 +1,5 @@
-// Elements that are not zero, or that a mask chooses. What counts them leaves the bits to what reads or writes them:
-// KernelContext::kept.
+// Elements that are not zero, or that a mask selects. The kernel that counts them keeps their bits for the kernel that
+// reads or writes them: KernelContext::kept.
 #pragma once
 
 #include "rushlight/kernel.h"
@@ -16,8 +16,8 @@ void nonzero_static(KernelContext& ctx, const View& out, const View& input, int6
 int64_t masked_elements_count(KernelContext& ctx, const View& input, const View& mask);
 void masked_elements(KernelContext& ctx, const View& out, const View& input, const View& mask);
 
-/// The elements of `source`, in their order, over those of `input` where the mask, which broadcasts, is true. The check raises
-/// where they are too few.
+/// The elements of `source`, in their order, over those of `input` where the mask, which broadcasts, is true. The check
+/// raises an error if there are too few elements.
 void masked_scatter_check(KernelContext& ctx, const View& input, const View& mask, const View& source);
 void masked_scatter(KernelContext& ctx, const View& input, const View& mask, const View& source);
 

@@ -231,7 +231,7 @@ Operand paired(KernelContext& ctx, const Operand& v, int64_t count, int64_t rows
     return {out, v.batch == 0 ? 0 : size, 1, rows};
 }
 
-// Below this, what widening costs is less than what the instruction saves.
+// Below this size, widening costs less than the instruction saves.
 constexpr int64_t kLeastPairs = 32 * 32 * 32;
 
 bool multiplies_pairs(DType dtype, const Product& p) {

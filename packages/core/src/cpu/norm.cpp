@@ -55,7 +55,7 @@ class Operands {
     }
 
   private:
-    /// Row-major elements into a tensor of any strides: running statistics are the user's.
+    /// Copies row-major elements into a tensor of any strides, because running statistics are tensors of the user.
     static void place_elements(const View& out, const View& dense) {
         const auto size = static_cast<int64_t>(itemsize(out.dtype));
         for (int64_t i = 0; i < out.numel; ++i) {

@@ -24,7 +24,8 @@ struct Odometer {
         }
         return at;
     }
-    /// Elements at the end that lie side by side; they leave the odometer.
+    /// Removes the innermost dimensions whose elements are adjacent from the odometer, and returns their number of
+    /// elements.
     [[gnu::always_inline]] int64_t take_run() {
         int64_t run = 1;
         while (ndim > 0 && (strides[ndim - 1] == run || sizes[ndim - 1] == 1)) { run *= sizes[--ndim]; }

@@ -2,8 +2,8 @@
 // `params`; a list may be empty where its values are not used. float16 and bfloat16 are computed in float32
 // and kept in their own dtype.
 //
-// grad_scale (), where defined, divides the gradients, and what is left of them is written back; where
-// found_inf () is defined and not zero, nothing happens at all.
+// If grad_scale () is defined, the gradients are divided by it and written back. If found_inf () is defined and not
+// zero, nothing is changed.
 #pragma once
 
 #include "rushlight/kernel.h"

@@ -10,7 +10,7 @@ namespace rushlight::cpu {
 
 template <class Loop>
 struct OrderedRowKernels {
-    // Bytes of memory that rows of `n` elements need.
+    // The bytes of scratch memory that rows of `n` elements need.
     int64_t (*memory)(int64_t n, DType dtype);
     Loop loop[kNumDTypes];  // null where there is no order
 };

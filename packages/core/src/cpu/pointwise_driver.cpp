@@ -31,7 +31,8 @@ void coalesce(PointwisePlan& plan) {
         for (int i = 0; i < plan.num_operands; ++i) plan.strides[i][0] = 0;
         kept = 1;
     }
-    // Rows of a few elements cost more to begin than to walk: the longest dimension becomes the inner one.
+    // For rows of a few elements, the overhead per row exceeds the work, so the longest dimension becomes the inner
+    // one.
     constexpr int64_t kShort = 13, kLong = 32;
     const int last = kept - 1;
     if (plan.sizes[last] < kShort) {
@@ -124,7 +125,7 @@ void run(const PointwisePlan& plan) {
             inner(data, steps, n);
             begin += n;
             if (begin >= end) break;
-            // On to the next row: back to column 0, then carry.
+            // Moves to the next row: resets the column to 0, then carries.
             for (int i = 0; i < plan.num_operands; ++i) data[i] -= index[last] * steps[i];
             index[last] = 0;
             for (int d = last - 1; d >= 0; --d) {

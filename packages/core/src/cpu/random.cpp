@@ -55,7 +55,7 @@ void floating(KernelContext& ctx, const View& self, Draw draw, Map map) {
     else with_values<float>(ctx, self, DType::Float32, fill);
 }
 
-// The generator whose numbers are drawn one after the other, if that is what it does: RandomStream::Torch.
+// The generator if its numbers are drawn one after the other (RandomStream::Torch), else null.
 Generator* twister_of(const KernelContext& ctx) { return CpuContext::twister(&ctx); }
 
 }  // namespace
@@ -94,7 +94,7 @@ void geometric_(KernelContext& ctx, const View& self, double p) {
             return functors::Geometric<T>{static_cast<T>(scale), std::numeric_limits<T>::infinity()}(u);
         });
     }
-    // Integers cannot say more than their largest number.
+    // Integers are limited to their largest value.
     const double largest =
         std::ldexp(1.0, 8 * static_cast<int>(itemsize(self.dtype)) - 1 - (itemsize(self.dtype) == 8)) - 1;
     with_values<double>(ctx, self, DType::Float64, [&](double* values) {
@@ -188,12 +188,12 @@ void multinomial(KernelContext& ctx, const View& out, const View& input, int64_t
         int64_t* chosen = out.as<int64_t>() + r * num_samples;
         check_weights(w, n, num_samples, replacement);
         if (replacement) {
-            // Where the running sum passes a uniform share of the total.
+            // The index at which the running sum exceeds a uniform fraction of the total.
             std::partial_sum(w, w + n, w);
             for (int64_t s = 0; s < num_samples; ++s) {
                 double share = u[s] * w[n - 1];
                 int64_t i = std::upper_bound(w, w + n, share) - w;
-                // A share that rounding has made the total goes to the last weight that is not zero.
+                // If rounding makes the fraction equal to the total, the last weight that is not zero is selected.
                 chosen[s] = i < n ? i : std::lower_bound(w, w + n, w[n - 1]) - w;
             }
         } else {

@@ -34,7 +34,7 @@ struct RandomKernels {
     void (*integers)(PhiloxKey key, int64_t begin, int64_t n, int64_t low, uint64_t range, int64_t* out);
     void (*bernoulli)(PhiloxKey key, int64_t begin, int64_t n, float p, uint8_t* out);
     void (*mask)(PhiloxKey key, int64_t begin, int64_t n, uint64_t threshold, uint8_t* out);
-    // What is kept, times `scale`; else 0.
+    // `scale` times the elements that are kept, else 0.
     void (*apply_mask_float)(const uint8_t* mask, const float* in, float scale, float* out, int64_t n);
     void (*apply_mask_double)(const uint8_t* mask, const double* in, double scale, double* out, int64_t n);
 };

@@ -63,7 +63,7 @@ class Walk {
         int64_t results = outer_ * inner_;
         if (results == 0) return;
         if (results * elements_ > 2 * kChunk && tiles_ < 16) return run_in_chunks();
-        // Rows are summed one by one, however many there are in a tile: smaller ones give every thread some.
+        // Rows are summed one by one, however many a tile has, so smaller tiles give every thread some rows.
         if (results * elements_ >= 2 * kGrain && tiles_ < 16 && p_.num_reduced > 0 &&
             inner_step_ > p_.reduced_stride[p_.num_reduced - 1]) {
             tile_ = 16;

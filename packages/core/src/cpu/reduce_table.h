@@ -11,11 +11,11 @@ namespace rushlight {
 struct ReduceLoops {
     /// Makes `count` partial results of no elements.
     void (*start)(char* acc, int64_t count, const Scalar* params);
-    /// Takes into each of `count` partial results `n` elements, `stride` bytes apart; the first ones of the results lie
-    /// `step` bytes apart. They are number `index` and on of the elements of their result.
+    /// Adds `n` elements, `stride` bytes apart, to each of `count` partial results. The first elements of neighbouring
+    /// results lie `step` bytes apart, and have number `index` among the elements of their result.
     void (*accumulate)(char* acc, const char* in, int64_t count, int64_t step, int64_t n, int64_t stride,
                        int64_t index, const Scalar* params);
-    /// Takes `count` partial results of later elements into those of earlier ones.
+    /// Joins `count` partial results of later elements to those of earlier elements.
     void (*join)(char* acc, const char* later, int64_t count, const Scalar* params);
     /// Turns partial results of `n` elements each into results of dtype `wide`, and where there is a second output into
     /// its int64 values.

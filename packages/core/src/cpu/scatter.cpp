@@ -29,7 +29,7 @@ struct IndexedDim {
     }
 };
 
-// Each index of an expanded view once.
+// Checks each index of an expanded view only once.
 View without_repeats(KernelContext& ctx, const View& v) {
     if (v.contiguous) return v;
     View once = v;
@@ -113,7 +113,7 @@ struct Rows : IndexRows {
     }
 };
 
-// What lies in the memory that is written is read before.
+// Operands that share memory with the written tensor are read first.
 View apart_and_dense(KernelContext& ctx, const View& v, const View& written) {
     return contiguous_in(ctx, apart_from(ctx, v, written));
 }

@@ -1,6 +1,6 @@
-// Reading and writing at scattered positions. An index of no elements may have any shape and dtype. What meets at one
-// position is combined in the order of the indices by one thread. The checks read values only: they raise where an index
-// is out of range, before anything is written.
+// Reading and writing at scattered positions. An index of no elements may have any shape and dtype. Values for the same
+// position are combined by one thread, in the order of the indices. The checks read values only: they raise where an
+// index is out of range, before anything is written.
 #pragma once
 
 #include <string_view>

@@ -190,7 +190,7 @@ void bernoulli(KernelContext& ctx, Generator& generator, const View& out, const 
 void integers_(KernelContext& ctx, Generator& generator, const View& self, int64_t low, int64_t range) {
     const Draw draw(generator);
     const auto count = static_cast<uint64_t>(range);
-    // One word is drawn for a range that it covers without a bias that one could see, and for random_() of int32.
+    // One word is drawn for ranges so small that the bias is negligible, and for random_() of int32.
     const bool int32_random = self.dtype == DType::Int32 && low == 0 && count == uint64_t{1} << 31;
     const bool wide = count == 0 || (count >= uint64_t{1} << 28 && !int32_random);
     const Reordered ordered(self, self);

@@ -22,7 +22,7 @@ struct Quadrant {
     uint64_t number;  // x = r + number * pi / 2, modulo 2^64
 };
 
-// Each constant is what the ones before leave of pi / 2, and x - n * first is exact.
+// Each constant is the remainder of pi / 2 after the constants before it, and x - n * first is exact.
 inline constexpr double kHalfPi[] = {0x1.921fb54442d18p0, 0x1.1a62633145c07p-54, -0x1.f1976b7ed8fbcp-110};
 
 RL_MATH Quadrant<double> quadrant(double x) {

@@ -10,7 +10,7 @@
 
 namespace rushlight::cuda {
 
-/// What is wrong. An index is an IndexError, all else a RuntimeError.
+/// The kind of error. A bad index becomes an IndexError, all others a RuntimeError.
 enum class Cause : uint32_t {
     Index,
     Negative,
@@ -21,8 +21,8 @@ enum class Cause : uint32_t {
     BadWeights
 };
 
-/// Given to kernels that check values. `place` is host memory that the device writes; any one of several writers
-/// wins.
+/// Given to kernels that check values. `place` is host memory that the device writes; if several threads write, any one
+/// of them is kept.
 struct Alarm {
     uint64_t* position;
     uint32_t ticket;
@@ -44,7 +44,7 @@ struct Alarm {
 Alarm alarm_of(const KernelContext* context);
 /// Allocates the memory of a device's alarm.
 void prepare_alarm(int32_t device);
-/// After a wait: raises where an alarm was given, by the operator and its line.
+/// To be called after a wait: raises an error that names the operator and its line if an alarm was given.
 void check_alarm(int32_t device);
 
 }  // namespace rushlight::cuda

@@ -29,8 +29,8 @@ cudaEvent_t event_of(void* event) { return static_cast<cudaEvent_t>(event); }
 
 // --- Memory: core's caching allocator over these functions ---------------------------------------
 
-// They are called under the allocator's lock, and have no way to report an error: what fails here is found by the next call
-// that waits.
+// They are called under the allocator's lock and cannot report an error: a failure is detected by the next call that
+// waits.
 struct Memory {
     int32_t device;
     AllocatorDriver functions;
@@ -264,7 +264,7 @@ BackendStatus properties(int32_t device, DeviceProperties* found) {
         made.shared_memory_per_multiprocessor = p.sharedMemPerMultiprocessor;
         std::memcpy(made.uuid, &p.uuid, sizeof made.uuid);
         std::snprintf(made.name, sizeof made.name, "%s", p.name);
-        // A reader of an earlier version has less room.
+        // A reader of an earlier version has a smaller struct.
         const uint32_t room = found->struct_size;
         std::memcpy(found, &made, std::min<size_t>(room, sizeof made));
         found->struct_size = room;
@@ -280,8 +280,8 @@ BackendStatus memory_info(int32_t device, uint64_t* free, uint64_t* total) {
     });
 }
 
-/// Core refuses what cannot be recorded where it is called, in every thread. So CUDA need not refuse calls of other threads
-/// that have nothing to do with the captured stream, nor the allocator's: its mode is the relaxed one.
+/// Core refuses calls that cannot be recorded, in every thread. So the relaxed capture mode is used, in which CUDA
+/// accepts calls of the allocator and calls of other threads that do not concern the captured stream.
 BackendStatus begin_capture(int32_t device, void* stream) {
     return guarded([=] {
         use(device);

@@ -9,7 +9,8 @@
 namespace rushlight::cuda {
 
 struct Driver {
-    /// Whether the machine's driver can be used; before any other function. Null, or what is missing.
+    /// Returns null if the machine's driver can be used, else a text that says what is missing. Called before any other
+    /// function.
     const char* (*missing)();
     cudaError_t (*count)(int* count);
     cudaError_t (*set_device)(int device);

@@ -27,9 +27,9 @@ const HostTable* host = nullptr;
 namespace {
 
 // Note [Late errors]
-// CUDA reports that work has failed, but not which: the next call reports a fault in a kernel. So the last calls
-// are kept, newest first, and an error that may be a late one names them. A fault of that kind is permanent: the process can
-// use the device no more, and every later call reports it.
+// CUDA reports that work has failed, but not which: the next call reports a fault in a kernel. So the last calls are
+// kept, newest first, and named in an error that may be late. A fault of that kind is permanent: the process can use
+// the device no more, and every later call reports it.
 constexpr uint32_t kKept = 4096, kNamed = 4;
 struct Recent {
     std::mutex mutex;

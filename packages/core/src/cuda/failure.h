@@ -12,7 +12,7 @@ namespace rushlight::cuda {
 /// Set by `init`.
 extern const HostTable* host;
 
-/// Thrown inside the plug-in only: `guarded` makes a status of it.
+/// Thrown only inside the plug-in; `guarded` converts it to a status.
 struct Failure {
     BackendStatus status;
     std::string text;
@@ -27,7 +27,7 @@ inline void check(cudaError_t error, const char* what) {
         raise(error, what);
 }
 
-/// That work was queued: errors that are found later name what was queued last. The ticket is not 0.
+/// Records that work was queued, so that late errors can name the last queued operators. The ticket is not 0.
 uint32_t remember(const DeviceCall* call);
 
 /// "float32".

@@ -11,7 +11,7 @@ namespace rushlight::cuda {
 
 inline constexpr int kLoopOperands = 6;
 inline constexpr int kLoopDims = 8;
-/// What one launch handles: kernels count in 32 bits.
+/// The most elements that one launch handles, since kernels count in 32 bits.
 inline constexpr int64_t kLaunchElements = int64_t{1} << 30;
 
 /// An operand of a pass: memory, strides in bytes; or a number, where `data` is null.

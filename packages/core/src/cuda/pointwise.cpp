@@ -12,7 +12,8 @@ namespace {
 
 using Dims = Geometry<kLoopOperands>;
 
-/// Passes over at most kLoopDims dimensions and kLaunchElements elements: what is more is taken apart at the first dimension.
+/// Passes over at most kLoopDims dimensions and kLaunchElements elements: larger passes are split along the first
+/// dimension.
 void queue(const Dims& dims, int first, Pass& pass, LoopFn loop, const Scalar* params, cudaStream_t stream) {
     int64_t n = 1;
     for (int d = first; d < dims.ndim; ++d) n *= dims.sizes[d];

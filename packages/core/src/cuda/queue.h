@@ -17,7 +17,7 @@ inline cudaStream_t queue_of(const KernelContext* context) {
 }
 inline cudaStream_t queue_of(const KernelArgs& args) { return queue_of(args.context); }
 
-/// What users permit; an older core without this function permits nothing.
+/// The user's settings; with an older core that lacks this function, all are off.
 inline bool permits(Setting which) {
     constexpr size_t kEnd = offsetof(HostTable, setting) + sizeof(void*);
     return host->struct_size >= kEnd && host->setting(which);

@@ -8,7 +8,7 @@
 namespace rushlight::cuda {
 namespace {
 
-/// Over what is kept: outputs of more than a launch handles are taken apart at the first dimension.
+/// Outputs with more elements than a launch handles are split along the first kept dimension.
 void queue(const Geometry<3>& kept, int first, Reduction& r, ReduceFn loop, const Scalar* params,
            KernelContext* context) {
     int64_t count = 1;

@@ -117,13 +117,13 @@ struct BoxedCall {
     BoxedCall(Fallback fallback, size_t room);
     ~BoxedCall();
     BoxedCall(const BoxedCall&) = delete;
-    /// Raises unless the fallback leaves so many results.
+    /// Raises unless the fallback leaves that many results on the stack.
     void run(const Operator& op, StageMask rest, size_t results);
 
     Fallback fallback;
     Stack stack;
 };
-/// That of the highest stage in `mask`, which is taken out; null where it was taken away a moment ago.
+/// The fallback of the highest stage in `mask`, whose bit is removed; null if the fallback was just uninstalled.
 Fallback take_fallback(StageMask& mask);
 void clear(Stack& stack);
 

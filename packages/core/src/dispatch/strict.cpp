@@ -1,4 +1,4 @@
-// Strict mode: a stage that refuses what operators otherwise make of unlike operands.
+// Strict mode: a stage that refuses broadcasting and promotion of operands.
 //
 // Note [Strict mode]
 // A bit of DispatchState::on, so that a thread that has not enabled it pays nothing: it is among the bits that every
@@ -14,7 +14,7 @@
 namespace rushlight {
 namespace {
 
-// How many binary digits a dtype holds exactly, and what else it has.
+// The number of binary digits that a dtype holds exactly, and its other properties.
 struct Digits {
     int count;
     bool negative, fraction;

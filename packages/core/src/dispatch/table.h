@@ -7,6 +7,7 @@
 namespace rushlight {
 struct Operator;
 std::span<Operator* const> operator_table();
-/// Those that stand for a set of kernels: of the forms that share one the functional, else the in-place one.
+/// One operator for each set of kernels: of the forms that share a set, the functional one if there is one, else the
+/// in-place one.
 std::vector<Operator*> operators_with_kernels();
 }  // namespace rushlight

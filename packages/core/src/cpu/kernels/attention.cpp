@@ -76,7 +76,7 @@ struct Block {
         }
     }
 
-    // What the first n weights of a row are multiplied by: 0 where one is dropped.
+    // The factors of the first n weights of a row: 0 for a dropped weight.
     void factors(int64_t row, int64_t n, T* to) const {
         const uint8_t* kept = a.kept + ((b * a.heads + h) * a.targets + i + row) * a.sources + j;
         const T share = a.kept_scale;

@@ -17,8 +17,8 @@ void channel_moments(const BatchNorm<T>& n, int64_t c, double& mean, double& squ
     double total = 0;
     for (int64_t b = 0; b < n.batch; ++b) total += row_sum(n.input + (b * n.channels + c) * n.size, n.size);
     mean = total / count;
-    // The second pass finds the channel in the cache. Sums of many elements lose digits of the mean, and it is rounded:
-    // the distances from it have a mean of their own, which mends both.
+    // The second pass finds the channel in the cache. Sums of many elements lose digits, and the mean is rounded. The
+    // distances from it have a mean of their own, which corrects both errors.
     const T center = static_cast<T>(mean);
     double off = 0;
     squares = 0;
@@ -46,7 +46,7 @@ void mix_running(const BatchNorm<T>& n, int64_t c, double mean, double squares) 
     }
 }
 
-// What a channel is multiplied by and what is added to it.
+// The factor and the offset that are applied to a channel.
 template <class T>
 struct Affine {
     T scale, shift;
@@ -89,7 +89,7 @@ void forward_planes(const BatchNorm<T>& n) {
                  });
 }
 
-// The gradient of the result, whole or where an activation that follows lets it pass.
+// The gradient of the result, either unchanged or set to 0 where a following activation has no gradient.
 template <class T>
 struct Gradient {
     const T* grad;

@@ -5,8 +5,8 @@
 // modulo the stride: element (y, x) of the padded plane lies in phase (y % sy, x % sx) at (y / sy, x / sx).
 // Then the input of output (i, j) under tap (ky, kx) is at i * pitch + j + offset, where the offset depends
 // on the tap alone, whatever the stride and the dilation. So a plane is one long vector, a convolution a few
-// shifted sums of it, and both gradients are of the same kind. Columns between the output's width and the
-// pitch are computed in vain and dropped.
+// shifted sums of it, and both gradients are of the same kind. Columns between the output's width and the pitch are
+// computed unnecessarily and dropped.
 #include "cpu/contiguous.h"
 #include "cpu/convolution_kernels.h"
 #include "cpu/kernels/simd.h"
@@ -91,17 +91,17 @@ struct Flat {
     };
 
     const ConvolutionGeometry& g;
-    int64_t sy, sx;       // strides, and the number of phases
+    int64_t sy, sx;  // strides, and the number of phases
     int64_t rows, pitch;  // of one phase
-    int64_t phase_size;   // with slack for whole vectors
-    int64_t length;       // of the flat output
+    int64_t phase_size;  // with slack for whole vectors
+    int64_t length;  // of the flat output
     int64_t taps;
-    int64_t* offset;      // of each tap within the buffer
-    int64_t* phase;       // of each tap
-    int64_t* shift;       // of each tap within its phase
+    int64_t* offset;  // of each tap within the buffer
+    int64_t* phase;  // of each tap
+    int64_t* shift;  // of each tap within its phase
     Run* runs;
     int64_t run_count = 0;
-    bool skips;           // some elements of the plane lie under no tap
+    bool skips;  // some elements of the plane lie under no tap
 
     static constexpr int64_t kSlack = 4 * kLanes<T>;
 
@@ -235,8 +235,8 @@ void correlate_taps(T* sums, const T* a, const T* in, const int64_t* offset, int
 }
 
 // Runs body(first, last, buffers) for groups of planes, with `size` zeroed elements for each plane of the
-// group. The steps of a group are taken plane after plane, so that a load does not wait for the stores just
-// before it, which it straddles.
+// group. Each step is done for all planes of a group in turn, so that a load does not wait for the overlapping stores
+// just before it.
 template <class T, class Body>
 void run_planes(KernelContext& ctx, int64_t planes, int64_t size, Body&& body) {
     constexpr int64_t kPerThread = 1 << 14, kGroup = 16;  // elements, planes

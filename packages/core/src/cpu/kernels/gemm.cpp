@@ -216,8 +216,7 @@ struct Block {
             const int64_t offset = keep ? j_begin * g.k : 0;
             const T* const buffer = packed_b + offset;
             if (target != nullptr) pack_group(first, last, target + offset);
-            // Meanwhile the next group is fetched, line after line: few rows of a do not hide the time that
-            // takes.
+            // Meanwhile the next group is prefetched, line after line, because few rows of a do not hide the latency.
             constexpr int64_t kLine = 64 / sizeof(T);
             int64_t next = target != nullptr && g.b_col == 1 ? j_end : g.n;
             const int64_t next_end = begin(min(columns.count, last + kGroup));
@@ -256,7 +255,7 @@ struct Block {
         }
     }
 
-    // What the first column of a tile becomes; sums of earlier steps are in c.
+    // Where the first column of a tile is written; c holds the sums of earlier steps.
     Epilogue<T> epilogue(int64_t row, int64_t j) const {
         if (step > 0) return {g.alpha, T(1), g.c + row * g.c_row + g.c_column(j), g.c_row, 1};
         return epilogue_at(g, row, j);
@@ -393,7 +392,7 @@ void serial_packed(const Gemm<T>& g, const T* packed, T* scratch) {
 
 // --- the choice --------------------------------------------------------------------------------------------
 
-// Rows up to which inner products are faster than to pack their operands.
+// The number of rows up to which inner products are faster than packing their operands.
 constexpr int64_t kMostDotRows = kRegisters == 32 ? 32 : 16;
 
 enum class Way { InPlace, Stream, Dot, Packed };
@@ -428,7 +427,7 @@ void one_thread(Way way, const Gemm<T>& g, T* scratch) {
     }
 }
 
-// How many ways to split rows and columns so that `workers` parts copy and read least.
+// The numbers of parts of rows and columns with which `workers` parts copy and read the least.
 struct Grid {
     int64_t rows = 1, columns = 1;
     Grid(int64_t workers, int64_t m, int64_t n) {

@@ -52,7 +52,8 @@ static void pack_panel(T* out, int64_t width, const T* in, int64_t stride, int64
                         __builtin_prefetch(source + (l + count) * stride + p, 0, 2);  // the next panel
                 }
                 transpose<T>(r);
-                // If there are fewer rows than lanes, the next store overwrites the elements that this one writes too many.
+                // If there are fewer rows than lanes, the next store overwrites the excess elements that this one
+                // writes.
 #pragma GCC unroll 16
                 for (int q = 0; q < kL; ++q) {
                     if (q < steps) store(o + (p + q) * width, r[q]);

@@ -40,7 +40,7 @@ RL_INLINE void copy_ends(char* to, const char* from, int64_t n) {
     __builtin_memcpy(to, &head, size);
     __builtin_memcpy(to + n - size, &tail, size);
 }
-// Short runs without a call.
+// Copies short runs without a function call.
 RL_INLINE void copy_run(char* to, const char* from, int64_t n) {
     if (n > 128) __builtin_memcpy(to, from, static_cast<size_t>(n));
     else if (n >= 64) copy_ends<64>(to, from, n);

@@ -19,7 +19,7 @@ RL_INLINE double power(double x, double p) { return __builtin_pow(x, p); }
 RL_INLINE float root(float x) { return __builtin_sqrtf(x); }
 RL_INLINE double root(double x) { return __builtin_sqrt(x); }
 
-// What is summed up: a term of a difference, or of a vector of them.
+// The summed terms: the term of one difference, or of a vector of differences.
 template <class T>
 struct Square {
     [[gnu::always_inline]] static inline T of(T d) { return d * d; }
@@ -32,7 +32,7 @@ struct Magnitude {
 };
 template <class T>
 struct NonZero {
-    // What is no number is none of the count, either.
+    // A NaN is not counted either.
     [[gnu::always_inline]] static inline T of(T d) { return d != d ? d : T(d != 0); }
     [[gnu::always_inline]] static inline Vec<T> of(Vec<T> d) {
         return d != d ? d : d != 0 ? broadcast(T(1)) : Vec<T>{};
@@ -41,7 +41,7 @@ struct NonZero {
 
 // --- distances of two rows; the lanes of a vector that do not exist count as equal elements ---
 
-// A vector of so few elements would mostly read what lies behind them, and be slow where there is no memory.
+// A vector load for so few elements would mostly read beyond them, which is slow where there is no memory.
 constexpr int64_t kFew = 8;
 
 template <class Term, class T>

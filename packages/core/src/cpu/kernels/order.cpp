@@ -50,7 +50,8 @@ Item* sort_by_digits(Item* from, Item* to, int64_t n, Count* counts) {
 
 // --- rows ---
 
-// As many elements are sorted by digits, fewer by comparison; and more than lie near are parted first.
+// Rows of at least this many elements are sorted by digits, shorter ones by comparison. Rows that exceed the cache are
+// partitioned first.
 constexpr int64_t kByDigits = kItems == 8 ? 1 << 11 : 1 << 9, kNear = 1 << 17;
 template <class T>
 int64_t bytes_for(int64_t n) {
@@ -64,7 +65,7 @@ Item* sort_counted(Item* items, Item* spare, int64_t n, CountOf<Item>* counts) {
     for (int64_t i = 0; i < n; ++i) count_digits<kBytes>(counts, items[i]);
     return sort_by_digits<kBytes>(items, spare, n, counts);
 }
-// Parts that lie near, one after another.
+// Sorts parts that fit the cache, one after another.
 template <int kBytes>
 void sort_parts(int64_t* items, int64_t* spare, int64_t n, uint32_t* counts, int depth) {
     while (n > kNear && depth-- > 0) {
@@ -111,7 +112,7 @@ void first(void* values, int64_t* indices, const void* in, int64_t rows, int64_t
                 const int64_t at = number_of(sorted[i]);
                 const auto key = static_cast<KeyOf<T>>(static_cast<KeyOf<T>>(key_bits(sorted[i])) ^ flip);
                 indices[i] = at;
-                // Read where they were, elements would come from anywhere.
+                // Reading elements at their original positions would be random access.
                 value[i] = is_shared<T>(key) ? x[at] : element_of_key<T>(key);
             }
         });

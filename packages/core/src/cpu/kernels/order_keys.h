@@ -11,7 +11,7 @@ namespace rushlight::cpu::RUSHLIGHT_CPU {
 
 using namespace functors;
 
-// The element of a key, but for zeros and NaN, which share theirs.
+// The element of a key. The signs of zeros and the bits of NaNs are not kept.
 template <class T>
 RL_INLINE bool is_shared(KeyOf<T> key) {
     if constexpr (kInfinityBits<T> == 0) return false;
@@ -30,7 +30,7 @@ RL_INLINE T element_of_key(KeyOf<T> key) {
 
 // --- what is sorted: a key and the number of the element ---
 
-// Of keys up to four bytes both in one integer, which differ.
+// For keys of up to four bytes, one integer holds both, so all items differ.
 constexpr int64_t kLowBits = 0xffffffff;
 struct Wide {
     uint64_t key;
@@ -88,7 +88,8 @@ static Wide* sort_wide(Wide* from, Wide* to, int64_t n) {
 
 // The first `k` to the front of `to`, in any order; `from` has room for as many as `to`.
 static Wide* select_wide(Wide* from, Wide* to, int64_t n, int64_t k) {
-    // Those that are surely among them stand at the front; the others are parted again, around the middle of three.
+    // Items known to be among the first k are at the front; the others are partitioned again, around the median of
+    // three.
     int64_t done = 0;
     while (n > 32 && k > 0 && k < n) {
         const Wide *x = from + done, *a = x, *b = x + n / 2, *c = x + n - 1;

@@ -31,7 +31,7 @@ bool offsets(int64_t* to, const int64_t* index, int64_t n, int64_t size, int64_t
     for (int64_t i = 0; i < n; ++i) {
         const int64_t front = index[i] + (index[i] >> 63 & size);
         bad |= static_cast<uint64_t>(front) | (last - static_cast<uint64_t>(front));
-        // Of an index that is out of range the product may overflow; it is not used.
+        // For an index out of range the product may overflow; it is not used then.
         const uint64_t offset = static_cast<uint64_t>(front) * static_cast<uint64_t>(stride);
         to[i] = static_cast<int64_t>(offset + static_cast<uint64_t>(add ? to[i] : 0));
     }

@@ -9,7 +9,7 @@ namespace {
 
 using namespace functors;
 
-// What is kept from one element to the next.
+// The state that is carried from one element to the next.
 template <class T>
 using State = ScanState<T>;
 
@@ -124,8 +124,8 @@ RL_INLINE bool all(Vec<int64_t> lanes) {
 #endif
 }
 
-// Which lanes have not overflowed, nor vanished where they are products: what is joined in another order then differs by
-// rounding alone.
+// The lanes that have not overflowed, nor vanished in case of products. For these, another order of joining changes
+// only the rounding.
 template <class Op>
 RL_INLINE Vec<int64_t> in_range(Vec<double> v) {
     const auto size = (Vec<double>)((Vec<int64_t>)v & INT64_MAX);
@@ -135,7 +135,7 @@ RL_INLINE Vec<int64_t> in_range(Vec<double> v) {
 }
 
 // The results of `count` vectors from `carried` on, which becomes the last of them. The results within a vector do not wait
-// for those before it. False, with nothing written, where that order would show.
+// for those before it. Returns false, and writes nothing, if that order would change the result beyond rounding.
 template <class Op, int count, class T>
 RL_INLINE bool scan_vectors(T* y, const T* x, State<T>& carried) {
     using S = State<T>;
@@ -151,7 +151,7 @@ RL_INLINE bool scan_vectors(T* y, const T* x, State<T>& carried) {
         if constexpr (kL > 4) v = Op::join(v, moved_up<4>(v, start));
         results[k] = Op::join(v, broadcast(last));
         last = Op::join(last, v[kL - 1]);
-        // A few floats do not leave the range of double.
+        // The product of a few floats stays in the range of double.
         if constexpr (std::is_same_v<T, double>) fits &= in_range<Op>(v) & in_range<Op>(results[k]);
     }
     if constexpr (std::is_same_v<T, double>) {

@@ -107,7 +107,7 @@ constexpr ScatterKernels make() {
     const auto add_type = [&]<class T>(DType dtype) { add<T>(k, dtype); };
     each_type(RealNumbers{}, add_type);
     each_type(ComplexOnly{}, add_type);
-    // Bools: their sum is or, their product and.
+    // For bools, the sum is `or` and the product is `and`.
     const auto of_bytes = [&](ScatterReduction how) {
         return k.reduce[static_cast<int>(how)][static_cast<int>(DType::UInt8)];
     };

@@ -81,7 +81,7 @@ void log_softmax(const SplitShape& s, T* out, const T* in) {
             for (int64_t l = 0; l < count; ++l) total[l] = math::log(total[l]);
             for (int64_t l = 0; l < count; ++l) {
                 const T* x = in + at + l * s.size;
-                // Not x - (top + log): a large top would swallow the logarithm.
+                // Not x - (top + log), where a large top would absorb the logarithm.
                 map_row(out + at + l * s.size, s.size,
                         [&](int64_t i, auto lanes) { return load(x + i, lanes) - top[l] - total[l]; });
             }

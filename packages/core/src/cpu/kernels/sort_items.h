@@ -109,7 +109,7 @@ static void sort_small(int64_t* x, int64_t n) {
     sort_few<8>(x, n);
 }
 
-// The lanes of `chosen` side by side; others follow.
+// Moves the lanes of `chosen` to the front; the others follow.
 RL_INLINE Items side_by_side(Items v, unsigned chosen) {
 #if defined(__AVX512F__)
     return (Items)_mm512_maskz_compress_epi64(static_cast<__mmask8>(chosen), (__m512i)v);
@@ -144,7 +144,7 @@ static int64_t part_items(int64_t* x, int64_t n, int64_t pivot, int64_t* spare) 
     const Items by = broadcast(pivot);
     int64_t low = 0, high = 0, i = 0;
     for (; i + kItems <= n; i += kItems) {
-        // What is written at the front was read before.
+        // Items written at the front have been read before.
         const Items v = load(x + i);
         const unsigned below = lanes_below(v, by);
         store(x + low, side_by_side(v, below));
@@ -172,7 +172,7 @@ RL_INLINE void sift(int64_t* x, int64_t at, int64_t n) {
     }
     x[at] = item;
 }
-// Where pivots were bad too often.
+// Used if the pivots were bad too often.
 static void sort_by_heap(int64_t* x, int64_t n) {
     for (int64_t at = n / 2; at-- > 0;) sift(x, at, n);
     for (int64_t last = n - 1; last > 0; --last) {
@@ -218,7 +218,7 @@ RL_INLINE int64_t largest_of(const int64_t* x, int64_t n) {
     return most;
 }
 static void select_items(int64_t* x, int64_t n, int64_t k, int64_t* spare) {
-    // Of many, those of some at the front say what can still come before them.
+    // For many items, a few items at the front give a bound on the others that can still be among the first k.
     const int64_t room = 4 * k > 8 * kItems ? 4 * k : 8 * kItems;
     if (k == 0 || n < 2 * room) return select_by_parts(x, n, k, spare);
     select_by_parts(x, room, k, spare);

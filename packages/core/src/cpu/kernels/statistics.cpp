@@ -6,7 +6,7 @@
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 namespace {
 
-// NaN is largest: of equal elements that which a stable sort puts there.
+// NaN is largest. Of equal elements, the result is the one that a stable sort puts at the rank.
 template <class Item>
 int64_t find_rank(Item* items, Item* spare, int64_t n, int64_t rank) {
     items = choose_first(items, spare, n, rank + 1);
@@ -16,7 +16,8 @@ int64_t find_rank(Item* items, Item* spare, int64_t n, int64_t rank) {
     return number_of(last);
 }
 
-// The last element of the most frequent value among the first `known` in order, of equally frequent ones the smallest.
+// The last element of the most frequent value among the first `known` in order, and of equally frequent values the
+// smallest.
 template <class Item>
 int64_t find_mode(Item* items, Item* spare, int64_t n, int64_t known) {
     if (known == 0) return 0;

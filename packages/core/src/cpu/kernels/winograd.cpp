@@ -51,7 +51,7 @@ struct Left {
     }
 };
 
-// The right operand, (depth, length); the last panel is filled up to whole vectors with values that are never read.
+// The right operand, (depth, length). The last panel is padded to whole vectors with values that are never read.
 struct Right {
     int64_t length, depth;
     int64_t size() const { return round_up(length, kLanes<float>) * depth; }

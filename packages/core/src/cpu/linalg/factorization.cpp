@@ -17,7 +17,7 @@ int64_t factor_positive(int64_t n, T* l) {
     lapack::Int result;
     Lapack<T>::potrf('U', n, l, n, result.out());  // the transpose of L is upper
     if (result.get() != 0) return result.get();
-    // OpenBLAS does not see NaN on its way; it stays on the diagonal.
+    // OpenBLAS does not report NaN during the factorization, but a NaN stays on the diagonal.
     for (int64_t i = 0; i < n; ++i)
         if (const T d = l[i * (n + 1)]; d != d) return i + 1;
     return 0;

@@ -130,7 +130,7 @@ class Matrices {
     const View& view_;
 };
 
-/// LinAlgError where one of the numbers of matrix b is not finite: LAPACK would print a message, or not end.
+/// Raises LinAlgError if an element of matrix b is not finite: LAPACK would print a message or not terminate.
 template <class T>
 void check_finite(const char* op, const T* x, int64_t count, int64_t b) {
     const auto* parts = reinterpret_cast<const Real<T>*>(x);
@@ -180,7 +180,7 @@ void with_scalar(const char* op, DType t, F&& f) {
 /// What a workspace query returned, as a size.
 template <class T>
 int64_t workspace_size(const T& answer) {
-    // A float32 holds large sizes rounded, perhaps down.
+    // A float32 holds large sizes rounded, possibly down.
     return static_cast<int64_t>(static_cast<double>(*reinterpret_cast<const Real<T>*>(&answer)) *
                                 (1 + 1e-6)) +
            1;

@@ -158,7 +158,7 @@ void linalg_solve_triangular(KernelContext&, const View& x, const View& a, const
     with_scalar("linalg.solve_triangular", x.dtype, [&]<class T>(T) {
         const Matrices<T> in(a), right(b), out(x);
         const int64_t n = in.rows, rows = out.rows, columns = out.columns;
-        // Read where it is, when it lies by rows or by columns; else from a copy.
+        // Read in place if it is row-major or column-major, else from a copy.
         const bool by_rows = in.column_stride == 1 && in.row_stride >= n;
         const bool by_columns = !by_rows && in.row_stride == 1 && in.column_stride >= n;
         const bool copied = !by_rows && !by_columns;
@@ -270,7 +270,8 @@ void linalg_lstsq(KernelContext&, const View& solution, const View& rank, const 
                 const Buffer<Real<T>> values(least);
                 const LapackInts order(n);
                 lapack::Int found;
-                // All drivers begin and end alike. `real` and `whole` are for those that need such memory.
+                // The beginning and the end are the same for all drivers. `real` and `whole` are scratch arrays for the
+                // drivers that need them.
                 auto run = [&](T* work, int64_t size, Real<T>* real, int64_t* whole, lapack::Int& info) {
                     T* c = columns.data();
                     Real<T>* s = values.data();

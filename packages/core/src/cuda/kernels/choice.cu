@@ -54,7 +54,7 @@ struct SumRows {
         if (!good || possible < wanted) alarm.raise(Cause::BadWeights);
     }
 };
-/// Where the running sum passes a uniform share of the total.
+/// The index at which the running sum exceeds a uniform fraction of the total.
 struct Choose {
     int64_t* out;
     const double* sums;
@@ -64,7 +64,7 @@ struct Choose {
         const double* const row = sums + i / samples * n;
         const double total = row[n - 1], share = uniform_at<double>(position.key(), i) * total;
         const int64_t at = first_position(n, [&](int64_t k) { return row[k] <= share; });
-        // A share that rounding has made the total goes to the last weight that is not zero.
+        // If rounding makes the fraction equal to the total, the last weight that is not zero is selected.
         out[i] = at < n ? at : first_position(n, [&](int64_t k) { return row[k] < total; });
     }
 };

@@ -116,7 +116,7 @@ __global__ void __launch_bounds__(kThreads)
 
 // --- Direct sums ---------------------------------------------------------------------------------------------------
 
-/// What elements are summed in: floats as all kernels do, integers with wraparound.
+/// The type of sums: for floats as in all kernels, for integers with wraparound.
 template <class Stored, bool integer = std::is_integral_v<Stored>>
 struct SumOf {
     using Type = Computed<Stored>;
@@ -326,7 +326,7 @@ class Convolution {
     }
 
   private:
-    /// One input channel for each group: products of one row would be all that a matrix gives.
+    /// With one input channel for each group, a matrix product would consist of products with single rows.
     bool is_direct() const { return c_.group_in() == 1 && c_.groups > 1; }
 
     template <class F>
@@ -378,7 +378,7 @@ class Convolution {
         return p;
     }
     /// Multiplies every group of every sample. The batch distances of `p` lead from group to group; those given lead from
-    /// sample to sample. The fewer launches of both orders are queued.
+    /// sample to sample. Of the two orders, the one with fewer launches is used.
     void multiply_groups(const Product& p, int64_t samples, int64_t a_step, int64_t b_step,
                          int64_t out_step) {
         if (p.m == 0 || p.n == 0 || p.k == 0) return;

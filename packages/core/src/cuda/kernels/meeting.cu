@@ -1,6 +1,6 @@
-// Elements that may meet at one position: added, reduced or written there. What goes to each position is sorted by it first,
-// so that one thread works on a position, in the order of the elements: the result has the bits of the CPU's, in every run.
-// An index out of range is found when the host next waits, and writes nothing: cuda/alarm.h.
+// Adds, reduces or writes elements of which several may have the same position. Elements are sorted by position first,
+// so that one thread handles a position, in the order of the elements: the result has the bits of the CPU's, in every
+// run. An index out of range is found when the host next waits, and writes nothing: cuda/alarm.h.
 #include "cuda/kernels.h"
 #include "cuda/kernels/walk.cuh"
 #include "cuda/sorting.h"
@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(kThreads)
     });
 }
 
-/// The last of those that meet stays.
+/// Of several elements at one position the last is kept.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     write_meeting(const Meeting m, const Sorted sorted, T* to, const T* from) {

@@ -179,8 +179,8 @@ struct AdaptiveMax {
     }
 };
 
-/// A block has a plane at a time and takes its outputs in order, kThreads together; of those of one position the first adds
-/// all. The positions of windows are arbitrary.
+/// A block has a plane at a time and takes its outputs in order, kThreads together; of the outputs with the same
+/// position, the first adds all. The positions of windows are arbitrary.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     spread_maxima(T* out, const T* grad, const int64_t* indices, const Alarm alarm, int64_t planes,

@@ -68,7 +68,7 @@ struct Integers {
     }
 };
 
-/// What another distribution makes of the numbers of one.
+/// Maps from the numbers of one distribution to another.
 template <class Draw, class Map>
 struct Mapped {
     Draw draw;
@@ -241,7 +241,7 @@ BackendStatus geometric(const KernelArgs* args) {
         if (is_floating(out.dtype))
             return queue_mapped<functors::Geometric, UniformFloat, UniformDouble>(*args, out, scale,
                                                                                   __builtin_inf());
-        // Integers cannot say more than their largest number.
+        // Integers are limited to their largest value.
         const int bits = 8 * static_cast<int>(itemsize(out.dtype));
         const double largest = __builtin_ldexp(1.0, bits - 1 - (bits == 64)) - 1;
         queue_draw<2, double>(*args, out,

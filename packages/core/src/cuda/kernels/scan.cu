@@ -149,7 +149,7 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
-/// The states of the parts of each row become what lies before them.
+/// Replaces the state of each part by the state before the part.
 template <class F>
 __global__ void __launch_bounds__(kThreads)
     join_parts(typename F::State* states, int64_t rows, int64_t parts) {
@@ -188,7 +188,8 @@ void queue_scan(const KernelArgs& args, const F& f, int64_t dim) {
     launch(&scan_rows<F>, grid, stream, f, parts, states, false);
 }
 
-/// Calls `run` with the type in which elements of a dtype run: integers as 64 bits, to which they are converted and back.
+/// Calls `run` with the type in which elements of a dtype are scanned: integers as 64 bits, to which they are converted
+/// and back.
 template <class Run>
 void by_scan_type(const char* op, DType dtype, bool complex, Run&& run) {
     switch (dtype) {

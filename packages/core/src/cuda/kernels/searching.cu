@@ -52,7 +52,7 @@ struct IsAmong {
     __device__ void operator()(int64_t i) const {
         using C = Computed<T>;
         const C value = static_cast<C>(values[i]);
-        // NaN is last, and no element lies behind it.
+        // NaN is ordered last.
         const int64_t at = first_position(n, [&](int64_t k) { return static_cast<C>(sorted[k]) < value; });
         out[i] = (at < n && static_cast<C>(sorted[at]) == value) != invert;
     }
