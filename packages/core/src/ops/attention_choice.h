@@ -1,4 +1,4 @@
-// Which of the two ways of computing attention may be taken.
+// Which of the two implementations of attention may be used.
 #pragma once
 
 #include "rushlight/export.h"
@@ -6,7 +6,8 @@
 namespace rushlight {
 
 /// `fused`: the kernel that keeps no matrix of scores, where it can compute a call. `composed`: matrix products and a softmax.
-/// Both may be taken at first, in the whole process; a call for which neither is left raises RuntimeError.
+/// Initially both may be used; the choice holds for the whole process. A call for which neither remains raises
+/// RuntimeError.
 RL_API void choose_attention(bool fused, bool composed);
 
 }  // namespace rushlight

@@ -7,7 +7,7 @@
 
 namespace rushlight {
 
-/// The joint shape. RuntimeError, which names the operator and both shapes, where there is none.
+/// The broadcast shape. Raises RuntimeError, which names the operator and both shapes, if they do not broadcast.
 std::vector<int64_t> broadcast_shapes(const char* op, const char* first_name, IntList first,
                                       const char* second_name, IntList second);
 

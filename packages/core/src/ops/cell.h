@@ -9,7 +9,7 @@
 
 namespace rushlight {
 
-/// What core gave a kernel.
+/// The context that core passed to a kernel.
 inline Scalar to_scalar(const Param& p) {
     switch (p.kind) {
         case Param::Kind::Bool: return Scalar(p.as_bool());

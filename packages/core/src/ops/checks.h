@@ -1,4 +1,4 @@
-// Checks of the arguments of pointwise operators before anything is computed, beyond dtypes that have a loop.
+// Checks of the arguments of pointwise operators before anything is computed, other than of dtypes without a loop.
 #pragma once
 
 #include "rushlight/tensor.h"

@@ -88,7 +88,7 @@ void copy_on_device(const Tensor& target, const Tensor& source) {
     Device device = target.device();
     if (target.impl()->storage() == source.impl()->storage() &&
         target.impl()->data() != source.impl()->data()) {
-        // They may overlap: through a copy.
+        // They may overlap, so they are copied through a temporary copy.
         Tensor apart = make_tensor(source.sizes(), source.dtype(), device);
         if (source.is_contiguous()) {
             copy_bytes(apart, source, true);

@@ -33,7 +33,7 @@ void run(SharedKernel& kernel, const Tensor& t, const Scalar* numbers, int count
         record_current_use(*t.impl()->storage());
         return backend_call(kernel.name, t.device(), found, std::move(args));
     }
-    // One element is enough where all are equal.
+    // One element is enough if all are equal.
     const Tensor host = make_tensor(&kernel == &fill_kernel ? IntList() : t.sizes(), t.dtype());
     run(kernel, host, numbers, count);
     copy_into(t, host);

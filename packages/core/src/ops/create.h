@@ -10,7 +10,8 @@
 namespace rushlight {
 
 // The kernels, and the numbers that each is given. They write a tensor of any dtype and strides; numbers are computed in int64,
-// float64 or complex128 and converted. A device without such a kernel is sent what the CPU has written.
+// float64 or complex128 and converted. For a device without such a kernel, the CPU writes the elements, which are then
+// copied.
 extern SharedKernel fill_kernel;  // value
 extern SharedKernel range_kernel;  // start, step: start + i * step, for i from 0; integers wrap
 extern SharedKernel steps_kernel;  // first, last: equal steps, both included
@@ -21,7 +22,7 @@ extern SharedKernel eye_kernel;  // ones on the diagonal of a matrix, else zeros
 /// Writes `value`, which the dtype of `t` must hold, into every element, below all stages. The caller has counted the write.
 void fill_with(const Tensor& t, Scalar value);
 
-/// What a rule determines of a new tensor.
+/// The properties of a new tensor that a rule determines.
 class NewTensor {
   public:
     /// Row-major.
@@ -39,9 +40,9 @@ class NewTensor {
     NewTensor(const char* op, const Tensor& like, DType dtype, Device device, MemoryFormat format)
         : dtype_(dtype), device_(device), like_(&like), op_(op), format_(format) {}
 
-    /// What writes the elements; without it they stay uninitialised.
+    /// The kernel that writes the elements; without it they stay uninitialised.
     NewTensor& written_by(SharedKernel& kernel, std::initializer_list<Scalar> numbers);
-    /// RuntimeError where the dtype has no such element.
+    /// Raises RuntimeError if the dtype cannot represent the element.
     NewTensor& filled_with(Scalar value);
 
     Tensor make(bool requires_grad) const;

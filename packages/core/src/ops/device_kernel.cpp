@@ -51,7 +51,7 @@ void warn_once(const char* op, const std::string& where, size_t nbytes) {
     warn(text);
 }
 
-/// The CPU's kernel over copies of all that it reads, and back.
+/// Runs the CPU's kernel on copies of all operands, and copies the results back.
 void call_on_copies(const char* op, Device device, const std::string& where, KernelFn before, KernelFn kernel,
                     const KernelArgs& args, const std::vector<const void*>* written) {
     const int count = args.num_outputs + args.num_inputs;

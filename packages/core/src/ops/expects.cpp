@@ -39,7 +39,7 @@ void Expects::shape(const char* argument, const Tensor& t, const char* pattern,
 }
 
 bool Expects::fits(IntList sizes, std::initializer_list<Dim> dims) {
-    // One item at most stands for several dimensions of unknown number: what the others leave.
+    // At most one item stands for several dimensions: those that remain after the other items.
     size_t taken = 0;
     for (const Dim& d : dims) {
         if (d.kind == Dim::List) taken += d.sizes.size();

@@ -44,8 +44,8 @@ inline void check_inplace(const char* op, const Tensor& target, const Tensor& re
     check_writable(op, target);
 }
 
-/// Bodies written by hand read memory: it must be on one device. Where `numbers_too`, 0-d tensors on the CPU go with tensors of
-/// any, as numbers do.
+/// Hand-written bodies read memory, which must be on one device. With `numbers_too`, 0-d tensors on the CPU are
+/// accepted beside tensors of any device, as numbers are.
 class OneDevice {
   public:
     OneDevice(const char* op, bool numbers_too) : op_(op), numbers_too_(numbers_too) {}
@@ -94,7 +94,7 @@ inline Tensor copy_out(const char* op, const Tensor& result, const Tensor& out) 
     copy_into(out, result);
     return out;
 }
-// Of several results none is written where one does not fit.
+// If one of several results does not fit, none is written.
 template <class... T, class... Out>
 auto copy_out(const char* op, const std::tuple<T...>& results, const Out&... outs) {
     return std::apply(
@@ -122,13 +122,13 @@ inline std::vector<Tensor> copy_out(const char* op, const std::vector<Tensor>& r
                          [](const char* name, const Tensor& r, const Tensor& o) { copy_out(name, r, o); });
 }
 
-/// What a composite in place computes from: a node that saved the tensor itself would find it changed.
+/// The input from which an in-place composite computes: a node that saved the tensor itself would find it changed.
 template <class... T>
 Tensor unwritten(const Tensor& t, const T&... others) {
     return differentiated(t, others...) ? ops::clone(t, std::nullopt) : t;
 }
 
-// Composites' results: copied by an operator, so that whatever was recorded on the way reaches the target.
+// Writes results of composites by an operator, so that the target's history includes the recorded operators.
 inline Tensor op_copy_inplace(const char* op, const Tensor& target, const Tensor& result) {
     check_inplace(op, target, result);
     return ops::copy_(target, result, false);

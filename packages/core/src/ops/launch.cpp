@@ -78,7 +78,7 @@ void Launch::fail_device(const Tensor& t) const {
 
 void Launch::check_values() {
     if (device_.type == DeviceType::Meta) return;
-    // A device without this kernel does not look.
+    // A device without this kernel does not check.
     if (slots_.before[static_cast<int>(device_.type)].load(std::memory_order_acquire)) call(slots_.before, 0);
 }
 

@@ -14,8 +14,8 @@
 
 namespace rushlight {
 
-/// What a rule determines of a kernel's outputs, in the order of the schema; auxiliary ones come last. All are row-major but
-/// those for which `in_format_of` or `by_columns` is called.
+/// The outputs of a kernel that a rule determines, in the order of the schema; auxiliary ones come last. All are
+/// row-major except those for which `in_format_of` or `by_columns` is called.
 class Outputs {
   public:
     static constexpr int kMax = 6;
@@ -86,7 +86,7 @@ class Launch {
         push(t.defined() ? t.impl()->view() : kAbsent);
         if (t.defined()) place(t);
     }
-    /// A list is announced by its length, the first of the parameters.
+    /// A list is preceded by its length, the first of the parameters.
     void inputs(TensorList list) {
         param(static_cast<int64_t>(list.size()));
         for (const Tensor& t : list) input(t);
@@ -119,7 +119,7 @@ class Launch {
         p.string = v.data();
         p.length = static_cast<uint32_t>(v.size());
     }
-    /// What is absent is 0 to the kernel.
+    /// The kernel receives 0 for an absent number.
     template <class T>
     void param(const std::optional<T>& v) {
         v ? param(*v) : void(next(Param::Kind::None).integer = 0);
@@ -135,7 +135,7 @@ class Launch {
 
     /// Lets the device check the values of the inputs before anything is written.
     void check_values();
-    /// How large the results are, of kind dynamic. NotImplementedError on the meta device.
+    /// The number of results of an operator of kind dynamic. NotImplementedError on the meta device.
     int64_t count();
     /// Inputs that the kernel writes: they must be writable, and their versions change before it runs.
     void write(const Tensor& t) {

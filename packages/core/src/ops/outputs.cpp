@@ -95,7 +95,7 @@ void prepare_out(const char* op, const Tensor& out, IntList sizes, DType result)
     check_out(op, out, sizes, result);
     if (has_shape(out, sizes)) return;
     if (out.numel() > 0) {
-        // In PyTorch's words, by which programs filter warnings.
+        // The text is PyTorch's, because programs filter warnings by it.
         const std::string text = "An output with one or more elements was resized since it had shape " +
                                  to_string(out.sizes()) +
                                  ", which does not match the required output shape " + to_string(sizes) +

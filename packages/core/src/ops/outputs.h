@@ -10,9 +10,9 @@ void check_writable(const char* op, const Tensor& t);
 
 /// Makes `out` of an out= call have this shape and checks that `result` may be cast to its dtype. Warns where elements go.
 void prepare_out(const char* op, const Tensor& out, IntList sizes, DType result);
-/// The same without a warning, for what makes new tensors.
+/// The same without a warning, for operators that make new tensors.
 void resize_out(const char* op, const Tensor& out, IntList sizes, DType result);
-/// Raises where `prepare_out` does, and changes nothing.
+/// Raises the errors of `prepare_out`, and changes nothing.
 void check_out(const char* op, const Tensor& out, IntList sizes, DType result);
 
 }  // namespace rushlight

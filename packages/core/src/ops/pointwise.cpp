@@ -57,7 +57,7 @@ void call_pointwise_on_device(const PointwiseDesc& desc, Device device, DType co
 // --- the fast path ------------------------------------------------------------------------------------------------
 
 // All tensors contiguous, of one device, one shape and one dtype that is its own compute dtype; numbers of no higher
-// category. Nothing needs to be worked out then.
+// category. Then no shapes or dtypes have to be computed.
 struct Fast {
     const Tensor* shape = nullptr;
     Device device;
@@ -204,7 +204,7 @@ struct General {
         check_params(desc, params, common);
     }
 
-    // A number beyond the range of its fellow operands can be compared with them, but is not a value of theirs.
+    // A number beyond the range of the other operands' dtype can be compared with them, but cannot be converted to it.
     void widen() {
         for (int i = 0; i < desc.num_inputs; ++i) {
             if (in[i].is_tensor() || fits_integer(in[i].scalar(), common)) continue;
@@ -462,7 +462,7 @@ Tensor pointwise_into(const PointwiseDesc& desc, const TensorOrScalar* inputs, c
                  name(general.device).c_str());
         if (!std::equal(shape.begin(), shape.end(), out.sizes().begin(), out.sizes().end()) &&
             shares_memory(desc, inputs, out)) {
-            // Resizing would take the operands away.
+            // Resizing would free the operands' memory.
             check_out(desc.name, out, shape, general.result);
             Tensor result = general.allocate();
             general.run(params, result);

@@ -87,7 +87,7 @@ bool numpy_scalar(PyObject* o, Scalar& out) {
     return true;
 }
 
-// Whether an item of a list of integers can be one at all: another signature may take what cannot.
+// Whether an item can be part of a list of integers; if not, another signature may accept it.
 bool may_be_item(PyObject* o) {
     if (PyBool_Check(o) || PyFloat_Check(o)) return false;
     if (!is_tensor(o)) return true;
@@ -101,7 +101,7 @@ bool may_be_int(const ArgSpec& spec, PyObject* o) {
     return !is_tensor(o) || (unwrap(o).dim() == 0 && !(spec.flags & ArgSpec::kNumber));
 }
 
-// A 0-d tensor that no stage watches is as good as its value; its Python number, else null.
+// The Python number of a 0-d tensor that no stage handles; null for other tensors.
 Object number_of(const ArgSpec& spec, PyObject* o) {
     const Tensor& t = unwrap(o);
     if (spec.flags & ArgSpec::kNumber || t.dim() != 0 || t.impl()->stages() != 0 ||

@@ -1,6 +1,6 @@
 // From Python's arguments to C++ values: one table-driven parser for all operators.
 //
-// Values borrow from the caller's arguments, which exist until the call is over; nothing is allocated but for lists.
+// Values borrow from the caller's arguments, which exist until the call returns; only lists are allocated.
 #pragma once
 
 #include <optional>
@@ -72,7 +72,7 @@ class Parser {
   public:
     static constexpr int kMaxArgs = 24;
 
-    /// The index of the first signature that fits. Raises TypeError that names what does not fit.
+    /// The index of the first signature that fits. Raises TypeError, which names the argument that does not fit.
     int parse(const char* name, const Signature* signatures, int count, PyObject* self, PyObject* const* args,
               Py_ssize_t nargs, PyObject* kwnames);
 
@@ -96,7 +96,7 @@ class Parser {
     std::optional<bool> opt_boolean(int i) const { return opt(i, slot_[i].integer != 0); }
     double floating(int i) const { return slot_[i].scalar.to<double>(); }
     std::optional<double> opt_floating(int i) const {
-        // What was not given has no value to convert, which might raise.
+        // Arguments that were not given are not converted, since that might raise.
         return given(i) ? std::optional(floating(i)) : std::nullopt;
     }
     std::string_view string(int i) const { return {slot_[i].text.data, slot_[i].text.size}; }

@@ -1,8 +1,9 @@
-// Where tensors are made when no device is named: torch.set_default_device and `with torch.device(...):`.
+// The device of new tensors when none is given: torch.set_default_device and `with torch.device(...):`.
 //
 // Note [The default device]
-// It belongs to the bindings: what a user's call leaves out is filled in there, so that no operator that makes tensors for itself
-// uses it. Calls with a tensor among their arguments (zeros_like, new_ones) follow that tensor. Each thread has its own.
+// It belongs to the bindings, which fill in the device that a user's call omits. Operators that make tensors internally
+// do not use it. Calls with a tensor among their arguments (zeros_like, new_ones) follow that tensor. Each thread has
+// its own.
 #pragma once
 
 #include <optional>
@@ -11,7 +12,7 @@
 
 namespace rushlight::python {
 
-/// Null where the device is the CPU because none has been set.
+/// Null if none has been set, so that the device is the CPU.
 extern constinit thread_local std::optional<Device> default_device;
 
 /// `with device:`; the blocks of a thread nest.

@@ -34,7 +34,7 @@ std::string with_caller(const char* caller, const char* text) {
 void warn_in_python(const char* text) {
     if (!Py_IsInitialized()) return;
     WithGil gil;
-    // A filter may make an error of it.
+    // A warning filter may turn it into an error.
     if (PyErr_WarnEx(PyExc_UserWarning, text, 1) < 0) throw PythonError();
 }
 
@@ -70,7 +70,7 @@ PyObject* translate_exception(const char* caller) {
     } catch (const std::bad_alloc&) { PyErr_NoMemory(); } catch (const std::exception& e) {
         PyErr_SetString(PyExc_RuntimeError, with_caller(caller, e.what()).c_str());
     } catch (...) {
-        // Of another extension module, on its way through an operator: it has set the error.
+        // A Python error of another extension module that passes through an operator; the error is set already.
         if (!PyErr_Occurred()) PyErr_SetString(PyExc_RuntimeError, "an exception of an unknown type");
     }
     return nullptr;

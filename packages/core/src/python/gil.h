@@ -1,4 +1,4 @@
-// The GIL in scopes, and what becomes of threads when the interpreter ends.
+// Scopes that take the GIL, and the treatment of threads when the interpreter ends.
 #pragma once
 
 #define PY_SSIZE_T_CLEAN

@@ -11,7 +11,7 @@ namespace {
 // Checking takes the GIL: at intervals that a person does not notice.
 constexpr int64_t kPause = 20'000'000;  // nanoseconds
 
-// What the handler raised, on its way through C++ to the binding.
+// The error that the handler raised, while it passes through C++ to the binding.
 thread_local PyObject* raised[3];
 
 bool interrupted_by_python() {

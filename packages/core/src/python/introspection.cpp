@@ -19,7 +19,7 @@ PyObject* operators_py(PyObject*, PyObject*) {
     RL_PY_CATCH
 }
 
-// _call_boxed(name, *args): by the road that fallbacks and other languages take.
+// _call_boxed(name, *args): the way in which fallbacks and other languages call operators.
 PyObject* call_boxed_py(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     RL_PY_TRY
     RL_CHECK(nargs >= 1 && PyUnicode_Check(args[0]), throw_type,

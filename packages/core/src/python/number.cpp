@@ -1,4 +1,5 @@
-// What number slots have in common, and those that are more than a call of an operator: ~a, and a ** b, which may have three operands.
+// Code that number slots share, and the slots that do more than call an operator: ~a, and a ** b, which may have three
+// operands.
 #include "python/arguments.h"
 #include "python/conversions.h"
 #include "python/override.h"

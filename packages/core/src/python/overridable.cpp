@@ -1,4 +1,4 @@
-// Functions written in Python that the classes of their arguments see.
+// Functions written in Python that the classes of their arguments can override.
 #include "python/override.h"
 
 #include <structmember.h>
@@ -103,7 +103,7 @@ void dealloc(PyObject* self) {
 // It shows what the function shows: name, module, documentation, annotations, attributes.
 PyObject* get_attribute(PyObject* self, PyObject* name) {
     PyObject* function = as_overridable(self)->function;
-    // Of these two the type has its own, which an ordinary lookup would find.
+    // The type has these two attributes itself, which an ordinary lookup would find.
     for (const char* shown : {"__module__", "__doc__"})
         if (PyUnicode_CompareWithASCIIString(name, shown) == 0) return PyObject_GetAttr(function, name);
     PyObject* found = PyObject_GenericGetAttr(self, name);

@@ -172,7 +172,7 @@ class Overriding {
     std::vector<Object> objects_;
 };
 
-// The results that an override returned, as the operator's; Overridden where they are of another kind.
+// Converts the results of an override to the operator's results. Throws Overridden if their types differ.
 void accept_result(const Operator& op, Object result, Stack& stack) {
     SchemaText schema(op);
     stack.clear();
@@ -297,7 +297,7 @@ PyObject* call_override(const char* method, PyObject* const* args, Py_ssize_t co
 
 namespace {
 
-// Answers Tensor.<member>(self, *args, **kwargs), with what `overriding` has found; null where that is nothing.
+// Answers Tensor.<member>(self, *args, **kwargs), with the override that `overriding` found, or null if it found none.
 PyObject* answer_by(const Overriding& overriding, Member member, PyObject* args, PyObject* kwargs) {
     if (overriding.empty()) return nullptr;
     Object func = Object::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(TensorType), member.name));

@@ -131,7 +131,7 @@ PyObject* wrap_size(IntList sizes);
 bool to_dtype(PyObject* o, DType& out);
 bool to_device(PyObject* o, Device& out);
 
-// Each part of the module adds its names; -1 with a Python error set where it fails.
+// Each function adds the names of one part of the module. Returns -1 and sets a Python error if it fails.
 int add_small_types(PyObject* module);
 int add_tensor_type(PyObject* module);
 int add_storage_type(PyObject* module);

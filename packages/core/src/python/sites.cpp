@@ -48,7 +48,7 @@ struct Hash {
     }
 };
 
-// A program that makes code without end fills the table; what comes after that is unknown.
+// A program that makes code without end fills the table; later lines are reported as unknown.
 constexpr size_t kMostSites = 1 << 18;
 
 struct Table {

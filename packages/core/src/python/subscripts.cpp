@@ -205,7 +205,7 @@ Tensor without_leading_ones(Tensor value, int64_t ndim) {
     return drop ? ops::view(value, value.sizes().subspan(static_cast<size_t>(drop))) : value;
 }
 
-// A number too large for the dtype is infinite here, as where a tensor is assigned; fill_() refuses it.
+// A number too large for the dtype becomes infinite here, as in an assignment of a tensor; fill_() refuses it.
 Scalar in_range(Scalar s, DType t) {
     if (!s.is_floating() || !is_floating(t) || t == DType::Float64) return s;
     const double v = s.to<double>();

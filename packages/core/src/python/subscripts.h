@@ -27,7 +27,7 @@ class IndexExpression {
     const Tensor& tensor(const IndexItem& item) const { return tensors_[static_cast<size_t>(item.value)]; }
     /// Whether there are bools or tensors, which choose elements one by one.
     bool advanced() const { return advanced_; }
-    /// How many dimensions the items from `first` on use up.
+    /// The number of dimensions that the items from `first` on consume.
     int64_t consumed(int first) const;
 
   private:

@@ -2,12 +2,12 @@
 //
 // Note [Wrappers]
 // A tensor (TensorImpl) has at most one wrapper (PyTensor) at a time. Normally the wrapper owns the tensor, and is destroyed
-// when Python releases it; if C++ still holds the tensor, a new wrapper is made when it comes back. That would lose what
-// Python has hung on the wrapper: a __dict__, weak references, a subclass. Such a wrapper is kept while the
-// tensor exists: its dealloc resurrects it with one reference, which the tensor owns (`owns_wrapper`). From then on its pointer
-// to the tensor is borrowed: a weak reference still gives out the wrapper, whose tensor can be used. When the tensor is handed
-// to Python again the ownership is reversed again. When the tensor is destroyed, the wrapper owns it once more, and either
-// runs its finalizers or, if a weak reference has given it out, keeps the tensor (`release_wrapper`).
+// when Python releases it; if C++ still holds the tensor, a new wrapper is made when it comes back. That would lose the
+// wrapper's Python state: a __dict__, weak references, a subclass. Such a wrapper is kept while the tensor exists: its
+// dealloc resurrects it with one reference, which the tensor owns (`owns_wrapper`). From then on its pointer to the
+// tensor is borrowed: a weak reference still gives out the wrapper, whose tensor can be used. When the tensor is handed
+// to Python again the ownership is reversed again. When the tensor is destroyed, the wrapper owns it once more, and
+// either runs its finalizers or, if a weak reference has given it out, keeps the tensor (`release_wrapper`).
 #include <vector>
 
 #include "python/docstrings.h"
@@ -126,7 +126,7 @@ int tensor_clear(PyObject* object) {
     return 0;
 }
 
-// An attribute of its own makes a wrapper worth collecting.
+// A wrapper with attributes has to be tracked by the garbage collector.
 int tensor_setattro(PyObject* object, PyObject* name, PyObject* value) {
     int result = PyObject_GenericSetAttr(object, name, value);
     if (result == 0 && reinterpret_cast<PyTensor*>(object)->dict && !PyObject_GC_IsTracked(object))

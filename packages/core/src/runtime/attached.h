@@ -54,11 +54,11 @@ extern constinit thread_local Attached* attaching;
 /// The backend of every device type; null where none is attached.
 extern std::atomic<const Attached*> attached[kNumDeviceTypes];
 
-/// Null where there is none and none is found. A plug-in of another name than "cuda" is found when its name is read:
+/// Null if none is attached and none is found. A plug-in of another name than "cuda" is found when its name is read:
 /// parse_device.
 const Attached* attached_or_null(DeviceType type);
 const Attached& require_attached_slow(DeviceType type);
-/// Raises where there is no backend of that type, and in a child of the process that attached it.
+/// Raises if there is no backend of that type, or in a child of the process that attached it.
 inline const Attached& require_attached(DeviceType type) {
     if (const Attached* found = attached[static_cast<int>(type)].load(std::memory_order_acquire)) [[likely]]
         return *found;

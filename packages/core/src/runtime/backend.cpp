@@ -155,7 +155,7 @@ void install_kernels(Attached& owner) {
         look_up(shared->name, 0, KernelPart::Run, shared->slots.device[device]);
 }
 
-/// Devices stay the parent's: a child records that they existed, and uses none.
+/// Devices belong to the parent: a child records that they existed, and uses none.
 void watch_forks() {
     static std::once_flag once;
     std::call_once(once, [] {
@@ -263,7 +263,7 @@ const Backend& load_backend(const std::string& path) {
         throw_runtime("load_backend(path): '%s' is not a backend: %s", path.c_str(),
                       entry ? "its entry function returned nothing" : "it does not export rushlight_backend");
     }
-    // The library stays open, also after a refusal: its code may have left threads or handlers behind.
+    // The library stays open even after a refusal, since its code may have left threads or handlers behind.
     return register_backend(*backend);
 }
 

@@ -87,7 +87,7 @@ void* CachingAllocator::allocate(size_t nbytes, StreamId stream) noexcept try {
     std::lock_guard lock(mutex_);
     uint64_t now = driver_.now_ms();
     const size_t quick = count_quick();
-    // All bookkeeping memory first: from here on only the driver can fail.
+    // All bookkeeping memory is allocated first, so that from here on only the driver can fail.
     store_.reserve(2);
     live_.reserve();
     if (inherited_unused_) drop_inherited();
@@ -105,7 +105,7 @@ void* CachingAllocator::allocate(size_t nbytes, StreamId stream) noexcept try {
     block->state = BlockState::Live;
     block->site = 0;
     live_.insert(block);
-    // Pages that had gone back are taken from the system once more.
+    // Pages that had been returned are taken from the system again.
     size_t again = take_pages(block, now);
     if (again > 0 && driver_.short_of_memory(again)) give_back_unused();
     if (now >= next_look_.load(std::memory_order_relaxed)) give_back_due(now);
@@ -407,7 +407,7 @@ void CachingAllocator::give_back_due(uint64_t now) {
     auto look_after = [&](uint64_t ms) {
         next_look_.store(now + std::min(ms, RecentUse::kLookMs), std::memory_order_relaxed);
     };
-    // What is released next may have to go back at once.
+    // Memory that is released next may have to be returned at once.
     if (statistics_.reserved_bytes == statistics_.active_bytes) return look_after(RecentUse::kLookSoonMs);
     if (driver_.short_of_memory(0)) {
         give_back_unused();

@@ -26,11 +26,11 @@ inline constexpr size_t kSiteBytes = size_t{1} << 20;
 /// A queue of work on a device; 0 is the device's default one, and the host's only one.
 using StreamId = uint64_t;
 
-/// Whose blocks a captured graph writes to: Note [Private pools]. 0 is the common memory.
+/// The number of a pool to whose blocks captured graphs write: Note [Private pools]. 0 is the common memory.
 using PoolId = uint64_t;
 
-/// What a device does for the allocator. All functions but `now_ms` are called under the allocator's lock:
-/// they may not call back.
+/// The functions of a device that the allocator calls. All functions but `now_ms` are called under the allocator's
+/// lock: they may not call back.
 class Driver {
   public:
     using Event = void*;
@@ -39,12 +39,13 @@ class Driver {
     /// Memory of the device, or nullptr when there is none left.
     virtual void* map(size_t nbytes) noexcept = 0;
     virtual void unmap(void* data, size_t nbytes) noexcept = 0;
-    /// Gives a range's physical memory back and keeps its addresses, where the device can.
+    /// Returns a range's physical memory to the system and keeps its addresses, if the device supports that.
     virtual void discard(void*, size_t) noexcept {}
     virtual uint64_t now_ms() noexcept = 0;
-    /// Whether others need the memory: then all that is unused goes back before `nbytes` more are taken.
+    /// Whether other programs need the memory. If so, all unused memory is returned before `nbytes` more are taken.
     virtual bool short_of_memory(size_t) noexcept { return false; }
-    /// How long it takes others at least to need the memory, from the last time that `short_of_memory` denied it.
+    /// The least time, counted from the last call of `short_of_memory` that returned false, after which others may need
+    /// the memory.
     virtual uint64_t calm_ms() noexcept { return UINT64_MAX; }
 
     /// A mark behind all work that is queued on `stream` now. Only called for drivers with several streams.
@@ -71,7 +72,7 @@ class CachingAllocator {
     CachingAllocator(const CachingAllocator&) = delete;
     CachingAllocator& operator=(const CachingAllocator&) = delete;
 
-    /// Memory for use on `stream`, or nullptr when neither the cache nor the driver has it.
+    /// Allocates memory for use on `stream`; nullptr if neither the cache nor the driver has enough.
     void* allocate(size_t nbytes, StreamId stream = 0) noexcept;
     /// False when `data` is not a live block of this allocator.
     [[nodiscard]] bool release(void* data) noexcept;
@@ -103,7 +104,7 @@ class CachingAllocator {
 
     /// Statistics leave out what a thread's list of small blocks holds: Note [Quick blocks].
     void add(QuickBlocks& list);
-    /// Releases what it holds; on its thread.
+    /// Releases the blocks that it holds. Called on its thread.
     void take_back(QuickBlocks& list) noexcept;
     void remove(QuickBlocks& list) noexcept;
 

@@ -26,8 +26,8 @@ class HostDriver final : public Driver {
     void unmap(void* data, size_t nbytes) noexcept override { unmap_pages(data, nbytes); }
     void discard(void* data, size_t nbytes) noexcept override { discard_pages(data, nbytes); }
     uint64_t now_ms() noexcept override { return coarse_clock_ms(); }
-    // Under a control group the neighbours of our cache are the process's other memory and its children; past
-    // the limit the kernel kills.
+    // In a control group, our cache shares the limit with the process's other memory and with its children. The kernel
+    // kills processes beyond the limit.
     bool short_of_memory(size_t nbytes) noexcept override {
         constexpr uint64_t kMargin = uint64_t{64} << 20;
         uint64_t left = memory_left_to_process();
@@ -51,7 +51,7 @@ class HostDriver final : public Driver {
     std::atomic<bool> was_short{false};  // since small blocks were last made to release what they do not use
 
   private:
-    // Version 1 of control groups has a huge number in the place of none.
+    // Version 1 of control groups gives a huge number if there is no limit.
     static constexpr uint64_t kNoLimit = uint64_t{1} << 62;
     uint64_t spare = 0;  // beyond the margin, when it was last read
 };
@@ -62,8 +62,8 @@ constexpr bool kSanitized = true;
 constexpr bool kSanitized = false;
 #endif
 
-/// Where blocks come from: RUSHLIGHT_CPU_ALLOCATOR=caching|malloc. Memory checkers see the bounds and the
-/// owner of a block only when it is malloc's, so that is the default under a sanitizer.
+/// The source of blocks: RUSHLIGHT_CPU_ALLOCATOR=caching|malloc. Memory checkers see the bounds and the owner of a
+/// block only when it is malloc's, so that is the default under a sanitizer.
 struct HostAllocator {
     HostDriver driver;
     CachingAllocator large{driver, {.rounding = kSmallGrain, .limit = memory_available_to_process()}};

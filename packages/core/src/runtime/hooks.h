@@ -5,8 +5,8 @@
 
 namespace rushlight::detail {
 
-// The watchers of memory: the observer (1), the tracer (2). Hidden, so that the test of an allocation for it is one
-// instruction with an address in it: an exported variable is reached through a table.
+// The bits of the receivers of memory events: the observer (1), the tracer (2). Hidden, so that the test of an
+// allocation for it is one instruction with an address in it: an exported variable is reached through a table.
 extern __attribute__((visibility("hidden"))) std::atomic<uint8_t> memory_watchers;
 
 inline bool memory_is_observed() {

@@ -40,7 +40,7 @@ std::atomic<const Library*> loaded{nullptr};
 
 // --- finding ---
 
-/// Null, and why, when the file is not there or holds no LAPACK.
+/// Null, and the reason, if the file does not exist or contains no LAPACK.
 const Library* open_library(const std::string& path, std::string& why) {
     void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!handle) {
@@ -100,7 +100,7 @@ const Library* find_library() {
 
 void watch_forks();
 
-// Several threads may search at once: opening a library twice gives the same one, and the first to be done is taken.
+// Several threads may search at once. Opening a library twice gives the same one, and the first result is used.
 const Library& library() {
     const Library* found = loaded.load(std::memory_order_acquire);
     if (found) [[likely]]

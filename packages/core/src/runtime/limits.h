@@ -6,7 +6,7 @@
 
 namespace rushlight::detail {
 
-// `root` stands before /proc and /sys: a test's own.
+// `root` is a prefix of /proc and /sys, for tests.
 
 /// The smaller of the machine's memory and the limits of the control group and its ancestors, in bytes.
 uint64_t memory_available_to_process(const std::string& root = "");
@@ -15,8 +15,8 @@ uint64_t memory_available_to_process(const std::string& root = "");
 /// unused.
 uint64_t memory_left_to_process(const std::string& root = "");
 
-/// How much the control groups of the process let it take at most, once the system has taken back all of the file cache and
-/// swapped out what it can; UINT64_MAX without a limit. Beyond that the kernel ends processes.
+/// The most memory that the process's control groups let it take, assuming that the system reclaims all of the file
+/// cache and swaps out all it can; UINT64_MAX without a limit. Beyond that the kernel kills processes.
 uint64_t memory_before_group_limit(const std::string& root = "");
 
 /// Processors that this thread may run on, held to the control group's quota; at least 1.

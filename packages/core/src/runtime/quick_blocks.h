@@ -27,7 +27,7 @@ class QuickBlocks {
     static constexpr size_t kLimit = 8192;  // larger blocks are not kept
     static constexpr size_t kBytes = size_t{128} << 10;
 
-    /// A block for that many bytes, of which there are 1 to kLimit, or null.
+    /// Returns a block for `nbytes`, from 1 to kLimit bytes, or null.
     void* take(size_t nbytes) noexcept {
         Bin& bin = bins_[(nbytes - 1) / kGrain];
         if (bin.count == 0) return nullptr;
@@ -36,7 +36,7 @@ class QuickBlocks {
         if (left < least_.load(std::memory_order_relaxed)) least_.store(left, std::memory_order_relaxed);
         return bin.blocks[--bin.count];
     }
-    /// Keeps a block that was allocated with `nbytes`; false where there is no room.
+    /// Keeps a block that was allocated with `nbytes`; returns false if there is no room.
     bool put(void* data, size_t nbytes) noexcept {
         Bin& bin = bins_[(nbytes - 1) / kGrain];
         const size_t held = bytes() + size_of(nbytes);

@@ -42,7 +42,7 @@ class RecentUse {
         entry.nbytes += nbytes;
     }
 
-    /// The system has to supply `nbytes`.
+    /// Records that the system has to supply `nbytes`.
     void missed(size_t nbytes, uint64_t now) {
         uint64_t tick = now / kTickMs;
         for (uint64_t age = std::min(kTicks, tick + 1); age-- > 0 && nbytes > 0;) {

@@ -14,12 +14,12 @@ namespace small_blocks {
 /// Refills the calling thread's bin if it is empty, and returns one block; nullptr when the system has no
 /// memory. `now` is the clock's time.
 void* allocate(size_t nbytes, uint64_t now) noexcept;
-/// Takes a block whose bin is full, or whose thread has no cache.
+/// Releases a block whose bin is full, or whose thread has no cache.
 void release(void* data, size_t nbytes) noexcept;
 
 /// The calling thread reads the clock at its next allocation.
 void look_soon() noexcept;
-/// Gives back what is due at this time.
+/// Returns memory that is due at this time to the system.
 void tick(uint64_t now) noexcept;
 /// Gives the pages of all empty slabs back.
 void give_back_unused() noexcept;

@@ -163,13 +163,13 @@ Tensor sub_(const Tensor& a, const TensorOrScalar& b, Scalar alpha) { return add
 
 // --- products ---
 
-// What every value is multiplied with or divided by; nothing where it is not a number.
+// The number by which every value is multiplied or divided, if `other` is a number.
 std::optional<TensorOrScalar> as_number(const TensorOrScalar& v) {
     if (!v.is_tensor() || (!is_sparse(v.tensor()) && v.tensor().dim() == 0)) return v;
     return {};
 }
 
-// What `other`, which broadcasts to the shape of `t`, has at its positions.
+// The values of `other`, which broadcasts to the shape of `t`, at the positions of `t`.
 Tensor values_at(const char* op, const Tensor& other, const Tensor& t) {
     RL_CHECK(other.dim() <= t.dim(), throw_not_implemented,
              "%s: a sparse tensor of shape %s does not broadcast to a plain one of shape %s", op,
@@ -196,7 +196,7 @@ Tensor mul_sparse(const Tensor& a, const Tensor& b) {
     check_same_size("mul", a, b);
     if (same_indices(a, b) && sparse_parts(a).coalesced)
         return with_values(a, ops::mul(ops::_sparse_values(a), ops::_sparse_values(b)));
-    // Positions of `a` where `b` has nothing keep a zero.
+    // Positions of `a` at which `b` has no value keep a zero.
     const Tensor x = from_coordinates(coalesced(a));
     const Tensor values = ops::mul(ops::_sparse_values(x), ops::_sparse_mask_values(b, x));
     Coordinates product = coordinates(x);

@@ -42,9 +42,9 @@ Tensor with_values(const Tensor& like, const Tensor& values);
 /// The coordinates (dims, n) of positions that are counted row-major over `size`.
 Tensor coordinates_of(const Tensor& positions, IntList size);
 
-/// `dim` as a number in [0, ndim); IndexError elsewhere.
+/// `dim` as a number in [0, ndim). Raises IndexError if it is out of range.
 int64_t wrapped(const char* op, int64_t dim, int64_t ndim);
-/// Raises where an in-place operator would have to be recorded: sparse tensors have no history that could be replaced.
+/// Raises if an in-place operator would have to be recorded: the history of a sparse tensor cannot be replaced.
 void check_write(const char* op, const Tensor& t);
 [[noreturn]] void refuse(const char* op, const Tensor& t, const char* what);
 

@@ -113,7 +113,7 @@ Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, Scalar beta,
              "addmm(input): must be sparse if both matrices are sparse");
     if (is_sparse(input) && !is_sparse(product)) refuse("addmm", input, "a sparse input with a plain factor");
     if (!beta.equals(0)) return ops::add(scaled(input, beta), product);
-    // What is not read may be infinite; its shape must fit all the same.
+    // An input that is not read may be infinite, but its shape must still fit.
     if (!is_sparse(input)) ops::expand(input, product.sizes());
     return product;
 }
@@ -138,7 +138,7 @@ Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
     return bias.defined() ? ops::add(product, bias) : product;
 }
 
-// Into a plain tensor a plain product, and into a sparse one a sparse product of the same layout.
+// A plain product is written to a plain tensor, and a sparse product to a sparse tensor of the same layout.
 Tensor written(const char* op, const Tensor& product, const Tensor& out) {
     RL_CHECK(
         is_sparse(product) == is_sparse(out) && (!is_sparse(out) || layout_of(out) == layout_of(product)),

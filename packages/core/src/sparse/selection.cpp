@@ -92,7 +92,7 @@ Tensor select(const Tensor& t, int64_t dim, int64_t index) {
     }
     const Tensor positions = ops::reshape(ops::nonzero(ops::eq(c.along(d), Scalar(at))), kInts<-1>);
     Coordinates result = picked(c, positions, d, Tensor());
-    // Of the last sparse dimension a plain tensor is left.
+    // Selecting in the only sparse dimension gives a plain tensor.
     if (!result.indices.defined()) return ops::sum(result.values, kInts<0>, false, t.dtype());
     result.size = std::move(size);
     result.coalesced = c.coalesced;
@@ -134,7 +134,7 @@ Tensor cat(TensorList tensors, int64_t dim) {
                 rows.push_back(i == d ? ops::add(c.along(i), Scalar(before)) : c.along(i));
             indices.push_back(ops::stack(rows, 0));
         } else {
-            // Along a dense dimension each has zeros where the others are.
+            // Along a dense dimension, each tensor has zeros in place of the others' values.
             std::vector<int64_t> left = v.shape(), right = v.shape();
             const auto at = static_cast<size_t>(d - c.sparse_dim() + 1);
             left[at] = before;

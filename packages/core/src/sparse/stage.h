@@ -10,7 +10,7 @@ void install_sparse_stage();
 
 namespace sparse {
 
-/// What a form of an operator looks like to the stage: the form itself, without the operator and the mask.
+/// Adapts a sparse form to the stage's signature, without the operator and the mask.
 template <auto form>
 struct AtStage;
 template <class R, class... A, R (*form)(A...)>

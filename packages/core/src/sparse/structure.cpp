@@ -280,7 +280,7 @@ Tensor to_copy(const Tensor& t, std::optional<DType> dtype, std::optional<Device
     return with_values(make_sparse(t.sizes(), std::move(parts)), values);
 }
 
-// The parts of a tensor like `t` in which nothing is given.
+// The parts of a tensor like `t` without values.
 SparseParts nothing(const Tensor& t, DType dtype, Device device) {
     SparseParts parts = sparse_parts(t);
     std::vector<int64_t> shape = parts.values.shape();

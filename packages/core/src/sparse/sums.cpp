@@ -64,7 +64,7 @@ void check_whole(const char* op, const Tensor& t, std::optional<IntList> dim, bo
     if ((dim && !dim->empty()) || keepdim) refuse(op, t, "a norm over some dimensions");
 }
 
-// Zeros that are not given add nothing to a norm of positive order.
+// Zeros that are not stored do not contribute to a norm of positive order.
 Tensor vector_norm(const Tensor& t, Scalar p, std::optional<IntList> dim, bool keepdim,
                    std::optional<DType> dtype) {
     check_whole("linalg.vector_norm", t, dim, keepdim);
@@ -82,7 +82,7 @@ Tensor named_norm(const Tensor& t, std::optional<std::string_view> p, std::optio
     return vector_norm(t, Scalar(2), dim, keepdim, dtype);
 }
 
-// Only what is given counts: elsewhere the result has nothing, as if it stood for exp(-inf).
+// Only stored values count: positions without a value have none in the result, as if they were exp(-inf).
 Tensor softmax_of(const char* op, const Tensor& t, int64_t dim, std::optional<DType> dtype, bool log) {
     Coordinates c = coalesced(t);
     const int64_t d = wrapped(op, dim, c.ndim());

@@ -48,7 +48,8 @@ Device device_of(rushlight::Device device, const char* op) {
 
 namespace {
 
-// Owns what an exported Array points at. Holds the storage, not the tensor, so that it may be let go of on any thread.
+// Owns the memory that an exported array points at. Holds the storage, not the tensor, so that it may be released on
+// any thread.
 template <class M>
 struct Export {
     M managed;
@@ -66,7 +67,8 @@ struct Export {
         int64_t step = 1;
         for (size_t d = n; d-- > 0;) {
             self->dims[d] = t.sizes()[d];
-            // Of a dimension of size 1 the stride means nothing; consumers that check for row-major order expect this one.
+            // The stride of a dimension of size 1 has no meaning, but consumers that check for row-major order expect
+            // this value.
             self->dims[n + d] = t.sizes()[d] <= 1 ? step : t.strides()[d];
             step *= t.sizes()[d] ? t.sizes()[d] : 1;
         }
@@ -97,7 +99,7 @@ ManagedVersioned* share_versioned(const Tensor& t, const char* op) {
 Managed* share(const Tensor& t, const char* op) { return Export<Managed>::make(t, op); }
 
 Tensor tensor_over(const Array& array, ReleaseFn release, void* managed, bool read_only, const char* op) {
-    // From here on the storage gives the memory back, also when something is wrong with it.
+    // From here on the storage releases the memory, even if a later check fails.
     Ref<Storage> owner =
         Storage::wrap(nullptr, 0, rushlight::Device{}, StorageKind::Foreign, release, managed);
     rushlight::Device device;

@@ -50,7 +50,7 @@ struct ManagedVersioned {  // DLManagedTensorVersioned
     Array array;
 };
 
-/// How DLPack numbers a device; BufferError for one that it has no number for.
+/// The device in DLPack's numbering. Raises BufferError for devices without a number.
 RL_API Device device_of(rushlight::Device device, const char* op);
 
 /// The memory of a tensor for another library, which calls the deleter on any thread.

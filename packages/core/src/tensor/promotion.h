@@ -5,7 +5,7 @@
 
 namespace rushlight {
 
-/// The default dtype of a number's category; of bools and integers their own.
+/// The default dtype of a number's category; bools and integers keep theirs.
 DType default_dtype_of(Scalar number);
 
 /// Tensors with dimensions come before 0-d tensors, and those before numbers, unless the later has a higher category (the

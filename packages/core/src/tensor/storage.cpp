@@ -13,7 +13,7 @@ namespace rushlight {
 namespace {
 using Pool = ObjectPool<sizeof(Storage), alignof(Storage)>;
 
-// What a storage that was moved keeps alive.
+// The objects that a moved storage keeps alive.
 struct Moved {
     Ref<Storage> target;
     Ref<Storage> before;  // the memory until the move, if its address is still exported
@@ -95,7 +95,7 @@ void Storage::resize(size_t nbytes) {
              "hint: clone() it first, or delete them",
              exports());
     if (device_.type != DeviceType::Meta) {
-        // Memory of its own storage: from the allocator in charge, and the old one goes back where it came from.
+        // Takes the new memory from the allocator in use, and returns the old memory to its own allocator.
         Ref<Storage> other = allocate(nbytes, device_);
         if (size_t common = std::min(nbytes, nbytes_)) {
             if (device_.type == DeviceType::CPU) std::memcpy(other->data_, data_, common);

@@ -66,8 +66,8 @@ int64_t checked_extent(IntList sizes, IntList strides) {
     return empty ? 0 : last + 1;
 }
 
-// The number of elements. Views are made of geometries that rules have worked out: what they multiplied is checked here,
-// for all of them.
+// The number of elements. The geometries of views are computed by rules; products of their sizes are checked here for
+// all of them.
 int64_t checked_geometry(const int64_t* sizes, const int64_t* strides, int ndim) {
     int64_t product = 1, reach = 0;
     uint64_t bits = 0;

@@ -47,7 +47,7 @@ Tensor softsign_size(const Tensor& input) { return ops::add(ops::abs(input), Sca
 
 }  // namespace
 
-// Of z / (1 + |z|): the length changes by the part of a change along z.
+// The derivative of z / (1 + |z|): the length changes by the component of a change along z.
 Tensor softsign_backward(const Tensor& grad, const Tensor& input) {
     const Tensor size = softsign_size(input);
     if (!is_complex(input.dtype())) return ops::div(grad, ops::square(size));
@@ -93,7 +93,7 @@ Tensor prelu(const Tensor& input, const Tensor& weight) {
 
 namespace {
 
-// What PyTorch computes on the CPU: float64 slopes are drawn for the elements that are not positive, row-major, and are
+// As PyTorch does on the CPU: float64 slopes are drawn for the elements that are not positive, row-major, and are
 // multiplied in float32, or in float64 for an input of that dtype.
 Tensor product_of_pytorch(const Tensor& input, double low, double high, Generator* generator) {
     const DType dtype = input.dtype() == DType::Float64 ? DType::Float64 : DType::Float32;

@@ -1,4 +1,4 @@
-// Attention: one kernel for what is common, operators for uncommon shapes and what is differentiated further. See
+// Attention: one kernel for common calls, operators for uncommon shapes and higher derivatives. See
 // Note [Differentiable composites].
 #include <atomic>
 #include <cmath>
@@ -82,12 +82,12 @@ Tensor weights_of(const Tensor& query, const Tensor& key, const Tensor& mask, bo
     if (mask.defined())
         scores = mask.dtype() == DType::Bool ? ops::where(mask, scores, kNever) : ops::add(scores, mask);
     if (!is_causal && !mask.defined()) return ops::softmax(scores, -1, std::nullopt);
-    // Rows without anything to attend to.
+    // Rows in which every source is masked.
     Tensor idle = ops::eq(ops::amax(scores, kInts<-1>, true), Scalar(kNever));
     return ops::where(idle, 0, ops::softmax(ops::where(idle, 0, scores), -1, std::nullopt));
 }
 
-// A mask that also hides what comes later.
+// A mask that also hides later positions.
 Tensor causal(const Tensor& mask, int64_t queries, int64_t keys) {
     auto positions = [&](int64_t n) { return ops::arange(Scalar(n), std::nullopt, mask.device(), false); };
     Tensor seen = ops::ge(ops::unsqueeze(positions(queries), 1), positions(keys));
@@ -163,7 +163,7 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
         "scaled_dot_product_attention: no kernel that is enabled can compute this call\n"
         "hint: enable the backend MATH (backends.cuda.enable_math_sdp, nn.attention.sdpa_kernel), which supports every call");
     if (const DType wide = compute_dtype(query.dtype()); wide != query.dtype()) {
-        // Scores in a half type would be rounded before they are weighed; the kernel does not either.
+        // Scores in a half type would be rounded before the softmax, which the kernel does not do either.
         auto widened = [&](const Tensor& t) {
             return t.defined() && t.dtype() == query.dtype() ? ops::_to_copy(t, wide) : t;
         };

@@ -171,7 +171,8 @@ Tensor kron(const Tensor& input, const Tensor& other) {
     }
     RL_CHECK(left.size() <= kMaxDims, throw_runtime, "kron(input, other): at most %d dimensions, got %lld",
              kMaxDims / 2, (long long)n);
-    // Rows as short as those of `other` cost more to begin than to multiply. Where each is met often, they are made long.
+    // For rows as short as those of `other`, the overhead per row exceeds the multiplications. If each row is used
+    // often, the rows are made longer.
     constexpr int64_t kShort = 64, kOften = 4;
     if (std::min(input.dim(), other.dim()) > 1 && other.size(-1) < kShort && joined.back() > 0 &&
         std::min(input.numel() / input.size(-1), other.numel() / other.size(-1)) >= kOften) {

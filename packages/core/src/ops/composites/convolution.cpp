@@ -46,7 +46,7 @@ Tensor convolve(const char* op, int spatial, const Tensor& input, const Tensor& 
     return ops::squeeze(one, kInts<0>);
 }
 
-// Padding by name: "same" keeps the size; where that takes an odd number of zeros, one more stands behind.
+// Padding by name: "same" keeps the size; if that needs an odd number of zeros, the end gets one more.
 Tensor convolve_padded(const char* op, int spatial, const Tensor& input, const Tensor& weight,
                        const Tensor& bias, IntList stride, std::string_view padding, IntList dilation,
                        int64_t groups) {

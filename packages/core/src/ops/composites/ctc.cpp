@@ -20,7 +20,7 @@ constexpr const char* kOp = "ctc_loss";
 
 bool has_values(const Tensor& t) { return t.device().type != DeviceType::Meta; }
 
-// (batch) int64 on the CPU, each from 0 to `most`; on the meta device where it was given there.
+// Lengths (batch), int64 on the CPU, each from 0 to `most`; on the meta device if they were given there.
 Tensor lengths_of(const char* argument, const Tensor& given, int64_t batch, int64_t most) {
     RL_CHECK(is_integral(given.dtype()) && given.numel() == batch && given.dim() <= 1, throw_runtime,
              "%s(%s): needs %lld integers, got %s of shape %s", kOp, argument, (long long)batch,
@@ -37,8 +37,8 @@ Tensor lengths_of(const char* argument, const Tensor& given, int64_t batch, int6
     return t;
 }
 
-// (batch, longest) with labels checked; `targets` has one row each, or all joined. Without values it is as long as any
-// targets of that shape can be.
+// (batch, longest) with labels checked; `targets` has one row each, or all joined. On the meta device, its length is
+// the largest that targets of that shape can have.
 Tensor rows_of(const Tensor& targets, const Tensor& lengths, int64_t classes, int64_t blank) {
     const int64_t batch = lengths.numel();
     const bool joined = targets.dim() == 1;

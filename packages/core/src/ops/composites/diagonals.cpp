@@ -92,7 +92,7 @@ Tensor as_strided_scatter(const Tensor& input, const Tensor& src, IntList size, 
     RL_CHECK(std::ranges::equal(src.sizes(), size), throw_runtime,
              "as_strided_scatter(src): needs shape %s, got %s", to_string(size).c_str(),
              to_string(src.sizes()).c_str());
-    // The positions in the flat tensor, found by looking at their numbers in the same way.
+    // The positions in the flat tensor: a tensor of position numbers, viewed in the same way.
     Tensor numbers = ops::arange(Scalar(input.numel()), std::nullopt, input.device());
     Tensor positions = ops::as_strided(numbers, size, stride, storage_offset.value_or(0));
     Tensor flat = ops::scatter(ops::flatten(input), 0, ops::flatten(positions), ops::flatten(src));

@@ -75,7 +75,7 @@ Tensor pdist(const Tensor& input, double p) {
     const auto rows = [&](int64_t which) {
         return ops::index_select(input, 0, ops::select(pairs, 0, which));
     };
-    // No elements have no largest one, but are 0 apart.
+    // The maximum of zero elements is undefined, but their distance is 0.
     const Scalar order(input.size(1) == 0 ? 1.0 : p);
     return ops::norm(ops::sub(rows(0), rows(1)), order, kInts<-1>, false);
 }

@@ -83,7 +83,7 @@ Equation parse(std::string_view text) {
     return e;
 }
 
-// Puts as many labels as "..." has dimensions in its place.
+// Replaces "..." by as many labels as it has dimensions.
 Labels with_dots(const Labels& labels, int count) {
     Labels result;
     for (int label : labels) {
@@ -118,7 +118,7 @@ Term make_term(std::string_view equation, const Tensor& operand, const Labels& l
         if (term.tensor.sizes()[at] != term.tensor.sizes()[here])
             fail(equation, "'" + spelled(label) + "' has sizes " + std::to_string(term.tensor.sizes()[at]) +
                                " and " + std::to_string(term.tensor.sizes()[here]) + " in one operand");
-        // The diagonal is put last; it belongs where the letter was first.
+        // The operator puts the diagonal last; it is moved to where the letter occurred first.
         Tensor diagonal = ops::diagonal(term.tensor, 0, at, here);
         std::vector<int64_t> order;
         for (int64_t d = 0; d < diagonal.dim() - 1; ++d) order.push_back(d);
@@ -168,7 +168,7 @@ Tensor arranged(const Term& term, std::initializer_list<const Labels*> groups) {
     return ops::permute(term.tensor, order);
 }
 
-// With a dimension of size one for each of `all` that the term lacks.
+// The term with a dimension of size one for each label of `all` that it lacks.
 Tensor spread(const Term& term, const Labels& all, const int64_t* sizes) {
     Labels own;
     std::vector<int64_t> shape;
@@ -216,7 +216,7 @@ Term contract(Term a, Term b, const int64_t* sizes, const auto& needed) {
     return result;
 }
 
-// The result's labels where the equation does not say them.
+// The result's labels if the equation does not name them.
 Labels implied(const std::vector<Labels>& operands) {
     std::array<int, kLetters> count{};
     for (const Labels& labels : operands)

@@ -58,7 +58,7 @@ bool are_probabilities(const Tensor& t) {
 Tensor mse_loss(const Tensor& input, const Tensor& target, int64_t reduction) {
     const DType common = promote(input.dtype(), target.dtype());
     RL_CHECK(common != DType::Bool, throw_not_implemented, "mse_loss: not defined for dtype bool");
-    // Truth values have no difference: beside numbers they are 0 and 1.
+    // Bools have no difference; combined with numbers they count as 0 and 1.
     auto numbers = [common](const Tensor& t) { return t.dtype() == DType::Bool ? ops::to(t, common) : t; };
     return reduce("mse_loss", ops::square(difference("mse_loss", numbers(input), numbers(target))),
                   reduction);

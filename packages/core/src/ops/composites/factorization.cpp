@@ -206,7 +206,8 @@ std::tuple<Tensor, Tensor> linalg_qr(const Tensor& A, std::string_view mode) {
     const int64_t m = A.size(-2), n = A.size(-1);
     const int how = complete ? 1 : alone ? 2 : 0;
     if (!differentiated(A) || (m >= n && !alone)) return ops::_linalg_qr(A, how);
-    // What has a formula are tall matrices. Of a wide one the columns on the right are rotated by the Q of the left ones.
+    // Only tall matrices have a formula. In a wide matrix, the columns on the right are rotated by the Q of the columns
+    // on the left.
     auto [q, r] = ops::_linalg_qr(m >= n ? A : ops::narrow(A, -1, 0, m), 0);
     if (m < n) {
         const Tensor parts[] = {r, ops::matmul(ops::adjoint(q), ops::narrow(A, -1, m, n - m))};
@@ -287,7 +288,7 @@ namespace {
 
 Tensor real_diagonal(const Tensor& x) { return ops::real(ops::diagonal(x, 0, -2, -1)); }
 
-// The lower triangle and its mirror image; the diagonal of what is hermitian is real.
+// The lower triangle and its mirror image; the diagonal of a Hermitian matrix is real.
 Tensor mirrored(const Tensor& x) {
     const Tensor below = ops::tril(x, -1);
     const Tensor half =

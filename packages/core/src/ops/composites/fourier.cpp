@@ -38,7 +38,7 @@ namespace {
 
 using Norm = std::optional<std::string_view>;
 
-// Of `count` numbers: all, the root, or none of 1 / count, as the norm and the direction say.
+// The scale for `count` numbers: 1 / count, its square root, or 1, by the norm and the direction.
 double scale_of(const char* op, Norm norm, bool forward, int64_t count) {
     const std::string_view name = norm.value_or("backward");
     if (name == "ortho") return 1 / std::sqrt(static_cast<double>(count));
@@ -69,7 +69,7 @@ int dimension(const char* op, const Tensor& input, int64_t dim) {
     return wrap_dim(op, dim, input.dim());
 }
 
-// Cut or filled up with zeros to n.
+// The tensor cut or padded with zeros to size n.
 Tensor resized(const char* op, const Tensor& x, int d, int64_t n) {
     RL_CHECK(n >= 1, throw_runtime, "fft.%s(n): needs at least one data point, got %lld", op, (long long)n);
     const int64_t have = x.sizes()[d];
@@ -103,7 +103,7 @@ Tensor whole(const char* op, const Tensor& input, std::optional<int64_t> n, int6
     return ops::_fft_c2r(x, d, count, scale_of(op, norm, forward, count), forward);
 }
 
-// Which dimensions, and how long each becomes; without `s` as it is.
+// The transformed dimensions and their new sizes; without `s` the sizes are kept.
 struct Positions {
     std::vector<int64_t> dims, sizes;
 
@@ -394,7 +394,7 @@ Tensor istft(const Tensor& input, int64_t n_fft, std::optional<int64_t> hop_leng
     Tensor frames = return_complex ? fft_ifft(x, std::nullopt, -1, norm)
                                    : fft_irfft(ops::narrow(x, -1, 0, n_fft / 2 + 1), n_fft, -1, norm);
     frames = ops::mul(frames, w);
-    // What unfold takes apart is added together by its gradient.
+    // The gradient of unfold adds the frames together.
     const int64_t count = frames.sizes()[1], total = n_fft + hop * (count - 1);
     const int64_t shape[] = {frames.sizes()[0], total}, size[] = {total}, each[] = {count, n_fft};
     Tensor signal = ops::unfold_backward(frames, shape, 1, n_fft, hop);

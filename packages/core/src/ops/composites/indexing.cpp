@@ -28,7 +28,7 @@ class Numbers {
         for (const Tensor& t : given) add(op, t);
         list_ = own_;
     }
-    // What they index: the input, or a view of it with new dimensions.
+    // The tensor that they index: the input, or a view of it with new dimensions.
     const Tensor& input() const { return input_; }
     TensorList list() const { return list_; }
 
@@ -43,7 +43,7 @@ class Numbers {
         }
         for (int64_t k = 0; k < t.dim(); ++k) {
             const size_t d = own_.size() + static_cast<size_t>(k);
-            // A size of 0, which chooses nothing, fits every dimension: so the array API standard has it.
+            // A mask of size 0, which selects nothing, fits every dimension, as in the array API standard.
             RL_CHECK(d < input.sizes().size() && (input.sizes()[d] == t.sizes()[k] || t.sizes()[k] == 0),
                      throw_index,
                      "%s: a mask of shape %s does not fit the indexed tensor of shape %s at dimension %zu",

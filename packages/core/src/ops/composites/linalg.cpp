@@ -246,7 +246,7 @@ Tensor matrix_exp(const Tensor& input) {
     if (is_floating(input.dtype()) && itemsize(input.dtype()) < 4)
         return ops::_to_copy(matrix_exp(ops::_to_copy(input, DType::Float32)), input.dtype());
 
-    // Each matrix has its own s. What is not finite is not scaled: it stays so.
+    // Each matrix has its own s. Matrices that are not finite are not scaled and stay so.
     Tensor norms =
         ops::_to_copy(linalg_matrix_norm(ops::detach(input), Scalar(1), kInts<-2, -1>, false, std::nullopt),
                       DType::Float64);

@@ -1,4 +1,4 @@
-// Cross entropy: classes in one pass, probabilities and what is differentiated further in operators.
+// Cross entropy: one kernel for targets that are classes, operators for probabilities and higher derivatives.
 #include "bodies/loss.h"
 #include "ops/differentiated.h"
 #include "rushlight/ops/_cross_entropy.h"

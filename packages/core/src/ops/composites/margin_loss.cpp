@@ -100,7 +100,7 @@ Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const T
         "(features) and a target (), got shapes %s, %s and %s",
         op, to_string(input1.sizes()).c_str(), to_string(input2.sizes()).c_str(),
         to_string(target.sizes()).c_str());
-    // Squares of small vectors do not fit float16, nor does what keeps apart those of length zero.
+    // Squares of small vectors are below the range of float16, and so is the epsilon for vectors of length zero.
     const DType dtype = input1.dtype();
     if (dtype == input2.dtype() && (dtype == DType::Float16 || dtype == DType::BFloat16)) {
         auto wide = [](const Tensor& t) { return ops::_to_copy(t, DType::Float32); };
@@ -134,7 +134,7 @@ Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, bool log_inpu
     Tensor losses = log_input ? ops::sub(ops::exp(input), ops::mul(target, input))
                               : ops::sub(input, ops::mul(target, ops::log(ops::add(input, eps))));
     if (full) {
-        // Where the approximation does not count its logarithm must not be infinite: so that its gradient is zero.
+        // Where the approximation is not used, its logarithm must not be infinite, so that its gradient is zero.
         Tensor large = ops::gt(target, 1), t = ops::where(large, target, 1);
         Tensor stirling = ops::add(ops::sub(ops::mul(t, ops::log(t)), t),
                                    ops::mul(ops::log(ops::mul(t, 2 * std::numbers::pi)), 0.5));

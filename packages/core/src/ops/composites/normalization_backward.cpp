@@ -28,7 +28,7 @@ struct Dims {
     operator IntList() const { return {dim, count}; }
 };
 
-// The normalised input and what it was scaled by.
+// The normalised input and its scale.
 struct Normalized {
     Tensor value, scale;
 
@@ -39,7 +39,8 @@ struct Normalized {
     }
     static Tensor mean(const Tensor& t, IntList dims) { return ops::mean(t, dims, true, std::nullopt); }
 
-    // The gradient for the input of one for `value`: its part along the mean and along the value itself has no effect.
+    // The gradient for the input, from the gradient for `value`: its components along the mean and along the value have
+    // no effect.
     Tensor back(const Tensor& grad, IntList dims, bool centered) const {
         Tensor free = ops::sub(grad, ops::mul(value, mean(ops::mul(grad, value), dims)));
         if (centered) free = ops::sub(free, mean(grad, dims));

@@ -55,7 +55,7 @@ struct Shifted {
                               : TensorOrScalar(Scalar(2 * input.scalar().to<double>() - 1))) {}
 };
 
-// Of the second kind, plus `sign` times the one of a degree less.
+// The polynomial of the second kind, plus `sign` times the one of the degree below.
 Tensor second_kind(const TensorOrScalar& input, const Degree& degree, int sign) {
     const Tensor u = ops::_gegenbauer(input, degree.n, Scalar(1));
     if (sign == 0) return u;

@@ -44,7 +44,7 @@ Tensor prod_backward(const Tensor& grad, const Tensor& input, const Tensor& resu
         return dim && !keepdim && input.dim() > 0 ? ops::unsqueeze(t, *dim) : t;
     };
     Tensor zero = ops::eq(input, 0);
-    // Where two elements are 0, nothing is left of it, however large: in half precision it must not be infinite.
+    // If two elements are 0, the result is 0 however large the quotient, so it must not be infinite in half precision.
     Tensor rest = ops::prod(ops::where(zero, 1, input), dim, dim.has_value(), compute_dtype(input.dtype()));
     const Tensor zeros = ops::where(zero, input, 1);
     const Tensor others = dim && input.dim() > 0

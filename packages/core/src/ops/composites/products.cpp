@@ -105,7 +105,7 @@ Tensor addmv(const Tensor& input, const Tensor& mat, const Tensor& vec, Scalar b
 
 namespace {
 
-// Float32 for factors of half its size, or what the factors are.
+// The result's dtype: that of the factors, or float32 for factors of 16 bits.
 void check_out_dtype(const char* op, const Tensor& factor, DType out_dtype) {
     const DType d = factor.dtype();
     RL_CHECK(
@@ -116,7 +116,7 @@ void check_out_dtype(const char* op, const Tensor& factor, DType out_dtype) {
 
 }  // namespace
 
-// Factors are widened exactly, and sums are kept in float32 in any case: what is spared is the rounding at the end.
+// Factors are widened exactly, and sums are kept in float32 in any case, so only the final rounding is omitted.
 Tensor mm_dtype(const Tensor& input, const Tensor& mat2, DType out_dtype) {
     check_out_dtype("mm", input, out_dtype);
     return ops::mm(ops::to(input, out_dtype), ops::to(mat2, out_dtype));

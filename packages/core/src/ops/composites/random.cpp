@@ -28,7 +28,7 @@ namespace {
 using OptDType = std::optional<DType>;
 using OptDevice = std::optional<Device>;
 
-// Standard deviations; also NaN is refused. On other devices than the CPU the host does not wait for the values.
+// Checks standard deviations; NaN is refused too. On other devices than the CPU the host does not wait for the values.
 void check_not_negative(const Tensor& std) {
     if (std.device().type != DeviceType::CPU || std.dtype() == DType::Bool || is_complex(std.dtype())) return;
     StagesOff outside(kAllStages);

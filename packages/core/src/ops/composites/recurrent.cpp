@@ -81,7 +81,7 @@ Tensor gru_state(const Tensor& from_input, const Tensor& from_hidden, const Tens
     return ops::add(ops::mul(ops::sub(1, z), m), ops::mul(z, hidden));
 }
 
-// What the input adds to the gates. Where input and state are only summed, so are their biases, once.
+// The input's contribution to the gates. If input and state are only added, their biases are added once.
 Tensor from_input(Cell cell, const Tensor& input, const Weights& w) {
     Tensor bias = w.b_ih;
     if (cell != Cell::Gru && w.b_hh.defined()) bias = bias.defined() ? ops::add(bias, w.b_hh) : w.b_hh;
@@ -117,7 +117,7 @@ State one_cell(const char* op, Cell cell, const Tensor& input, const State& s, c
     return step(cell, from_input(cell, input, w), s, w);
 }
 
-// A step of few products costs less than to pack the weight for the kernel that computes all steps.
+// A step with few products costs less than packing the weight for the kernel that computes all steps.
 constexpr int64_t kLeastRows = 32;
 
 // Whether one kernel computes all steps of sequences (time, batch, gates) that are equally long.
@@ -158,7 +158,7 @@ Ran run(Cell cell, const Tensor& data, const Steps& steps, const State& first, c
             ops::_lstm_layer(ops::reshape(all, apart), first.h, first.c, w.w_hh, backwards);
         return {ops::reshape(output, flat), {ops::select(output, 0, last), ops::select(cells, 0, last)}};
     }
-    // Taken apart at once: the gradients of the steps are joined once.
+    // Split at once, so that the gradients of the steps are joined once.
     const std::vector<Tensor> x = ops::split_with_sizes(all, steps.sizes, 0);
     std::vector<Tensor> outputs(static_cast<size_t>(count));
     State s = backwards ? first.rows(0, steps.sizes.back()) : first;

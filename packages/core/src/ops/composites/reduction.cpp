@@ -79,7 +79,8 @@ std::tuple<Tensor, Tensor> std_mean_unbiased(const Tensor& input, bool unbiased)
 
 namespace {
 
-// The orders of which no elements have no norm: 1 / 0, and the largest and the smallest of nothing.
+// Raises for orders whose norm of zero elements is undefined: negative ones, which would be 1 / 0, and the maximum and
+// minimum.
 void check_elements(const Tensor& input, double order, const std::optional<IntList>& dim) {
     if (!(order < 0 || std::isinf(order)) || input.numel() > 0) return;
     bool empty = !dim || dim->empty();
@@ -162,7 +163,7 @@ Tensor logsumexp(const Tensor& given, IntList dim, bool keepdim) {
 }
 
 Tensor hash_tensor(const Tensor& input, int64_t mode) {
-    // By its dimensions' numbers: with none, those of a batch would be joined too.
+    // The dimensions are given by number: without them, those of a batch would be reduced too.
     if (input.dim() == 0) return ops::hash_tensor(ops::unsqueeze(input, 0), kInts<0>, false, mode);
     std::vector<int64_t> all(static_cast<size_t>(input.dim()));
     std::iota(all.begin(), all.end(), int64_t{0});

@@ -48,7 +48,7 @@ Tensor times(const Tensor& t, double factor) { return ops::mul(t, Scalar(factor)
 Tensor plus(const Tensor& t, double term) { return ops::add(t, Scalar(term)); }
 Tensor minus(double from, const Tensor& t) { return ops::sub(Scalar(from), t); }
 
-// Coordinates from anywhere as coordinates within the input, unless what is outside counts zero.
+// Maps any coordinates to coordinates within the input, unless positions outside count as zero.
 Tensor padded(Tensor x, int64_t size, int64_t padding, bool align) {
     if (padding == kZeros) return x;
     const double last = static_cast<double>(size - 1);
@@ -133,7 +133,7 @@ Tensor grid_sampler(const Tensor& input, const Tensor& grid, int64_t mode, int64
     if (!differentiated(input, grid) && length <= INT32_MAX)
         return ops::_grid_sample(input, grid, mode, padding, align);
     if (const DType compute = compute_dtype(input.dtype()); compute != input.dtype()) {
-        // Half types do not hold the positions of a large image, and lose the digits of what is added here.
+        // Half types cannot represent the positions of a large image, and lose digits in the sums.
         const Tensor sampled =
             grid_sampler(ops::to(input, compute), ops::to(grid, compute), mode, padding, align);
         return ops::to(sampled, input.dtype());

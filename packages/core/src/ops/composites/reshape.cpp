@@ -35,7 +35,7 @@ Tensor flatten(const Tensor& input, int64_t start_dim, int64_t end_dim) {
 }
 
 Tensor ravel(const Tensor& input) {
-    // A copy also where the strides of one dimension would do for a view: whether it is one must not depend on sizes.
+    // Copies even if a view would be possible, because whether the result is a view must not depend on the sizes.
     int64_t all = input.numel();
     return reshape(ops::contiguous(input, "contiguous"), IntList(&all, 1));
 }

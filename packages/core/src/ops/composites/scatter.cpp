@@ -37,8 +37,8 @@ namespace {
 Tensor row_major_copy(const Tensor& t) { return ops::clone(t, "contiguous"); }
 Tensor as(const Tensor& t, DType dtype) { return t.dtype() == dtype ? t : ops::_to_copy(t, dtype); }
 
-// Indices that count from the end, counted from the front. Those out of range are named here: what reads them next does
-// not depend on its caller.
+// Indices that count from the end, counted from the front. Indices out of range are reported here, because the next
+// operator does not know the caller's name.
 Tensor from_the_front(const char* op, const char* argument, const Tensor& index, int64_t size) {
     if (index.device().type == DeviceType::CPU && index.numel() > 0 && !is_batched(index)) {
         const Tensor seen = ops::_to_copy(ops::detach(index), DType::Int64);
@@ -49,7 +49,7 @@ Tensor from_the_front(const char* op, const char* argument, const Tensor& index,
     return ops::where(ops::lt(index, Scalar(0)), ops::add(index, Scalar(size)), index);
 }
 
-// The part of src that the index covers, after checks of what a kernel takes for granted.
+// The part of src that the index covers, after the checks that a kernel relies on.
 Tensor covered(const char* op, const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src) {
     RL_CHECK(index.dtype() == DType::Int64 || index.dtype() == DType::Int32 || index.numel() == 0,
              throw_runtime, "%s(index): must be an int64 or int32 tensor, got %s", op, name(index.dtype()));
@@ -167,7 +167,7 @@ std::tuple<Tensor, Tensor> _scatter_reduce_backward(const Tensor& grad, const Te
         own = share;
         theirs = at(share);
     } else if (reduce == "prod") {
-        // The product of the others: of the rest where a single factor is zero, else the quotient.
+        // The product of the other factors: the quotient, or for the only factor that is zero the product of the rest.
         Tensor rest = ops::_scatter_reduce_(row_major_copy(ops::ones_like(input)), dim, index, src, "prod",
                                             true, "scatter_reduce");
         own = ops::mul(grad, rest);

@@ -100,7 +100,7 @@ Tolerances tolerances(const Tensor& a, const std::optional<TensorOrScalar>& atol
                            : relative};
 }
 
-// Which of the values, along the last dimension, count.
+// Marks the values along the last dimension that count.
 Tensor above(const Tensor& values, const Tolerances& t) {
     const Tensor largest = ops::amax(values, kInts<-1>, true);
     const Tensor limit =
@@ -115,7 +115,7 @@ Tensor rows_times(const Tensor& matrix, const Tensor& factors) {
     return ops::mul(matrix, ops::unsqueeze(factors, -1));
 }
 
-// x / y, and 0 where `zero` is true or both are 0: what nothing depends on has no part in a derivative.
+// x / y, and 0 where `zero` is true or both are 0: values on which nothing depends do not contribute to a derivative.
 Tensor quotient(const Tensor& x, const Tensor& y, const Tensor& zero = Tensor()) {
     Tensor left_out = ops::logical_and(ops::eq(x, Scalar(0)), ops::eq(y, Scalar(0)));
     if (zero.defined()) left_out = ops::logical_or(left_out, zero);
@@ -183,8 +183,8 @@ Tensor linalg_eigvals(const Tensor& A) {
     return std::get<0>(ops::_linalg_eig(A, differentiated(A)));
 }
 
-// Boeddeker et al., "On the computation of complex-valued gradients with application to statistically optimum beamforming", 2017, with
-// eigenvectors of length 1: what would make them longer is taken away.
+// Boeddeker et al., "On the computation of complex-valued gradients with application to statistically optimum
+// beamforming", 2017, with eigenvectors of length 1: the component that changes their length is removed.
 Tensor eig_backward(const Tensor& grad_values, const Tensor& grad_vectors, const Tensor& eigenvalues,
                     const Tensor& eigenvectors, DType wanted) {
     const Tensor transposed = ops::adjoint(eigenvectors);

@@ -124,7 +124,7 @@ Tensor quantiles(const char* op, const Tensor& input, double q, std::optional<in
                      interpolation, ignore_nan);
 }
 
-// Squares leave the range of float16, and what is nearly perfectly correlated loses its digits in either.
+// Squares exceed the range of float16, and nearly perfect correlations lose digits in both half types.
 bool is_half(DType t) { return t == DType::Float16 || t == DType::BFloat16; }
 Tensor widened(const Tensor& t) { return ops::_to_copy(t, DType::Float32); }
 
@@ -157,7 +157,7 @@ Tensor nanquantile_tensor(const Tensor& input, const Tensor& q, std::optional<in
 }
 
 Tensor nansum(const Tensor& input, std::optional<IntList> dim, bool keepdim, std::optional<DType> dtype) {
-    // An integer dtype has no NaN to pass over: they go before the conversion.
+    // An integer dtype has no NaN, so NaNs are removed before the conversion.
     if (dtype && !is_differentiable(*dtype) && is_floating(input.dtype()))
         return ops::sum(ops::where(ops::isnan(input), Scalar(0), input), dim, keepdim, dtype);
     return ops::_nansum(input, dim, keepdim, dtype);
@@ -193,7 +193,7 @@ Tensor cov(const Tensor& input, int64_t correction, const Tensor& fweights, cons
         const Tensor wide = aweights.defined() ? widened(aweights) : aweights;
         return ops::_to_copy(cov(widened(input), correction, fweights, wide), input.dtype());
     }
-    // Weights that are none are refused below.
+    // Invalid weights are refused below.
     const DType of_integers =
         aweights.defined() && is_floating(aweights.dtype()) ? aweights.dtype() : default_dtype();
     Tensor x = is_differentiable(input.dtype()) ? input : ops::_to_copy(input, of_integers);

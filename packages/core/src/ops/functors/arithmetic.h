@@ -25,7 +25,8 @@ RL_HD inline T times(T a, T b) {
     return static_cast<T>(static_cast<Wrapping<T>>(a) * static_cast<Wrapping<T>>(b));
 }
 
-// alpha * b. A real factor of a complex number keeps its parts apart: of an infinite one, too, the other stays finite.
+// alpha * b. A real factor multiplies the parts of a complex number separately, so an infinite part does not affect a
+// finite one.
 template <class T>
 RL_HD inline T scaled_term(T alpha, T b) {
     if constexpr (kIsComplex<T>)
@@ -285,7 +286,7 @@ struct Pow {
             if (exponent == T(-2)) return run([](T a) { return T(1) / (a * a); });
         }
         if constexpr (std::is_same_v<T, float>) {
-            // What depends on the exponent alone is decided here, lest the loop jump.
+            // Decisions that depend only on the exponent are made here, to keep branches out of the loop.
             if (exponent != T(0) && std::fabs(exponent) < INFINITY) {
                 const double wide = static_cast<double>(exponent);
                 auto power = [wide](T a) {
@@ -398,7 +399,7 @@ struct Clamp {
     RL_HD T operator()(T a, T low, T high) const { return smaller(larger(a, low), high); }
 };
 
-// A NaN loses against a number.
+// A number is preferred to a NaN.
 template <class T>
 struct Fmax {
     explicit Fmax(const Scalar*) {}

@@ -15,7 +15,7 @@ namespace rushlight::functors {
 namespace {
 namespace math {
 
-// Whose functions of complex numbers these are.
+// The library whose complex functions are used.
 #if defined(__CUDACC__)
 namespace library = ::cuda::std;
 #else

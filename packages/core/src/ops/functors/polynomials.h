@@ -12,7 +12,7 @@ namespace {
 // p_0 = 1, p_1 = `first`, p_(k+1) = step(k, p_k, p_(k-1)).
 template <class Step>
 RL_HD inline double recurrence(double degree, double first, Step step) {
-    // No number of terms, or more than anybody waits for.
+    // Not a number of terms, or too many to compute.
     if (!(degree <= 1 << 20)) return NAN;
     if (degree < 1) return degree < 0 ? 0 : 1;
     double before = 1, p = first, k = 1;

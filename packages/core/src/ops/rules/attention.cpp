@@ -1,4 +1,4 @@
-// Attention over (batch, heads, length, depth); what is looser was brought to this form by the composite.
+// Attention over (batch, heads, length, depth); the composite converts other shapes to this form.
 #include "bodies/attention.h"
 
 namespace rushlight::rules {

@@ -1,4 +1,4 @@
-// Optimizer steps write what they are given and return nothing: the rules check that the lists run parallel.
+// Optimizer steps write their arguments and return nothing. The rules check that the lists run parallel.
 #include "bodies/optimizer.h"
 
 namespace rushlight::rules {

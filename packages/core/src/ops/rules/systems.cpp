@@ -5,7 +5,7 @@
 namespace rushlight::rules {
 namespace {
 
-// What later solves with the same matrix need.
+// The outputs that later solves with the same matrix need.
 void add_factors(Outputs& out, const Tensor& a) {
     out.like(a);
     add_batch(out, a, {a.size(-1)}, DType::Int32);

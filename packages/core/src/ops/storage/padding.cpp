@@ -17,7 +17,7 @@ Tensor constant_pad_nd(const Tensor& input, IntList pad, Scalar value) {
         const int64_t size = inside.sizes[d];
         bool overflow = __builtin_add_overflow(size, front, &sizes[d]);
         overflow |= __builtin_add_overflow(sizes[d], back, &sizes[d]);
-        // What negative numbers take away is there, so that nothing of what others add is taken.
+        // Negative numbers remove only existing elements, never padding that other numbers add.
         const int64_t kept = overflow ? -1 : size + std::min<int64_t>(front, 0) + std::min<int64_t>(back, 0);
         RL_CHECK(kept >= 0, throw_runtime,
                  "constant_pad_nd(pad): dimension %d of size %lld cannot be padded by %lld and %lld", d,

@@ -8,7 +8,8 @@
 namespace rushlight::storage {
 namespace {
 
-// A graph's nodes would read what they saved in the new geometry, and no formula follows memory that is exchanged.
+// A graph's nodes would read their saved tensors in the new geometry, and no derivative describes an exchange of
+// memory.
 void check_unrecorded(const char* op, const Tensor& t) {
     RL_CHECK(!(t.impl()->stages() & bit(Stage::Autograd)), throw_runtime,
              "%s: a tensor that requires grad cannot be given other memory\nhint: use detach() first", op);

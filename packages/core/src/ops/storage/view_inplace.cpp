@@ -9,9 +9,9 @@ namespace {
 
 // Note [Views in place]
 // Only the tensor's own geometry changes; its memory and other views of it do not. But a node that saved the tensor
-// as an argument holds this very tensor, and would read it in the new geometry. So where anybody else refers to it, the
-// write is counted, and such a node refuses to use it. A result that its own node saved lies there under an alias and
-// is not concerned.
+// as an argument holds this very tensor, and would read it in the new geometry. So if anything else refers to the
+// tensor, the write is counted, and such a node refuses to use it. A result that its own node saved is stored as an
+// alias and is not affected.
 const Tensor& reshaped(const char* op, const Tensor& input, const ViewSpec& spec) {
     TensorImpl* impl = input.impl();
     if (impl->use_count() > 1) begin_write(op, input);
