@@ -5,7 +5,7 @@
 
 namespace rushlight::cpu {
 
-/// Zeros above, or below, diagonal number `diagonal` of each matrix of a batch.
+/// Writes zeros above or below the diagonal `diagonal` of each matrix of a batch.
 void tril(KernelContext& ctx, const View& out, const View& input, int64_t diagonal);
 void triu(KernelContext& ctx, const View& out, const View& input, int64_t diagonal);
 

@@ -20,8 +20,8 @@ const int64_t* checked_indices(KernelContext& ctx, const char* op, const View& i
     if (dense.dtype == DType::Int64) {
         numbers = dense.as<int64_t>();
     } else {
-        RL_CHECK(dense.dtype == DType::Int32, throw_type, "%s: indices have dtype %s, needs int64 or int32",
-                 op, name(dense.dtype));
+        RL_CHECK(dense.dtype == DType::Int32, throw_type,
+                 "%s: indices must have dtype int64 or int32, got %s", op, name(dense.dtype));
         int64_t* widened = scratch<int64_t>(ctx, count);
         for (int64_t i = 0; i < count; ++i) widened[i] = dense.as<int32_t>()[i];
         numbers = widened;

@@ -5,8 +5,9 @@
 
 namespace rushlight::cpu {
 
-/// The exclusive or along `dims`, all where there are none, of the bits of every element: of floating numbers as float64, of others
-/// in 64 bits, so that equal numbers of different dtypes get equal hashes.
+/// Reduces the bits of the elements by exclusive or along `dims`, or all dimensions if the list is empty.
+/// Floating-point numbers are converted to float64 and others to 64 bits, so that equal numbers of different dtypes
+/// have equal hashes.
 void hash_tensor(KernelContext& ctx, const View& out, const View& input, Ints dims);
 
 }  // namespace rushlight::cpu

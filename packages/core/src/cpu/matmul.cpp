@@ -11,7 +11,7 @@
 namespace rushlight::cpu {
 namespace {
 
-// A matrix (or a batch of them) as numbers: distance between matrices, rows and columns.
+// The geometry of a matrix or a batch of matrices: the distances between matrices, rows and columns.
 struct Operand {
     const void* data;
     int64_t batch, row, col;
@@ -301,7 +301,7 @@ void multiply_scaled(KernelContext& ctx, const View& out, const View* input, con
     multiply(ctx, out, input, a, b, b_transposed, beta.re, alpha.re);
 }
 
-// (..., k) as a matrix. Rows at even distances need no copy.
+// (..., k) as a matrix. Equally spaced rows need no copy.
 View as_matrix(KernelContext& ctx, const View& v, int64_t* shape, int64_t* strides) {
     View m = v;
     const int64_t k = v.size(-1);

@@ -31,7 +31,7 @@ void randperm(KernelContext& ctx, const View& out, int64_t n);
 void multinomial(KernelContext& ctx, const View& out, const View& input, int64_t num_samples,
                  bool replacement);
 
-/// True with probability 1 - p for each element of `out`: what a dropout keeps.
+/// Writes a dropout mask: each element of `out` is true with probability 1 - p.
 void dropout_mask(KernelContext& ctx, const View& out, const View& input, int64_t columns, double p);
 /// out = input / (1 - p) where mask, which is drawn here and may be undefined, is true; else 0.
 void dropout(KernelContext& ctx, const View& out, const View& mask, const View& input, double p);

@@ -10,7 +10,7 @@ namespace rushlight::cpu {
 void cumsum(KernelContext& ctx, const View& out, const View& input, int64_t dim);
 void cumprod(KernelContext& ctx, const View& out, const View& input, int64_t dim);
 
-/// Of equal elements the last; a NaN stays.
+/// Of equal elements the last one is taken, and a NaN is kept.
 void cummax(KernelContext& ctx, const View& values, const View& indices, const View& input, int64_t dim);
 void cummin(KernelContext& ctx, const View& values, const View& indices, const View& input, int64_t dim);
 

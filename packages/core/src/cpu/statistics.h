@@ -1,4 +1,4 @@
-// Elements by rank, and counts of elements by where they lie.
+// Elements by rank, and counts of elements by value.
 #pragma once
 
 #include "rushlight/kernel.h"
@@ -23,11 +23,11 @@ void nanmedian(KernelContext& ctx, const View& out, const View& input);
 /// How many elements lie in each of `bins` equal parts of [min, max]: where both are equal, of the elements' range. RuntimeError
 /// where the range is not finite.
 void histc(KernelContext& ctx, const View& out, const View& input, int64_t bins, double min, double max);
-/// How many elements, or how much `weight`, lie between neighbours of `edges`.
+/// The number of elements, or the sum of `weight`, between neighbouring `edges`.
 void histogram(KernelContext& ctx, const View& out, const View& input, const View& edges, const View& weight,
                bool density);
 
-/// How often each number from 0 on occurs, or the sums of weights there. RuntimeError where a number is negative.
+/// Counts how often each number from 0 on occurs, or sums the weights. Raises RuntimeError for negative numbers.
 int64_t bincount_count(KernelContext& ctx, const View& input, const View& weights, int64_t minlength);
 void bincount(KernelContext& ctx, const View& out, const View& input, const View& weights, int64_t minlength);
 

@@ -8,7 +8,8 @@ namespace rushlight::cpu {
 
 enum class Rank : uint8_t { Kth, Median, NanMedian, Mode };
 
-// Of each of `rows` dense rows of `n` elements the element of a rank and where it is; rank `k`, counted from 0, of Kth.
+// For each of `rows` dense rows of `n` elements, the element of a rank and its position. `k` is the rank for Kth,
+// counted from 0.
 using Choose = void (*)(void* values, int64_t* indices, const void* in, int64_t rows, int64_t n, Rank rank,
                         int64_t k, void* memory);
 using StatisticsKernels = OrderedRowKernels<Choose>;

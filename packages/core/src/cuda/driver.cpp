@@ -24,7 +24,7 @@ const char* missing() {
     constexpr int kNeeded = CUDART_VERSION / 1000 * 1000;
     if (version(&number) == 0 && number < kNeeded) {
         std::snprintf(text, sizeof text,
-                      "the NVIDIA driver is too old: it serves CUDA %d.%d, and %d.0 or newer is needed\n"
+                      "the NVIDIA driver is too old: it supports CUDA %d.%d, and %d.0 or newer is needed\n"
                       "hint: install a newer driver (580 or above)",
                       number / 1000, number % 1000 / 10, kNeeded / 1000);
         return text;

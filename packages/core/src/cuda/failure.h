@@ -20,7 +20,7 @@ struct Failure {
 
 [[noreturn, gnu::format(printf, 2, 3)]] void fail(BackendStatus status, const char* format, ...);
 
-/// Raises what a function of the runtime returned.
+/// Raises Failure for an error that a function of the runtime returned.
 void raise(cudaError_t error, const char* what);
 inline void check(cudaError_t error, const char* what) {
     if (error != cudaSuccess) [[unlikely]]

@@ -8,7 +8,7 @@ namespace rushlight::cuda {
 
 inline constexpr int kMostDims = 64;
 
-/// The dimensions of `N` operands, strides in bytes, as they are sorted and joined.
+/// The dimensions of `N` operands, which are sorted and joined; strides in bytes.
 template <int N>
 struct Geometry {
     int ndim = 0;

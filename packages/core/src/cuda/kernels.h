@@ -11,7 +11,7 @@ BackendStatus fill_kernel(const KernelArgs* args);
 BackendStatus range_kernel(const KernelArgs* args);
 BackendStatus steps_kernel(const KernelArgs* args);
 BackendStatus eye_kernel(const KernelArgs* args);
-/// A number in every element of `out`.
+/// Writes a number to every element of `out`.
 void queue_fill(const View& out, const Param& value, const KernelArgs& args);
 
 // kernels/random.cu

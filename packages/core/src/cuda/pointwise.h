@@ -22,9 +22,9 @@ BackendStatus run_pointwise(const Pointwise& op, const KernelArgs& args);
 /// The same in another compute dtype, inside the plug-in: raises.
 void queue_pointwise(const Pointwise& op, const KernelArgs& args, DType compute);
 
-/// `in`, converted, into `out` of the same sizes.
+/// Copies `in`, converted, to `out`, which has the same sizes.
 void queue_copy(const View& out, const View& in, KernelContext* context);
-/// `in`, broadcast to the sizes of `out`.
+/// Returns `in` broadcast to the sizes of `out`.
 void queue_broadcast(const View& out, const View& in, KernelContext* context);
 void queue_zeros(const View& out, KernelContext* context);
 

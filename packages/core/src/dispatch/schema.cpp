@@ -21,7 +21,8 @@ std::vector<std::string_view> split(std::string_view text) {
     return parts;
 }
 
-// The type as the generator's table names it: without the count of int[2], the dots of varargs and write marks.
+// The type as the generator's table names it: without the count of int[2], the dots of varargs, and marks of written
+// arguments.
 std::string_view plain_type(std::string_view type) {
     if (type.starts_with("Tensor(w!)")) return type.ends_with("[]") ? "Tensor[]" : "Tensor";
     if (type.starts_with("int[")) return type.find('?') == std::string_view::npos ? "int[]" : "int[]?";

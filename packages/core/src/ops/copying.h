@@ -10,10 +10,10 @@ namespace rushlight {
 /// wait for a copy between a device and pinned memory.
 RL_API void copy_into(const Tensor& target, const Tensor& source, bool non_blocking = false);
 
-/// The same where one of them or both are on devices.
+/// The same if one or both of them are on devices.
 void copy_across_devices(const Tensor& target, const Tensor& source, bool non_blocking = false);
 
-/// The same from a view to another of its sizes.
+/// The same from one view to another of the same sizes.
 extern SharedKernel copy_kernel;
 
 /// Whether elements of one lie where elements of the other do, without being the same tensor in dtype and geometry.

@@ -137,7 +137,7 @@ class Launch {
     void check_values();
     /// The number of results of an operator of kind dynamic. NotImplementedError on the meta device.
     int64_t count();
-    /// Inputs that the kernel writes: they must be writable, and their versions change before it runs.
+    /// Marks inputs that the kernel writes: they must be writable, and their versions change before it runs.
     void write(const Tensor& t) {
         if (!t.defined()) return;
         check(t);
@@ -167,7 +167,7 @@ class Launch {
         p.length = 0;
         return p;
     }
-    // All inputs are on one device.
+    // Checks that all inputs are on one device.
     void place(const Tensor& t) {
         if (t.device() == Device{} && device_ == Device{}) [[likely]] {
             placed_ = true;

@@ -8,8 +8,9 @@ namespace rushlight {
 /// Whether an integer lies in the range of an integer dtype; true of other numbers and dtypes.
 bool fits_integer(Scalar v, DType t);
 
-/// A number as an element of dtype `t`; floats lose their fraction and negative integers wrap around in unsigned dtypes.
-/// RuntimeError where it lies beyond the range, is not a number of an integer dtype, or is complex and `t` is not.
+/// Converts a number to an element of dtype `t`. In integer dtypes, floats lose their fraction; in unsigned ones,
+/// negative integers wrap around. Raises RuntimeError if the number is out of range, is infinite or NaN and `t` is an
+/// integer dtype, or has an imaginary part and `t` is not complex.
 Scalar element_of(const char* op, const char* argument, Scalar value, DType t);
 
 /// The same for `fill_` and similar functions: what is beyond the range of half precision becomes an infinity.

@@ -28,7 +28,7 @@ struct PointwiseDesc {
 Tensor pointwise(const PointwiseDesc& desc, const TensorOrScalar* inputs, const Scalar* params);
 /// The CPU's kernel over views of one shape, as a device's kernel is called.
 void pointwise_views(const PointwiseDesc& desc, const KernelArgs& k);
-/// Into `out`: InPlace must have the broadcast shape, Out is resized to it. Returns `out`.
+/// Writes the result to `out` and returns it: with InPlace it must have the broadcast shape, with Out it is resized.
 Tensor pointwise_into(const PointwiseDesc& desc, const TensorOrScalar* inputs, const Scalar* params,
                       const Tensor& out, Form form);
 

@@ -18,7 +18,8 @@ struct ReduceDesc {
     KernelSlots* kernels;
 };
 
-/// Over `dims`; without them over all dimensions, with an empty list over all or, where the result is Bool, none. `dtype`: of the elements and of the result.
+/// Reduces over `dims`. Without `dims`, all dimensions are reduced; with an empty list, all or, if the result is Bool,
+/// none. `dtype` is the dtype of the elements and of the result.
 Tensor reduce(const ReduceDesc& desc, const Tensor& input, std::optional<IntList> dims, bool keepdim,
               std::optional<DType> dtype, const Scalar* params);
 /// The CPU's kernel over views, as a device's kernel is called.

@@ -59,13 +59,13 @@ struct Signature {
 
 /// A Python, NumPy or 0-d number.
 bool to_scalar(PyObject* o, Scalar& out);
-/// An integer of Python that does not fit 64 bits. Python raises OverflowError.
+/// The error for a Python integer that does not fit 64 bits; an OverflowError in Python.
 class IntegerOverflow : public Error {
   public:
     IntegerOverflow() : Error(ErrorKind::Value, "an integer argument does not fit 64 bits") {}
 };
 
-/// An exact integer; raises OverflowError when it does not fit 64 bits.
+/// Reads an exact integer. Raises OverflowError if it does not fit 64 bits.
 bool to_int(PyObject* o, int64_t& out);
 
 class Parser {

@@ -68,7 +68,7 @@ bool gets_what_keeps_its_class(PyObject* func) {
     return keeps_its_class(PyUnicode_AsUTF8(PyDescr_NAME(descriptor.get())));
 }
 
-// The tensors among a result, as objects of a class.
+// Converts the tensors in a result to objects of a class.
 Object convert(Object result, PyTypeObject* type) {
     PyObject* o = result.get();
     if (is_tensor(o)) {

@@ -34,10 +34,10 @@ PyObject* call_override(const char* method, PyObject* const* args, Py_ssize_t co
 
 // Note [Members that classes see]
 // The entries of method and property tables are wrapped in `Seen`, which calls the class of a tensor first if that overrides
-// operators. For tensors of other classes this is one comparison, or two. The override gets `Tensor.<method>`, or of a
-// property `Tensor.<property>.__get__` or `__set__`. What a class inherits (the default) runs the member without overrides
-// and turns the tensors of its result into tensors of the class, but for `grad` and `_base`, which are handed out as they
-// are.
+// operators. For tensors of other classes this is one comparison, or two. The override receives `Tensor.<method>`, or
+// for a property `Tensor.<property>.__get__` or `__set__`. The method that a class inherits by default runs the member
+// without overrides and converts the tensors of its result to the class, except for `grad` and `_base`, which are
+// returned unchanged.
 
 /// Whether the class of this object may override it.
 inline bool has_override(PyObject* self) {

@@ -127,7 +127,7 @@ PyObject* wrap(Device d);
 PyObject* wrap_generator(Ref<Generator> g);
 /// torch.Size: a tuple of ints.
 PyObject* wrap_size(IntList sizes);
-/// A dtype object, or one of Python's bool, int and float; false where it is neither.
+/// Reads a dtype object, or one of Python's types bool, int and float; returns false for other objects.
 bool to_dtype(PyObject* o, DType& out);
 bool to_device(PyObject* o, Device& out);
 

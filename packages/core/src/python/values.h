@@ -13,7 +13,7 @@ namespace rushlight::python {
 /// None, numbers, tensors, lists, ... A list of integers or tensors becomes a tuple.
 Object to_python(const Value& value);
 
-/// A Python argument as the value of a schema type; false where it is of another kind.
+/// Converts a Python argument to a value of a schema type; returns false if its type does not match.
 bool to_value(PyObject* o, std::string_view type, Value& out);
 
 /// Calls an operator, from the stages of `mask` on, with Python arguments, one per argument of its schema; its results.

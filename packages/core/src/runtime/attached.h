@@ -76,10 +76,10 @@ inline const Attached& resolve_attached(Device& device) {
 }
 
 extern const HostTable host_table;
-/// The text that a plug-in's function left on this thread.
+/// The error text that a plug-in's function set on this thread.
 extern thread_local std::string backend_error;
 
-/// NotImplementedError where a backend lacks an optional function.
+/// Raises NotImplementedError if a backend lacks an optional function.
 template <class F>
 F require_function(const Backend& b, F function, const char* what) {
     RL_CHECK(function, throw_not_implemented, "%s: the backend of this device has no %s", b.name, what);

@@ -9,9 +9,9 @@
 
 // Note [Caching]
 // The driver maps segments; a segment is a chain of blocks; free neighbours are joined at once, so two free
-// blocks never touch. Free blocks lie in bins, one set of bins for each stream and size range: a block that
-// is reused on its own stream needs no waiting, for the stream runs the new work behind the old. A block that
-// other streams used too is held back after its release until an event on each of those streams has passed.
+// blocks never touch. Free blocks lie in bins, one set of bins for each stream and size range: a block that is reused
+// on its own stream needs no waiting, because the stream runs the new work after the old. A block that other streams
+// used too is held back after its release until an event on each of those streams has passed.
 //
 // A request is served from the bins, else by a new segment, else by a new segment after unused ones were
 // released, else it fails. Memory that stays unused is released too: at once if the driver reports that
@@ -352,7 +352,8 @@ void CachingAllocator::unmap(Block* block) {
     delete segment;
 }
 
-/// Gives unused segments back until `wanted` bytes are; first one that is big enough alone, if there is one.
+/// Returns unused segments to the driver until `wanted` bytes are returned, beginning with a segment that is large
+/// enough alone, if there is one.
 void CachingAllocator::unmap_unused(size_t wanted) {
     Segment* fitting = nullptr;
     auto unused = [](const Segment* s) {

@@ -1,7 +1,7 @@
 """CUDA devices for rushlight.
 
 Nothing here needs to be called: core finds the package by its entry point when a CUDA device is first named, and loads the
-plug-in then. Importing rushlight loads nothing of it.
+plug-in then. Importing rushlight does not load it.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ struct Block {
     const T* key() const { return a.key.at(b, key_head()) + j * a.key.row; }
     const T* value() const { return a.value.at(b, key_head()) + j * a.value.row; }
 
-    // How many of the block's sources target `row` may attend to.
+    // The number of the block's sources to which target `row` may attend.
     int64_t visible(int64_t row) const { return a.causal ? max(0, min(columns, i + row + 1 - j)) : columns; }
 
     void compute_scores() const {

@@ -92,7 +92,7 @@ void dot_blocks(const Gemm<T>& g) {
             if (k > 0) t.epilogue = {g.alpha, T(1), t.c, g.c_row, 1};
             dot_tiles<T>.fn[r - 1][n - 1](t);
         };
-        // The short side is walked inside, so that the long one is read once.
+        // The inner loop runs over the short side, so that the long one is read once.
         if (g.m <= g.n) {
             for (int64_t j = 0; j < g.n; j += columns) {
                 for (int64_t i = 0; i < g.m; i += rows) tile_at(i, j);

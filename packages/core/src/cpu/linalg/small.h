@@ -12,7 +12,7 @@ namespace rushlight::cpu {
 
 inline constexpr int64_t kSmallMatrix = 16;
 
-// Magnitude by which pivots are compared: |re| + |im| for complex numbers, as in LAPACK.
+// The magnitude by which pivots are compared: |re| + |im| for complex numbers, as in LAPACK.
 template <class T>
 Real<T> pivot_size(const T& x) {
     if constexpr (kIsComplex<T>) return std::abs(x.re) + std::abs(x.im);

@@ -18,7 +18,7 @@ struct Batch {
     DType step_dtype[kPerLaunch];
 };
 
-/// A number in the device's memory, of float32 or float64; 1 where there is none.
+/// Reads a float32 or float64 number from the device's memory; 1 if there is none.
 struct Number {
     const void* data;
     DType dtype;

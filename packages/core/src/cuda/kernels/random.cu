@@ -81,7 +81,7 @@ struct Mapped {
     }
 };
 
-/// Draws into `out` itself where it is row-major memory of T, else into scratch memory that is copied.
+/// Draws into `out` itself if it is row-major memory of T, else into scratch memory that is copied to it.
 template <int kPer, class T, class F>
 void queue_draw(const KernelArgs& args, const View& out, const F& f) {
     if (out.numel == 0) return;

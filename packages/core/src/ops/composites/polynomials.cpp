@@ -18,7 +18,7 @@
 namespace rushlight::composites {
 namespace {
 
-// The degree as a whole number, from which 1 can be taken: the derivatives multiply by it.
+// The degree as a whole number of a dtype that can represent degree - 1; the derivatives multiply by it.
 struct Degree {
     Tensor whole;  // what `n` refers to
     TensorOrScalar n;

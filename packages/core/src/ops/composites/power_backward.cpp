@@ -36,8 +36,8 @@ Tensor product_of_others(const Tensor& t, int64_t dim) {
 
 }  // namespace
 
-// Each factor's gradient is the product of the others: result / factor, but where that factor is zero it is the product of
-// the rest that are not, times the other zeros: it is zero where there are any, and its derivatives are not.
+// Each factor's gradient is the product of the others: result / factor. If the factor is zero, it is the product of the
+// other factors that are not zero, times the other zeros. With other zeros it is zero, but its derivatives are not.
 Tensor prod_backward(const Tensor& grad, const Tensor& input, const Tensor& result,
                      std::optional<int64_t> dim, bool keepdim) {
     auto raise = [&](const Tensor& t) {

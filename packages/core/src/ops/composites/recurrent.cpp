@@ -285,7 +285,7 @@ Network::Result packed(const Network& net, const Tensor& data, const Tensor& bat
              to_string(data.sizes()).c_str());
     RL_CHECK(batch_sizes.dim() == 1 && batch_sizes.dtype() == DType::Int64 && batch_sizes.numel() > 0 &&
                  batch_sizes.device().type == DeviceType::CPU,
-             throw_runtime, "%s(batch_sizes): needs a list of int64 on the CPU, got %s %s", op,
+             throw_runtime, "%s(batch_sizes): needs a vector of int64 on the CPU, got %s %s", op,
              name(batch_sizes.dtype()), to_string(batch_sizes.sizes()).c_str());
     Steps steps;
     const auto view = batch_sizes.impl()->view();

@@ -15,7 +15,7 @@ struct Relu {
     RL_HD T operator()(T x) const { return x < T(0) ? T(0) : x; }  // keeps NaN
 };
 
-// Where x is above the threshold x, else the value.
+// x if it is above the threshold, else the value.
 template <class T>
 struct Threshold {
     T threshold, value;

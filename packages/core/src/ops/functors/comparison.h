@@ -23,7 +23,7 @@ RL_COMPARISON(LogicalOr, bool(a) | bool(b))
 RL_COMPARISON(LogicalXor, bool(a) != bool(b))
 #undef RL_COMPARISON
 
-// Of a complex number: whether it holds for one of its parts, or for both.
+// For a complex number: whether the condition holds for one part, or for both.
 #define RL_PREDICATE(Name, integers, floats, joined)                          \
     template <class T>                                                        \
     struct Name {                                                             \

@@ -1,4 +1,4 @@
-// How a gamma variable moves with its shape, in double for all types.
+// The derivative of a gamma variable by its shape, in double for all types.
 #pragma once
 
 #include "ops/functors/gamma_math.h"
@@ -19,7 +19,7 @@ inline namespace RUSHLIGHT_CPU {  // the copies carry their capability in their 
 /// The first integral by the power series of its exponential, sum of z^n / (a (a+1) ... (a+n)) (psi(a) - y + 1/a + ... + 1/(a+n)).
 RL_SPECIAL double gamma_derivative_series(double a, double y, bool curvature, bool quick) {
     const double z = std::exp(y), end = quick ? kQuick : 1e-17;
-    // psi(a + 1) holds the first fraction: for small a psi(a) and 1/a would cancel.
+    // psi(a + 1) includes the first fraction, because psi(a) and 1/a would cancel for small a.
     const double gap = (quick ? digamma_positive(static_cast<float>(a + 1)) : digamma(a + 1)) - y,
                  bend = curvature ? polygamma(1, a + 1) : 0;
     double term = 1, fractions = 0, squares = 0, sum = 0, size = 0;

@@ -1,5 +1,5 @@
-// The elementary functions that functors call, `math::exp(x)` for float and double: on the CPU those that the compiler
-// vectorises where we have them, else the C library's; in the CUDA plug-in those of the device.
+// The elementary functions that functors call, `math::exp(x)` for float and double: on the CPU our vectorised functions
+// where they exist, else the C library's; in the CUDA plug-in the device's functions.
 #pragma once
 
 #include <cmath>

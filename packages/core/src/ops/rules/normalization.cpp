@@ -54,7 +54,7 @@ void check_pair(const char* op, const Tensor& input, const Tensor& weight, const
              name(wanted), name(bias.dtype()));
 }
 
-// A number for each row of `shape`.
+// One number for each row of `shape`.
 void check_rows(const char* op, const char* name, const Tensor& t, const Tensor& input, IntList shape) {
     int64_t size = 1;
     for (int64_t s : shape) size *= s;

@@ -1,4 +1,4 @@
-// Elements by rank, and counts of elements by where they lie.
+// Elements by rank, and counts of elements by value.
 #include <cmath>
 #include <limits>
 
