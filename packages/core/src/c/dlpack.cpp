@@ -38,7 +38,7 @@ RL_API rl_status rl_tensor_from_dlpack(struct DLManagedTensorVersioned* array, r
         if (managed->version.major != dlpack::kVersion.major) {
             const dlpack::Version version = managed->version;
             release<dlpack::ManagedVersioned>(managed, nullptr, 0);
-            throw_buffer("%s: the array has version %u.%u of DLPack, this library reads %u.x", kName,
+            throw_buffer("%s: the array has version %u.%u of DLPack, but this library reads %u.x", kName,
                          version.major, version.minor, dlpack::kVersion.major);
         }
         Tensor made = dlpack::tensor_over(managed->array, release<dlpack::ManagedVersioned>, managed,

@@ -97,7 +97,7 @@ void masked_elements(KernelContext& ctx, const View& out, const View& input, con
 void masked_scatter_check(KernelContext& ctx, const View& input, const View& mask, const View& source) {
     const int64_t wanted = choose(ctx, broadcast_to(ctx, mask, input)).count();
     RL_CHECK(wanted <= source.numel, throw_runtime,
-             "masked_scatter_(source): the mask has %lld true elements, source only %lld",
+             "masked_scatter_(source): the mask has %lld true elements, but source has only %lld elements",
              static_cast<long long>(wanted), static_cast<long long>(source.numel));
 }
 void masked_scatter(KernelContext& ctx, const View& input, const View&, const View& source) {

@@ -6,7 +6,7 @@
 
 namespace rushlight::cpu {
 
-/// A row of coordinates for each element that is not zero.
+/// Writes a row of coordinates for each element that is not zero.
 int64_t nonzero_count(KernelContext& ctx, const View& input);
 void nonzero(KernelContext& ctx, const View& out, const View& input);
 /// The first `size` rows, or `fill_value` behind them.

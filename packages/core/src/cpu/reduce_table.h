@@ -9,7 +9,7 @@ namespace rushlight {
 /// The loops of one reduction over one dtype. They work on partial results of `acc_size` bytes, whose type is private to
 /// them.
 struct ReduceLoops {
-    /// Makes `count` partial results of no elements.
+    /// Initialises `count` partial results.
     void (*start)(char* acc, int64_t count, const Scalar* params);
     /// Adds `n` elements, `stride` bytes apart, to each of `count` partial results. The first elements of neighbouring
     /// results lie `step` bytes apart, and have number `index` among the elements of their result.

@@ -1,4 +1,4 @@
-// Products of sparse matrices with plain ones.
+// Products of sparse matrices with dense ones.
 #pragma once
 
 #include "rushlight/kernel.h"

@@ -9,7 +9,7 @@
 
 namespace rushlight::cpu::twister {
 
-// What the functions of these names in cpu/random.h do.
+// These functions do the same as those of the same names in cpu/random.h.
 void uniform_(KernelContext& ctx, Generator& generator, const View& self, double from, double to);
 void normal_(KernelContext& ctx, Generator& generator, const View& self, double mean, double std);
 void exponential_(KernelContext& ctx, Generator& generator, const View& self, double lambd);

@@ -27,8 +27,8 @@ class Outputs {
         one.dtype = dtype;
         one.device = device;
     }
-    /// The last one, of 4 or 5 dimensions, lies with channels side by side where `like` or `or_like` does, on devices that
-    /// take such outputs.
+    /// Gives the last output, of 4 or 5 dimensions, the channels-last format if `like` or `or_like` has it and the
+    /// device supports such outputs.
     void in_format_of(const Tensor& like, const Tensor& or_like);
     /// The last one, a matrix, is stored column by column on the CPU.
     void by_columns() {

@@ -15,7 +15,7 @@ inline void check_matrix(const char* op, const char* argument, const Tensor& t) 
         is_differentiable(d) && itemsize(d) >= 4, throw_not_implemented,
         "%s(%s): needs float32, float64, complex64 or complex128, got %s\nhint: convert the tensor first", op,
         argument, name(d));
-    RL_CHECK(t.dim() >= 2, throw_runtime, "%s(%s): needs matrices, at least 2 dimensions, got shape %s", op,
+    RL_CHECK(t.dim() >= 2, throw_runtime, "%s(%s): needs matrices of at least 2 dimensions, got shape %s", op,
              argument, to_string(t.sizes()).c_str());
     for (int64_t d : {-1, -2})
         RL_CHECK(t.size(d) <= INT32_MAX, throw_runtime, "%s(%s): a matrix of shape %s is too large", op,

@@ -425,7 +425,7 @@ PyObject* frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
     auto total = static_cast<int64_t>(view->len);
     bool read_only = view->readonly;
     auto item = static_cast<int64_t>(itemsize(dtype));
-    // From here on the storage gives the buffer back.
+    // From here on the storage releases the buffer.
     auto storage = Storage::wrap(nullptr, 0, Device{}, StorageKind::Foreign, release_owner, view);
     RL_CHECK(total > 0, throw_value, "frombuffer(buffer): the buffer is empty");
     RL_CHECK(count != 0, throw_value, "frombuffer(count): must not be 0");

@@ -124,9 +124,10 @@ void release_managed(void* context, void*, size_t) {
 Tensor import_capsule(PyObject* capsule) {
     if (PyCapsule_IsValid(capsule, kVersionedCapsule)) {
         auto* managed = static_cast<ManagedVersioned*>(PyCapsule_GetPointer(capsule, kVersionedCapsule));
-        RL_CHECK(managed->version.major == kVersion.major, throw_buffer,
-                 "from_dlpack(ext_tensor): the array has version %u.%u of DLPack, this library reads %u.x",
-                 managed->version.major, managed->version.minor, kVersion.major);
+        RL_CHECK(
+            managed->version.major == kVersion.major, throw_buffer,
+            "from_dlpack(ext_tensor): the array has version %u.%u of DLPack, but this library reads %u.x",
+            managed->version.major, managed->version.minor, kVersion.major);
         PyCapsule_SetName(capsule, kUsedVersionedCapsule);
         return tensor_over(managed->array, release_managed<ManagedVersioned>, managed,
                            managed->flags & kReadOnly, "from_dlpack(ext_tensor)");

@@ -69,7 +69,8 @@ struct ThreadList {
 constinit thread_local ThreadList* thread_lists[kQuickPositions + 1] RL_TLS_MODEL = {};
 constinit thread_local bool thread_ends RL_TLS_MODEL = false;
 
-/// In a forked child the devices are the parent's, and so are their locks. What a child keeps in its lists is not used.
+/// In a forked child the devices are the parent's, and so are their locks. A child does not use the blocks in its
+/// lists.
 bool usable(const DeviceAllocator& from) { return !from.owner.forked.load(std::memory_order_relaxed); }
 
 /// Releases all blocks of this thread's list; returns whether there were any.

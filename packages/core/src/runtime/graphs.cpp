@@ -87,7 +87,7 @@ uint64_t capture_of(Device device, void* stream) {
 
 void refuse_in_capture_slow(const char* what, Device device, void* stream) {
     RL_CHECK(!capture_of(device, stream), throw_runtime,
-             "%s: cannot be recorded in a graph: it waits for %s\n"
+             "%s: cannot be recorded in a graph, because it waits for %s\n"
              "hint: do it before the capture, or after a replay",
              what, name(device).c_str());
 }

@@ -23,7 +23,7 @@ struct Coordinates {
     Tensor along(int64_t dim) const;
     /// The number of each position, counted row-major over the sparse dimensions, (nnz).
     Tensor positions() const;
-    /// How many such positions there are.
+    /// The number of positions over the sparse dimensions.
     int64_t num_positions() const;
 };
 

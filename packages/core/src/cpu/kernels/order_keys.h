@@ -36,7 +36,7 @@ struct Wide {
     uint64_t key;
     int64_t number;
 };
-// Of element number `i`; `flip`: ones where the order is reversed.
+// The item of element `i`; `flip` has all bits set if the order is reversed.
 template <class Item, class T>
 RL_INLINE Item item_of(T value, KeyOf<T> flip, int64_t i) {
     const auto key = static_cast<KeyOf<T>>(key_of(value) ^ flip);

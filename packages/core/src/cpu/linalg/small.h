@@ -53,7 +53,7 @@ int64_t small_lu(int64_t m, int64_t n, T* a, int64_t row, int64_t column, int32_
     return singular;
 }
 
-/// Solves with the factors of a column-major matrix, or of its transpose, for k columns of n in their place.
+/// Solves with the factors of a column-major matrix, or of its transpose, for k columns of n elements, in place.
 template <class T>
 void small_solve(bool transposed, int64_t n, int64_t k, const T* a, const int32_t* exchanged, T* x) {
     for (; k > 0; --k, x += n) {

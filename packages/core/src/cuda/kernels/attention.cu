@@ -1,5 +1,5 @@
-// Attention and its gradients: products of matrices around a masked softmax of the scores, for some heads at a time, so that
-// scratch memory has a limit. Scores are computed in float32, or in float64 for that.
+// Attention and its gradients: products of matrices around a masked softmax of the scores, for some heads at a time, to
+// limit scratch memory. Scores are computed in float32, or in float64 for that.
 //
 // The heads of `query` that share one of `key` lie side by side, so they are one matrix of `heads / key heads * length` rows.
 #include <algorithm>

@@ -215,7 +215,7 @@ struct BatchNorm {
     }
 };
 
-/// Of an empty batch the gradients are zeros, whatever the statistics.
+/// The gradients of an empty batch are zeros, whatever the statistics.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     settle_batch_gradients(const Runs s, const Sums* shares, const T* means, const T* invstds,

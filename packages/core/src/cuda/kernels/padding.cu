@@ -8,7 +8,7 @@ namespace {
 
 using functors::padded_from;
 
-/// A padded tensor and the one that it is made of, which has strides; the padded one is row-major.
+/// A padded, row-major tensor, and the strided tensor from which it is made.
 struct Padded {
     int ndim;
     PadMode mode;
@@ -27,7 +27,7 @@ struct Padded {
         }
     }
 
-    /// Where the element lies that padded element `i` is.
+    /// The offset of the element that padded element `i` copies.
     __device__ int64_t source(int64_t i) const {
         int64_t found = 0;
         for (int d = ndim - 1; d >= 0; --d) {

@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
-/// Sums over rows, column by column: a thread has a column of the rows of its group of blocks.
+/// Sums over rows, column by column: each thread sums one column of the rows of its group of blocks.
 template <bool centered, class T, class Stored>
 __global__ void __launch_bounds__(kThreads)
     weight_shares(const Rows s, T* weights, T* biases, const Stored* grad, const Stored* in, const T* means,

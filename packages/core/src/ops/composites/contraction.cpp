@@ -85,7 +85,7 @@ Tensor linalg_cross(const Tensor& input, const Tensor& other, int64_t dim) {
              to_string(input.sizes()).c_str(), to_string(other.sizes()).c_str());
     const int64_t d = wrap_dim("linalg.cross", dim, input.dim());
     RL_CHECK(input.dim() > 0 && input.sizes()[d] == 3 && other.sizes()[d] == 3, throw_runtime,
-             "linalg.cross(dim): dimension %lld must have size 3, the shapes are %s and %s", (long long)d,
+             "linalg.cross(dim): dimension %lld must have size 3, got shapes %s and %s", (long long)d,
              to_string(input.sizes()).c_str(), to_string(other.sizes()).c_str());
     if (const DType compute = compute_dtype(promote(input.dtype(), other.dtype()));
         compute != promote(input.dtype(), other.dtype())) {

@@ -121,7 +121,8 @@ struct Positions {
             std::iota(dims.begin(), dims.end(), 0);
         }
         RL_CHECK(!s || s->size() == dims.size(), throw_runtime,
-                 "fft.%s(s, dim): %zu lengths for %zu dimensions", op, s ? s->size() : 0, dims.size());
+                 "fft.%s(s, dim): must have the same length, got %zu and %zu numbers", op, s ? s->size() : 0,
+                 dims.size());
         for (size_t i = 0; i < dims.size(); ++i) {
             RL_CHECK(std::count(dims.begin(), dims.end(), dims[i]) == 1, throw_runtime,
                      "fft.%s(dim): dimension %lld is listed twice", op, (long long)dims[i]);

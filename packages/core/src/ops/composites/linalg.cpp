@@ -68,7 +68,8 @@ void check_pair(const char* op, const Tensor& input, IntList dim, int64_t* pair)
              to_string(dim).c_str());
 }
 
-// Of the matrices in dimensions `pair`, along a new last dimension; with `keepdim` those two stay as ones.
+// The singular values of the matrices in dimensions `pair`, along a new last dimension; with `keepdim`, those two
+// dimensions stay with size 1.
 Tensor singular_values(const Tensor& given, const int64_t* pair, bool keepdim, std::optional<DType> dtype) {
     const Tensor input = dtype && *dtype != given.dtype() ? ops::_to_copy(given, *dtype) : given;
     const Tensor moved = ops::movedim(input, IntList(pair, 2), kInts<-2, -1>);

@@ -8,7 +8,7 @@ namespace {
 namespace math {
 inline namespace RUSHLIGHT_CPU {
 
-/// At most 9.5 away from 0: a Taylor series around the nearest whole number, whose coefficients follow from y'' = x y.
+/// For |x| up to 9.5: a Taylor series around the nearest whole number, whose coefficients follow from y'' = x y.
 RL_SPECIAL double airy_near(double x, bool derivative) {
     // Ai and Ai' at -9, -8, ..., 9, computed with 40 digits.
     static constexpr double kAiryAt[19][2] = {

@@ -21,7 +21,7 @@ RL_HD inline double recurrence(double degree, double first, Step step) {
         before = p;
         p = next;
     }
-    // What has overflown stays so. Its sign alternates where that of the leading factor is negative.
+    // A value that has overflowed stays infinite. Its sign alternates if the leading factor is negative.
     const bool alternates = k + 1 <= degree && step(k, p, 0) == -p;
     return alternates && std::fmod(std::trunc(degree) - k, 2) != 0 ? -p : p;
 }

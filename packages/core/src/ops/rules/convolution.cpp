@@ -61,8 +61,8 @@ Outputs convolution(const Tensor& input, const Tensor& weight, const Tensor& bia
     for (int d = 0; d < spatial; ++d) {
         const int64_t in = x[d + 2], kernel = w[d + 2];
         RL_CHECK(in <= INT32_MAX && kernel <= INT32_MAX, throw_runtime,
-                 "convolution(input, weight): dimension %d must be below 2^31, the shapes are %s and %s",
-                 d + 2, to_string(x).c_str(), to_string(w).c_str());
+                 "convolution(input, weight): dimension %d must be below 2^31, got shapes %s and %s", d + 2,
+                 to_string(x).c_str(), to_string(w).c_str());
         const int64_t reach = at(dilation, d) * (kernel - 1) + 1;
         const int64_t step = at(stride, d), pad = at(padding, d), extra = at(output_padding, d);
         RL_CHECK(kernel > 0, throw_runtime,

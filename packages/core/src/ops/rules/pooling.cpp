@@ -14,8 +14,8 @@ void check_input(const char* op, IntList input, int pooled, Empty empty) {
     const int full[] = {n - pooled - 1, 1, n - pooled, n};
     for (int d = full[static_cast<int>(empty)]; d < n; ++d)
         RL_CHECK(input[static_cast<size_t>(d)] > 0, throw_runtime,
-                 "%s(input): shape %s has no elements along dimension %d, only the batch may be empty", op,
-                 to_string(input).c_str(), d);
+                 "%s(input): shape %s has no elements along dimension %d, but only the batch may be empty",
+                 op, to_string(input).c_str(), d);
 }
 
 // Windows, checked; `at` is the number for a dimension.

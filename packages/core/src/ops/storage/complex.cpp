@@ -34,7 +34,7 @@ Tensor view_as_complex(const Tensor& input) {
     RL_CHECK(input.dtype() == DType::Float32 || input.dtype() == DType::Float64, throw_runtime,
              "view_as_complex(input): needs float32 or float64, got %s", name(input.dtype()));
     RL_CHECK(input.dim() > 0 && input.sizes().back() == 2, throw_runtime,
-             "view_as_complex(input): the last dimension must be of size 2, the shape is %s",
+             "view_as_complex(input): the last dimension must be of size 2, got shape %s",
              to_string(input.sizes()).c_str());
     bool even = input.impl()->offset() % 2 == 0;
     const size_t n = static_cast<size_t>(input.dim()) - 1;
