@@ -376,8 +376,7 @@ bool has_columns(const Tensor& Q, const Tensor& R) {
     RL_CHECK(
         Q.size(-1) == R.size(-1), throw_not_implemented,
         "linalg.qr(mode): 'complete' has no derivative here: Q of shape %s has columns that the matrix does "
-        "not determine
-hint: use mode='reduced'",
+        "not determine\nhint: use mode='reduced'",
         to_string(Q.sizes()).c_str());
     return true;
 }
