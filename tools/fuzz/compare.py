@@ -125,22 +125,30 @@ def _raised(program: Program, ours: Observation, theirs: Observation) -> Differe
 
 
 def _results(ours: list[Any], theirs: list[Any], least: float = 0.0) -> tuple[str, str] | None:
-    """Return the kind and the text of the difference of a call's results."""
+    """Return the kind and the text of the difference of a call's results; "result i" begins the text if there are several.
+
+    Results with fewer dimensions are compared first: eigenvalues are determined, and the signs of their vectors are not.
+    """
     if len(ours) != len(theirs):
         return "shape", f"{len(ours)} results, not {len(theirs)}"
-    for a, b in zip(ours, theirs, strict=True):
-        if not isinstance(a, Record) or not isinstance(b, Record):
-            if isinstance(a, Record) != isinstance(b, Record) or not _same_number(a, b):
-                return "values", f"{_shown(a)}, not {_shown(b)}"
-        elif a.dtype != b.dtype:
-            return "dtype", f"{a.dtype}, not {b.dtype}"
-        elif a.shape != b.shape:
-            return "shape", f"{a.shape}, not {b.shape}"
-        elif a.requires_grad != b.requires_grad:
-            return "requires_grad", f"{a.requires_grad}, not {b.requires_grad}"
-        elif text := apart(a, b, least=least):
-            return "values", text
+    for i in sorted(range(len(ours)), key=lambda i: len(getattr(theirs[i], "shape", ()))):
+        if found := _result(ours[i], theirs[i], least):
+            return found[0], f"result {i}: {found[1]}" if len(ours) > 1 else found[1]
     return None
+
+
+def _result(a: Any, b: Any, least: float) -> tuple[str, str] | None:
+    if not isinstance(a, Record) or not isinstance(b, Record):
+        same = isinstance(a, Record) == isinstance(b, Record) and _same_number(a, b)
+        return None if same else ("values", f"{_shown(a)}, not {_shown(b)}")
+    if a.dtype != b.dtype:
+        return "dtype", f"{a.dtype}, not {b.dtype}"
+    if a.shape != b.shape:
+        return "shape", f"{a.shape}, not {b.shape}"
+    if a.requires_grad != b.requires_grad:
+        return "requires_grad", f"{a.requires_grad}, not {b.requires_grad}"
+    text = apart(a, b, least=least)
+    return ("values", text) if text else None
 
 
 def as_computed(a: Any, b: Any) -> bool:

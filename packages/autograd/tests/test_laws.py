@@ -256,6 +256,7 @@ def test_integers_of_dual_numbers_stay_integers() -> None:
     "op", [op for op in CALLED if op.differentiable and not op.is_inplace], ids=lambda op: op.name
 )
 def test_writing_a_result_leaves_the_arguments_tangents(op: Op) -> None:
+    checked = 0
     for sample in samples(op, most=2):
         with dual_level():
             duals = replaced(
@@ -268,11 +269,14 @@ def test_writing_a_result_leaves_the_arguments_tangents(op: Op) -> None:
                 results = [t for t in tensors_in(call(op, *duals)) if is_float(t)]
             except Errors:
                 continue
+            checked += 1
             for t in results:
                 if t.untyped_storage().data_ptr() not in memory:
                     t.mul_(2)
             for t, tangent in zip(given, before, strict=True):
                 assert core.equal(unpack_dual(t).tangent, tangent)
+    if not checked:
+        pytest.skip("no sample has a tangent")
 
 
 # --- dtypes and shapes of gradients ---
@@ -283,6 +287,7 @@ def test_writing_a_result_leaves_the_arguments_tangents(op: Op) -> None:
 )
 def test_a_gradient_is_like_its_argument(op: Op) -> None:
     """In dtype and shape, of small floats too; also where many gradients come at once."""
+    checked = 0
     for sample in [*samples(op, "bfloat16", 2), *samples(op, "float32", 1)]:
         leaves = replaced(
             (sample.args, sample.kwargs), lambda t: t.detach().clone().requires_grad_(is_float(t))
@@ -301,11 +306,14 @@ def test_a_gradient_is_like_its_argument(op: Op) -> None:
             )
         except Errors:
             continue
+        checked += 1
         for leaf, one, two in zip(wanted, single, several, strict=True):
             assert (one is None) == (two is None)
             if one is not None:
                 assert (one.dtype, one.shape) == (leaf.dtype, leaf.shape)
                 assert (two.dtype, two.shape) == (leaf.dtype, (2, *leaf.shape))
+    if not checked:
+        pytest.skip("no sample of these dtypes has a gradient")
 
 
 # --- numbers in the place of tensors ---
@@ -370,6 +378,7 @@ def test_a_number_is_a_tensor_without_dimensions(op: Op, dtype: str) -> None:
 )
 def test_a_write_to_a_view_of_a_result_is_recorded(op: Op) -> None:
     """Though what an operator returns may itself be a view of memory that it allocated; batches of batches, too."""
+    checked = 0
     for sample, batches in itertools.product(samples(op), ((), (1, 2))):
 
         def leaf(t: Any, batches: Any = batches) -> Any:
@@ -391,9 +400,12 @@ def test_a_write_to_a_view_of_a_result_is_recorded(op: Op) -> None:
             except Errors:
                 break  # the operator saved its result, or its result cannot be written
         if len(found) == 2:
+            checked += 1
             for a, b in zip(*found, strict=True):
                 assert (a is None) == (b is None), sample.text
                 assert a is None or same(a, b), sample.text
+    if not checked:
+        pytest.skip("no result can be written after its operator was recorded")
 
 
 # --- zeros, ties and the ends of domains ---
