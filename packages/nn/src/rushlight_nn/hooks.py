@@ -1,4 +1,4 @@
-"""Hooks of modules: functions called before and after forward, and with the gradients of a call."""
+"""Hooks of modules: functions called before and after `forward`, and in the backward pass."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ._typing import Any
 
 
 class RemovableHandle:
-    """A handle of a registered hook, by which the hook is removed.
+    """A handle that removes a registered hook.
 
-    `remove()` removes the hook, and so does leaving a `with` block of the handle.
+    `remove()` removes the hook. In a `with` statement, the hook is removed at the end of the block.
 
     Example:
         >>> layer = nn.ReLU()
@@ -33,7 +33,7 @@ class RemovableHandle:
         self._tables = [weakref.ref(table) for table in (hooks, *extra)]
 
     def remove(self) -> None:
-        """Remove the hook; does nothing if it has been removed already."""
+        """Remove the hook. Do nothing if it has been removed already."""
         for reference in self._tables:
             table = reference()
             if table is not None:
@@ -56,12 +56,12 @@ class RemovableHandle:
 
 
 class HookTable(dict[Any, Any]):
-    """Hooks by id, in the order they run. (A plain dict cannot be referred to weakly.)"""
+    """A dictionary from ids to hooks, in the order of their calls. Unlike a plain dict, it supports weak references."""
 
     __slots__ = ("__weakref__",)
 
     def add(self, hook: Any, prepend: bool = False, extra: tuple[HookTable, ...] = ()) -> RemovableHandle:
-        """Store `hook`, before the others if `prepend`, and mark its id in each of the `extra` tables."""
+        """Store `hook`, first if `prepend` and otherwise last, and mark its id in each of the `extra` tables."""
         handle = RemovableHandle(self, extra)
         self[handle.id] = hook
         if prepend:
@@ -78,16 +78,14 @@ class _NoHooks(HookTable):
     __slots__ = ()
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        raise TypeError(
-            "this module has no hooks yet: register one with register_forward_hook(...) and the like"
-        )
+        raise TypeError("this module has no hooks: register hooks with methods such as register_forward_hook")
 
 
 NO_HOOKS = _NoHooks()
 
 
 class _GlobalHooks(HookTable):
-    """Hooks of every module. While there is one, every module checks for such hooks; otherwise they cost nothing."""
+    """Hooks that are called for every module. Modules check for them only while at least one is registered."""
 
     __slots__ = ()
 
@@ -131,7 +129,7 @@ def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandl
     """Call `hook(module, args)` before every forward of every module, before the module's own hooks.
 
     Args:
-        hook: the function; what it returns, unless None, replaces the positional arguments.
+        hook: the function. A return value other than None replaces the positional arguments.
 
     Returns:
         a handle whose `remove()` removes the hook.
@@ -153,7 +151,7 @@ def register_module_forward_hook(
     """Call `hook(module, args, output)` after every forward of every module, before the module's own hooks.
 
     Args:
-        hook: the function; what it returns, unless None, replaces the output.
+        hook: the function. A return value other than None replaces the output.
         with_kwargs: call ``hook(module, args, kwargs, output)``.
         always_call: call the hook also if forward or an earlier hook raised.
 
@@ -180,10 +178,10 @@ def register_module_forward_hook(
 
 
 def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(module, grad_output)` of every module; see :meth:`Module.register_full_backward_pre_hook`.
+    """Call `hook(module, grad_output)` for every module; see :meth:`Module.register_full_backward_pre_hook`.
 
     Args:
-        hook: the function; what it returns, unless None, replaces the gradients.
+        hook: the function. A return value other than None replaces the gradients.
 
     Returns:
         a handle whose `remove()` removes the hook.
@@ -198,16 +196,16 @@ def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> Removabl
 
 
 def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(module, grad_input, grad_output)` of every module; see :meth:`Module.register_full_backward_hook`.
+    """Call `hook(module, grad_input, grad_output)` for every module; see :meth:`Module.register_full_backward_hook`.
 
     Args:
-        hook: the function; what it returns, unless None, replaces `grad_input`.
+        hook: the function. A return value other than None replaces `grad_input`.
 
     Returns:
         a handle whose `remove()` removes the hook.
 
     Raises:
-        RuntimeError: there is a hook of :func:`register_module_backward_hook`.
+        RuntimeError: a hook of :func:`register_module_backward_hook` is registered.
 
     Example:
         >>> from rushlight.nn.modules.module import register_module_full_backward_hook
@@ -219,10 +217,10 @@ def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHan
 
 
 def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Register a hook of all modules; the older name of :func:`register_module_full_backward_hook`.
+    """Register a hook for all modules, under the older name of :func:`register_module_full_backward_hook`.
 
     Raises:
-        RuntimeError: there is a hook of :func:`register_module_full_backward_hook`.
+        RuntimeError: a hook of :func:`register_module_full_backward_hook` is registered.
 
     Example:
         >>> from rushlight.nn.modules.module import register_module_backward_hook
@@ -233,7 +231,7 @@ def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
 
 
 def _one_kind(before: bool | None, full: bool, where: str) -> bool:
-    """Check that backward hooks are of one kind, and return it: the older kind sees other gradients."""
+    """Return the kind of a new backward hook. Raise RuntimeError if hooks of the other kind are registered."""
     if before is not None and before != full:
         raise RuntimeError(
             f"{where} has backward hooks of the {'newer' if before else 'older'} kind: use either "
@@ -251,7 +249,7 @@ def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> Rem
     """Call `hook(module, name, parameter)` when a parameter is registered in a module.
 
     Args:
-        hook: the function; what it returns, unless None, is registered instead.
+        hook: the function. A return value other than None is registered instead.
 
     Returns:
         a handle whose `remove()` removes the hook.
@@ -270,7 +268,7 @@ def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> Remova
     """Call `hook(module, name, buffer)` when a buffer is registered in a module.
 
     Args:
-        hook: the function; what it returns, unless None, is registered instead.
+        hook: the function. A return value other than None is registered instead.
 
     Returns:
         a handle whose `remove()` removes the hook.
@@ -290,7 +288,7 @@ def register_module_module_registration_hook(hook: Callable[..., Any]) -> Remova
     """Call `hook(module, name, child)` when a module is registered in another one.
 
     Args:
-        hook: the function; what it returns, unless None, is registered instead.
+        hook: the function. A return value other than None is registered instead.
 
     Returns:
         a handle whose `remove()` removes the hook.
@@ -305,7 +303,7 @@ def register_module_module_registration_hook(hook: Callable[..., Any]) -> Remova
 
 
 def passed_through(hooks: HookTable, module: Any, name: str, value: Any) -> Any:
-    """Return the value that hooks of registration replace a value by."""
+    """Call the registration hooks, and return `value` or the value that they replace it by."""
     for hook in list(hooks.values()):
         replacement = hook(module, name, value)
         if replacement is not None:
@@ -348,8 +346,8 @@ class Hooks:
     ) -> RemovableHandle:
         """Call `hook(module, args)` before every forward.
 
-        What it returns, unless None, replaces the positional arguments. With `with_kwargs` it is called as
-        `hook(module, args, kwargs)` and returns None or a pair `(args, kwargs)`.
+        A return value other than None replaces the positional arguments. With `with_kwargs` the call is
+        `hook(module, args, kwargs)`, and the hook returns None or a pair `(args, kwargs)`.
         """
         return self._register_call_hook("_forward_pre_hooks", hook, prepend, {"with_kwargs": with_kwargs})
 
@@ -363,9 +361,9 @@ class Hooks:
     ) -> RemovableHandle:
         """Call `hook(module, args, output)` after every forward.
 
-        What it returns, unless None, replaces the output. With `with_kwargs` it is called as
-        `hook(module, args, kwargs, output)`. With `always_call` it also runs, with output None, when forward
-        or an earlier hook raised.
+        A return value other than None replaces the output. With `with_kwargs` the call is
+        `hook(module, args, kwargs, output)`. With `always_call` the hook is also called, with the output None, if
+        forward or an earlier hook raised.
         """
         flags = {"with_kwargs": with_kwargs, "always_called": always_call}
         return self._register_call_hook("_forward_hooks", hook, prepend, flags)
@@ -375,17 +373,17 @@ class Hooks:
     ) -> RemovableHandle:
         """Call `hook(module, grad_output)` when the gradients of the module's outputs are known.
 
-        What it returns, unless None, replaces them. Needs an autograd provider.
+        A return value other than None replaces them. An autograd provider must be installed.
         """
         return self._register_call_hook("_backward_pre_hooks", hook, prepend, {})
 
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call `hook(module, grad_input, grad_output)` when the gradients of the module's inputs are known.
 
-        Both are tuples with None where there is no gradient; what the hook returns, unless None, replaces
-        `grad_input`. Only tensors passed as positional arguments count. Needs an autograd provider.
+        Both are tuples with None where there is no gradient. A return value other than None replaces `grad_input`,
+        which has the gradients of the positional arguments only. An autograd provider must be installed.
 
-        Raises RuntimeError after :meth:`register_backward_hook`.
+        Raises RuntimeError if the module has a hook of :meth:`register_backward_hook`.
         """
         self._is_full_backward_hook = _one_kind(
             self._is_full_backward_hook, True, f"this {type(self).__name__}"
@@ -393,7 +391,10 @@ class Hooks:
         return self._register_call_hook("_backward_hooks", hook, prepend, {})
 
     def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Register a backward hook, by an older name of :meth:`register_full_backward_hook`; RuntimeError after that one."""
+        """Register a backward hook, under the older name of :meth:`register_full_backward_hook`.
+
+        Raises RuntimeError if the module has a hook of :meth:`register_full_backward_hook`.
+        """
         self._is_full_backward_hook = _one_kind(
             self._is_full_backward_hook, False, f"this {type(self).__name__}"
         )
@@ -465,10 +466,10 @@ class Hooks:
 
 
 class BackwardGate:
-    """Carries one call's tensors through identity functions, whose backward runs the module's hooks.
+    """Runs the backward hooks of a module for one call of it.
 
-    Hooks on the tensors themselves would not be sufficient: an input may be used elsewhere too, and its gradient would be
-        the sum.
+    The inputs and outputs pass through identity functions, whose backward runs the hooks. Hooks on the tensors
+    themselves would not be sufficient: the gradient of an input that is also used elsewhere is a sum over all its uses.
     """
 
     def __init__(self, module: Any) -> None:
@@ -497,7 +498,7 @@ class BackwardGate:
         if not tensors:
             warnings.warn(
                 f"backward hooks of {type(self.module).__name__} will not run: forward returned "
-                f"{type(result).__name__}, they need a tensor or a tuple of tensors",
+                f"{type(result).__name__}, needs a tensor or a tuple of tensors",
                 stacklevel=4,
             )
             return result
@@ -531,7 +532,7 @@ class BackwardGate:
                 if hook(self.module, (None,) * self.count, current) is not None:
                     raise RuntimeError(
                         f"backward hook of {type(self.module).__name__}: it returned gradients, "
-                        "but no input of the call requires one"
+                        "but no input of the call requires a gradient"
                     )
         return tuple(current[i] for i in positions)
 
@@ -565,7 +566,7 @@ _identity_function: Any = None
 def _identity(
     ready: Callable[[tuple[Any, ...]], tuple[Any, ...]], tensors: list[Tensor]
 ) -> tuple[Tensor, ...]:
-    """Views of `tensors` whose gradients all pass through `ready` together."""
+    """Return views of `tensors`. The backward pass calls `ready` once with the gradients of all views."""
     global _identity_function
     if _identity_function is None:
         _identity_function = _make_identity_function()

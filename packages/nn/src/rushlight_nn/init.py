@@ -1,4 +1,4 @@
-"""Filling tensors with starting values.
+"""Functions that fill tensors with initial values.
 
 Every function writes into its tensor, outside autograd, and returns it.
 """
@@ -32,10 +32,11 @@ _GAINS = {
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """Return the factor by which weights are scaled to keep the variance of activations through a nonlinearity.
+    """Return the factor of a weight's standard deviation that preserves the variance through a nonlinearity.
 
     Args:
-        nonlinearity: "linear", "conv1d" and the like, "sigmoid", "tanh", "relu", "leaky_relu" or "selu".
+        nonlinearity: "linear", a convolution such as "conv2d" or "conv_transpose2d", "sigmoid", "tanh", "relu",
+            "leaky_relu" or "selu".
         param: the negative slope of "leaky_relu", 0.01 by default.
 
     Raises:
@@ -67,7 +68,7 @@ def _outside_autograd(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 def _fans(function: str, tensor: Tensor) -> tuple[int, int]:
-    """Return how many inputs and outputs one unit of a weight (out, in, *kernel) is connected to."""
+    """Return the fan-in and the fan-out of a weight of shape (out, in, *kernel)."""
     if tensor.dim() < 2:
         raise ValueError(
             f"{function}(tensor): got {tensor.dim()} dimensions, needs at least 2 (out, in, ...)"
@@ -77,7 +78,7 @@ def _fans(function: str, tensor: Tensor) -> tuple[int, int]:
 
 
 def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
-    """Return the fan-in and fan-out of a weight; programs use this name of PyTorch's."""
+    """Return the fan-in and the fan-out of a weight. Programs use this private name of PyTorch."""
     return _fans("_calculate_fan_in_and_fan_out", tensor)
 
 
@@ -141,8 +142,8 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any 
 
     Args:
         tensor: the tensor, which is returned.
-        mean: their mean.
-        std: their standard deviation.
+        mean: mean of the distribution.
+        std: standard deviation of the distribution.
         generator: the generator to draw from; the global one by default.
 
     Shape:
@@ -167,16 +168,16 @@ def trunc_normal_(
 ) -> Tensor:
     """Fill a tensor with normally distributed numbers that lie in [a, b].
 
-    Numbers are drawn and rejected until all lie there: normal ones where more than 0.3 of the distribution does, and
-        else
-    uniform ones, each kept with the ratio of the density to its largest value in [a, b].
+    The numbers are drawn by rejection. If more than 0.3 of the normal distribution lies in [a, b], normal numbers are
+    drawn until all lie in the interval. Otherwise uniform numbers are drawn, and each is accepted with a probability of
+    its density divided by the largest density in [a, b].
 
     Args:
         tensor: the tensor, which is returned.
-        mean: mean of the whole normal distribution.
+        mean: mean of the normal distribution before it is truncated.
         std: its standard deviation.
-        a: least number.
-        b: largest number.
+        a: lower limit.
+        b: upper limit.
         generator: the generator to draw from; the global one by default.
 
     Shape:
@@ -197,7 +198,7 @@ def trunc_normal_(
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
             f"trunc_normal_: the mean {mean} is more than two standard deviations outside [{a}, {b}]; "
-            "far in the tail the distribution may be off",
+            "the distribution of values may be inexact so far in the tail",
             stacklevel=3,
         )
     cdf_a, cdf_b = (math.erf((x - mean) / (std * math.sqrt(2.0))) / 2.0 for x in (a, b))
@@ -309,14 +310,14 @@ def eye_(tensor: Tensor) -> Tensor:
 
 @_outside_autograd
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """Fill the weight of a convolution so that it passes on as many input channels as possible.
+    """Fill the weight of a convolution so that it preserves as many input channels as possible.
 
     Args:
         tensor: the weight, which is returned.
-        groups: the groups of the convolution; each passes on its own channels.
+        groups: number of groups of the convolution. Each group preserves its own channels.
 
     Shape:
-        - Tensor: (out, in, *kernel) with one, two or three dimensions of the kernel.
+        - Tensor: (out, in, *kernel) with a kernel of one, two or three dimensions.
 
     Raises:
         ValueError: the tensor does not have 3, 4 or 5 dimensions, or the outputs cannot be split into groups.
@@ -345,7 +346,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
     """Fill a weight with uniform numbers of variance 2 · gain² / (fan_in + fan_out) (Glorot and Bengio 2010).
 
-    They lie within ±gain · sqrt(6 / (fan_in + fan_out)).
+    The numbers lie within ±gain · sqrt(6 / (fan_in + fan_out)).
 
     Args:
         tensor: the weight, which is returned.
@@ -414,8 +415,8 @@ def kaiming_uniform_(
     Args:
         tensor: the weight, which is returned.
         a: the negative slope of "leaky_relu".
-        mode: "fan_in" keeps the variance of activations, "fan_out" that of gradients.
-        nonlinearity: what follows the weight; see :func:`calculate_gain`.
+        mode: "fan_in" preserves the variance of activations, "fan_out" the variance of gradients.
+        nonlinearity: the nonlinearity after the layer; see :func:`calculate_gain`.
         generator: the generator to draw from; the global one by default.
 
     Shape:
@@ -448,8 +449,8 @@ def kaiming_normal_(
     Args:
         tensor: the weight, which is returned.
         a: the negative slope of "leaky_relu".
-        mode: "fan_in" keeps the variance of activations, "fan_out" that of gradients.
-        nonlinearity: what follows the weight; see :func:`calculate_gain`.
+        mode: "fan_in" preserves the variance of activations, "fan_out" the variance of gradients.
+        nonlinearity: the nonlinearity after the layer; see :func:`calculate_gain`.
         generator: the generator to draw from; the global one by default.
 
     Shape:
@@ -473,7 +474,7 @@ def kaiming_normal_(
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
     """Fill a weight with a random orthogonal matrix, times `gain` (Saxe et al. 2014).
 
-    A matrix with fewer rows than columns gets orthonormal rows, another one orthonormal columns.
+    A matrix with fewer rows than columns has orthonormal rows; any other matrix has orthonormal columns.
 
     Args:
         tensor: the weight, which is returned.
@@ -481,7 +482,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
         generator: the generator to draw from; the global one by default.
 
     Shape:
-        - Tensor: (rows, *); the dimensions after the first are the columns.
+        - Tensor: (rows, *); the dimensions after the first are flattened into columns.
 
     Raises:
         ValueError: the tensor has fewer than two dimensions.
@@ -504,8 +505,10 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
 
 
 def _make_rows_orthonormal(matrix: Tensor) -> None:
-    """Gram and Schmidt's method on blocks of rows, each step done twice: then rounding errors do not add up
-    (Giraud et al. 2005)."""
+    """Orthonormalise the rows in place, in blocks, by the Gram-Schmidt process.
+
+    Each step is done twice, so that rounding errors do not accumulate (Giraud et al. 2005).
+    """
     block = 32
     for begin in range(0, matrix.shape[0], block):
         done, rows = matrix[:begin], matrix[begin : begin + block]
@@ -523,7 +526,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
 
     Args:
         tensor: the matrix, which is returned.
-        sparsity: the fraction of zeros.
+        sparsity: the fraction of each column that is zero.
         std: standard deviation of the other numbers.
         generator: the generator to draw from; the global one by default.
 
@@ -563,7 +566,7 @@ def __getattr__(name: str) -> Callable[..., Tensor]:
 
     @wraps(meant)
     def deprecated(*args: Any, **kwargs: Any) -> Tensor:
-        warnings.warn(f"nn.init.{name} is deprecated: write nn.init.{name}_", FutureWarning, stacklevel=2)
+        warnings.warn(f"nn.init.{name} is deprecated: use nn.init.{name}_", FutureWarning, stacklevel=2)
         return meant(*args, **kwargs)
 
     return deprecated

@@ -14,7 +14,7 @@ from ..parameter import Parameter
 
 
 class _InPlace(Module):
-    """An activation with no argument but whether to overwrite its input."""
+    """The base class of activations whose only argument is `inplace`."""
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
@@ -154,7 +154,7 @@ class Mish(_InPlace):
 
 
 class Hardtanh(Module):
-    """Each element limited to the range from `min_val` to `max_val`.
+    """The identity limited to the range from `min_val` to `max_val`.
 
     Args:
         min_val: lower limit.
@@ -183,7 +183,11 @@ class Hardtanh(Module):
     ) -> None:
         super().__init__()
         if min_value is not None or max_value is not None:
-            warnings.warn("Hardtanh: write min_val and max_val", DeprecationWarning, stacklevel=2)
+            warnings.warn(
+                "Hardtanh: min_value and max_value are deprecated, use min_val and max_val",
+                DeprecationWarning,
+                stacklevel=2,
+            )
             min_val = min_val if min_value is None else min_value
             max_val = max_val if max_value is None else max_value
         if not min_val < max_val:
@@ -205,7 +209,7 @@ class LeakyReLU(Module):
     """The leaky rectified linear unit: x where x > 0, else ``negative_slope · x``.
 
     Args:
-        negative_slope: factor of negative elements.
+        negative_slope: factor for negative elements.
         inplace: overwrite the input.
 
     Shape:
@@ -229,13 +233,13 @@ class LeakyReLU(Module):
 
 
 class PReLU(Module):
-    """The rectified linear unit with a learned factor of negative elements (He et al. 2015).
+    """The rectified linear unit with a learned factor for negative elements (He et al. 2015).
 
     The result is x where x > 0, else ``weight · x``.
 
     Args:
-        num_parameters: 1 for one factor, or the number of channels for one factor each.
-        init: the factors' starting value.
+        num_parameters: 1 for a single factor, or the number of channels for one factor per channel.
+        init: the initial value of the factors.
         device: where the factors are.
         dtype: dtype of the factors.
 
@@ -268,13 +272,13 @@ class PReLU(Module):
 
 
 class RReLU(Module):
-    """The rectified linear unit with a random factor of negative elements (Xu et al. 2015).
+    """The rectified linear unit with a random factor for negative elements (Xu et al. 2015).
 
-    While training, each negative element is multiplied by a number drawn uniformly from `lower` to `upper`; in
-    evaluation, by the mean of the two.
+    In training mode, each negative element is multiplied by a number drawn uniformly from `lower` to `upper`. In
+    evaluation mode, the factor is the mean of `lower` and `upper`.
 
     Args:
-        lower: least factor.
+        lower: smallest factor.
         upper: largest factor.
         inplace: overwrite the input.
 
@@ -354,11 +358,11 @@ class CELU(Module):
 
 
 class Threshold(Module):
-    """Each element that is above a threshold; the others are replaced by a constant.
+    """The input with the elements that are not above a threshold replaced by a constant.
 
     Args:
         threshold: the threshold.
-        value: what replaces elements that are not above it.
+        value: the constant.
         inplace: overwrite the input.
 
     Shape:
@@ -386,7 +390,7 @@ class GELU(Module):
     """The Gaussian error linear unit, ``x · Phi(x)``, with Phi the standard normal CDF (Hendrycks and Gimpel 2016).
 
     Args:
-        approximate: "none", or "tanh" for ``x / 2 · (1 + tanh(sqrt(2 / pi) · (x + 0.044715 · x³)))``.
+        approximate: "none", or "tanh" for the approximation ``x / 2 · (1 + tanh(sqrt(2 / pi) · (x + 0.044715 · x³)))``.
 
     Shape:
         - Input and output: (*), any shape.
@@ -492,7 +496,7 @@ class _Shrink(Module):
 
 
 class Softshrink(_Shrink):
-    """Soft thresholding: each element moved towards zero by `lambd`, and zero where its magnitude is at most `lambd`.
+    """Soft thresholding: move each element towards zero by `lambd`. Elements of smaller magnitude become zero.
 
     Args:
         lambd: the threshold, which must not be negative.
@@ -510,7 +514,7 @@ class Softshrink(_Shrink):
 
 
 class Hardshrink(_Shrink):
-    """Hard thresholding: each element, or zero where its magnitude is at most `lambd`.
+    """Hard thresholding: replace the elements whose magnitude is at most `lambd` by zero.
 
     Args:
         lambd: the threshold.
@@ -531,8 +535,8 @@ class Softplus(Module):
     """A smooth approximation of ReLU, ``log(1 + e^(beta · x)) / beta``, of each element.
 
     Args:
-        beta: a larger value is nearer to ReLU.
-        threshold: x itself is returned where ``beta · x`` is above this value, so that nothing overflows.
+        beta: the steepness; a larger value approximates ReLU more closely.
+        threshold: where ``beta · x`` is above this value, the result is x, so that the exponential does not overflow.
 
     Shape:
         - Input and output: (*), any shape.
@@ -593,7 +597,7 @@ class Softmax(_AlongDim):
     """The softmax, ``e^x / sum(e^x)``, along one dimension.
 
     Args:
-        dim: the dimension along which the results add up to 1. If None, one is chosen, with a warning.
+        dim: the dimension along which the results add up to 1. If None, a dimension is chosen and a warning is issued.
 
     Shape:
         - Input and output: (*), any shape.
@@ -612,7 +616,7 @@ class Softmin(_AlongDim):
     """The softmax of the negated input, along one dimension.
 
     Args:
-        dim: the dimension along which the results add up to 1. If None, one is chosen, with a warning.
+        dim: the dimension along which the results add up to 1. If None, a dimension is chosen and a warning is issued.
 
     Shape:
         - Input and output: (*), any shape.
@@ -631,7 +635,8 @@ class LogSoftmax(_AlongDim):
     """The logarithm of the softmax along one dimension, computed without overflow.
 
     Args:
-        dim: the dimension along which the probabilities add up to 1. If None, one is chosen, with a warning.
+        dim: the dimension along which the probabilities add up to 1. If None, a dimension is chosen and a warning is
+            issued.
 
     Shape:
         - Input and output: (*), any shape.
@@ -647,7 +652,7 @@ class LogSoftmax(_AlongDim):
 
 
 class Softmax2d(Module):
-    """The softmax over the channels, at each position of images.
+    """The softmax over the channels, at each pixel of images.
 
     Shape:
         - Input and output: (N, C, H, W) or (C, H, W).

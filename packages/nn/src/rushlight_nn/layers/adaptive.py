@@ -27,16 +27,18 @@ else:
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
-    """Adaptive softmax (Grave et al. 2017): classes, ordered by frequency, are split into a head and clusters.
+    """Adaptive softmax for large numbers of classes (Grave et al. 2017).
 
-    The head has the most frequent classes and one entry for each cluster; a cluster's own classes are computed for
-    the samples that are in it only, with fewer features the rarer they are.
+    The classes, ordered by decreasing frequency, are split into a head and clusters. The head has the most frequent
+    classes and one entry for each cluster. The scores within a cluster are computed only for the samples whose class is
+    in the cluster, and clusters of rarer classes use fewer features.
 
     Args:
         in_features: size of the input's last dimension.
-        n_classes: how many classes there are.
-        cutoffs: increasing numbers of classes at which clusters start; the first is the head's.
-        div_value: by what the features are divided from cluster to cluster.
+        n_classes: number of classes.
+        cutoffs: the first class of each cluster, in increasing order. The classes below the first cutoff are the
+            head's.
+        div_value: the factor by which the number of features decreases from one cluster to the next.
         head_bias: whether the head has a bias.
 
     Raises:
@@ -103,14 +105,14 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             classify.reset_parameters()
 
     def forward(self, input: Tensor, target: Tensor) -> ASMoutput:
-        """Return the log-probability of every sample's class, and the loss.
+        """Return the log-probability of each sample's class, and the loss.
 
         Args:
             input: (N, in_features) or (in_features).
             target: classes, (N) or ().
 
         Returns:
-            `output` (N) or (), and `loss`, minus its mean.
+            `output`, (N) or (), and `loss`, the negated mean of `output`.
 
         Raises:
             RuntimeError: the shapes do not fit, or a target is not a class.
@@ -155,13 +157,13 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return core.cat(parts, 1)
 
     def log_prob(self, input: Tensor) -> Tensor:
-        """Log-probabilities of all classes, (N, n_classes), of inputs (N, in_features)."""
+        """Return the log-probabilities of all classes, (N, n_classes), for inputs (N, in_features)."""
         return self._all(input, F.log_softmax(self.head(input), 1))
 
     def predict(self, input: Tensor) -> Tensor:
-        """Return the most likely class of each of N inputs (N, in_features).
+        """Return the most likely class, (N), for each of the inputs (N, in_features).
 
-        The result is that of `log_prob(input).argmax(1)`, with less work.
+        The result equals `log_prob(input).argmax(1)`, but takes less work.
         """
         head = self.head(input)
         best = head.argmax(1)

@@ -14,29 +14,30 @@ from .linear import NonDynamicallyQuantizableLinear
 
 
 class MultiheadAttention(Module):
-    """Multi-head attention: ``softmax(Q Kᵀ / sqrt(d)) V`` in several heads, between linear maps (Vaswani et al. 2017).
+    """Multi-head attention: ``softmax(Q Kᵀ / sqrt(d)) V`` in several heads (Vaswani et al. 2017).
 
-    With `need_weights=False` in the call, attention weights are not returned, and the computation is fused and uses
-    less memory.
+    Linear maps compute the heads' queries Q, keys K and values V from the inputs, and another one the result from the
+    outputs of all heads. With `need_weights=False` in the call, the attention weights are not returned, and a fused
+    computation uses less memory.
 
     Args:
         embed_dim: E, the size of queries and of the result.
         num_heads: number of heads, each of size d = embed_dim / num_heads.
-        dropout: probability of dropping an attention weight while training.
+        dropout: probability of dropping an attention weight in training mode.
         bias: whether the linear maps have a bias.
         add_bias_kv: append a learned key and value to the sequence.
         add_zero_attn: append a zero key and value to the sequence.
         kdim: size of keys; `embed_dim` by default.
         vdim: size of values; `embed_dim` by default.
-        batch_first: the batch is the first dimension, not the second.
+        batch_first: whether the batch is the first dimension, not the second.
         device: where the parameters are.
         dtype: dtype of the parameters.
 
     Shape:
-        - Query: (L, N, E), with `batch_first` (N, L, E), without a batch (L, E).
-        - Key and value: likewise with the length S and the sizes `kdim` and `vdim`.
-        - Output: the shape of the query; and weights (N, L, S), (N, num_heads, L, S) if they are not averaged, or
-          None.
+        - Query: (L, N, E); (N, L, E) with `batch_first`; (L, E) without a batch.
+        - Key and value: as the query, but with the length S and the sizes `kdim` and `vdim`.
+        - Output: a pair. The first is the result, of the query's shape. The second is the attention weights: (N, L, S),
+          or (N, num_heads, L, S) if they are not averaged over the heads, or None if they are not requested.
 
     Raises:
         ValueError: `embed_dim` or `num_heads` is not positive.
@@ -107,7 +108,7 @@ class MultiheadAttention(Module):
         self._reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new starting values (Glorot's), biases zero."""
+        """Draw new weights of the input maps (Glorot and Bengio 2010), and set the biases of the maps to zero."""
         self._reset_parameters()
 
     def _reset_parameters(self) -> None:
@@ -133,18 +134,20 @@ class MultiheadAttention(Module):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """Attend from `query` to `key` and `value`.
+        """Compute the attention of `query` to `key` and `value`.
 
         Args:
             query: (L, N, E), with `batch_first` (N, L, E), or (L, E); key and value likewise, with length S.
-            key_padding_mask: (N, S), or (S): true, or -inf added, where a key is to be ignored.
-            need_weights: also return the attention weights. Without them the computation is fused.
-            attn_mask: (L, S) or (N · heads, L, S): true where attention is forbidden, or numbers to add.
-            average_attn_weights: average the returned weights over the heads.
-            is_causal: `attn_mask` is the causal mask; it is applied without being read.
+            key_padding_mask: (N, S) or (S). Booleans that are true where a key is ignored, or numbers that are added to
+                the scores, such as -inf.
+            need_weights: whether to return the attention weights. If False, a fused computation is used.
+            attn_mask: (L, S) or (N · heads, L, S): booleans that are true where attention is not allowed, or numbers
+                that are added to the scores.
+            average_attn_weights: whether to average the returned weights over the heads.
+            is_causal: whether `attn_mask` is the causal mask, whose values are then not read.
 
         Returns:
-            the result, shaped like the query; and the weights (N, L, S) or (N, heads, L, S), or None.
+            the result, of the query's shape; and the weights, (N, L, S) or (N, heads, L, S), or None.
         """
         weights: Any = self.in_proj_weight
         if weights is None:
