@@ -240,7 +240,7 @@ class PReLU(Module):
     Args:
         num_parameters: 1 for a single factor, or the number of channels for one factor per channel.
         init: the initial value of the factors.
-        device: where the factors are.
+        device: device of the factors.
         dtype: dtype of the factors.
 
     Shape:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any, NamedTuple
 
     class ASMoutput(NamedTuple):
-        """Log-probabilities of the targets, (N), and minus their mean."""
+        """The log-probabilities of the targets, (N), and the negated mean of them."""
 
         output: Tensor
         loss: Tensor
@@ -98,7 +98,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             self.tail.append(Sequential(project, Linear(hidden, high - low, False, device, dtype)))
 
     def reset_parameters(self) -> None:
-        """Draw new starting values."""
+        """Draw new initial values of the parameters."""
         self.head.reset_parameters()
         for project, classify in self.tail:
             project.reset_parameters()
@@ -120,14 +120,15 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         single = target.dim() == 0
         if target.dim() > 1 or input.dim() != target.dim() + 1:
             raise RuntimeError(
-                f"AdaptiveLogSoftmaxWithLoss(input, target): shapes {tuple(input.shape)} and {tuple(target.shape)}, "
-                "need (N, in_features) and (N), or (in_features) and ()"
+                f"AdaptiveLogSoftmaxWithLoss(input, target): got shapes {tuple(input.shape)} and {tuple(target.shape)}, "
+                "needs (N, in_features) and (N), or (in_features) and ()"
             )
         if single:
             input, target = input.unsqueeze(0), target.unsqueeze(0)
         elif input.shape[0] != target.shape[0]:
             raise RuntimeError(
-                f"AdaptiveLogSoftmaxWithLoss(input, target): {input.shape[0]} samples and {target.shape[0]} targets"
+                f"AdaptiveLogSoftmaxWithLoss(input, target): got {input.shape[0]} samples and {target.shape[0]} targets, "
+                "needs equal numbers"
             )
         if target.numel() and not 0 <= int(target.min()) <= int(target.max()) < self.n_classes:
             raise RuntimeError(

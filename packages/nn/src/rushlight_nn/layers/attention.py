@@ -30,7 +30,7 @@ class MultiheadAttention(Module):
         kdim: size of keys; `embed_dim` by default.
         vdim: size of values; `embed_dim` by default.
         batch_first: whether the batch is the first dimension, not the second.
-        device: where the parameters are.
+        device: device of the parameters.
         dtype: dtype of the parameters.
 
     Shape:

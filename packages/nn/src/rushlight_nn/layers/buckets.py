@@ -1,4 +1,4 @@
-"""Buckets of gradients, which communication hooks reduce."""
+"""Buckets of gradients for communication hooks."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ __all__ = ["GradBucket"]
 
 
 class GradBucket:
-    """The gradients of some parameters of a `DistributedDataParallel` module, for a hook of `register_comm_hook`.
+    """A bucket of gradients, which `DistributedDataParallel` passes to a hook of `register_comm_hook`.
 
     Args:
-        index: the number of the bucket in the pass.
+        index: the index of the bucket in the backward pass.
         count: the number of buckets.
-        buffer: the gradients in one dimension.
-        parameters: the parameters.
+        buffer: the gradients of all parameters, flattened into one dimension.
+        parameters: the parameters to which the gradients belong.
 
     Raises:
         ValueError: a buffer does not have as many elements as the parameters.
@@ -45,11 +45,11 @@ class GradBucket:
         self.set_buffer(buffer)
 
     def index(self) -> int:
-        """Return the number of the bucket. Bucket 0 has the gradients that come first."""
+        """Return the index of the bucket. Bucket 0 has the gradients that are computed first."""
         return self._index
 
     def buffer(self) -> Tensor:
-        """Return the gradients as one tensor with one dimension."""
+        """Return the gradients of all parameters as one tensor with one dimension."""
         return self._buffer
 
     def gradients(self) -> list[Tensor]:
@@ -58,15 +58,15 @@ class GradBucket:
         return [part.view(parameter.shape) for part, parameter in zip(parts, self._parameters, strict=True)]
 
     def parameters(self) -> list[Tensor]:
-        """Return the parameters of the gradients."""
+        """Return the parameters to which the gradients belong."""
         return list(self._parameters)
 
     def is_last(self) -> bool:
-        """Return whether this is the last bucket of the pass."""
+        """Return whether this is the last bucket of the backward pass."""
         return self._index == self._count - 1
 
     def set_buffer(self, buffer: Tensor) -> None:
-        """Replace the tensor of the gradients. Raises ValueError unless it has as many elements as the bucket.
+        """Replace the tensor of the gradients. Raise ValueError if the number of elements differs.
 
         Args:
             buffer: a tensor with one dimension, of any dtype.
@@ -83,13 +83,13 @@ CommHook: TypeAlias = Callable[[Any, GradBucket], Future[Tensor]]
 
 
 def flatten(gradients: Sequence[Tensor]) -> Tensor:
-    """Return a copy of gradients of one dtype in one dimension."""
+    """Return the gradients, which have one dtype, as one new tensor with one dimension."""
     with core.no_grad():
         return core.cat([gradient.detach().reshape(-1) for gradient in gradients])
 
 
 def check_hook(hook: Any) -> None:
-    """Raise an error if a function cannot be a communication hook."""
+    """Raise an error if `hook` is not a valid communication hook."""
     if not callable(hook):
         raise TypeError("Communication hook must be callable.")
     hints = getattr(hook, "__annotations__", {})

@@ -1,4 +1,4 @@
-"""Modules that hold modules."""
+"""Containers of modules."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ..module import Module
 
 
 class _Numbered(Module):
-    """The base class of Sequential and ModuleList, whose children are called "0", "1", and so on."""
+    """The base class of Sequential and ModuleList, which name their children "0", "1", and so on."""
 
     def _position(self, index: Any) -> int:
-        """Return `index` as a number from 0 to the length, counting negative ones from the end."""
+        """Return `index` as a nonnegative number. A negative index counts from the end."""
         index = operator.index(index)
         size = len(self)
         if not -size <= index < size:
@@ -72,7 +72,7 @@ class _Numbered(Module):
         return self
 
     def insert(self, index: int, module: Module) -> Any:
-        """Put `module` in front of the one at `index`; `index` may be the length."""
+        """Insert `module` before the module at `index`, or at the end if `index` is the length."""
         size = len(self)
         if not isinstance(module, Module):
             raise TypeError(
@@ -95,13 +95,13 @@ class _Numbered(Module):
 
 
 class Sequential(_Numbered):
-    """A module that calls its modules one after the other, each with what the one before returned.
+    """A module that calls its modules one after the other, each with the output of the previous one.
 
     Args:
         args: modules, or one OrderedDict from names to modules.
 
     Shape:
-        - Input: that of the first module. Output: that of the last one.
+        - Input: the input of the first module. Output: the output of the last module.
 
     Raises:
         ValueError: a Sequential is multiplied by an object that is not a positive int.
@@ -157,9 +157,10 @@ class Sequential(_Numbered):
 
 
 class ModuleList(_Numbered):
-    """A list of modules whose parameters are those of the module that holds it.
+    """A list of modules that are registered as children.
 
-    Modules in a plain list are not found by `parameters` and `to`; those in a ModuleList are. It has no `forward`.
+    Methods such as `parameters` and `to` do not find modules in a plain list, but find those in a ModuleList. A
+    ModuleList has no `forward`.
 
     Args:
         modules: the modules.
@@ -208,12 +209,13 @@ class ModuleList(_Numbered):
 
 
 class ModuleDict(Module):
-    """A dictionary of modules whose parameters are those of the module that holds it.
+    """A dictionary of modules that are registered as children.
 
-    It has no `forward`.
+    Methods such as `parameters` and `to` do not find modules in a plain dict, but find those in a ModuleDict. A
+    ModuleDict has no `forward`.
 
     Args:
-        modules: a mapping from names to modules, or pairs of both.
+        modules: a mapping from names to modules, or pairs of name and module.
 
     Example:
         >>> choices = nn.ModuleDict({"conv": nn.Conv2d(10, 10, 3), "pool": nn.MaxPool2d(3)})
@@ -245,7 +247,7 @@ class ModuleDict(Module):
         return key in self._modules
 
     def clear(self) -> None:
-        """Remove everything."""
+        """Remove all modules."""
         self._modules.clear()
 
     def pop(self, key: str) -> Module:

@@ -82,7 +82,7 @@ class _Convolution(Module):
         return (self.out_channels, self.in_channels // self.groups, *self.kernel_size)
 
     def _split_padding(self) -> tuple[tuple[int, ...], list[int] | None]:
-        """Return the part of the padding that the operator can do, and the part that has to be done before it."""
+        """Return the padding that the operator applies, and the padding that is applied before it, or None."""
         if isinstance(self.padding, str):
             if self.padding not in ("same", "valid"):
                 raise ValueError(
@@ -104,7 +104,7 @@ class _Convolution(Module):
 
     @property
     def _reversed_padding_repeated_twice(self) -> list[int]:
-        """The padding as `functional.pad` takes it."""
+        """The padding in the format of `functional.pad`."""
         if isinstance(self.padding, str):
             whole = [
                 d * (k - 1) if self.padding == "same" else 0
@@ -114,7 +114,7 @@ class _Convolution(Module):
         return [p for p in reversed(self.padding) for _ in range(2)]
 
     def reset_parameters(self) -> None:
-        """Draw new starting values: uniform over ±1 / sqrt(fan_in)."""
+        """Draw new initial values of the parameters, uniform between ±1 / sqrt(fan_in)."""
         fan_in = math.prod(self.weight.shape[1:])
         bound = 1 / math.sqrt(fan_in) if fan_in > 0 else 0.0
         init.uniform_(self.weight, -bound, bound)
@@ -125,7 +125,7 @@ class _Convolution(Module):
         return self._conv_forward(input, self.weight, self.bias)
 
     def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        """Return the convolution with another weight and bias, for subclasses that compute theirs."""
+        """Convolve with the given weight and bias. Subclasses that compute their weight call this method."""
         padding = self.padding
         if self.padding_mode != "zeros" or isinstance(padding, str):
             padding, extra = self._split_padding()
@@ -158,14 +158,14 @@ class Conv1d(_Convolution):
     Args:
         in_channels: number of channels of the input.
         out_channels: number of channels of the output.
-        kernel_size: length of the filters, an int or a tuple with one.
+        kernel_size: length of the filters, an int or a tuple of one int.
         stride: distance between the positions of the filters.
-        padding: number of elements added at both ends; "valid" adds none, "same" as many as keep the length.
+        padding: number of elements added at both ends; "valid" adds none, "same" preserves the length.
         dilation: distance between the elements that a filter multiplies.
         groups: number of groups of channels that are convolved independently.
-        bias: whether a number is added to every output channel.
-        padding_mode: what is added: "zeros", "reflect", "replicate" or "circular".
-        device: where the parameters are.
+        bias: whether a learned bias is added to each output channel.
+        padding_mode: the values of the padding: "zeros", "reflect", "replicate" or "circular".
+        device: device of the parameters.
         dtype: dtype of the parameters.
 
     Shape:
@@ -199,13 +199,13 @@ class Conv2d(_Convolution):
         kernel_size: size of the filters, an int or a pair for height and width; likewise `stride`, `padding` and
             `dilation`.
         stride: distance between the positions of the filters.
-        padding: number of elements added at both ends; "valid" adds none, "same" as many as keep the size.
+        padding: number of elements added at both ends; "valid" adds none, "same" preserves the size.
         dilation: distance between the elements that a filter multiplies.
-        groups: number of groups of channels that are convolved independently; `in_channels` of them make a depthwise
+        groups: number of groups of channels that are convolved independently; `groups=in_channels` makes a depthwise
             convolution.
-        bias: whether a number is added to every output channel.
-        padding_mode: what is added: "zeros", "reflect", "replicate" or "circular".
-        device: where the parameters are.
+        bias: whether a learned bias is added to each output channel.
+        padding_mode: the values of the padding: "zeros", "reflect", "replicate" or "circular".
+        device: device of the parameters.
         dtype: dtype of the parameters.
 
     Shape:
@@ -242,12 +242,12 @@ class Conv3d(_Convolution):
         kernel_size: size of the filters, an int or a triple for depth, height and width; likewise `stride`, `padding`
             and `dilation`.
         stride: distance between the positions of the filters.
-        padding: number of elements added at both ends; "valid" adds none, "same" as many as keep the size.
+        padding: number of elements added at both ends; "valid" adds none, "same" preserves the size.
         dilation: distance between the elements that a filter multiplies.
         groups: number of groups of channels that are convolved independently.
-        bias: whether a number is added to every output channel.
-        padding_mode: what is added: "zeros", "reflect", "replicate" or "circular".
-        device: where the parameters are.
+        bias: whether a learned bias is added to each output channel.
+        padding_mode: the values of the padding: "zeros", "reflect", "replicate" or "circular".
+        device: device of the parameters.
         dtype: dtype of the parameters.
 
     Shape:

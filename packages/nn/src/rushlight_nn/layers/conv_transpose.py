@@ -1,4 +1,4 @@
-"""Transposed convolution layers: the gradients of convolutions, used to make outputs larger."""
+"""Transposed convolution layers, which compute the gradients of convolutions and enlarge their inputs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class _TransposedConvolution(_Convolution):
     ) -> None:
         name = type(self).__name__
         if padding_mode != "zeros":
-            raise ValueError(f"{name}(padding_mode): got {padding_mode!r}, only 'zeros' has a meaning here")
+            raise ValueError(f"{name}(padding_mode): got {padding_mode!r}, only 'zeros' is supported")
         if isinstance(padding, str):
             raise TypeError(f"{name}(padding): got {padding!r}, needs numbers")
         super().__init__(
@@ -59,7 +59,10 @@ class _TransposedConvolution(_Convolution):
         return (self.in_channels, self.out_channels // self.groups, *self.kernel_size)
 
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
-        """Convolve; `output_size` selects one of the sizes that the stride allows, instead of `output_padding`."""
+        """Compute the transposed convolution of `input`.
+
+        `output_size` selects one of the sizes that the stride allows. The layer's `output_padding` is then ignored.
+        """
         output_padding = (
             self.output_padding if output_size is None else self._output_padding(input, output_size)
         )
@@ -112,14 +115,14 @@ class ConvTranspose1d(_TransposedConvolution):
         in_channels: number of channels of the input.
         out_channels: number of channels of the output.
         kernel_size: length of the filters.
-        stride: about by what factor the output is longer than the input.
-        padding: number of elements that are cut off at both ends of the output.
+        stride: the approximate ratio of the output's length to the input's.
+        padding: number of elements that are removed at both ends of the output.
         output_padding: number of elements that are added at the end of the output, fewer than `stride` or `dilation`.
         groups: number of groups of channels that are convolved independently.
-        bias: whether a number is added to every output channel.
-        dilation: distance between the elements of the output that a filter adds to.
-        padding_mode: "zeros".
-        device: where the parameters are.
+        bias: whether a learned bias is added to each output channel.
+        dilation: distance between the output elements to which a filter contributes.
+        padding_mode: must be "zeros".
+        device: device of the parameters.
         dtype: dtype of the parameters.
 
     Shape:
@@ -146,22 +149,22 @@ class ConvTranspose2d(_TransposedConvolution):
     """A transposed convolution over images: the gradient of :class:`Conv2d` with respect to its input.
 
     It is also known as a fractionally strided convolution or, less exactly, a deconvolution (Zeiler et al. 2010).
-    `forward` takes `output_size` as a second argument, which chooses among the sizes that `output_padding` makes
-    possible.
+    `forward` takes a second argument, `output_size`, which selects one of the sizes that are possible with some
+    `output_padding`.
 
     Args:
         in_channels: number of channels of the input.
         out_channels: number of channels of the output.
         kernel_size: size of the filters, an int or a pair for height and width; likewise `stride`, `padding`,
             `output_padding` and `dilation`.
-        stride: about by what factor the output is larger than the input.
-        padding: number of elements that are cut off at both ends of the output.
+        stride: the approximate ratio of the output's size to the input's.
+        padding: number of elements that are removed at both ends of the output.
         output_padding: number of elements that are added at the end of the output, fewer than `stride` or `dilation`.
         groups: number of groups of channels that are convolved independently.
-        bias: whether a number is added to every output channel.
-        dilation: distance between the elements of the output that a filter adds to.
-        padding_mode: "zeros".
-        device: where the parameters are.
+        bias: whether a learned bias is added to each output channel.
+        dilation: distance between the output elements to which a filter contributes.
+        padding_mode: must be "zeros".
+        device: device of the parameters.
         dtype: dtype of the parameters.
 
     Shape:
@@ -197,14 +200,14 @@ class ConvTranspose3d(_TransposedConvolution):
         out_channels: number of channels of the output.
         kernel_size: size of the filters, an int or a triple for depth, height and width; likewise `stride`,
             `padding`, `output_padding` and `dilation`.
-        stride: about by what factor the output is larger than the input.
-        padding: number of elements that are cut off at both ends of the output.
+        stride: the approximate ratio of the output's size to the input's.
+        padding: number of elements that are removed at both ends of the output.
         output_padding: number of elements that are added at the end of the output, fewer than `stride` or `dilation`.
         groups: number of groups of channels that are convolved independently.
-        bias: whether a number is added to every output channel.
-        dilation: distance between the elements of the output that a filter adds to.
-        padding_mode: "zeros".
-        device: where the parameters are.
+        bias: whether a learned bias is added to each output channel.
+        dilation: distance between the output elements to which a filter contributes.
+        padding_mode: must be "zeros".
+        device: device of the parameters.
         dtype: dtype of the parameters.
 
     Shape:

@@ -13,10 +13,10 @@ class CosineSimilarity(Module):
 
     Args:
         dim: the dimension that holds the vectors.
-        eps: lower limit of the norms, so that nothing is divided by zero.
+        eps: lower limit of the norms, which prevents division by zero.
 
     Shape:
-        - Inputs: (*, D, *) with D in dimension `dim`; the two broadcast.
+        - Inputs: (*, D, *) with D in dimension `dim`; they are broadcast.
         - Output: (*, *), without dimension `dim`.
 
     Example:
@@ -39,10 +39,10 @@ class PairwiseDistance(Module):
     Args:
         p: order of the norm.
         eps: added to the difference, so that the gradient exists where the vectors are equal.
-        keepdim: keep the last dimension with size 1.
+        keepdim: whether to keep the last dimension, with size 1.
 
     Shape:
-        - Inputs: (N, D) or (D); the two broadcast.
+        - Inputs: (N, D) or (D); they are broadcast.
         - Output: (N) or (); (N, 1) or (1) with `keepdim`.
 
     Example:

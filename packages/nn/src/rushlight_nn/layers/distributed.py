@@ -1,4 +1,4 @@
-"""A wrapper that trains a module in several processes, each with a copy of it."""
+"""Data-parallel training of a module in several processes, each with a copy of the module."""
 
 from __future__ import annotations
 
@@ -24,44 +24,45 @@ _FIRST_BUCKET = _MB  # small, so that the first sum begins early
 
 
 class DistributedDataParallel(Module, Joinable):
-    """A wrapper that trains a module in several processes, each with a copy of it and its own part of each batch.
+    """A wrapper that trains a module in several processes, each with a copy of the module and a part of each batch.
 
-    After `backward` every rank's gradients are the mean of those of all ranks, so that equal optimizers keep the
-    copies equal. Gradients are summed while the backward pass runs: in buckets, in the order in which they came in
-    the first backward pass of rank 0, and by a thread that does not need the interpreter. Sums are made in place;
-    there is no second copy of the gradients, unless a hook of `register_comm_hook` takes the place of the sums.
-    Parameters and buffers are those of rank 0 at first.
+    After `backward`, the gradients on every rank are the mean over all ranks, so that equal optimizers keep the copies
+    equal. A thread that does not need the interpreter sums the gradients while the backward pass runs. It sums them in
+    buckets, in the order in which rank 0 computed them in the first backward pass. The sums are computed in place,
+    without a second copy of the gradients, unless a hook of `register_comm_hook` replaces the sums. At first, all ranks
+    get the parameters and buffers of rank 0.
 
-    Names of parameters begin with `module.`. Call `no_sync` around forward and backward passes whose gradients are
-    only to be added on this rank, and `join` around a loop over batches whose number differs between ranks.
+    Names of parameters begin with `module.`. Use the context `no_sync` around forward and backward passes whose
+    gradients are accumulated on this rank only, and the context `join` around a loop over batches if their number
+    differs between ranks.
 
     Args:
         module: the module, with the same parameters on all ranks.
-        device_ids, output_device: must be None: the module is where its parameters are.
-        dim: the batch's dimension; has no effect on one device.
+        device_ids, output_device: must be None. The device is that of the module's parameters.
+        dim: the dimension of the batch. It has no effect on one device.
         broadcast_buffers, forward_sync_buffers: two names of one argument: whether each forward pass outside of
-            `no_sync` begins with the buffers of rank 0. None means True.
-        init_sync: whether to compare parameters with rank 0's and to take over their values.
-        process_group: a group; None selects the group of all processes.
-        bucket_cap_mb: the largest bucket in MiB; by default 25. The first one has at most 1 MiB.
-        find_unused_parameters: whether parameters may get no gradient in a backward pass. They then count as zero on
-            this rank, and keep their gradient if no rank had one. Without it such a pass raises RuntimeError on all
-            ranks.
+            `no_sync` begins by copying the buffers of rank 0. None means True.
+        init_sync: whether to check that all ranks have the same parameters, and to copy the values of rank 0.
+        process_group: a group. None selects the group of all processes.
+        bucket_cap_mb: the maximum size of a bucket in MiB, by default 25. The first bucket has at most 1 MiB.
+        find_unused_parameters: whether parameters may get no gradient in a backward pass. Their gradients then count as
+            zero on this rank, and do not change if no rank computed one. If False, such a pass raises RuntimeError on
+            all ranks.
         check_reduction: has no effect, as in PyTorch.
-        gradient_as_bucket_view: has no effect: gradients are summed in place in any case.
+        gradient_as_bucket_view: has no effect, because gradients are always summed in place.
         static_graph: the same as `find_unused_parameters`.
         delay_all_reduce_named_params, param_to_hook_all_reduce, mixed_precision, device_mesh: must be None.
         skip_all_reduce_unused_params: must be False.
-        batched_grad_copy: has no effect: gradients are not copied to buckets.
+        batched_grad_copy: has no effect, because gradients are not copied to buckets.
         bucket_cap_mb_list: must be None.
 
     Raises:
-        RuntimeError: there is no group, ranks have different parameters, or none of them requires a gradient.
+        RuntimeError: there is no group, the ranks have different parameters, or no parameter requires a gradient.
         ValueError: devices were given.
         NotImplementedError: another argument is not supported.
 
     Shape:
-        - Inputs and outputs: those of `module`.
+        - Inputs and outputs: the same as for `module`.
 
     Example::
 
@@ -99,9 +100,7 @@ class DistributedDataParallel(Module, Joinable):
         super().__init__()
         Joinable.__init__(self)
         if device_ids or output_device is not None:
-            raise ValueError(
-                "DistributedDataParallel(device_ids, output_device): must be None for modules on the CPU"
-            )
+            raise ValueError("DistributedDataParallel(device_ids, output_device): must be None")
         for name, value in {
             "delay_all_reduce_named_params": delay_all_reduce_named_params,
             "param_to_hook_all_reduce": param_to_hook_all_reduce,
@@ -111,10 +110,10 @@ class DistributedDataParallel(Module, Joinable):
             "bucket_cap_mb_list": bucket_cap_mb_list,
         }.items():
             if value is not None:
-                raise NotImplementedError(f"DistributedDataParallel({name}): is not supported, got {value!r}")
+                raise NotImplementedError(f"DistributedDataParallel({name}): not supported, got {value!r}")
         if broadcast_buffers is not None and forward_sync_buffers is not None:
             raise ValueError(
-                "DistributedDataParallel(): broadcast_buffers and forward_sync_buffers are two names of one argument"
+                "DistributedDataParallel(): broadcast_buffers and forward_sync_buffers are two names of one argument, give only one"
             )
         synced = forward_sync_buffers if broadcast_buffers is None else broadcast_buffers
         group = collectives.default_group() if process_group is None else process_group
@@ -156,7 +155,7 @@ class DistributedDataParallel(Module, Joinable):
         self._reducer: _Reducer = _Reducer(group, trained, cap, find_unused_parameters or static_graph)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state without the group, the hook and the sums under way, which belong to this process."""
+        """Return the state without the group, the hook and the running sums, which belong to this process."""
         reducer = self._reducer
         state = self.__dict__.copy()
         del state["process_group"]
@@ -164,7 +163,7 @@ class DistributedDataParallel(Module, Joinable):
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take over a state. The group of a copy is that of all processes."""
+        """Restore a state. The group becomes the group of all processes."""
         super().__setstate__(state)
         group = collectives.default_group()
         if group is None:
@@ -199,7 +198,7 @@ class DistributedDataParallel(Module, Joinable):
             self.process_group.broadcast_tensors(list(buffers.values()), root, "buffers").wait()
 
     def _begin_step(self, has_inputs: bool, backward: bool, buffers: bool) -> _Step:
-        """Receive, in a `join` context, what the ranks that still have inputs do next."""
+        """Return the next step of the ranks that still have inputs in a `join` context."""
         group = self.process_group
         mine = core.zeros(group.size() + 2, dtype=core.int64)
         mine[group.rank()] = int(has_inputs)
@@ -211,9 +210,10 @@ class DistributedDataParallel(Module, Joinable):
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:
-        """Return a context in which forward and backward passes add gradients on this rank only.
+        """Return a context in which forward and backward passes accumulate gradients on this rank only.
 
-        The first pass after it sums over the ranks what was added."""
+        The first pass after the context sums the accumulated gradients over the ranks.
+        """
         before = self.require_backward_grad_sync
         self.require_backward_grad_sync = False
         try:
@@ -227,17 +227,18 @@ class DistributedDataParallel(Module, Joinable):
         enable: bool = True,
         throw_on_early_termination: bool = False,
     ) -> Join:
-        """Return a context for a loop over batches whose number differs between ranks.
+        """Return a context for a loop over batches if the number of batches differs between ranks.
 
-        A rank whose batches have ended takes part in the collectives of the others with gradients of zero. At the end
-        all ranks get the parameters and buffers of a rank that had the most batches. Each step costs two more
-        collectives. States of optimizers are not synchronized.
+        A rank whose batches have ended takes part in the collectives of the other ranks with gradients of zero. At the
+        end all ranks get the parameters and buffers of a rank that had the most batches. Each step takes two additional
+        collectives. The states of optimizers are not synchronized.
 
         Args:
-            divide_by_initial_world_size: whether gradients are divided by the number of all ranks, or else by that of
-                the ranks that still have batches. A hook of `register_comm_hook` divides as it likes.
+            divide_by_initial_world_size: whether gradients are divided by the number of all ranks. If False, they are
+                divided by the number of ranks that still have batches. A hook of `register_comm_hook` does its own
+                division.
             enable: whether the context has an effect.
-            throw_on_early_termination: whether all ranks raise RuntimeError when the batches of one have ended.
+            throw_on_early_termination: whether all ranks raise RuntimeError when the batches of one rank have ended.
 
         Example::
 
@@ -253,13 +254,13 @@ class DistributedDataParallel(Module, Joinable):
         )
 
     def join_hook(self, **kwargs: Any) -> JoinHook:
-        """Return the hook for a `Join` context; `divide_by_initial_world_size` is explained in `join`."""
+        """Return the hook for a `Join` context. See :meth:`join` for `divide_by_initial_world_size`."""
         self._divide_by_initial_world_size = kwargs.get("divide_by_initial_world_size", True)
         return _JoinHook(self)
 
     @property
     def join_device(self) -> core.device:
-        """The device of the tensors with which processes exchange whether they have inputs."""
+        """The device of the tensors in the collectives of the `Join` context."""
         return core.device("cpu")
 
     @property
@@ -268,20 +269,21 @@ class DistributedDataParallel(Module, Joinable):
         return self.process_group
 
     def register_comm_hook(self, state: object, hook: CommHook) -> None:
-        """Let a function reduce the gradients of each bucket, instead of the mean over all ranks.
+        """Register a function that reduces the gradients of each bucket, in place of the mean over all ranks.
 
-        The function is called with `state` and a `GradBucket` when the gradients of a bucket are there. It returns a
-        `torch.futures.Future` of a tensor with as many elements as the bucket's, from which the gradients are copied.
-        Ranks must register equal hooks. If a hook raises on one rank, all ranks raise. Copies of the module have no hook.
+        The function is called with `state` and a `GradBucket` when the gradients of the bucket are computed. It returns
+        a `torch.futures.Future` of a tensor with as many elements as the bucket. The gradients are copied from this
+        tensor. All ranks must register the same hook. If the hook raises an error on one rank, all ranks raise an
+        error. Copies of the module have no hook.
 
         Args:
             state: passed to the hook.
             hook: a function such as those of `torch.distributed.algorithms.ddp_comm_hooks.default_hooks`.
 
         Raises:
-            RuntimeError: a hook was registered before, or a backward pass is under way.
+            RuntimeError: a hook is already registered, or a backward pass is running.
             TypeError: `hook` is not callable.
-            ValueError: annotations of the hook say that it takes or returns something else.
+            ValueError: the annotations of the hook name other types.
 
         Example::
 
@@ -294,14 +296,14 @@ class DistributedDataParallel(Module, Joinable):
 
 
 class _Step:
-    """What ranks that still have inputs do next: `root` is one of them, and `ranks` their number."""
+    """The next step of the ranks that still have inputs. `root` is one of these ranks, and `ranks` is their number."""
 
     def __init__(self, root: int, ranks: int, backward: bool, buffers: bool) -> None:
         self.root, self.ranks, self.backward, self.buffers = root, ranks, backward, buffers
 
 
 class _JoinHook(JoinHook):
-    """Takes part in the steps of other ranks when this rank's batches have ended."""
+    """Takes part in the steps of the other ranks after the batches of this rank have ended."""
 
     def __init__(self, model: DistributedDataParallel) -> None:
         self.model = model
@@ -325,7 +327,7 @@ class _JoinHook(JoinHook):
 
 
 def _compare(group: Any, parameters: Mapping[str, Tensor], buffers: Mapping[str, Tensor]) -> None:
-    """Raise RuntimeError on all ranks if names, shapes or dtypes of a rank are not rank 0's."""
+    """Raise RuntimeError on all ranks if the names, shapes or dtypes on a rank differ from those on rank 0."""
     mine = [(name, tuple(t.shape), str(t.dtype)) for name, t in (*parameters.items(), *buffers.items())]
     first = group.broadcast_object(mine, 0, "names of parameters")
     wrong = core.tensor([0 if mine == first else group.rank()])
@@ -345,11 +347,13 @@ def _compare(group: Any, parameters: Mapping[str, Tensor], buffers: Mapping[str,
 
 
 class _Reducer:
-    """Sums gradients over the ranks as they come in the backward pass.
+    """Sums gradients over the ranks as the backward pass computes them.
 
-    A bucket is a list of parameters, by number, whose gradients are summed in one collective. Buckets begin in their
-    order, which is the same on all ranks, each when its last gradient and all buckets before it have arrived. The remaining
-    buckets are summed at the end of the pass; in the first pass, which has no order yet, all are."""
+    A bucket is a list of numbers of parameters whose gradients are summed in one collective. The buckets have the same
+    order on all ranks. The sum of a bucket starts when all its gradients are computed and the sums of all earlier
+    buckets have started. The remaining sums start at the end of the pass. The first pass has no buckets yet, so that
+    all its sums start at the end.
+    """
 
     def __init__(self, group: Any, parameters: Mapping[str, Tensor], cap: int, unused: bool) -> None:
         self.group = group
@@ -380,7 +384,7 @@ class _Reducer:
         self.stand_ins: dict[int, Tensor] = {}
 
     def begin(self, sync: bool) -> None:
-        """Prepare for the backward pass that follows a forward pass."""
+        """Prepare for the backward pass after a forward pass."""
         with self.lock:
             self.sync = sync
             if self.running and sync:  # the last pass raised
@@ -388,12 +392,12 @@ class _Reducer:
                 self._restart()
 
     def join(self, root: int, divisor: int | None) -> None:
-        """Set what changes in a `join` context: the rank that is followed, and the number of ranks with batches."""
+        """Set the rank whose order of gradients is followed and the number of ranks with batches, for a `join` context."""
         with self.lock:
             self.root, self.divisor = root, divisor
 
     def set_hook(self, state: object, hook: CommHook) -> None:
-        """Let a hook reduce the gradients from the next pass on."""
+        """Set the hook that reduces the gradients, beginning with the next pass."""
         with self.lock:
             if self.hook is not None:
                 raise RuntimeError(
@@ -401,13 +405,13 @@ class _Reducer:
                 )
             if self.running:
                 raise RuntimeError(
-                    "DistributedDataParallel.register_comm_hook(): a backward pass is under way, or has raised\n"
+                    "DistributedDataParallel.register_comm_hook(): a backward pass is running or has raised an error\n"
                     "hint: register the hook before the first pass"
                 )
             self.hook = state, hook
 
     def add(self, number: int) -> None:
-        """Record that the gradient of a parameter has arrived."""
+        """Record that the gradient of a parameter is computed."""
         with self.lock:
             if not self.sync:
                 self.local.add(number)
@@ -417,8 +421,8 @@ class _Reducer:
                 core.autograd.Variable._execution_engine.queue_callback(self.finish)  # type: ignore[attr-defined]
             if number in self.ready:
                 raise RuntimeError(
-                    f"DistributedDataParallel: the parameter {self.names[number]!r} got a gradient twice in a pass\n"
-                    "hint: reentrant checkpoints that share parameters do so; use use_reentrant=False"
+                    f"DistributedDataParallel: the parameter {self.names[number]!r} got two gradients in one backward pass\n"
+                    "hint: reentrant checkpoints that share parameters cause this; use use_reentrant=False"
                 )
             self.ready[number] = None
             if self.buckets:
@@ -460,7 +464,7 @@ class _Reducer:
         raise RuntimeError(text) from error
 
     def _take_over(self) -> None:
-        """Wait for hooks, and copy their results to the gradients."""
+        """Wait for the hooks, and copy their results to the gradients."""
         for future, gradients in self.futures:
             try:
                 result = future.wait()
@@ -471,7 +475,7 @@ class _Reducer:
                     got = (
                         f"{result.numel()} elements" if isinstance(result, Tensor) else type(result).__name__
                     )
-                    raise TypeError(f"must make a tensor of {count} elements, got {got}")
+                    raise TypeError(f"must return a Future of a tensor with {count} elements, got {got}")
             except Exception as error:
                 self._abort_hook(error)
             with core.no_grad():
@@ -492,7 +496,7 @@ class _Reducer:
         return gradient
 
     def finish(self) -> None:
-        """Sum the remaining buckets at the end of a pass, and wait for all sums."""
+        """Sum the remaining buckets at the end of the backward pass, and wait for all sums."""
         with self.lock:
             absent = sorted(set(range(len(self.parameters))) - set(self.ready))
             if absent and not self.unused:
@@ -517,7 +521,7 @@ class _Reducer:
             self._restart()
 
     def follow(self) -> None:
-        """Take part in a pass of other ranks, with gradients of zero, and leave those of this rank as they are."""
+        """Take part in a pass of the other ranks with gradients of zero. The gradients of this rank do not change."""
         with self.lock:
             self._restart()
             absent = list(range(len(self.parameters)))
@@ -530,9 +534,10 @@ class _Reducer:
         return core.zeros_like(self.parameters[number].detach())
 
     def _reduce_rest(self, absent: list[int], used: Tensor) -> None:
-        """Begin the sums that wait for absent gradients, which are replaced by zeros, and wait for all sums.
+        """Start the sums that still wait for the `absent` gradients, and wait for all sums.
 
-        With `unused`, `used` becomes the parameters that any rank has used."""
+        If `self.unused`, set `used` to 1 for each parameter that any rank has used.
+        """
         ready = set(absent)
         if not self.buckets:
             self._divide(self.group.broadcast_object([*self.ready, *absent], self.root, "order of gradients"))
@@ -562,7 +567,7 @@ class _Reducer:
         raise RuntimeError(text)
 
     def _divide(self, order: list[int]) -> None:
-        """Make buckets of parameters in order: of one dtype, and no larger than the limit."""
+        """Divide the parameters, in order, into buckets of one dtype that do not exceed the size limit."""
         size = 0
         for number in order:
             parameter = self.parameters[number]

@@ -21,9 +21,9 @@ class _Dropout(Module):
 
 
 class Dropout(_Dropout):
-    """Dropout: while training, zero each element with probability `p`, and scale the others by 1 / (1 - p).
+    """Dropout: in training mode, zero each element with probability `p` and scale the others by 1 / (1 - p).
 
-    In evaluation the input is returned unchanged (Srivastava et al. 2014).
+    In evaluation mode the input is returned unchanged (Srivastava et al. 2014).
 
     Args:
         p: probability of zeroing an element.
@@ -48,18 +48,18 @@ class Dropout(_Dropout):
 
 
 class Dropout2d(_Dropout):
-    """Dropout of whole channels of images with probability `p`; the others are scaled by 1 / (1 - p).
+    """Dropout of whole channels of images: zero each with probability `p` and scale the others by 1 / (1 - p).
 
-    Neighbouring pixels are often correlated, so that dropping single elements would change little
-    (Tompson et al. 2015). In evaluation the input is returned unchanged.
+    Neighbouring pixels are often correlated, so that dropping single pixels has little effect (Tompson et al. 2015). In
+    evaluation mode the input is returned unchanged.
 
     Args:
         p: probability of zeroing a channel.
         inplace: overwrite the input.
 
     Shape:
-        - Input and output: (N, C, H, W). Three dimensions are taken for (N, C, L), with a warning: use
-          :class:`Dropout1d` for them.
+        - Input and output: (N, C, H, W). An input with three dimensions is treated as (N, C, L) and causes a warning;
+          use :class:`Dropout1d` for it.
 
     Raises:
         ValueError: `p` is not between 0 and 1.
@@ -75,10 +75,10 @@ class Dropout2d(_Dropout):
 
 
 class Dropout1d(_Dropout):
-    """Dropout of whole channels of sequences with probability `p`; the others are scaled by 1 / (1 - p).
+    """Dropout of whole channels of sequences: zero each with probability `p` and scale the others by 1 / (1 - p).
 
-    Neighbouring elements of a channel are often correlated, so that dropping single elements would change little
-    (Tompson et al. 2015). In evaluation the input is returned unchanged.
+    Neighbouring elements of a channel are often correlated, so that dropping single elements has little effect (Tompson
+    et al. 2015). In evaluation mode the input is returned unchanged.
 
     Args:
         p: probability of zeroing a channel.
@@ -101,9 +101,9 @@ class Dropout1d(_Dropout):
 
 
 class Dropout3d(_Dropout):
-    """Dropout of whole channels of volumes with probability `p`; the others are scaled by 1 / (1 - p).
+    """Dropout of whole channels of volumes: zero each with probability `p` and scale the others by 1 / (1 - p).
 
-    In evaluation the input is returned unchanged (Tompson et al. 2015).
+    In evaluation mode the input is returned unchanged (Tompson et al. 2015).
 
     Args:
         p: probability of zeroing a channel.
@@ -126,10 +126,10 @@ class Dropout3d(_Dropout):
 
 
 class AlphaDropout(_Dropout):
-    """Dropout for :class:`SELU`: while training, set elements to its lower limit with probability `p`.
+    """Dropout for :class:`SELU`: in training mode, set elements to the lower limit of SELU with probability `p`.
 
-    The result is scaled and shifted so that an input of mean 0 and variance 1 keeps both (Klambauer et al. 2017). In
-    evaluation the input is returned unchanged.
+    The result is scaled and shifted so that it has mean 0 and variance 1 if the input does (Klambauer et al. 2017). In
+    evaluation mode the input is returned unchanged.
 
     Args:
         p: probability of dropping an element.
@@ -152,7 +152,7 @@ class AlphaDropout(_Dropout):
 
 
 class FeatureAlphaDropout(_Dropout):
-    """Alpha dropout of whole channels: each is dropped with probability `p`, as elements are by :class:`AlphaDropout`.
+    """Alpha dropout of whole channels: drop each channel with probability `p`; see :class:`AlphaDropout`.
 
     Args:
         p: probability of dropping a channel.

@@ -13,19 +13,19 @@ from ..parameter import Parameter
 
 
 class Embedding(Module):
-    """A table of trainable vectors, which are looked up by integers.
+    """A table of trainable vectors that are looked up by integer indices.
 
-    The vectors are initialised from the standard normal distribution; that of `padding_idx` is zero.
+    The vectors are initialised from the standard normal distribution; the vector of `padding_idx` is zero.
 
     Args:
         num_embeddings: number of vectors.
         embedding_dim: size of each vector.
         padding_idx: the index of a vector that gets no gradient.
-        max_norm: vectors that are looked up are scaled in place to at most this norm.
-        norm_type: order of that norm.
-        scale_grad_by_freq: divide the gradient of each vector by the number of times it was looked up in the call.
-        sparse: make the gradient of the table sparse.
-        device: where the table is.
+        max_norm: the maximum norm. Vectors that are looked up are scaled in place to at most this norm.
+        norm_type: the order of the norm for `max_norm`.
+        scale_grad_by_freq: whether to divide the gradient of each vector by the number of its lookups in the call.
+        sparse: whether the gradient of the table is sparse.
+        device: device of the table.
         dtype: dtype of the table.
 
     Shape:
@@ -82,7 +82,7 @@ class Embedding(Module):
         else:
             if tuple(_weight.shape) != (num_embeddings, embedding_dim):
                 raise ValueError(
-                    f"Embedding(_weight): shape {tuple(_weight.shape)}, "
+                    f"Embedding(_weight): got shape {tuple(_weight.shape)}, "
                     f"needs {(num_embeddings, embedding_dim)}"
                 )
             self.weight = Parameter(_weight, requires_grad=not _freeze)
@@ -98,7 +98,7 @@ class Embedding(Module):
         scale_grad_by_freq: bool = False,
         sparse: bool = False,
     ) -> Embedding:
-        """Return a layer with the table `embeddings` (rows, width), which is not trained if `freeze`."""
+        """Return a layer with the table `embeddings` (rows, width). With `freeze` the table is not trained."""
         if embeddings.dim() != 2:
             raise ValueError(
                 f"from_pretrained(embeddings): got {embeddings.dim()} dimensions, needs 2 (rows, width)"
@@ -109,7 +109,7 @@ class Embedding(Module):
         )
 
     def reset_parameters(self) -> None:
-        """Draw new rows."""
+        """Draw new initial values of the table."""
         init.normal_(self.weight)
         if self.padding_idx is not None:
             with core.no_grad():
@@ -142,18 +142,18 @@ class Embedding(Module):
 
 
 class EmbeddingBag(Module):
-    """A table of trainable vectors; each bag of indices gives the sum, mean or maximum of its vectors.
+    """A table of trainable vectors that returns the sum, mean or maximum of the vectors of each bag of indices.
 
-    It computes what :class:`Embedding` and a reduction would, without storing the vectors in between.
+    The result equals that of :class:`Embedding` followed by a reduction, but the vectors are not stored in between.
 
     Args:
         num_embeddings: number of vectors.
         embedding_dim: size of each vector.
-        max_norm, norm_type, scale_grad_by_freq, sparse: as of :class:`Embedding`.
+        max_norm, norm_type, scale_grad_by_freq, sparse: see :class:`Embedding`.
         mode: "sum", "mean" or "max".
-        include_last_offset: `offsets` has one number more, the length of the input.
+        include_last_offset: whether `offsets` has an additional last element, the length of the input.
         padding_idx: the index of a vector that is left out of bags.
-        device: where the table is.
+        device: device of the table.
         dtype: dtype of the table.
 
     Shape:
@@ -210,7 +210,7 @@ class EmbeddingBag(Module):
             self.reset_parameters()
         else:
             if tuple(_weight.shape) != shape:
-                raise ValueError(f"EmbeddingBag(_weight): shape {tuple(_weight.shape)}, needs {shape}")
+                raise ValueError(f"EmbeddingBag(_weight): got shape {tuple(_weight.shape)}, needs {shape}")
             self.weight = Parameter(_weight)
 
     @classmethod
@@ -226,7 +226,7 @@ class EmbeddingBag(Module):
         include_last_offset: bool = False,
         padding_idx: int | None = None,
     ) -> EmbeddingBag:
-        """Return a layer with the table `embeddings` (rows, width), which is not trained if `freeze`."""
+        """Return a layer with the table `embeddings` (rows, width). With `freeze` the table is not trained."""
         if embeddings.dim() != 2:
             raise ValueError(
                 f"from_pretrained(embeddings): got {embeddings.dim()} dimensions, needs 2 (rows, width)"
@@ -238,7 +238,7 @@ class EmbeddingBag(Module):
         return layer
 
     def reset_parameters(self) -> None:
-        """Draw new rows."""
+        """Draw new initial values of the table."""
         init.normal_(self.weight)
         if self.padding_idx is not None:
             with core.no_grad():

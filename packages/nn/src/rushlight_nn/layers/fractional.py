@@ -28,7 +28,7 @@ class _FractionalMaxPool(Module):
         name, dims = type(self).__name__, self._dims
         if (output_size is None) == (output_ratio is None):
             raise ValueError(
-                f"{name}(output_size, output_ratio): got {'neither' if output_size is None else 'both'}, needs one"
+                f"{name}(output_size, output_ratio): got {'neither' if output_size is None else 'both'}, needs exactly one"
             )
         if output_ratio is not None and not all(0 < ratio < 1 for ratio in tuple_of(dims, output_ratio)):
             raise ValueError(f"{name}(output_ratio): got {output_ratio}, needs numbers between 0 and 1")
@@ -56,13 +56,13 @@ class _FractionalMaxPool(Module):
 class FractionalMaxPool2d(_FractionalMaxPool):
     """Max pooling over images by a factor that need not be a whole number (Graham 2014).
 
-    The distances between windows are random, so that the windows cover the input more or less evenly.
+    The distances between windows are random. The windows cover the input approximately evenly.
 
     Args:
         kernel_size: size of the windows, an int or a pair for height and width.
-        output_size: size of the output, an int or a pair;
-        output_ratio: its quotient by the input's size, between 0 and 1, in place of `output_size`.
-        return_indices: also return the positions of the maxima in their H·W plane, int64.
+        output_size: size of the output, an int or a pair.
+        output_ratio: ratio of the output's size to the input's, between 0 and 1. It replaces `output_size`.
+        return_indices: whether to return also the positions of the maxima in their H·W plane, int64.
         _random_samples: (N, C, 2), numbers between 0 and 1 that replace the random ones.
 
     Shape:
@@ -71,7 +71,7 @@ class FractionalMaxPool2d(_FractionalMaxPool):
           floor(output_ratio · (H, W)).
 
     Raises:
-        ValueError: not exactly one of `output_size` and `output_ratio` is given, or a ratio is not between 0 and 1.
+        ValueError: neither or both of `output_size` and `output_ratio` are given, or a ratio is not between 0 and 1.
 
     Example:
         >>> nn.FractionalMaxPool2d(3, output_size=(13, 12))(torch.randn(20, 16, 50, 32)).shape
@@ -87,13 +87,13 @@ class FractionalMaxPool2d(_FractionalMaxPool):
 class FractionalMaxPool3d(_FractionalMaxPool):
     """Max pooling over volumes by a factor that need not be a whole number (Graham 2014).
 
-    The distances between windows are random, so that the windows cover the input more or less evenly.
+    The distances between windows are random. The windows cover the input approximately evenly.
 
     Args:
         kernel_size: size of the windows, an int or a triple for depth, height and width.
-        output_size: size of the output, an int or a triple;
-        output_ratio: its quotient by the input's size, between 0 and 1, in place of `output_size`.
-        return_indices: also return the positions of the maxima in their D·H·W volume, int64.
+        output_size: size of the output, an int or a triple.
+        output_ratio: ratio of the output's size to the input's, between 0 and 1. It replaces `output_size`.
+        return_indices: whether to return also the positions of the maxima in their D·H·W volume, int64.
         _random_samples: (N, C, 3), numbers between 0 and 1 that replace the random ones.
 
     Shape:
@@ -102,7 +102,7 @@ class FractionalMaxPool3d(_FractionalMaxPool):
           `output_size`, or floor(output_ratio · (D, H, W)).
 
     Raises:
-        ValueError: not exactly one of `output_size` and `output_ratio` is given, or a ratio is not between 0 and 1.
+        ValueError: neither or both of `output_size` and `output_ratio` are given, or a ratio is not between 0 and 1.
 
     Example:
         >>> nn.FractionalMaxPool3d(3, output_size=(13, 12, 11))(torch.randn(2, 4, 20, 20, 16)).shape

@@ -55,13 +55,13 @@ class InstanceNorm1d(_InstanceNorm):
     Args:
         num_features: C, the number of channels.
         eps: added to the variance.
-        momentum: the part of each new batch in the running averages.
+        momentum: the weight of each new batch in the running averages.
         affine: whether there is a weight and, with `bias`, a bias per channel.
-        track_running_stats: whether running averages are kept and used in evaluation. Without them each sample's own
-            statistics are used always.
-        device: where parameters and buffers are.
-        dtype: dtype of parameters and buffers.
-        bias: whether there is a bias beside the weight.
+        track_running_stats: whether running averages are kept and used in evaluation mode. If False, the statistics of
+            each sample are used in both modes.
+        device: device of the parameters and buffers.
+        dtype: dtype of the parameters and buffers.
+        bias: whether there is a bias in addition to the weight.
 
     Shape:
         - Input and output: (N, C, L) or (C, L).
@@ -83,7 +83,7 @@ class InstanceNorm2d(_InstanceNorm):
 
     Args:
         num_features: C, the number of channels.
-        eps, momentum, affine, track_running_stats, device, dtype, bias: as of :class:`InstanceNorm1d`.
+        eps, momentum, affine, track_running_stats, device, dtype, bias: see :class:`InstanceNorm1d`.
 
     Shape:
         - Input and output: (N, C, H, W) or (C, H, W).
@@ -104,7 +104,7 @@ class InstanceNorm3d(_InstanceNorm):
 
     Args:
         num_features: C, the number of channels.
-        eps, momentum, affine, track_running_stats, device, dtype, bias: as of :class:`InstanceNorm1d`.
+        eps, momentum, affine, track_running_stats, device, dtype, bias: see :class:`InstanceNorm1d`.
 
     Shape:
         - Input and output: (N, C, D, H, W) or (C, D, H, W).

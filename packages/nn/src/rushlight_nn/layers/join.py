@@ -19,7 +19,9 @@ _MANY_STEPS = 1000
 
 
 class JoinHook:
-    """The actions of a process for a `Joinable` after its own inputs have ended. Methods do nothing unless overridden.
+    """The base class of hooks that act for a `Joinable` on a process whose inputs have ended.
+
+    Its methods do nothing. Subclasses override them.
 
     Example:
         >>> from rushlight.distributed.algorithms.join import JoinHook
@@ -33,17 +35,18 @@ class JoinHook:
         """Run the collectives of one step of the processes that still have inputs."""
 
     def post_hook(self, is_last_joiner: bool) -> None:
-        """Finish when the inputs of all processes have ended.
+        """Synchronize the processes after the inputs of all processes have ended.
 
         Args:
-            is_last_joiner: whether this process is one of those whose inputs ended last.
+            is_last_joiner: whether the inputs of this process were among the last to end.
         """
 
 
 class Joinable(ABC):
     """Base class of objects that run collectives for each input and can be used in a `Join` context.
 
-    `__init__` must be called, and `Join.notify_join_context(self)` before the collectives of each step.
+    A subclass calls `Joinable.__init__`, and calls `Join.notify_join_context(self)` before the collectives of each
+    step.
 
     Example:
         >>> from rushlight.distributed.algorithms.join import Joinable
@@ -57,12 +60,12 @@ class Joinable(ABC):
 
     @abstractmethod
     def join_hook(self, **kwargs: Any) -> JoinHook:
-        """Return the hook for a `Join` context, which passes its other keyword arguments on."""
+        """Return the hook for a `Join` context. `kwargs` are the additional keyword arguments of the context."""
 
     @property
     @abstractmethod
     def join_device(self) -> core.device:
-        """The device of the tensors with which processes exchange whether they have inputs."""
+        """The device of the tensors in the collectives of the context."""
 
     @property
     @abstractmethod
@@ -71,7 +74,7 @@ class Joinable(ABC):
 
 
 class _Config:
-    """The settings of a `Joinable` in a `Join` context; disabled outside of a context."""
+    """The settings of a `Joinable` in a `Join` context. Outside of a context `enable` is False."""
 
     def __init__(self, enable: bool = False, throw: bool = False, is_first: bool = False) -> None:
         self.enable = enable
@@ -82,19 +85,20 @@ class _Config:
 class Join:
     """A context for processes of a group that have different numbers of inputs.
 
-    When the loop in the context has ended on one process, the process continues to take part in the collectives of the
-    others, through the hooks of the joinables, until the loops of all processes have ended. Every step begins with a
-    collective in which processes say whether they have inputs.
+    A process whose loop has ended continues to take part in the collectives of the other processes, through the hooks
+    of the joinables, until the loops of all processes have ended. Every step begins with a collective that counts the
+    processes with inputs.
 
     Args:
         joinables: objects such as `DistributedDataParallel`, in the same order on all processes.
-        enable: whether the context has an effect. Without it processes must have the same number of inputs.
-        throw_on_early_termination: whether all processes raise RuntimeError as soon as the inputs of one have ended.
+        enable: whether the context has an effect. If False, all processes must have the same number of inputs.
+        throw_on_early_termination: whether all processes raise RuntimeError as soon as the inputs of one process have
+            ended.
         kwargs: passed to `join_hook` of each joinable.
 
     Raises:
         ValueError: there are no joinables, or their groups or devices differ.
-        TypeError: one of them is not a `Joinable`.
+        TypeError: an element of `joinables` is not a `Joinable`.
 
     Example::
 
@@ -115,7 +119,7 @@ class Join:
             raise ValueError("The join context manager requires at least one joinable")
         for joinable in joinables:
             if not isinstance(joinable, Joinable):
-                raise TypeError(f"Join(joinables): must be Joinable objects, got {type(joinable).__name__}")
+                raise TypeError(f"Join(joinables): needs Joinable objects, got {type(joinable).__name__}")
             if not hasattr(joinable, "_join_config"):
                 raise TypeError(
                     f"Join(joinables): {type(joinable).__name__}.__init__ has not called Joinable.__init__"
@@ -155,7 +159,7 @@ class Join:
             steps += 1
             if steps == _MANY_STEPS:
                 warnings.warn(
-                    f"Join: the inputs of another process go on {_MANY_STEPS} steps after the last of this one\n"
+                    f"Join: another process has had inputs for {_MANY_STEPS} steps after this process had none left\n"
                     "hint: DistributedSampler gives every process the same number of samples",
                     stacklevel=2,
                 )
@@ -164,9 +168,10 @@ class Join:
 
     @staticmethod
     def notify_join_context(joinable: Joinable) -> Any:
-        """Notify the other processes that this one begins a step. Call it before the collectives of the step.
+        """Notify the other processes that this process begins a step. Call this before the collectives of the step.
 
-        Returns the collective under way if `joinable` is the first one of an enabled context, otherwise None.
+        Return the work handle of a running collective if `joinable` is the first one of an enabled context, otherwise
+        None.
 
         Args:
             joinable: the object whose method calls this.
@@ -194,14 +199,14 @@ def _begin_count(group: collectives.Group, value: Tensor) -> collectives.Work:
 
 
 def _count(group: collectives.Group, device: core.device, has_inputs: bool) -> int:
-    """Return how many processes have inputs."""
+    """Return the number of processes that have inputs."""
     value = core.full((1,), int(has_inputs), dtype=core.int64, device=device)
     _begin_count(group, value).wait()
     return int(value.item())
 
 
 def _end_early(group: collectives.Group, device: core.device, ended: bool) -> None:
-    """Raise RuntimeError on all processes if the inputs of one have ended."""
+    """Raise RuntimeError on all processes if the inputs of one process have ended."""
     value = core.full((1,), int(ended), dtype=core.int64, device=device)
     group.reduce_tensors([value], "SUM", "processes whose inputs have ended").wait()
     if value.item():

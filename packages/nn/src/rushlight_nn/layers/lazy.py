@@ -1,4 +1,4 @@
-"""Layers that take the number of their input's features or channels from the first input."""
+"""Layers that take their number of input features or channels from the first input."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 
 
 def _channels(module: Any, input: Tensor, dims: tuple[int, int]) -> int:
-    """Return the number of channels of an input, whose dimensions must be one of two numbers, the second with a batch."""
+    """Return the number of channels of `input`, which has `dims[0]` dimensions without a batch and `dims[1]` with one."""
     if input.dim() not in dims:
         raise RuntimeError(
             f"{type(module).__name__}(input): got {input.dim()} dimensions, needs {dims[0]} or {dims[1]}"
@@ -31,7 +31,7 @@ class LazyLinear(LazyModuleMixin, Linear):
     Args:
         out_features: size of the last dimension of the output.
         bias: whether there is a bias.
-        device: where the parameters are.
+        device: device of the parameters.
         dtype: dtype of the parameters.
 
     Shape:
@@ -57,12 +57,12 @@ class LazyLinear(LazyModuleMixin, Linear):
             self.bias: Any = UninitializedParameter(device=device, dtype=dtype)
 
     def reset_parameters(self) -> None:
-        """Draw new starting values, if the sizes are known."""
+        """Draw new initial values of the parameters if their shapes are known."""
         if not self.has_uninitialized_params() and self.in_features != 0:
             super().reset_parameters()
 
     def initialize_parameters(self, input: Tensor) -> None:
-        """Take `in_features` from the input."""
+        """Set `in_features` to the size of the input's last dimension, and give the parameters their shapes."""
         if self.has_uninitialized_params():
             self.in_features = input.shape[-1]
             self.weight.materialize((self.out_features, self.in_features))
@@ -91,12 +91,12 @@ class _LazyParts(LazyModuleMixin):
             self.bias = UninitializedParameter(device=device, dtype=dtype)
 
     def reset_parameters(self) -> None:
-        """Draw new starting values, if the sizes are known."""
+        """Draw new initial values of the parameters if their shapes are known."""
         if not self.has_uninitialized_params() and self.in_channels != 0:
             super().reset_parameters()  # type: ignore[misc]
 
     def initialize_parameters(self, input: Tensor, *args: Any, **kwargs: Any) -> None:
-        """Take `in_channels` from the input."""
+        """Set `in_channels` to the number of the input's channels, and give the parameters their shapes."""
         if self.has_uninitialized_params():
             channels = _channels(self, input, (self._dims + 1, self._dims + 2))
             if channels % self.groups:
@@ -330,12 +330,12 @@ class _LazyNorm(LazyModuleMixin, _NormBase):
             self.running_var: Any = UninitializedBuffer(device=device, dtype=dtype)
 
     def reset_parameters(self) -> None:
-        """Reset the parameters and statistics: weight one, bias zero, no statistics; if the sizes are known."""
+        """Reset the weight to one, the bias to zero and the running statistics, if their shapes are known."""
         if not self.has_uninitialized_params() and self.num_features != 0:
             super().reset_parameters()
 
     def initialize_parameters(self, input: Tensor) -> None:
-        """Take `num_features` from the input."""
+        """Set `num_features` to the number of the input's channels, and give the parameters and statistics their shapes."""
         tensors: tuple[Any, ...] = (self.weight, self.bias, self.running_mean, self.running_var)
         if self.has_uninitialized_params():
             self.num_features = self._features(input)

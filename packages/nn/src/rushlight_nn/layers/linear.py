@@ -17,7 +17,7 @@ from ..parameter import Parameter
 class Identity(Module):
     """A layer that returns its input unchanged.
 
-    It accepts and ignores any arguments, so that it can stand in the place of another layer.
+    The constructor accepts and ignores all arguments, so that the layer can replace any other layer.
 
     Shape:
         - Input: any shape.
@@ -45,7 +45,7 @@ class Linear(Module):
         in_features: size of the last dimension of the input.
         out_features: size of the last dimension of the output.
         bias: whether there is a bias b.
-        device: where the parameters are.
+        device: device of the parameters.
         dtype: dtype of the parameters; the input must have the same one.
 
     Shape:
@@ -78,7 +78,7 @@ class Linear(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new starting values."""
+        """Draw new initial values of the parameters."""
         bound = 1 / math.sqrt(self.in_features) if self.in_features > 0 else 0.0
         init.uniform_(self.weight, -bound, bound)
         if self.bias is not None:
@@ -94,10 +94,10 @@ class Linear(Module):
 
 
 class NonDynamicallyQuantizableLinear(Linear):
-    """A :class:`Linear` of a class of its own, which tools that replace every `Linear` leave alone.
+    """A subclass of :class:`Linear` that tools for replacing linear layers do not replace.
 
-    :class:`MultiheadAttention` reads the parameters of its last layer without calling it, so that a layer put in its
-    place would never be used.
+    :class:`MultiheadAttention` reads the parameters of its last layer without calling the layer, so that a replacement
+    would have no effect.
 
     Example:
         >>> nn.MultiheadAttention(4, 2).out_proj
@@ -115,7 +115,7 @@ class Bilinear(Module):
         in2_features: size of the last dimension of the second input.
         out_features: size of the last dimension of the output.
         bias: whether there is a bias b.
-        device: where the parameters are.
+        device: device of the parameters.
         dtype: dtype of the parameters.
 
     Shape:
@@ -157,7 +157,7 @@ class Bilinear(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new starting values."""
+        """Draw new initial values of the parameters."""
         bound = 1 / math.sqrt(self.in1_features)
         init.uniform_(self.weight, -bound, bound)
         if self.bias is not None:

@@ -18,20 +18,20 @@ class LinearCrossEntropyLoss(Module):
 
     Args:
         in_features: size of the input's last dimension.
-        num_classes: C.
-        out_features: sizes d1, ... of the positions at each of which there is a loss.
+        num_classes: C, the number of classes.
+        out_features: the sizes d1, ... of additional dimensions of the target, with one loss for each position.
         bias: whether the linear layer has a bias.
-        device: where the parameters are.
+        device: device of the parameters.
         dtype: dtype of the parameters.
-        reduction, weight, ignore_index, label_smoothing, options: as of the function.
+        reduction, weight, ignore_index, label_smoothing, options: see the function.
 
     Shape:
         - Input: (N, in_features) or (in_features).
         - Target: classes (N, d1, ...), int64, or probabilities (N, C, d1, ...).
-        - Output: (), or the shape of class targets with `reduction` "none".
+        - Output: (), or the shape of a target of classes with `reduction` "none".
 
     Raises:
-        RuntimeError: `weight` is not (C), or `label_smoothing` is not between 0 and 1.
+        RuntimeError: the shape of `weight` is not (C), or `label_smoothing` is not between 0 and 1.
 
     Example:
         >>> loss = nn.LinearCrossEntropyLoss(8, num_classes=1000)
@@ -56,11 +56,11 @@ class LinearCrossEntropyLoss(Module):
     ) -> None:
         if weight is not None and tuple(weight.shape) != (num_classes,):
             raise RuntimeError(
-                f"LinearCrossEntropyLoss(weight): shape {tuple(weight.shape)}, needs {(num_classes,)}"
+                f"LinearCrossEntropyLoss(weight): got shape {tuple(weight.shape)}, needs {(num_classes,)}"
             )
         if not 0.0 <= label_smoothing <= 1.0:
             raise RuntimeError(
-                f"LinearCrossEntropyLoss(label_smoothing): got {label_smoothing}, needs 0 to 1"
+                f"LinearCrossEntropyLoss(label_smoothing): got {label_smoothing}, needs a number from 0 to 1"
             )
         super().__init__()
         self.register_buffer("weight", weight)

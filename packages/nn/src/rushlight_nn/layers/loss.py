@@ -1,4 +1,4 @@
-"""Losses as layers. The formulas are those of the functions in :mod:`rushlight_nn.functional`."""
+"""Loss layers, which compute the corresponding functions of :mod:`rushlight_nn.functional`."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class SmoothL1Loss(_Loss):
     Args:
         size_average, reduce: deprecated; use `reduction`.
         reduction: "mean", "sum", or "none" for one value per element.
-        beta: where the loss becomes linear; 0 gives :class:`L1Loss`.
+        beta: the error at which the loss becomes linear. With 0 the loss is :class:`L1Loss`.
 
     Shape:
         - Input and target: (*), the same shape.
@@ -124,7 +124,7 @@ class HuberLoss(_Loss):
 
     Args:
         reduction: "mean", "sum", or "none" for one value per element.
-        delta: where the loss becomes linear.
+        delta: the error at which the loss becomes linear.
 
     Shape:
         - Input and target: (*), the same shape.
@@ -151,7 +151,7 @@ class KLDivLoss(_Loss):
     Args:
         size_average, reduce: deprecated; use `reduction`.
         reduction: "batchmean", "mean", "sum", or "none" for one value per element.
-        log_target: whether the target holds log-probabilities, too.
+        log_target: whether the target also holds log-probabilities.
 
     Shape:
         - Input and target: (N, *), the same shape.
@@ -180,10 +180,10 @@ class KLDivLoss(_Loss):
 class NLLLoss(_WeightedLoss):
     """The negative log-likelihood of classes: minus the input at the target's class.
 
-    The input holds log-probabilities, such as :class:`LogSoftmax` computes. :class:`CrossEntropyLoss` is both in one.
+    The input holds log-probabilities, such as :class:`LogSoftmax` computes. :class:`CrossEntropyLoss` combines both.
 
     Args:
-        weight: factors of the classes, (C). "mean" divides by the sum of the factors of the targets.
+        weight: factors of the losses of the classes, (C). "mean" divides by the sum of the factors of the targets.
         size_average, reduce: deprecated; use `reduction`.
         ignore_index: a target that is left out of the loss.
         reduction: "mean", "sum", or "none" for one value per target.
@@ -223,13 +223,13 @@ class CrossEntropyLoss(_WeightedLoss):
     classes.
 
     Args:
-        weight: factors of the classes, (C). With targets that are classes, "mean" divides by the sum of their
+        weight: factors of the losses of the classes, (C). If targets are classes, "mean" divides by the sum of their
             factors.
         size_average, reduce: deprecated; use `reduction`.
         ignore_index: a target that is left out of the loss; not for probabilities.
         reduction: "mean", "sum", or "none" for one value per target.
-        label_smoothing: the part of each target that is spread evenly over all classes, from 0 to 1
-            (Szegedy et al. 2016).
+        label_smoothing: the fraction of each target that is spread evenly over all classes, from 0 to 1 (Szegedy et al.
+            2016).
 
     Shape:
         - Input: (C), (N, C) or (N, C, d1, ...).
@@ -276,7 +276,7 @@ class BCELoss(_WeightedLoss):
     instead.
 
     Args:
-        weight: factors of the elements, which broadcast to the input.
+        weight: factors of the losses of the elements, which broadcast to the input.
         size_average, reduce: deprecated; use `reduction`.
         reduction: "mean", "sum", or "none" for one value per element.
 
@@ -301,10 +301,11 @@ class BCEWithLogitsLoss(_Loss):
     """The binary cross entropy of the sigmoid of the input, computed without overflow.
 
     Args:
-        weight: factors of the elements, which broadcast to the input.
+        weight: factors of the losses of the elements, which broadcast to the input.
         size_average, reduce: deprecated; use `reduction`.
         reduction: "mean", "sum", or "none" for one value per element.
-        pos_weight: factors of the positive part of the loss, which broadcast to the input: above 1 for better recall.
+        pos_weight: factors of the positive part of the loss, which broadcast to the input. Factors above 1 increase the
+            recall.
 
     Shape:
         - Input and target: (*), the same shape; targets from 0 to 1.
@@ -340,14 +341,14 @@ class BCEWithLogitsLoss(_Loss):
 
 
 class CTCLoss(_Loss):
-    """Connectionist temporal classification: a loss of label sequences whose alignment with the input is not known.
+    """Connectionist temporal classification: a loss for label sequences whose alignment with the input is not known.
 
     It is the negative logarithm of the sum of the probabilities of all alignments (Graves et al. 2006).
 
     Args:
         blank: the index of the blank label.
         reduction: "sum", "none", or "mean", which divides each loss by the length of its target first.
-        zero_infinity: count a target that is too long for its input as 0 instead of infinity.
+        zero_infinity: whether the loss of a target that is too long for its input is 0 instead of infinity.
 
     Shape:
         - Log-probabilities: (T, N, C), or (T, C) without a batch.

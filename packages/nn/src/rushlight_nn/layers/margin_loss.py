@@ -1,4 +1,4 @@
-"""Losses of similarity, order and counts as layers; see the functions in :mod:`rushlight_nn.functional`."""
+"""Loss layers for similarity, ranking, counts and classes; see the functions in :mod:`rushlight_nn.functional`."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from .loss import _Loss, _WeightedLoss
 
 
 class HingeEmbeddingLoss(_Loss):
-    """A loss of distances: the input where the target is 1, ``max(0, margin - input)`` where it is -1.
+    """The hinge embedding loss: the input where the target is 1, and ``max(0, margin - input)`` where it is -1.
 
     Args:
-        margin: the distance from which dissimilar pairs cost nothing.
+        margin: the distance above which the loss of dissimilar pairs is zero.
         size_average, reduce: deprecated; use `reduction`.
         reduction: "mean", "sum", or "none" for one value per element.
 
@@ -42,12 +42,12 @@ class HingeEmbeddingLoss(_Loss):
 
 
 class MarginRankingLoss(_Loss):
-    """A loss of order: ``max(0, margin - target · (input1 - input2))``.
+    """The margin ranking loss: ``max(0, margin - target · (input1 - input2))``.
 
-    `input1` should be the larger one where the target is 1, the smaller one where it is -1.
+    `input1` should be larger than `input2` where the target is 1, and smaller where it is -1.
 
     Args:
-        margin: by how much.
+        margin: the difference of the inputs above which the loss is zero.
         size_average, reduce: deprecated; use `reduction`.
         reduction: "mean", "sum", or "none" for one value per element.
 
@@ -79,10 +79,10 @@ class MarginRankingLoss(_Loss):
 
 
 class CosineEmbeddingLoss(_Loss):
-    """A loss of angles: ``1 - cos`` where the target is 1, ``max(0, cos - margin)`` where it is -1.
+    """The cosine embedding loss: ``1 - cos`` where the target is 1, and ``max(0, cos - margin)`` where it is -1.
 
     Args:
-        margin: the cosine up to which dissimilar pairs cost nothing, from -1 to 1.
+        margin: the cosine, from -1 to 1, below which the loss of dissimilar pairs is zero.
         size_average, reduce: deprecated; use `reduction`.
         reduction: "mean", "sum", or "none" for one value per pair.
 
@@ -112,15 +112,15 @@ class CosineEmbeddingLoss(_Loss):
 
 
 class TripletMarginLoss(_Loss):
-    """A loss of triplets: ``max(0, margin + d(anchor, positive) - d(anchor, negative))`` (Balntas et al. 2016).
+    """The triplet margin loss: ``max(0, margin + d(anchor, positive) - d(anchor, negative))`` (Balntas et al. 2016).
 
     The distance d(x, y) is the p-norm of x - y + eps over the last dimension.
 
     Args:
-        margin: by how much farther from the anchor the negative should be.
+        margin: how much farther from the anchor the negative should be than the positive.
         p: order of the norm.
-        eps: added to differences.
-        swap: use the distance between positive and negative where it is smaller than that of anchor and negative.
+        eps: added to the differences of the inputs.
+        swap: whether to use the distance between positive and negative where it is smaller than d(anchor, negative).
         size_average, reduce: deprecated; use `reduction`.
         reduction: "mean", "sum", or "none" for one value per triplet.
 
@@ -166,12 +166,12 @@ class TripletMarginWithDistanceLoss(_Loss):
 
     Args:
         distance_function: a function of two tensors that returns their distances. Default: the norm of order 2.
-        margin: by how much farther from the anchor the negative should be.
-        swap: use the distance between positive and negative where it is smaller than that of anchor and negative.
+        margin: how much farther from the anchor the negative should be than the positive.
+        swap: whether to use the distance between positive and negative where it is smaller than d(anchor, negative).
         reduction: "mean", "sum", or "none" for one value per triplet.
 
     Shape:
-        - Inputs: (N, *), as the function takes them.
+        - Inputs: (N, *), in a shape that `distance_function` accepts.
         - Output: (), or (N) with `reduction` "none".
 
     Raises:
@@ -215,11 +215,11 @@ class PoissonNLLLoss(_Loss):
     """The negative log-likelihood of counts under Poisson distributions.
 
     Args:
-        log_input: the input is the logarithm of the mean; the loss is ``exp(input) - target · input``. Otherwise the
-            input is the mean; the loss is ``input - target · log(input + eps)``.
-        full: add Stirling's approximation of log(target!) where the target is above 1.
+        log_input: whether the input is the logarithm of the mean. If True, the loss is
+            ``exp(input) - target · input``. Otherwise the loss is ``input - target · log(input + eps)``.
+        full: whether to add Stirling's approximation of log(target!) where the target is above 1.
         size_average, reduce: deprecated; use `reduction`.
-        eps: added to the mean in the logarithm.
+        eps: added to the mean before the logarithm.
         reduction: "mean", "sum", or "none" for one value per element.
 
     Shape:
@@ -257,8 +257,8 @@ class GaussianNLLLoss(_Loss):
     `forward` takes the means, the targets and the variances (Nix and Weigend 1994).
 
     Args:
-        full: add the constant log(2 pi) / 2.
-        eps: lower limit of variances.
+        full: whether to add the constant log(2 pi) / 2.
+        eps: lower limit of the variances.
         reduction: "mean", "sum", or "none" for one value per element.
 
     Shape:
@@ -284,7 +284,7 @@ class GaussianNLLLoss(_Loss):
 
 
 class SoftMarginLoss(_Loss):
-    """The logistic loss of two classes: ``log(1 + exp(-target · input))`` of targets 1 and -1.
+    """The logistic loss of two classes: ``log(1 + exp(-target · input))`` for targets 1 and -1.
 
     Args:
         size_average, reduce: deprecated; use `reduction`.
@@ -304,13 +304,13 @@ class SoftMarginLoss(_Loss):
 
 
 class MultiMarginLoss(_WeightedLoss):
-    """The multi-class hinge loss: the mean over classes of ``max(0, margin - input[target] + input[class])^p``.
+    """The multi-class hinge loss: the sum of ``max(0, margin - input[target] + input[other])^p / C``.
 
-    The sum is over the classes that are not the target, and is divided by C.
+    The sum is over all classes other than the target.
 
     Args:
         p: 1 or 2.
-        margin: by how much the target's score should be larger.
+        margin: how much larger the target's score should be than the other scores.
         weight: factors of the target classes, (C).
         size_average, reduce: deprecated; use `reduction`.
         reduction: "mean", "sum", or "none" for one value per sample.

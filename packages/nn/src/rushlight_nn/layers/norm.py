@@ -140,13 +140,13 @@ class BatchNorm1d(_BatchNorm):
     Args:
         num_features: C, the number of channels.
         eps: added to the variance.
-        momentum: the part of each new batch in the running averages; None selects the plain average of all batches.
+        momentum: the weight of each new batch in the running averages; None selects the plain average of all batches.
         affine: whether there is a weight and, with `bias`, a bias per channel.
         track_running_stats: whether running averages are kept. Without them the batch's statistics are used in
             evaluation, too.
-        device: where parameters and buffers are.
-        dtype: dtype of parameters and buffers.
-        bias: whether there is a bias beside the weight.
+        device: device of the parameters and buffers.
+        dtype: dtype of the parameters and buffers.
+        bias: whether there is a bias in addition to the weight.
 
     Shape:
         - Input and output: (N, C) or (N, C, L).
@@ -177,13 +177,13 @@ class BatchNorm2d(_BatchNorm):
     Args:
         num_features: C, the number of channels.
         eps: added to the variance.
-        momentum: the part of each new batch in the running averages; None selects the plain average of all batches.
+        momentum: the weight of each new batch in the running averages; None selects the plain average of all batches.
         affine: whether there is a weight and, with `bias`, a bias per channel.
         track_running_stats: whether running averages are kept. Without them the batch's statistics are used in
             evaluation, too.
-        device: where parameters and buffers are.
-        dtype: dtype of parameters and buffers.
-        bias: whether there is a bias beside the weight.
+        device: device of the parameters and buffers.
+        dtype: dtype of the parameters and buffers.
+        bias: whether there is a bias in addition to the weight.
 
     Shape:
         - Input and output: (N, C, H, W).
@@ -229,7 +229,7 @@ class SyncBatchNorm(_BatchNorm):
 
     Args:
         num_features: C, the number of channels.
-        eps, momentum, affine, track_running_stats, device, dtype, bias: as of :class:`BatchNorm2d`.
+        eps, momentum, affine, track_running_stats, device, dtype, bias: see :class:`BatchNorm2d`.
         process_group: accepted and stored.
 
     Shape:
@@ -297,8 +297,8 @@ class LayerNorm(Module):
         normalized_shape: sizes of the last dimensions; an int is the size of the last dimension.
         eps: added to the variance.
         elementwise_affine: whether there is a weight and, with `bias`, a bias, both of the shape `normalized_shape`.
-        bias: whether there is a bias beside the weight.
-        device: where the parameters are.
+        bias: whether there is a bias in addition to the weight.
+        device: device of the parameters.
         dtype: dtype of the parameters.
 
     Shape:
@@ -358,7 +358,7 @@ class RMSNorm(Module):
         normalized_shape: sizes of the last dimensions; an int is the size of the last dimension.
         eps: added to the mean of squares; None is the machine epsilon of the input's dtype.
         elementwise_affine: whether there is a weight of the shape `normalized_shape`.
-        device: where the weight is.
+        device: device of the weight.
         dtype: dtype of the weight.
 
     Shape:
@@ -412,9 +412,9 @@ class GroupNorm(Module):
         num_channels: C.
         eps: added to the variance.
         affine: whether there is a weight and, with `bias`, a bias per channel.
-        device: where the parameters are.
+        device: device of the parameters.
         dtype: dtype of the parameters.
-        bias: whether there is a bias beside the weight.
+        bias: whether there is a bias in addition to the weight.
 
     Shape:
         - Input and output: (N, C, *).

@@ -50,7 +50,7 @@ class ConstantPad1d(_ConstantPad):
 
     Args:
         padding: number of elements to add at each side, one int or a pair (left, right).
-            Negative numbers cut off.
+            Negative numbers remove elements.
         value: the constant.
 
     Shape:
@@ -74,7 +74,7 @@ class ConstantPad2d(_ConstantPad):
 
     Args:
         padding: number of elements to add at each side, one int or a tuple (left, right, top, bottom).
-            Negative numbers cut off.
+            Negative numbers remove elements.
         value: the constant.
 
     Shape:
@@ -102,7 +102,7 @@ class ConstantPad3d(_ConstantPad):
 
     Args:
         padding: number of elements to add at each side, one int or a tuple (left, right, top, bottom, front, back).
-            Negative numbers cut off.
+            Negative numbers remove elements.
         value: the constant.
 
     Shape:
@@ -126,7 +126,7 @@ class ZeroPad1d(ConstantPad1d):
 
     Args:
         padding: number of elements to add at each side, one int or a pair (left, right).
-            Negative numbers cut off.
+            Negative numbers remove elements.
 
     Shape:
         - Input: (N, C, W) or (C, W).
@@ -153,7 +153,7 @@ class ZeroPad2d(ConstantPad2d):
 
     Args:
         padding: number of elements to add at each side, one int or a tuple (left, right, top, bottom).
-            Negative numbers cut off.
+            Negative numbers remove elements.
 
     Shape:
         - Input: (N, C, H, W) or (C, H, W).
@@ -184,7 +184,7 @@ class ZeroPad3d(ConstantPad3d):
 
     Args:
         padding: number of elements to add at each side, one int or a tuple (left, right, top, bottom, front, back).
-            Negative numbers cut off.
+            Negative numbers remove elements.
 
     Shape:
         - Input: (N, C, D, H, W) or (C, D, H, W).

@@ -305,7 +305,7 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPool):
     Window i of n along a side of length H goes from floor(i · H / n) to ceil((i + 1) · H / n).
 
     Args:
-        output_size: size of the output, an int or a pair for height and width; None keeps the input's.
+        output_size: size of the output, an int or a pair for height and width; None keeps the size of the input.
 
     Shape:
         - Input: (N, C, H, W) or (C, H, W).
@@ -327,7 +327,7 @@ class AdaptiveAvgPool3d(_AdaptiveAvgPool):
     Window i of n along a side of length D goes from floor(i · D / n) to ceil((i + 1) · D / n).
 
     Args:
-        output_size: size of the output, an int or a triple for depth, height and width; None keeps the input's.
+        output_size: size of the output, an int or a triple for depth, height and width; None keeps the size of the input.
 
     Shape:
         - Input: (N, C, D, H, W) or (C, D, H, W).
@@ -383,7 +383,7 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPool):
     The windows are those of :class:`AdaptiveAvgPool2d`.
 
     Args:
-        output_size: size of the output, an int or a pair for height and width; None keeps the input's.
+        output_size: size of the output, an int or a pair for height and width; None keeps the size of the input.
         return_indices: also return the positions of the maxima in their H·W plane, int64.
 
     Shape:
@@ -404,7 +404,7 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPool):
     The windows are those of :class:`AdaptiveAvgPool3d`.
 
     Args:
-        output_size: size of the output, an int or a triple for depth, height and width; None keeps the input's.
+        output_size: size of the output, an int or a triple for depth, height and width; None keeps the size of the input.
         return_indices: also return the positions of the maxima in their D·H·W volume, int64.
 
     Shape:

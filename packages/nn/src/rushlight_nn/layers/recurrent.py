@@ -108,7 +108,7 @@ class RNNBase(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new starting values: uniform over ±1 / sqrt(hidden_size)."""
+        """Draw new initial values of the parameters, uniform between ±1 / sqrt(hidden_size)."""
         bound = 1.0 / math.sqrt(self.hidden_size)
         for parameter in self.parameters():
             init.uniform_(parameter, -bound, bound)
@@ -217,10 +217,10 @@ class RNN(RNNBase):
         num_layers: number of layers; each one after the first runs over the states of the layer before.
         nonlinearity: "tanh" or "relu".
         bias: whether there are b_ih and b_hh.
-        batch_first: the batch is the first dimension of input and output, not the second. It changes no state.
+        batch_first: whether the batch is the first dimension of input and output, not the second. It changes no state.
         dropout: probability of dropping an output of a layer other than the last, while training.
         bidirectional: also run from the end to the beginning; the features of both directions are joined.
-        device: where the parameters are.
+        device: device of the parameters.
         dtype: dtype of the parameters.
 
     Shape:
@@ -274,7 +274,7 @@ class LSTM(RNNBase):
     Args:
         input_size: number of features of the input.
         hidden_size: number of features of the state.
-        num_layers, bias, batch_first, dropout, bidirectional, device, dtype: as of :class:`RNN`.
+        num_layers, bias, batch_first, dropout, bidirectional, device, dtype: see :class:`RNN`.
         proj_size: number of features to which hidden states are mapped (Sak et al. 2014); 0 for no map.
 
     Shape:
@@ -321,7 +321,7 @@ class GRU(RNNBase):
     Args:
         input_size: number of features of the input.
         hidden_size: number of features of the state.
-        num_layers, bias, batch_first, dropout, bidirectional, device, dtype: as of :class:`RNN`.
+        num_layers, bias, batch_first, dropout, bidirectional, device, dtype: see :class:`RNN`.
 
     Shape:
         - Input: (T, N, input_size), with `batch_first` (N, T, input_size), without a batch (T, input_size); or a
@@ -364,7 +364,7 @@ class RNNCellBase(Module):
         hidden_size: number of features of the state.
         bias: whether the maps have a bias.
         num_chunks: number of gates.
-        device: where the parameters are.
+        device: device of the parameters.
         dtype: dtype of the parameters.
 
     Shape:
@@ -410,7 +410,7 @@ class RNNCellBase(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new starting values: uniform over ±1 / sqrt(hidden_size)."""
+        """Draw new initial values of the parameters, uniform between ±1 / sqrt(hidden_size)."""
         bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0.0
         for parameter in self.parameters():
             init.uniform_(parameter, -bound, bound)
@@ -452,7 +452,7 @@ class RNNCell(RNNCellBase):
         hidden_size: number of features of the state.
         bias: whether there are b_ih and b_hh.
         nonlinearity: "tanh" or "relu".
-        device: where the parameters are.
+        device: device of the parameters.
         dtype: dtype of the parameters.
 
     Shape:
@@ -504,7 +504,7 @@ class LSTMCell(RNNCellBase):
         input_size: number of features of the input.
         hidden_size: number of features of the state.
         bias: whether the maps have a bias.
-        device: where the parameters are.
+        device: device of the parameters.
         dtype: dtype of the parameters.
 
     Shape:
@@ -539,7 +539,7 @@ class GRUCell(RNNCellBase):
         input_size: number of features of the input.
         hidden_size: number of features of the state.
         bias: whether the maps have a bias.
-        device: where the parameters are.
+        device: device of the parameters.
         dtype: dtype of the parameters.
 
     Shape:

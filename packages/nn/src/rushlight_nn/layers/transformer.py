@@ -66,10 +66,10 @@ class TransformerEncoderLayer(Module):
         dropout: probability of dropping an element, after attention, activation and the second layer.
         activation: "relu", "gelu" or a function of one tensor.
         layer_norm_eps: added to the variance in layer normalisation.
-        batch_first: the batch is the first dimension, not the second.
+        batch_first: whether the batch is the first dimension, not the second.
         norm_first: normalise before each part instead of after it.
         bias: whether linear and normalisation layers have a bias.
-        device: where the parameters are.
+        device: device of the parameters.
         dtype: dtype of the parameters.
 
     Shape:
