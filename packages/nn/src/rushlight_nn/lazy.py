@@ -1,4 +1,4 @@
-"""Modules that find out the shapes of their parameters when they are first called."""
+"""Modules that determine the shapes of their parameters in their first call."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ if TYPE_CHECKING:
 
 
 class LazyModuleMixin:
-    """The base class, before Module, of layers that are made before the sizes of their inputs are known.
+    """A mixin for layers that are created before the sizes of their inputs are known. List it before Module as a base.
 
-    Such a layer registers `UninitializedParameter`s and defines `initialize_parameters`, which gets the arguments of
-    the first call and gives each of them its shape with `parameter.materialize(shape)`. The module is then an
-    instance of `cls_to_become`, if that is a class. Loading a state gives the parameters their shapes, too.
+    Such a layer registers parameters of the type `UninitializedParameter` and defines `initialize_parameters`. This
+    method gets the arguments of the first call, and calls `parameter.materialize(shape)` for each parameter. The layer
+    then becomes an instance of `cls_to_become`, if that is a class. Loading a state also gives the parameters their
+    shapes.
 
     Raises:
         NotImplementedError: the layer does not define `initialize_parameters` (when called).
@@ -47,11 +48,11 @@ class LazyModuleMixin:
         self._initialize_hook = handle
 
     def initialize_parameters(self, *args: Any, **kwargs: Any) -> None:
-        """Give every parameter its shape, from the arguments of the first call. Every subclass defines it."""
+        """Give each parameter its shape, given the arguments of the first call. Subclasses must define this method."""
         raise NotImplementedError(f"{type(self).__name__} does not define initialize_parameters")
 
     def has_uninitialized_params(self) -> bool:
-        """Return whether a parameter or buffer of this module, its children not counted, has no shape yet."""
+        """Return whether a parameter or buffer of this module, without its children, has no shape yet."""
         own = (*self._parameters.values(), *self._buffers.values())  # type: ignore[attr-defined]
         return any(is_lazy(tensor) for tensor in own)
 
@@ -60,8 +61,8 @@ def _infer_parameters(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     module.initialize_parameters(*args, **kwargs)
     if module.has_uninitialized_params():
         raise RuntimeError(
-            f"{type(module).__name__}.initialize_parameters: it left a parameter or buffer without a shape\n"
-            "hint: call materialize(shape) of each"
+            f"{type(module).__name__}.initialize_parameters: a parameter or buffer still has no shape\n"
+            "hint: call materialize(shape) for each parameter and buffer"
         )
     module._initialize_hook.remove()
     del module._initialize_hook

@@ -41,7 +41,7 @@ _SPECIAL = frozenset((*TABLES, "__class__"))
 
 
 class _GetattrFromTables:
-    """The last base of modules that define `__getattr__`, `__setattr__` or `__delattr__`, or that call `__getattr__`.
+    """The last base class of modules that define `__getattr__`, `__setattr__` or `__delattr__`, or call `__getattr__`.
 
     Module itself must not define `__getattr__`; see Note [Attributes of a module].
     """
@@ -59,12 +59,12 @@ class _GetattrFromTables:
 
 
 class Module(Traversal, Hooks, State):
-    """The base of layers and models.
+    """The base class of layers and models.
 
-    A subclass calls `super().__init__()`, assigns parameters and other modules to attributes, and defines
-    `forward`. Calling the module calls `forward`, with the hooks registered on it.
+    A subclass calls `super().__init__()`, assigns parameters and other modules to attributes, and defines `forward`.
+    Calling the module calls `forward` and the registered hooks.
 
-    An exception that leaves `forward` gets a note with the path of the module it came from.
+    An exception that is raised in `forward` gets a note with the path of the module that raised it.
 
     Raises:
         NotImplementedError: the subclass does not define `forward` (when the module is called).
@@ -115,9 +115,10 @@ class Module(Traversal, Hooks, State):
 
     @classmethod
     def _mirrors(cls, calls_getattr: bool = False) -> bool:
-        """Return whether entries of the tables are attributes as well, as the class is now.
+        """Return whether the entries of the tables are also attributes, and update `_mirrored` and the bases of the class.
 
-        Its `__getattr__`, `__setattr__` or `__delattr__` may have been assigned after the class was made.
+        The class is checked again because its `__getattr__`, `__setattr__` or `__delattr__` may be assigned after its
+        creation.
         """
         found = getattr(cls, "__getattr__", None)
         if cls._mirrored and (
@@ -151,7 +152,7 @@ class Module(Traversal, Hooks, State):
                 raise
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Return what the module computes. Every subclass that is called defines it."""
+        """Compute the output of the module. Subclasses must define this method if they are called."""
         raise NotImplementedError(f"{type(self).__name__} does not define forward")
 
     # Attributes ---------------------------------------------------------------------------------------------
@@ -204,7 +205,7 @@ class Module(Traversal, Hooks, State):
         object.__delattr__(self, name)
 
     def _set_class(self, cls: Any) -> None:
-        """Change the class. Turn entries of the tables into attributes, or remove them, if the new class differs in that."""
+        """Change the class. Add or remove the attributes of the tables' entries if the new class requires it."""
         mirrored = self._mirrored
         object.__setattr__(self, "__class__", cls)
         if self._mirrors() != mirrored and "_parameters" in self.__dict__:
@@ -212,7 +213,7 @@ class Module(Traversal, Hooks, State):
                 install(self, name, dict(getattr(self, name)))
 
     def _check_tables(self) -> None:
-        """Make sure that this module has tables, and that they are its own."""
+        """Make sure that this module has tables and does not share them with another module."""
         table = self._parameters
         if (
             table.belongs_to(self)
@@ -231,7 +232,7 @@ class Module(Traversal, Hooks, State):
             install(self, name, dict(getattr(self, name)))
 
     def _make_room(self, name: str, kind: str) -> None:
-        """Remove any other attribute called `name`, which is about to become an entry of the table `kind`."""
+        """Remove any other attribute called `name` before it becomes an entry of the table `kind`."""
         self._check_tables()
         if self._mirrored and (name in getattr(self, kind) or not hasattr(self, name)):
             return
@@ -260,18 +261,18 @@ class Module(Traversal, Hooks, State):
             raise TypeError(f"register_{kind}(name): got {type(name).__name__}, needs a str")
         if "." in name or not name:
             raise KeyError(
-                f"register_{kind}(name): {name!r} is not a name: it must not be empty or contain a dot"
+                f"register_{kind}(name): {name!r} is not valid: the name must not be empty or contain a dot"
             )
         if name not in getattr(self, table) and hasattr(self, name):
             raise KeyError(f"register_{kind}(name): {type(self).__name__} already has an attribute {name!r}")
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
-        """Add `param` under `name`. None reserves the name, for a parameter that the layer may not have.
+        """Add a parameter under `name`. None reserves the name for an optional parameter.
 
         Raises:
-            KeyError: the name is empty, has a dot, or is taken.
+            KeyError: the name is empty, contains a dot, or is the name of another attribute.
             TypeError: `param` is not a Parameter.
-            ValueError: `param` was computed from other tensors.
+            ValueError: `param` is not a leaf: it was computed from other tensors.
         """
         self._check_name("parameter", name, "_parameters")
         if param is not None:
@@ -281,8 +282,8 @@ class Module(Traversal, Hooks, State):
                 )
             if not param.is_leaf:
                 raise ValueError(
-                    f"register_parameter({name!r}): the tensor was computed from others, needs a leaf\n"
-                    "hint: compute it in forward, from parameters"
+                    f"register_parameter({name!r}): the tensor was computed from other tensors, needs a leaf\n"
+                    "hint: compute the tensor in forward from parameters"
                 )
             if _global_parameter_registration_hooks:
                 param = passed_through(_global_parameter_registration_hooks, self, name, param)
@@ -294,7 +295,7 @@ class Module(Traversal, Hooks, State):
         Args:
             name: the attribute's name.
             tensor: the values, or None to reserve the name.
-            persistent: whether `state_dict` holds it.
+            persistent: whether `state_dict` includes the buffer.
         """
         self._check_name("buffer", name, "_buffers")
         if tensor is not None and not isinstance(tensor, Tensor):
@@ -321,7 +322,7 @@ class Module(Traversal, Hooks, State):
     # Moving and converting ----------------------------------------------------------------------------------
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Replace every parameter, gradient and buffer by the result of `fn`. Parameters remain the same objects."""
+        """Replace each parameter, gradient and buffer by the result of `fn`. Parameters remain the same objects."""
         if recurse:
             for child in self.children():
                 child._apply(fn)
@@ -344,18 +345,19 @@ class Module(Traversal, Hooks, State):
         return self
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
-        """Move and convert parameters and buffers in place, as `to(device)`, `to(dtype)`, `to(device, dtype)`
-        or `to(tensor)`; also `non_blocking=` and `memory_format=`. A dtype applies to floating-point tensors
-        only.
+        """Move and convert parameters and buffers in place.
+
+        The forms are `to(device)`, `to(dtype)`, `to(device, dtype)` and `to(tensor)`, each with the options
+        `non_blocking` and `memory_format`. A dtype applies to floating-point and complex tensors only.
 
         Raises:
-            TypeError: the dtype is not a floating-point one.
-            NotImplementedError: a tensor is on `meta`, without values, and another device is given.
+            TypeError: the dtype is neither floating-point nor complex.
+            NotImplementedError: a tensor is on `meta`, without values, and the new device is another one.
         """
         device, dtype, options = _parse_to(*args, **kwargs)
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
             raise TypeError(
-                f"to(dtype): got {dtype}, needs a floating-point dtype: parameters have gradients"
+                f"to(dtype): got {dtype}, needs a floating-point or complex dtype, since parameters have gradients"
             )
         memory_format = options.pop("memory_format", None)
 
@@ -382,13 +384,16 @@ class Module(Traversal, Hooks, State):
         return self._apply(lambda tensor: tensor.cpu())
 
     def cuda(self, device: Any = None) -> Self:
-        """Move parameters and buffers to a GPU: the current one, or that of index `device`."""
+        """Move parameters and buffers to a GPU: the current one, or the one with the index `device`."""
         if device is None:
             return self.to("cuda")
         return self.to(f"cuda:{device}" if isinstance(device, int) else device)
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
-        """Move to `device` without copying: the values are arbitrary afterwards (for models on `meta`)."""
+        """Move parameters and buffers to `device` without copying their values, for example from `meta`.
+
+        The values are arbitrary afterwards.
+        """
         return self._apply(lambda tensor: core.empty_like(tensor, device=device), recurse)
 
     def type(self, dst_type: Any) -> Self:
@@ -421,14 +426,14 @@ class Module(Traversal, Hooks, State):
     # Modes and gradients ------------------------------------------------------------------------------------
 
     def apply(self, fn: Callable[[Module], Any]) -> Self:
-        """Call `fn` with every descendant, children first, and then with this module."""
+        """Call `fn` on every descendant, children before parents, and then on this module."""
         for child in self.children():
             child.apply(fn)
         fn(self)
         return self
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Leave the module as it is, and warn the first time: there is no compiler, see `rushlight.compile`."""
+        """Leave the module unchanged, and warn at the first call that there is no compiler; see `rushlight.compile`."""
         core.compile(self, *args, **kwargs)
 
     def train(self, mode: bool = True) -> Self:
@@ -451,7 +456,7 @@ class Module(Traversal, Hooks, State):
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Drop the gradients of all parameters, or with `set_to_none=False` fill them with zeros."""
+        """Set the gradients of all parameters to None, or with `set_to_none=False` fill them with zeros."""
         for parameter in self.parameters():
             grad = parameter.grad
             if grad is None:
@@ -467,7 +472,7 @@ class Module(Traversal, Hooks, State):
         return type(self).__name__
 
     def extra_repr(self) -> str:
-        """Return what `repr` shows of the module itself. Override it."""
+        """Return the text that `repr` shows for the module itself, without children. Subclasses may override this method."""
         return ""
 
     def __repr__(self) -> str:
@@ -481,7 +486,7 @@ class Module(Traversal, Hooks, State):
 
 
 def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, dict[str, Any]]:
-    """Sort the arguments of `to` into device, dtype and options."""
+    """Return the device, the dtype and the options among the arguments of `to`."""
     device, dtype = kwargs.pop("device", None), kwargs.pop("dtype", None)
     other = kwargs.pop("tensor", None)
     options: dict[str, Any] = {

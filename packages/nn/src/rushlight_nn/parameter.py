@@ -1,4 +1,4 @@
-"""Parameter and Buffer: tensors that a module registers when they are assigned to it, and those still without a shape."""
+"""Parameters and buffers: tensors that a module registers when they are assigned to its attributes."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _plain_results = getattr(getattr(core, "_C", None), "_disabled_torch_function_im
 
 
 class Parameter(Tensor):
-    """A tensor that belongs to a module's trainable state.
+    """A tensor that is part of a module's trainable state.
 
-    Assigned to an attribute of a :class:`Module` it appears in `module.parameters()` and in its state.
+    A parameter that is assigned to an attribute of a :class:`Module` appears in `module.parameters()` and in the state.
 
     Args:
-        data: the values; shared, not copied. Default: an empty tensor.
+        data: the values, which are shared, not copied. Default: an empty tensor.
         requires_grad: whether gradients are recorded. Only floating-point parameters can require them.
 
     Raises:
@@ -77,11 +77,11 @@ def _rebuild(cls: type, data: Tensor, requires_grad: bool, attributes: dict[str,
 
 
 class Buffer(Tensor):
-    """A tensor that belongs to a module's state but is not trained, such as a running mean.
+    """A tensor that is part of a module's state but is not trained, such as a running mean.
 
     Args:
-        data: the values; shared, not copied. Default: an empty tensor.
-        persistent: whether the module's `state_dict` holds it.
+        data: the values, which are shared, not copied. Default: an empty tensor.
+        persistent: whether the module's `state_dict` includes the buffer.
 
     Shape:
         - `data`: (*), any shape.
@@ -168,9 +168,9 @@ class UninitializedTensorMixin:
         requires_grad: bool
 
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
-        """Give the tensor its shape, in place; it is an ordinary parameter or buffer from then on.
+        """Give the tensor its shape in place. It then becomes an ordinary parameter or buffer.
 
-        The values are arbitrary. Device and dtype are those it was made with, unless given.
+        The values are arbitrary. By default, device and dtype are those given to the constructor.
         """
         device = self.data.device if device is None else device
         dtype = self.data.dtype if dtype is None else dtype
@@ -181,7 +181,7 @@ class UninitializedTensorMixin:
     def _refuse(self, what: str, error: type[Exception] = ValueError) -> NoReturn:
         raise error(
             f"{what}: {type(self).__name__} has no shape and no values yet\n"
-            "hint: call the model once, with a batch as it will get: its lazy layers take their sizes from that"
+            "hint: call the model once with a typical batch, from which lazy layers take their sizes"
         )
 
     @property
@@ -218,7 +218,7 @@ class UninitializedTensorMixin:
         if not allowed:
             raise ValueError(
                 f"{name}(): got {cls.__name__}, which has no shape and no values yet\n"
-                "hint: call the model once, with a batch as it will get: its lazy layers take their sizes from that"
+                "hint: call the model once with a typical batch, from which lazy layers take their sizes"
             )
         from rushlight_core.overrides import DisableTorchFunctionSubclass
 
@@ -237,18 +237,18 @@ def is_lazy(param: Any) -> bool:
 
 
 class UninitializedParameter(UninitializedTensorMixin, Parameter):
-    """A parameter whose shape is not known yet, as lazy layers have.
+    """A parameter whose shape is not known yet, used by lazy layers.
 
-    Optimizers take it, and it can be moved and converted. Everything else raises until `materialize` gives it a
-    shape, after which it is an ordinary parameter and still the same object.
+    It can be given to optimizers, moved and converted. Other uses raise an error until `materialize` gives it a shape.
+    The object then becomes an ordinary parameter.
 
     Args:
         requires_grad: whether gradients are recorded.
-        device: where its values will be.
-        dtype: their dtype.
+        device: device of the future values.
+        dtype: dtype of the future values.
 
     Raises:
-        ValueError: it is used before it has a shape. (`shape` itself raises RuntimeError.)
+        ValueError: the parameter is used before it has a shape. (`shape` itself raises RuntimeError.)
 
     Example:
         >>> weight = nn.UninitializedParameter()
@@ -277,10 +277,10 @@ class UninitializedBuffer(UninitializedTensorMixin, Buffer):
     """A buffer whose shape is not known yet; see :class:`UninitializedParameter`.
 
     Args:
-        requires_grad: whether it requires grad; buffers rarely do.
-        device: where its values will be.
-        dtype: their dtype.
-        persistent: whether the module's `state_dict` holds it.
+        requires_grad: whether gradients are recorded, which is rare for buffers.
+        device: device of the future values.
+        dtype: dtype of the future values.
+        persistent: whether the module's `state_dict` includes the buffer.
 
     Example:
         >>> mean = nn.UninitializedBuffer()
@@ -322,15 +322,15 @@ class UninitializedBuffer(UninitializedTensorMixin, Buffer):
 
 
 def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
-    """Return the arguments among `kwargs` that functions such as `empty` take, for layers that pass theirs on.
+    """Return the arguments among `kwargs` that functions such as `empty` accept. Layers pass them on to create tensors.
 
-    They are `device`, `dtype` and `memory_format`; a dictionary `factory_kwargs` among them may hold them instead.
+    These are `device`, `dtype` and `memory_format`. They may also be given in a dictionary `factory_kwargs`.
 
     Args:
         kwargs: keyword arguments.
 
     Raises:
-        TypeError: there are others, or one is given twice.
+        TypeError: there are other arguments, or an argument is given twice.
 
     Example:
         >>> nn.factory_kwargs({"factory_kwargs": {"dtype": torch.float64}, "device": "cpu"})

@@ -1,23 +1,22 @@
 """The ordered tables of a module: its parameters, buffers and children.
 
 Note [Attributes of a module]
-A module keeps parameters, buffers and children in three ordered tables (`_parameters`, `_buffers`,
-`_modules`), which is what state, traversal and optimizers read. `self.weight` must nevertheless cost what any
-attribute costs, so every entry is *also* an ordinary attribute of the instance, which Python finds without
-our help: Module defines no `__getattr__`, which would slow down every attribute access and hide
-AttributeErrors raised inside properties. For the same reason the code that runs while a module is built sets
-attributes by `object.__setattr__` and does not touch `module.__dict__`: from then on CPython 3.11 would look
-attributes up in a dictionary, four times as slowly.
+A module keeps parameters, buffers and children in three ordered tables (`_parameters`, `_buffers`, `_modules`). State,
+traversal and optimizers read these tables. Access to `self.weight` must be as fast as to any other attribute, so every
+entry is *also* an ordinary attribute of the instance. Module defines no `__getattr__`, because that would slow down
+every attribute access and hide AttributeErrors raised inside properties. For the same reason, the code that builds a
+module sets attributes by `object.__setattr__` and does not access `module.__dict__`: after such an access, CPython 3.11
+looks attributes up in a dictionary, which is four times as slow.
 
 A class that defines `__getattr__`, `__setattr__` or `__delattr__` itself (Pyro's `PyroModule`, wrappers that forward
-attributes) expects PyTorch's lookup: entries are in the tables only, which are plain dictionaries in PyTorch, and are found
-through `__getattr__`. `Module._mirrors` recognises such classes, when the class is made and whenever an object is, and
-clears their flag `_mirrored`. An object keeps the tables that it was made with.
+attributes) expects PyTorch's lookup: the tables are plain dictionaries, and the entries are found only through
+`__getattr__`. `Module._mirrors` recognises such classes, when a class and when an object is created, and clears their
+flag `_mirrored`. An object keeps the tables that it was created with.
 
-The tables keep the mirror up to date themselves, because programs edit them directly
-(`module._parameters["w"] = p`, `del module._parameters["w"]`). They refer to their module by a weak reference: a
-strong one would be a cycle, and a dropped model would keep its memory until the garbage collector runs.
-Copies and pickles hold plain dicts; `Module.__setstate__` turns them back into tables.
+The tables keep the mirror up to date themselves, because programs edit them directly (`module._parameters["w"] = p`,
+`del module._parameters["w"]`). They refer to their module by a weak reference. A strong reference would be a cycle, and
+an unused model would keep its memory until the garbage collector runs. Copies and pickles hold plain dicts;
+`Module.__setstate__` turns them back into tables.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _ABSENT = object()
 
 
 class Registry(dict[str, Any]):
-    """An ordered table from name to entry whose changes show in the owner's attributes."""
+    """An ordered dictionary from names to entries that mirrors its changes in the attributes of its owner, a module."""
 
     __slots__ = ("_owner",)
 
@@ -40,7 +39,7 @@ class Registry(dict[str, Any]):
         self._owner = weakref.ref(owner)
 
     def belongs_to(self, module: Any) -> bool:
-        """Return whether changes of this table show in `module`."""
+        """Return whether this table mirrors its changes in `module`."""
         return self._owner() is module
 
     def _unmirror(self, name: str, value: Any) -> None:
@@ -107,9 +106,9 @@ class Registry(dict[str, Any]):
 
 
 def install(module: Any, name: str, entries: dict[str, Any]) -> None:
-    """Make `entries` the table `name` of `module`, replacing the one it has.
+    """Replace the table `name` of `module` by `entries`.
 
-    A mirrored module gets a copy of `entries`, others `entries` itself.
+    A mirrored module gets a copy of `entries`, any other module gets `entries` itself.
     """
     attributes = module.__dict__
     old = attributes.get(name)

@@ -1,4 +1,4 @@
-"""Reading a module's state out and loading it back."""
+"""Reading and loading the state of modules."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ else:
 
 
 class IncompatibleKeys(_Keys):
-    """The result of `load_state_dict`: keys of the module that the state lacks, and keys of the state that the module lacks.
+    """The result of `load_state_dict`: the missing keys of the state and the unexpected keys in it.
 
     Example:
         >>> layer = nn.Linear(2, 2)
@@ -50,12 +50,13 @@ def _quoted(keys: list[str]) -> str:
 
 
 class State:
-    """The part of Module that deals with `state_dict` and `load_state_dict`.
+    """The part of Module that implements `state_dict` and `load_state_dict`.
 
     Note [Loading is all or nothing]
-    Loading first walks the whole tree and collects missing keys, unexpected keys and tensors of another shape. It copies
-    only afterwards, so that a state that does not fit leaves the module as it was. The copies are deferred in
-    `local_metadata["deferred"]`; a module that overrides `_load_from_state_dict` may ignore it and copy at once.
+    Loading first walks the whole tree and collects missing keys, unexpected keys and tensors of another shape. It
+    copies values only afterwards, so that a state that does not fit leaves the module unchanged. The copies are
+    deferred in `local_metadata["deferred"]`; a module that overrides `_load_from_state_dict` may ignore this list and
+    copy immediately.
     """
 
     # Written into the state, for modules whose layout of state changes over time.
@@ -67,11 +68,11 @@ class State:
     _load_state_dict_post_hooks: HookTable = NO_HOOKS
 
     def get_extra_state(self) -> Any:
-        """Override, with :meth:`set_extra_state`, to keep more than tensors in the state."""
+        """Return an object to include in `state_dict`. Override this together with :meth:`set_extra_state`."""
         raise NotImplementedError(f"{type(self).__name__} does not define get_extra_state")
 
     def set_extra_state(self, state: Any) -> None:
-        """Restore what :meth:`get_extra_state` returned."""
+        """Restore the object that :meth:`get_extra_state` returned."""
         raise NotImplementedError(f"{type(self).__name__} does not define set_extra_state")
 
     # Reading ------------------------------------------------------------------------------------------------
@@ -79,12 +80,13 @@ class State:
     def state_dict(
         self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False
     ) -> OrderedDict[str, Any]:
-        """Return all parameters and persistent buffers by name: the module's own tensors, detached, not copies.
+        """Return a dictionary from names to all parameters and persistent buffers. The tensors are detached, not copied.
 
         Args:
             destination: a dictionary to fill instead of a new one.
-            prefix: put in front of every name.
-            keep_vars: return the parameters themselves, which require gradients.
+            prefix: text that is put in front of every name.
+            keep_vars: whether to return the parameters themselves, which require gradients, instead of detached
+                tensors.
         """
         if destination is None:
             destination = OrderedDict()
@@ -111,7 +113,7 @@ class State:
         return destination
 
     def _own_state(self) -> dict[str, Any]:
-        """This module's parameters and persistent buffers, without its children's."""
+        """Return the parameters and persistent buffers of this module, without those of its children."""
         own = dict(self._parameters)  # type: ignore[attr-defined]
         transient = self._non_persistent_buffers_set  # type: ignore[attr-defined]
         own.update((k, v) for k, v in self._buffers.items() if k not in transient)  # type: ignore[attr-defined]
@@ -131,17 +133,17 @@ class State:
         """Copy values from `state_dict` into this module and its descendants.
 
         Args:
-            state_dict: what :meth:`state_dict` returned.
-            strict: refuse missing and unexpected keys.
-            assign: make the state's tensors the module's own instead of copying from them; dtype and device
-                become the state's.
+            state_dict: a state, as returned by :meth:`state_dict`.
+            strict: whether missing and unexpected keys are an error.
+            assign: whether to use the tensors of the state themselves in the module instead of copying from them; dtype
+                and device become the state's.
 
         Returns:
             the missing and the unexpected keys.
 
         Raises:
             TypeError: `state_dict` is not a mapping.
-            RuntimeError: the state does not fit; the message lists every misfit and nothing has been changed.
+            RuntimeError: the state does not fit. The message lists all errors, and the module is unchanged.
         """
         if not isinstance(state_dict, Mapping):
             raise TypeError(
@@ -227,7 +229,10 @@ class State:
         unexpected_keys: list[str],
         error_msgs: list[str],
     ) -> None:
-        """Load this module's own entries. Override to read states of an older layout (see `_version`)."""
+        """Load the entries of this module, without its children.
+
+        Override this method to read states of an older layout; see `_version`.
+        """
         for hook, with_module in list(self._load_state_dict_pre_hooks.values()):
             first = (self,) if with_module else ()
             hook(
@@ -307,11 +312,11 @@ class State:
     # Hooks --------------------------------------------------------------------------------------------------
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `hook(module, prefix, keep_vars)` before the module's state is read."""
+        """Call `hook(module, prefix, keep_vars)` before `state_dict` reads the module."""
         return self._hook_table("_state_dict_pre_hooks").add(hook)  # type: ignore[attr-defined]
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `hook(module, state_dict, prefix, local_metadata)` after the module's state was read."""
+        """Call `hook(module, state_dict, prefix, local_metadata)` after `state_dict` has read the module."""
         return self._hook_table("_state_dict_hooks").add((hook, False))  # type: ignore[attr-defined]
 
     def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
@@ -319,10 +324,10 @@ class State:
         return self._hook_table("_state_dict_hooks").add((hook, True))  # type: ignore[attr-defined]
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `hook` before the module loads.
+        """Call `hook` before the module loads a state.
 
-        It gets (module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
-        error_msgs) and may rename keys of `state_dict`, which is a copy of the caller's.
+        The hook gets the arguments (module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
+        error_msgs). It may rename keys of `state_dict`, which is a copy of the caller's dictionary.
         """
         return self._register_load_state_dict_pre_hook(hook, with_module=True)
 
@@ -333,5 +338,5 @@ class State:
         return table.add((hook, with_module))
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `hook(module, incompatible_keys)` after loading; it may clear the lists to forgive keys."""
+        """Call `hook(module, incompatible_keys)` after loading. The hook may clear the lists to ignore the keys."""
         return self._hook_table("_load_state_dict_post_hooks").add(hook)  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Walking a tree of modules: its children, parameters and buffers, by name or not."""
+"""Iteration over a tree of modules: children, parameters and buffers, with or without names."""
 
 from __future__ import annotations
 
@@ -23,10 +23,7 @@ def _own_buffers(module: Any) -> Iterable[tuple[str, Any]]:
 
 
 class Traversal:
-    """The part of Module that walks the tree.
-
-    What is reachable by two names is visited once, under the first.
-    """
+    """The part of Module that walks the tree. An object with several names is visited once, under its first name."""
 
     def _named_members(
         self,
@@ -74,12 +71,12 @@ class Traversal:
         return self._named_members(_own_buffers, prefix, recurse, remove_duplicate)
 
     def children(self) -> Iterator[Module]:
-        """Yield the modules directly inside this one."""
+        """Yield the children of this module."""
         for _, child in self.named_children():
             yield child
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
-        """Yield pairs of name and module directly inside this one."""
+        """Yield pairs of name and module for the children of this module."""
         seen: set[int] = set()
         for name, child in self._modules.items():  # type: ignore[attr-defined]
             if child is not None and id(child) not in seen:
@@ -110,7 +107,7 @@ class Traversal:
         """Return the module at the dotted path `target`; the empty path is the module itself.
 
         Raises:
-            AttributeError: there is nothing at `target`, or it is not a module.
+            AttributeError: `target` does not exist or is not a module.
         """
         module: Any = self
         for name in target.split(".") if target else ():
@@ -123,7 +120,7 @@ class Traversal:
         return module
 
     def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
-        """Put `module` at the dotted path `target`; with `strict` something must be there already."""
+        """Put `module` at the dotted path `target`. With `strict` there must already be a module at this path."""
         if not target:
             raise ValueError("set_submodule(target): got an empty path, needs the path of a descendant")
         path, _, name = target.rpartition(".")
@@ -138,7 +135,7 @@ class Traversal:
         """Return the parameter at the dotted path `target`.
 
         Raises:
-            AttributeError: there is nothing at `target`, or it is not a parameter.
+            AttributeError: `target` does not exist or is not a parameter.
         """
         return self._get_member("_parameters", "parameter", target)
 
@@ -146,7 +143,7 @@ class Traversal:
         """Return the buffer at the dotted path `target`.
 
         Raises:
-            AttributeError: there is nothing at `target`, or it is not a buffer.
+            AttributeError: `target` does not exist or is not a buffer.
         """
         return self._get_member("_buffers", "buffer", target)
 

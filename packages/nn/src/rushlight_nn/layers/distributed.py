@@ -113,7 +113,8 @@ class DistributedDataParallel(Module, Joinable):
                 raise NotImplementedError(f"DistributedDataParallel({name}): not supported, got {value!r}")
         if broadcast_buffers is not None and forward_sync_buffers is not None:
             raise ValueError(
-                "DistributedDataParallel(): broadcast_buffers and forward_sync_buffers are two names of one argument, give only one"
+                "DistributedDataParallel(): broadcast_buffers and forward_sync_buffers are two names of one argument: "
+                "give only one of them"
             )
         synced = forward_sync_buffers if broadcast_buffers is None else broadcast_buffers
         group = collectives.default_group() if process_group is None else process_group

@@ -72,7 +72,7 @@ class _NormBase(Module):
             self.num_batches_tracked.zero_()
 
     def reset_parameters(self) -> None:
-        """Reset the parameters and statistics: weight one, bias zero, no statistics."""
+        """Set the weight to one and the bias to zero, and reset the running statistics."""
         self.reset_running_stats()
         _reset_affine(self)
 
@@ -133,17 +133,17 @@ class _BatchNorm(_NormBase):
 class BatchNorm1d(_BatchNorm):
     """Batch normalisation of features or sequences, per channel (Ioffe and Szegedy 2015).
 
-    The result is ``(x - mean) / sqrt(var + eps) · weight + bias``. While training, mean and (biased) variance are
-    those of the batch, and running averages of the mean and the unbiased variance are updated in place. In evaluation
-    the running averages are used.
+    The result is ``(x - mean) / sqrt(var + eps) · weight + bias``. In training mode, the mean and the (biased) variance
+    are those of the batch, and the running averages of the mean and the unbiased variance are updated in place. In
+    evaluation mode, the running averages are used.
 
     Args:
         num_features: C, the number of channels.
         eps: added to the variance.
         momentum: the weight of each new batch in the running averages; None selects the plain average of all batches.
         affine: whether there is a weight and, with `bias`, a bias per channel.
-        track_running_stats: whether running averages are kept. Without them the batch's statistics are used in
-            evaluation, too.
+        track_running_stats: whether running averages are kept. If False, the statistics of the batch are also used in
+            evaluation mode.
         device: device of the parameters and buffers.
         dtype: dtype of the parameters and buffers.
         bias: whether there is a bias in addition to the weight.
@@ -153,7 +153,7 @@ class BatchNorm1d(_BatchNorm):
         - `weight`, `bias`, `running_mean` and `running_var`: (C).
 
     Raises:
-        ValueError: the input does not have the dimensions under Shape, or has one value per channel while training.
+        ValueError: the input has neither 2 nor 3 dimensions, or only one value per channel in training mode.
 
     Example:
         >>> layer = nn.BatchNorm1d(2)
@@ -170,17 +170,17 @@ class BatchNorm1d(_BatchNorm):
 class BatchNorm2d(_BatchNorm):
     """Batch normalisation of images, per channel (Ioffe and Szegedy 2015).
 
-    The result is ``(x - mean) / sqrt(var + eps) · weight + bias``. While training, mean and (biased) variance are
-    those of the batch, and running averages of the mean and the unbiased variance are updated in place. In evaluation
-    the running averages are used.
+    The result is ``(x - mean) / sqrt(var + eps) · weight + bias``. In training mode, the mean and the (biased) variance
+    are those of the batch, and the running averages of the mean and the unbiased variance are updated in place. In
+    evaluation mode, the running averages are used.
 
     Args:
         num_features: C, the number of channels.
         eps: added to the variance.
         momentum: the weight of each new batch in the running averages; None selects the plain average of all batches.
         affine: whether there is a weight and, with `bias`, a bias per channel.
-        track_running_stats: whether running averages are kept. Without them the batch's statistics are used in
-            evaluation, too.
+        track_running_stats: whether running averages are kept. If False, the statistics of the batch are also used in
+            evaluation mode.
         device: device of the parameters and buffers.
         dtype: dtype of the parameters and buffers.
         bias: whether there is a bias in addition to the weight.
@@ -190,7 +190,7 @@ class BatchNorm2d(_BatchNorm):
         - `weight`, `bias`, `running_mean` and `running_var`: (C).
 
     Raises:
-        ValueError: the input does not have 4 dimensions, or only one value per channel while training.
+        ValueError: the input does not have 4 dimensions, or only one value per channel in training mode.
 
     Example:
         >>> output = nn.BatchNorm2d(3)(torch.randn(20, 3, 8, 8) * 5 + 2)
@@ -204,14 +204,14 @@ class BatchNorm2d(_BatchNorm):
 class BatchNorm3d(_BatchNorm):
     """Batch normalisation of volumes, per channel (Ioffe and Szegedy 2015).
 
-    The arguments and what is computed are those of :class:`BatchNorm2d`.
+    The arguments and the computation are the same as for :class:`BatchNorm2d`.
 
     Shape:
         - Input and output: (N, C, D, H, W).
         - `weight`, `bias`, `running_mean` and `running_var`: (C).
 
     Raises:
-        ValueError: the input does not have 5 dimensions, or only one value per channel while training.
+        ValueError: the input does not have 5 dimensions, or only one value per channel in training mode.
 
     Example:
         >>> nn.BatchNorm3d(3)(torch.randn(20, 3, 4, 5, 6)).shape
@@ -224,19 +224,19 @@ class BatchNorm3d(_BatchNorm):
 class SyncBatchNorm(_BatchNorm):
     """Batch normalisation with the statistics of this process's own batch.
 
-    Statistics are not yet shared between the processes of a group. The class exists so that programs which convert their
-    models run in one process, where both are the same.
+    The statistics are not yet shared between the processes of a group. The class serves programs that convert their
+    models and run in a single process, where sharing makes no difference.
 
     Args:
         num_features: C, the number of channels.
         eps, momentum, affine, track_running_stats, device, dtype, bias: see :class:`BatchNorm2d`.
-        process_group: accepted and stored.
+        process_group: stored, but not used.
 
     Shape:
         - Input and output: (N, C, *).
 
     Raises:
-        ValueError: the input has fewer than 2 dimensions, or only one value per channel while training.
+        ValueError: the input has fewer than 2 dimensions, or only one value per channel in training mode.
 
     Example:
         >>> model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8))
@@ -264,9 +264,9 @@ class SyncBatchNorm(_BatchNorm):
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
-        """Return the module with each BatchNorm replaced by a SyncBatchNorm.
+        """Replace each BatchNorm in `module` by a SyncBatchNorm, and return the module.
 
-        The parameters and statistics are those of the BatchNorm.
+        Each SyncBatchNorm has the parameters and statistics of the BatchNorm that it replaces.
         """
         result = module
         if isinstance(module, _BatchNorm) and not isinstance(module, cls):
@@ -294,7 +294,7 @@ class LayerNorm(Module):
     of `normalized_shape`.
 
     Args:
-        normalized_shape: sizes of the last dimensions; an int is the size of the last dimension.
+        normalized_shape: sizes of the dimensions to normalise over. An int is the size of the last dimension.
         eps: added to the variance.
         elementwise_affine: whether there is a weight and, with `bias`, a bias, both of the shape `normalized_shape`.
         bias: whether there is a bias in addition to the weight.
@@ -355,8 +355,8 @@ class RMSNorm(Module):
     The result is ``x / sqrt(mean(x²) + eps) · weight``.
 
     Args:
-        normalized_shape: sizes of the last dimensions; an int is the size of the last dimension.
-        eps: added to the mean of squares; None is the machine epsilon of the input's dtype.
+        normalized_shape: sizes of the dimensions to normalise over. An int is the size of the last dimension.
+        eps: added to the mean of squares. None selects the machine epsilon of the input's dtype.
         elementwise_affine: whether there is a weight of the shape `normalized_shape`.
         device: device of the weight.
         dtype: dtype of the weight.
@@ -405,11 +405,12 @@ class RMSNorm(Module):
 class GroupNorm(Module):
     """Group normalisation: normalise each sample over groups of channels (Wu and He 2018).
 
-    With one group all channels are normalised together, with as many groups as channels each channel by itself.
+    With one group, all channels are normalised together. With as many groups as channels, each channel is normalised by
+    itself.
 
     Args:
         num_groups: number of groups, a divisor of `num_channels`.
-        num_channels: C.
+        num_channels: C, the number of channels.
         eps: added to the variance.
         affine: whether there is a weight and, with `bias`, a bias per channel.
         device: device of the parameters.

@@ -1,4 +1,4 @@
-"""Layers that extend their input at its edges; see :func:`rushlight_nn.functional.pad`."""
+"""Padding layers; see :func:`rushlight_nn.functional.pad`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from ..module import Module
 
 
 class _Padding(Module):
-    """The base class of padding layers. Padding is (before, after), last dimension first; an int applies to all sides."""
+    """The base class of padding layers.
+
+    `padding` has a pair (before, after) for each dimension, beginning with the last. An int applies to all sides.
+    """
 
     _dims: int
     _mode = "constant"
@@ -46,7 +49,7 @@ class _ConstantPad(_Padding):
 
 
 class ConstantPad1d(_ConstantPad):
-    """Padding of sequences with a constant.
+    """Pad sequences with a constant.
 
     Args:
         padding: number of elements to add at each side, one int or a pair (left, right).
@@ -70,7 +73,7 @@ class ConstantPad1d(_ConstantPad):
 
 
 class ConstantPad2d(_ConstantPad):
-    """Padding of images with a constant.
+    """Pad images with a constant.
 
     Args:
         padding: number of elements to add at each side, one int or a tuple (left, right, top, bottom).
@@ -98,7 +101,7 @@ class ConstantPad2d(_ConstantPad):
 
 
 class ConstantPad3d(_ConstantPad):
-    """Padding of volumes with a constant.
+    """Pad volumes with a constant.
 
     Args:
         padding: number of elements to add at each side, one int or a tuple (left, right, top, bottom, front, back).
@@ -122,7 +125,7 @@ class ConstantPad3d(_ConstantPad):
 
 
 class ZeroPad1d(ConstantPad1d):
-    """Padding of sequences with zeros.
+    """Pad sequences with zeros.
 
     Args:
         padding: number of elements to add at each side, one int or a pair (left, right).
@@ -149,7 +152,7 @@ class ZeroPad1d(ConstantPad1d):
 
 
 class ZeroPad2d(ConstantPad2d):
-    """Padding of images with zeros.
+    """Pad images with zeros.
 
     Args:
         padding: number of elements to add at each side, one int or a tuple (left, right, top, bottom).
@@ -180,7 +183,7 @@ class ZeroPad2d(ConstantPad2d):
 
 
 class ZeroPad3d(ConstantPad3d):
-    """Padding of volumes with zeros.
+    """Pad volumes with zeros.
 
     Args:
         padding: number of elements to add at each side, one int or a tuple (left, right, top, bottom, front, back).
@@ -207,11 +210,11 @@ class ZeroPad3d(ConstantPad3d):
 
 
 class ReflectionPad1d(_Padding):
-    """Padding of sequences with their reflection at the border; the border element itself is not repeated.
+    """Pad sequences by reflection at the border, without repeating the border element.
 
     Args:
         padding: number of elements to add at each side,
-            one int or a pair (left, right); less than the size of the dimension.
+            one int or a pair (left, right). Each must be less than the size of the dimension.
 
     Shape:
         - Input: (N, C, W) or (C, W).
@@ -231,11 +234,11 @@ class ReflectionPad1d(_Padding):
 
 
 class ReflectionPad2d(_Padding):
-    """Padding of images with their reflection at the border; the border element itself is not repeated.
+    """Pad images by reflection at the border, without repeating the border element.
 
     Args:
         padding: number of elements to add at each side,
-            one int or a tuple (left, right, top, bottom); less than the size of the dimension.
+            one int or a tuple (left, right, top, bottom). Each must be less than the size of the dimension.
 
     Shape:
         - Input: (N, C, H, W) or (C, H, W).
@@ -259,11 +262,11 @@ class ReflectionPad2d(_Padding):
 
 
 class ReflectionPad3d(_Padding):
-    """Padding of volumes with their reflection at the border; the border element itself is not repeated.
+    """Pad volumes by reflection at the border, without repeating the border element.
 
     Args:
         padding: number of elements to add at each side,
-            one int or a tuple (left, right, top, bottom, front, back); less than the size of the dimension.
+            one int or a tuple (left, right, top, bottom, front, back). Each must be less than the size of the dimension.
 
     Shape:
         - Input: (N, C, D, H, W) or (C, D, H, W).
@@ -283,7 +286,7 @@ class ReflectionPad3d(_Padding):
 
 
 class ReplicationPad1d(_Padding):
-    """Padding of sequences with copies of the border element.
+    """Pad sequences with copies of the border element.
 
     Args:
         padding: number of elements to add at each side, one int or a pair (left, right).
@@ -306,7 +309,7 @@ class ReplicationPad1d(_Padding):
 
 
 class ReplicationPad2d(_Padding):
-    """Padding of images with copies of the border element.
+    """Pad images with copies of the border element.
 
     Args:
         padding: number of elements to add at each side, one int or a tuple (left, right, top, bottom).
@@ -333,7 +336,7 @@ class ReplicationPad2d(_Padding):
 
 
 class ReplicationPad3d(_Padding):
-    """Padding of volumes with copies of the border element.
+    """Pad volumes with copies of the border element.
 
     Args:
         padding: number of elements to add at each side, one int or a tuple (left, right, top, bottom, front, back).
@@ -356,11 +359,11 @@ class ReplicationPad3d(_Padding):
 
 
 class CircularPad1d(_Padding):
-    """Padding of sequences with the elements of the other end, as if the dimension were a ring.
+    """Pad sequences circularly, with the elements of the opposite end.
 
     Args:
         padding: number of elements to add at each side,
-            one int or a pair (left, right); at most the size of the dimension.
+            one int or a pair (left, right). Each must be at most the size of the dimension.
 
     Shape:
         - Input: (N, C, W) or (C, W).
@@ -380,11 +383,11 @@ class CircularPad1d(_Padding):
 
 
 class CircularPad2d(_Padding):
-    """Padding of images with the elements of the other end, as if the dimension were a ring.
+    """Pad images circularly, with the elements of the opposite end.
 
     Args:
         padding: number of elements to add at each side,
-            one int or a tuple (left, right, top, bottom); at most the size of the dimension.
+            one int or a tuple (left, right, top, bottom). Each must be at most the size of the dimension.
 
     Shape:
         - Input: (N, C, H, W) or (C, H, W).
@@ -408,11 +411,11 @@ class CircularPad2d(_Padding):
 
 
 class CircularPad3d(_Padding):
-    """Padding of volumes with the elements of the other end, as if the dimension were a ring.
+    """Pad volumes circularly, with the elements of the opposite end.
 
     Args:
         padding: number of elements to add at each side,
-            one int or a tuple (left, right, top, bottom, front, back); at most the size of the dimension.
+            one int or a tuple (left, right, top, bottom, front, back). Each must be at most the size of the dimension.
 
     Shape:
         - Input: (N, C, D, H, W) or (C, D, H, W).

@@ -1,4 +1,4 @@
-"""Modules that spread a batch over devices."""
+"""DataParallel, a wrapper of modules."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from ..module import Module
 
 
 class DataParallel(Module):
-    """A wrapper that calls `module` as it is: a batch is not split over several GPUs.
+    """A wrapper that calls `module` without splitting the batch over several GPUs.
 
-    It is for programs that wrap their model on every machine. Names of parameters begin with `module.`, as in
-    PyTorch.
+    It serves programs that wrap their model even if there is only one device. Names of parameters begin with `module.`,
+    as in PyTorch.
 
     Args:
         module: the model.
         device_ids: at most one GPU.
-        output_device: the device of results, which must be the module's.
+        output_device: the device of the results, which must be the device of the module.
         dim: the dimension of the batch; has no effect on one device.
 
     Raises:
-        NotImplementedError: there is more than one device, or the output is to be on another.
+        NotImplementedError: there is more than one device, or `output_device` is another device than the module's.
 
     Example:
         >>> model = nn.DataParallel(nn.Linear(4, 2))
@@ -48,7 +48,7 @@ class DataParallel(Module):
             )
         if output_device is not None and device_ids and output_device != device_ids[0]:
             raise NotImplementedError(
-                f"DataParallel(output_device): got {output_device!r}, results stay on {device_ids[0]!r}"
+                f"DataParallel(output_device): got {output_device!r}, needs the module's device {device_ids[0]!r}"
             )
         self.module = module
         self.dim = dim

@@ -1,4 +1,4 @@
-"""Modules that hold parameters."""
+"""Containers of parameters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _as_entry(value: Any) -> Any:
 
 
 def _describe(name: str, value: Any, by_dtype: bool) -> str:
-    """Return PyTorch's line about a value: a list names the dtype of a tensor, a dictionary its legacy type."""
+    """Return the line of `repr` for a value. A tensor shows its dtype if `by_dtype`, otherwise its legacy type name."""
     if not isinstance(value, Tensor):
         return f"  ({name}): Object of type: {type(value).__name__}"
     size = "x".join(map(str, value.shape))
@@ -31,7 +31,7 @@ def _describe(name: str, value: Any, by_dtype: bool) -> str:
 
 
 class ParameterList(Module):
-    """A list of parameters, which are parameters of the module that holds it.
+    """A list of parameters that are registered, so that methods such as `parameters` and `to` find them.
 
     A tensor becomes a parameter when it is put into the list. Other values are kept, but are not parameters.
 
@@ -82,9 +82,7 @@ class ParameterList(Module):
     def extend(self, values: Iterable[Any]) -> ParameterList:
         """Add `values` at the end."""
         if not isinstance(values, Iterable) or isinstance(values, Tensor):
-            raise TypeError(
-                f"ParameterList.extend(values): got {type(values).__name__}, needs an iterable of tensors"
-            )
+            raise TypeError(f"ParameterList.extend(values): got {type(values).__name__}, needs an iterable")
         for value in list(values):
             self.append(value)
         return self
@@ -97,12 +95,12 @@ class ParameterList(Module):
 
 
 class ParameterDict(Module):
-    """A dictionary of parameters, which are parameters of the module that holds it.
+    """A dictionary of parameters that are registered, so that methods such as `parameters` and `to` find them.
 
     A tensor becomes a parameter when it is put into the dictionary. Other values are kept, but are not parameters.
 
     Args:
-        parameters: a mapping from names to values, or pairs of both.
+        parameters: a mapping from names to values, or pairs of name and value.
 
     Raises:
         TypeError: a key is not a string.
@@ -133,7 +131,9 @@ class ParameterDict(Module):
 
     def __setitem__(self, key: str, value: Any) -> None:
         if self._check_key(key) not in self._names and hasattr(self, key):
-            raise KeyError(f"ParameterDict: {key!r} is an attribute of the dictionary itself")
+            raise KeyError(
+                f"ParameterDict: the key {key!r} is the name of another attribute of the ParameterDict"
+            )
         setattr(self, key, _as_entry(value))
         self._names[key] = None
 
@@ -183,7 +183,7 @@ class ParameterDict(Module):
         return getattr(self, key) if key in self._names else default
 
     def setdefault(self, key: str, default: Any = None) -> Any:
-        """Return the value called `key`, which becomes `default` where there is none."""
+        """Return the value called `key`. If there is none, store and return `default`."""
         if key not in self:
             self[key] = default
         return self[key]
@@ -195,19 +195,19 @@ class ParameterDict(Module):
         return value
 
     def popitem(self) -> tuple[str, Any]:
-        """Remove and return the newest pair of name and value."""
+        """Remove and return the last pair of name and value."""
         if not self._names:
             raise KeyError("ParameterDict.popitem: the dictionary is empty")
         key = next(reversed(self._names))
         return key, self.pop(key)
 
     def clear(self) -> None:
-        """Remove everything."""
+        """Remove all values."""
         for key in list(self._names):
             del self[key]
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
-        """Return a new dictionary with these keys and `default` as the value of each."""
+        """Return a new dictionary with the keys `keys`, each with the value `default`."""
         return type(self)(dict.fromkeys(keys, default))
 
     def update(self, parameters: Any) -> None:

@@ -1,4 +1,4 @@
-"""Layers that move patches and channels; what they compute is described in :mod:`rushlight_nn.functional`."""
+"""Layers that rearrange patches and channels; see the functions in :mod:`rushlight_nn.functional`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..module import Module
 
 
 class PixelShuffle(Module):
-    """A layer that moves channels into space: images become r times larger (Shi et al. 2016).
+    """A layer that rearranges channels into pixels, so that images become r times larger (Shi et al. 2016).
 
     Args:
         upscale_factor: r.
@@ -36,7 +36,7 @@ class PixelShuffle(Module):
 
 
 class PixelUnshuffle(Module):
-    """A layer that moves blocks of r × r pixels into channels: the inverse of :class:`PixelShuffle`.
+    """A layer that rearranges blocks of r × r pixels into channels: the inverse of :class:`PixelShuffle`.
 
     Args:
         downscale_factor: r, which must divide height and width.
@@ -90,16 +90,17 @@ class Unfold(Module):
     """A layer that returns the sliding windows of images as columns.
 
     Args:
-        kernel_size: size of the windows, an int or a pair for height and width; likewise the other arguments.
+        kernel_size: size of the windows, an int or a pair for height and width; likewise `dilation`, `padding` and
+            `stride`.
         dilation: distance between the elements of a window.
         padding: number of zeros added at both ends.
         stride: distance between windows.
 
     Shape:
         - Input: (N, C, H, W) or (C, H, W).
-        - Output: (N, C · kernel_size[0] · kernel_size[1], L) or without N, where L is the number of windows:
-          floor((H + 2 · padding[0] - dilation[0] · (kernel_size[0] - 1) - 1) / stride[0]) + 1 of them along the
-          height, times as many along the width by the same formula.
+        - Output: (N, C · kernel_size[0] · kernel_size[1], L) or without N, where L is the number of windows: floor((H +
+          2 · padding[0] - dilation[0] · (kernel_size[0] - 1) - 1) / stride[0]) + 1 along the height, times the number
+          along the width by the same formula.
 
     Example:
         >>> nn.Unfold(kernel_size=(2, 3))(torch.randn(2, 5, 3, 4)).shape  # 5 · 2 · 3 elements at 2 · 2 positions
@@ -124,19 +125,20 @@ class Unfold(Module):
 
 
 class Fold(Module):
-    """A layer that adds columns to images at the positions of sliding windows: the transpose of :class:`Unfold`.
+    """A layer that combines sliding windows, given as columns, into images: the transpose of :class:`Unfold`.
 
-    Where windows overlap, the image has the sum.
+    Where windows overlap, their values are added.
 
     Args:
         output_size: height and width of the images.
-        kernel_size: size of the windows, an int or a pair for height and width; likewise the arguments after it.
+        kernel_size: size of the windows, an int or a pair for height and width; likewise `dilation`, `padding` and
+            `stride`.
         dilation: distance between the elements of a window.
-        padding: number of elements around the image that windows may cover.
+        padding: number of elements beyond each edge of the image that windows may cover.
         stride: distance between windows.
 
     Shape:
-        - Input: (N, C · kernel_size[0] · kernel_size[1], L) or without N, where L is the number of windows, as of
+        - Input: (N, C · kernel_size[0] · kernel_size[1], L) or without N, where L is the number of windows; see
           :class:`Unfold`.
         - Output: (N, C, output_size[0], output_size[1]) or without N.
 

@@ -1,4 +1,4 @@
-"""Pooling layers; what they compute is described in :mod:`rushlight_nn.functional`."""
+"""Pooling layers; see the functions in :mod:`rushlight_nn.functional`."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ class MaxPool1d(_MaxPool):
         stride: distance between windows; `kernel_size` by default.
         padding: number of elements added at both ends, at most half of `kernel_size`.
         dilation: distance between the elements of a window.
-        return_indices: also return the positions of the maxima, int64, for :class:`MaxUnpool1d`.
-        ceil_mode: round the number of windows up, so that the last one may reach beyond the end.
+        return_indices: whether to also return the positions of the maxima, int64, for :class:`MaxUnpool1d`.
+        ceil_mode: whether to round the number of windows up, so that the last window may extend beyond the end.
 
     Shape:
         - Input: (N, C, L) or (C, L).
@@ -87,8 +87,9 @@ class MaxPool2d(_MaxPool):
         stride: distance between windows; `kernel_size` by default.
         padding: number of elements added at both ends, at most half of `kernel_size`.
         dilation: distance between the elements of a window.
-        return_indices: also return the positions of the maxima in their H·W plane, int64, for :class:`MaxUnpool2d`.
-        ceil_mode: round the number of windows up, so that the last one may reach beyond the end.
+        return_indices: whether to also return the positions of the maxima in their H·W plane, int64, for
+            :class:`MaxUnpool2d`.
+        ceil_mode: whether to round the number of windows up, so that the last window may extend beyond the end.
 
     Shape:
         - Input: (N, C, H, W) or (C, H, W).
@@ -118,9 +119,9 @@ class MaxPool3d(_MaxPool):
         stride: distance between windows; `kernel_size` by default.
         padding: number of elements added at both ends, at most half of `kernel_size`.
         dilation: distance between the elements of a window.
-        return_indices: also return the positions of the maxima in their D·H·W volume, int64, for
+        return_indices: whether to also return the positions of the maxima in their D·H·W volume, int64, for
             :class:`MaxUnpool3d`.
-        ceil_mode: round the number of windows up, so that the last one may reach beyond the end.
+        ceil_mode: whether to round the number of windows up, so that the last window may extend beyond the end.
 
     Shape:
         - Input: (N, C, D, H, W) or (C, D, H, W).
@@ -143,8 +144,8 @@ class AvgPool1d(Module):
         kernel_size: length of the windows.
         stride: distance between windows; `kernel_size` by default.
         padding: number of zeros added at both ends, at most half of `kernel_size`.
-        ceil_mode: round the number of windows up, so that the last one may reach beyond the end.
-        count_include_pad: whether padding is included in the number of elements of the mean.
+        ceil_mode: whether to round the number of windows up, so that the last window may extend beyond the end.
+        count_include_pad: whether the zeros of the padding are included in the mean.
 
     Shape:
         - Input: (N, C, L) or (C, L).
@@ -221,8 +222,8 @@ class AvgPool2d(_AvgPool):
         kernel_size: size of the windows, an int or a pair for height and width; likewise `stride` and `padding`.
         stride: distance between windows; `kernel_size` by default.
         padding: number of zeros added at both ends, at most half of `kernel_size`.
-        ceil_mode: round the number of windows up, so that the last one may reach beyond the end.
-        count_include_pad: whether padding is included in the number of elements of the mean.
+        ceil_mode: whether to round the number of windows up, so that the last window may extend beyond the end.
+        count_include_pad: whether the zeros of the padding are included in the mean.
         divisor_override: divide by this number instead of the window's size.
 
     Shape:
@@ -247,8 +248,8 @@ class AvgPool3d(_AvgPool):
             `padding`.
         stride: distance between windows; `kernel_size` by default.
         padding: number of zeros added at both ends, at most half of `kernel_size`.
-        ceil_mode: round the number of windows up, so that the last one may reach beyond the end.
-        count_include_pad: whether padding is included in the number of elements of the mean.
+        ceil_mode: whether to round the number of windows up, so that the last window may extend beyond the end.
+        count_include_pad: whether the zeros of the padding are included in the mean.
         divisor_override: divide by this number instead of the window's size.
 
     Shape:
@@ -363,7 +364,7 @@ class AdaptiveMaxPool1d(_AdaptiveMaxPool):
 
     Args:
         output_size: length of the output.
-        return_indices: also return the positions of the maxima, int64.
+        return_indices: whether to also return the positions of the maxima, int64.
 
     Shape:
         - Input: (N, C, L) or (C, L).
@@ -384,7 +385,7 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPool):
 
     Args:
         output_size: size of the output, an int or a pair for height and width; None keeps the size of the input.
-        return_indices: also return the positions of the maxima in their H·W plane, int64.
+        return_indices: whether to also return the positions of the maxima in their H·W plane, int64.
 
     Shape:
         - Input: (N, C, H, W) or (C, H, W).
@@ -405,7 +406,7 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPool):
 
     Args:
         output_size: size of the output, an int or a triple for depth, height and width; None keeps the size of the input.
-        return_indices: also return the positions of the maxima in their D·H·W volume, int64.
+        return_indices: whether to also return the positions of the maxima in their D·H·W volume, int64.
 
     Shape:
         - Input: (N, C, D, H, W) or (C, D, H, W).

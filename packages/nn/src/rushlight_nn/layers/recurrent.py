@@ -28,11 +28,11 @@ _GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
 
 
 class RNNBase(Module):
-    """The base class of recurrent layers: their parameters, first states and packed sequences.
+    """The base class of recurrent layers. It handles parameters, initial states and packed sequences.
 
-    Parameters, for layer k (with `_reverse` for the second direction): `weight_ih_lk` (gates · hidden, in),
-    `weight_hh_lk` (gates · hidden, out), `bias_ih_lk` and `bias_hh_lk` (gates · hidden), and of projected
-    LSTMs `weight_hr_lk` (proj_size, hidden).
+    The parameters of layer k are `weight_ih_lk` (gates · hidden, in), `weight_hh_lk` (gates · hidden, out),
+    `bias_ih_lk` and `bias_hh_lk` (gates · hidden), and for projected LSTMs `weight_hr_lk` (proj_size, hidden). The
+    names for the second direction end in `_reverse`.
 
     Shape:
         - See :class:`RNN`, :class:`LSTM` and :class:`GRU`, which select the mode.
@@ -79,7 +79,8 @@ class RNNBase(Module):
         check_probability(name, dropout)
         if dropout > 0 and num_layers == 1:
             warnings.warn(
-                f"{name}(dropout): dropout is between layers, and there is one: it does nothing", stacklevel=3
+                f"{name}(dropout): dropout applies between layers and has no effect with one layer",
+                stacklevel=3,
             )
         self.mode = mode
         self.input_size = input_size
@@ -118,21 +119,20 @@ class RNNBase(Module):
 
     @property
     def all_weights(self) -> list[list[Parameter]]:
-        """The parameters of each layer and direction."""
+        """The parameters, as one list for each layer and direction."""
         return [[getattr(self, name) for name in names] for names in self._names]
 
     def forward(self, input: Any, hx: Any = None) -> Any:
-        """Run over `input` from the states `hx`, zeros unless given.
+        """Run the network over `input`, beginning with the states `hx`, which are zeros by default.
 
         Args:
-            input: (T, N, in), with `batch_first` (N, T, in), without a batch (T, in); or a
-                :class:`PackedSequence`.
-            hx: (layers · directions, N, out), without a batch (layers · directions, out); of an LSTM the pair
-                of hidden and cell states, the latter with `hidden_size` features.
+            input: (T, N, in); (N, T, in) with `batch_first`; (T, in) without a batch; or a :class:`PackedSequence`.
+            hx: (layers · directions, N, out); (layers · directions, out) without a batch. For an LSTM it is a pair of
+                hidden and cell states, and the cell states have `hidden_size` features.
 
         Returns:
-            the last layer's states at every step, shaped like the input with out · directions features; and
-            the last states of all layers, shaped like `hx`.
+            the states of the last layer at each step, in the shape of the input but with out · directions features; and
+                the last states of all layers, in the shape of `hx`.
         """
         packed = isinstance(input, PackedSequence)
         unbatched = False
@@ -173,10 +173,12 @@ class RNNBase(Module):
         name = type(self).__name__
         if data.shape[-1] != self.input_size:
             raise RuntimeError(
-                f"{name}(input): the last size is {data.shape[-1]}, needs input_size={self.input_size}"
+                f"{name}(input): got a last dimension of size {data.shape[-1]}, needs input_size={self.input_size}"
             )
         if data.dtype != self.weight_ih_l0.dtype:
-            raise ValueError(f"{name}(input): got {data.dtype}, the layer has {self.weight_ih_l0.dtype}")
+            raise ValueError(
+                f"{name}(input): got {data.dtype}, needs the layer's dtype {self.weight_ih_l0.dtype}"
+            )
         count = self.num_layers * (2 if self.bidirectional else 1)
         widths = [self.proj_size or self.hidden_size]
         if self.mode == "LSTM":
@@ -185,7 +187,7 @@ class RNNBase(Module):
             return [core.zeros((count, batch, w), dtype=data.dtype, device=data.device) for w in widths]
         states = list(hx) if self.mode == "LSTM" else [hx]
         if len(states) != len(widths):
-            raise RuntimeError(f"{name}(hx): needs a hidden and a cell state, got {len(states)} tensors")
+            raise RuntimeError(f"{name}(hx): got {len(states)} tensors, needs a hidden and a cell state")
         for position, (state, width) in enumerate(zip(states, widths, strict=True)):
             needed = (count, width) if unbatched else (count, batch, width)
             if tuple(state.shape) != needed:
@@ -207,31 +209,33 @@ class RNNBase(Module):
 
 
 class RNN(RNNBase):
-    """An Elman network: at every step ``h = tanh(x W_ihᵀ + b_ih + h W_hhᵀ + b_hh)`` (Elman 1990).
+    """An Elman network: at each step ``h = tanh(x W_ihᵀ + b_ih + h W_hhᵀ + b_hh)`` (Elman 1990).
 
     All parameters are initialised uniformly between ±1 / sqrt(hidden_size).
 
     Args:
         input_size: number of features of the input.
         hidden_size: number of features of the state.
-        num_layers: number of layers; each one after the first runs over the states of the layer before.
+        num_layers: number of layers. The input of each layer after the first is the output of the previous layer.
         nonlinearity: "tanh" or "relu".
         bias: whether there are b_ih and b_hh.
-        batch_first: whether the batch is the first dimension of input and output, not the second. It changes no state.
-        dropout: probability of dropping an output of a layer other than the last, while training.
-        bidirectional: also run from the end to the beginning; the features of both directions are joined.
+        batch_first: whether the batch is the first dimension of input and output, not the second. It does not affect
+            `hx`.
+        dropout: probability of dropping an output of a layer other than the last, in training mode.
+        bidirectional: whether to run also from the end to the beginning. The features of both directions are
+            concatenated.
         device: device of the parameters.
         dtype: dtype of the parameters.
 
     Shape:
-        - Input: (T, N, input_size), with `batch_first` (N, T, input_size), without a batch (T, input_size); or a
+        - Input: (T, N, input_size); (N, T, input_size) with `batch_first`; (T, input_size) without a batch; or a
           :class:`~rushlight_nn.utils.rnn.PackedSequence`.
         - `hx`: (D · num_layers, N, hidden_size), where D is 2 if bidirectional, else 1; zeros by default.
-        - Output: the input's shape with D · hidden_size features; and the last states, of the shape of `hx`.
+        - Output: the input's shape with D · hidden_size features; and the last states, in the shape of `hx`.
 
     Raises:
-        ValueError: `nonlinearity`, a size or `dropout` is not valid, or the input has another dtype or other
-            dimensions.
+        ValueError: `nonlinearity`, a size or `dropout` is not valid, or the dtype or the number of dimensions of the
+            input is wrong.
         RuntimeError: the sizes of the input or of `hx` do not fit (when called).
 
     Example:
@@ -266,22 +270,23 @@ class RNN(RNNBase):
 
 
 class LSTM(RNNBase):
-    """A network of long short-term memory (Hochreiter and Schmidhuber 1997).
+    """A long short-term memory (LSTM) network (Hochreiter and Schmidhuber 1997).
 
-    At every step, with gates i, f, o and the candidate g, ``c = f · c + i · g`` and ``h = o · tanh(c)``. Rows of the
+    At each step, with gates i, f, o and the candidate g, ``c = f · c + i · g`` and ``h = o · tanh(c)``. The rows of the
     weights belong to i, f, g and o, in this order.
 
     Args:
         input_size: number of features of the input.
         hidden_size: number of features of the state.
         num_layers, bias, batch_first, dropout, bidirectional, device, dtype: see :class:`RNN`.
-        proj_size: number of features to which hidden states are mapped (Sak et al. 2014); 0 for no map.
+        proj_size: number of features to which the hidden states are projected (Sak et al. 2014). 0 means no projection.
 
     Shape:
-        - Input: (T, N, input_size), with `batch_first` (N, T, input_size), without a batch (T, input_size); or a
+        - Input: (T, N, input_size); (N, T, input_size) with `batch_first`; (T, input_size) without a batch; or a
           :class:`~rushlight_nn.utils.rnn.PackedSequence`.
-        - `hx`: a pair of hidden states (D · num_layers, N, H) and cell states (D · num_layers, N, hidden_size), where
-          H is `proj_size` or else `hidden_size`, and D is 2 if bidirectional, else 1; zeros by default.
+        - `hx`: a pair of hidden states (D · num_layers, N, H) and cell states (D · num_layers, N, hidden_size), where H
+          is `proj_size` if it is not 0 and otherwise `hidden_size`, and D is 2 if bidirectional, else 1; zeros by
+          default.
         - Output: the input's shape with D · H features; and the pair of last states.
 
     Example:
@@ -313,10 +318,10 @@ class LSTM(RNNBase):
 
 
 class GRU(RNNBase):
-    """A network of gated recurrent units (Cho et al. 2014).
+    """A gated recurrent unit (GRU) network (Cho et al. 2014).
 
-    At every step, with the reset gate r, the update gate z and the candidate n, ``h = (1 - z) · n + z · h``. The
-    reset gate is applied after the product with the state. Rows of the weights belong to r, z and n, in this order.
+    At each step, with the reset gate r, the update gate z and the candidate n, ``h = (1 - z) · n + z · h``. The reset
+    gate is applied after the product with the state. The rows of the weights belong to r, z and n, in this order.
 
     Args:
         input_size: number of features of the input.
@@ -324,10 +329,10 @@ class GRU(RNNBase):
         num_layers, bias, batch_first, dropout, bidirectional, device, dtype: see :class:`RNN`.
 
     Shape:
-        - Input: (T, N, input_size), with `batch_first` (N, T, input_size), without a batch (T, input_size); or a
+        - Input: (T, N, input_size); (N, T, input_size) with `batch_first`; (T, input_size) without a batch; or a
           :class:`~rushlight_nn.utils.rnn.PackedSequence`.
         - `hx`: (D · num_layers, N, hidden_size), where D is 2 if bidirectional, else 1; zeros by default.
-        - Output: the input's shape with D · hidden_size features; and the last states, of the shape of `hx`.
+        - Output: the input's shape with D · hidden_size features; and the last states, in the shape of `hx`.
 
     Example:
         >>> gru = nn.GRU(input_size=10, hidden_size=20)
@@ -357,12 +362,12 @@ class GRU(RNNBase):
 
 
 class RNNCellBase(Module):
-    """The base of layers that compute one step of a recurrent network: their parameters.
+    """The base class of layers that compute one step of a recurrent network. It holds the parameters.
 
     Args:
         input_size: number of features of the input.
         hidden_size: number of features of the state.
-        bias: whether the maps have a bias.
+        bias: whether there are `bias_ih` and `bias_hh`.
         num_chunks: number of gates.
         device: device of the parameters.
         dtype: dtype of the parameters.
@@ -416,7 +421,7 @@ class RNNCellBase(Module):
             init.uniform_(parameter, -bound, bound)
 
     def _step(self, function: Any, input: Tensor, states: Any) -> tuple[Tensor, ...]:
-        """Call `function` with a batch, whether there is one or not; no states are zeros."""
+        """Call `function` with a batch dimension, which is added if absent. States that are not given are zeros."""
         name = type(self).__name__
         if input.dim() not in (1, 2):
             raise ValueError(f"{name}(input): got {input.dim()} dimensions, needs 2, or 1 without a batch")
@@ -425,7 +430,7 @@ class RNNCellBase(Module):
             for state in states:
                 if state.dim() != input.dim():
                     raise ValueError(
-                        f"{name}(hx): got {state.dim()} dimensions, needs {input.dim()}, as the input"
+                        f"{name}(hx): got {state.dim()} dimensions, needs {input.dim()}, like the input"
                     )
         unbatched = input.dim() == 1
         if unbatched:
@@ -457,7 +462,7 @@ class RNNCell(RNNCellBase):
 
     Shape:
         - Input: (N, input_size) or (input_size).
-        - `hx` and output: (N, hidden_size) or (hidden_size); `hx` is zero by default.
+        - `hx` and output: (N, hidden_size) or (hidden_size); `hx` is zeros by default.
 
     Raises:
         RuntimeError: `nonlinearity` is neither "tanh" nor "relu" (when called).
@@ -486,7 +491,7 @@ class RNNCell(RNNCellBase):
         self.nonlinearity = nonlinearity
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
-        """Return the new state; `hx` is zero unless given."""
+        """Return the new state. The state `hx` is zeros by default."""
         if self.nonlinearity not in self._FUNCTIONS:
             raise RuntimeError(f"RNNCell(nonlinearity): got {self.nonlinearity!r}, needs 'tanh' or 'relu'")
         function = self._FUNCTIONS[self.nonlinearity]
@@ -498,19 +503,19 @@ class RNNCell(RNNCellBase):
 
 
 class LSTMCell(RNNCellBase):
-    """One step of a network of long short-term memory; see :class:`LSTM`.
+    """One step of a long short-term memory network; see :class:`LSTM`.
 
     Args:
         input_size: number of features of the input.
         hidden_size: number of features of the state.
-        bias: whether the maps have a bias.
+        bias: whether there are `bias_ih` and `bias_hh`.
         device: device of the parameters.
         dtype: dtype of the parameters.
 
     Shape:
         - Input: (N, input_size) or (input_size).
         - `hx` and output: a pair of the hidden and the cell state, each (N, hidden_size) or (hidden_size); `hx` is
-          zero by default.
+          zeros by default.
 
     Example:
         >>> cell = nn.LSTMCell(10, 20)
@@ -527,24 +532,24 @@ class LSTMCell(RNNCellBase):
         super().__init__(input_size, hidden_size, bias, 4, device, dtype)
 
     def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
-        """Return the new states; those of `hx` are zero unless given."""
+        """Return the new states. The states `hx` are zeros by default."""
         hidden, cell = self._step(_lstm_cell, input, hx)
         return hidden, cell
 
 
 class GRUCell(RNNCellBase):
-    """One step of a network of gated recurrent units; see :class:`GRU`.
+    """One step of a gated recurrent unit network; see :class:`GRU`.
 
     Args:
         input_size: number of features of the input.
         hidden_size: number of features of the state.
-        bias: whether the maps have a bias.
+        bias: whether there are `bias_ih` and `bias_hh`.
         device: device of the parameters.
         dtype: dtype of the parameters.
 
     Shape:
         - Input: (N, input_size) or (input_size).
-        - `hx` and output: (N, hidden_size) or (hidden_size); `hx` is zero by default.
+        - `hx` and output: (N, hidden_size) or (hidden_size); `hx` is zeros by default.
 
     Example:
         >>> cell = nn.GRUCell(10, 20)
@@ -561,5 +566,5 @@ class GRUCell(RNNCellBase):
         super().__init__(input_size, hidden_size, bias, 3, device, dtype)
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
-        """Return the new state; `hx` is zero unless given."""
+        """Return the new state. The state `hx` is zeros by default."""
         return self._step(_gru_cell, input, None if hx is None else [hx])[0]

@@ -1,4 +1,4 @@
-"""Layers that change the shape only."""
+"""Layers that change only the shape."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Unflatten(Module):
 
     Args:
         dim: the dimension to split.
-        unflattened_size: the sizes that replace it; one may be -1, which is then computed from the others.
+        unflattened_size: the new sizes of the dimension. One may be -1, which is then computed from the others.
 
     Shape:
         - Input: (*, S, *) with S in dimension `dim`.

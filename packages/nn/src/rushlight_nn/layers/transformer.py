@@ -34,7 +34,7 @@ _fast_path = True
 
 
 def get_fastpath_enabled() -> bool:
-    """Return whether :class:`TransformerEncoder` may give zeros for padding in evaluation.
+    """Return whether :class:`TransformerEncoder` may return zeros at padded positions in evaluation mode.
 
     Example:
         >>> torch.backends.mha.get_fastpath_enabled()
@@ -44,10 +44,10 @@ def get_fastpath_enabled() -> bool:
 
 
 def set_fastpath_enabled(value: bool) -> None:
-    """Choose whether :class:`TransformerEncoder` may give zeros for padding in evaluation.
+    """Set whether :class:`TransformerEncoder` may return zeros at padded positions in evaluation mode.
 
     Args:
-        value: with False, positions that are padding are computed like the others.
+        value: if False, padded positions are computed like the others.
 
     Example:
         >>> torch.backends.mha.set_fastpath_enabled(True)
@@ -57,27 +57,29 @@ def set_fastpath_enabled(value: bool) -> None:
 
 
 class TransformerEncoderLayer(Module):
-    """Self-attention and a two-layer network, each added to its input and normalised (Vaswani et al. 2017).
+    """An encoder layer: self-attention and a two-layer network (Vaswani et al. 2017).
+
+    The result of each part is added to its input, and the sum is normalised.
 
     Args:
         d_model: E, the number of features.
         nhead: number of attention heads, a divisor of `d_model`.
         dim_feedforward: number of features between the two linear layers.
-        dropout: probability of dropping an element, after attention, activation and the second layer.
+        dropout: probability of dropping an element after attention, after the activation and after the second layer.
         activation: "relu", "gelu" or a function of one tensor.
         layer_norm_eps: added to the variance in layer normalisation.
         batch_first: whether the batch is the first dimension, not the second.
-        norm_first: normalise before each part instead of after it.
+        norm_first: whether to normalise the input of each part instead of the sum.
         bias: whether linear and normalisation layers have a bias.
         device: device of the parameters.
         dtype: dtype of the parameters.
 
     Shape:
-        - Input and output: (S, N, E), with `batch_first` (N, S, E), without a batch (S, E).
+        - Input and output: (S, N, E); (N, S, E) with `batch_first`; (S, E) without a batch.
         - `src_mask`: (S, S) or (N · nhead, S, S); `src_key_padding_mask`: (N, S) or (S).
 
     Raises:
-        RuntimeError: `activation` is another string.
+        RuntimeError: `activation` is a string other than "relu" and "gelu".
 
     Example:
         >>> layer = nn.TransformerEncoderLayer(d_model=16, nhead=4, dim_feedforward=32, batch_first=True)
@@ -120,7 +122,7 @@ class TransformerEncoderLayer(Module):
         src_key_padding_mask: Tensor | None = None,
         is_causal: bool = False,
     ) -> Tensor:
-        """Encode `src`; the masks are those of :class:`MultiheadAttention`."""
+        """Encode `src`. See :class:`MultiheadAttention` for the masks."""
         if self.norm_first:
             src = src + self._attend(self.norm1(src), src_mask, src_key_padding_mask, is_causal)
             return src + self._feed_forward(self.norm2(src))
@@ -138,23 +140,23 @@ class TransformerEncoderLayer(Module):
 class TransformerEncoder(Module):
     """A stack of encoder layers.
 
-    The layers are copies of `encoder_layer`: they start with the same values, but share no parameters.
+    The layers are copies of `encoder_layer`. They have the same initial values but share no parameters.
 
     Args:
         encoder_layer: the layer to copy.
         num_layers: number of layers.
         norm: a module that is applied to the result of the last layer.
-        enable_nested_tensor: whether, in evaluation, the positions that `src_key_padding_mask` hides are zeros in the
-            result of the last layer. `norm` is applied after that. It has an effect only for copies of
-            :class:`TransformerEncoderLayer` with `batch_first`, without `norm_first`, with an even number of heads,
-            biases and the activations ReLU or GELU; if there is no `mask`; and if the first layer's parameters and
-            `src` need no gradients.
-        mask_check: whether zeros also need the padding to be at the end of each sequence. Without the check, a
-            sequence is taken to be its first positions, as many as the mask leaves. Programs that are captured with
-            the check have no zeros.
+        enable_nested_tensor: whether the result of the last layer is zero at the positions that `src_key_padding_mask`
+            masks, in evaluation mode. `norm` is applied to these zeros. The argument has an effect only if the layers
+            are copies of a :class:`TransformerEncoderLayer` with `batch_first`, without `norm_first`, with an even
+            number of heads, with biases and with the activation ReLU or GELU; if there is no `mask`; and if no
+            gradients of `src` and of the first layer's parameters are recorded.
+        mask_check: whether to check that the padding is at the end of each sequence, and to return no zeros otherwise.
+            Without the check, the zeros are placed at the end of each sequence, as many as the mask has masked
+            positions. Programs that are captured with the check return no zeros.
 
     Shape:
-        - Input and output: those of the layer, (S, N, E), with `batch_first` (N, S, E), without a batch (S, E).
+        - Input and output: the same as for the layer: (S, N, E); (N, S, E) with `batch_first`; (S, E) without a batch.
 
     Example:
         >>> layer = nn.TransformerEncoderLayer(d_model=16, nhead=4, dim_feedforward=32)
@@ -188,7 +190,7 @@ class TransformerEncoder(Module):
         src_key_padding_mask: Tensor | None = None,
         is_causal: bool | None = None,
     ) -> Tensor:
-        """Encode `src`; the masks are those of :class:`MultiheadAttention`."""
+        """Encode `src`. See :class:`MultiheadAttention` for the masks."""
         padding = None
         if src_key_padding_mask is not None and mask is None:
             padding = self._padding_of_zeros(src, src_key_padding_mask)
@@ -201,7 +203,7 @@ class TransformerEncoder(Module):
         return src if self.norm is None else self.norm(src)
 
     def _padding_of_zeros(self, src: Tensor, mask: Tensor) -> Tensor | None:
-        """Return where the result has zeros for padding, or None where padding is computed like the rest."""
+        """Return the mask of the positions where the result is zero, or None if padding is computed like the rest."""
         first = self.layers[0]
         if not (_fast_path and self.use_nested_tensor) or first.training or core.is_autocast_enabled():
             return None
@@ -223,7 +225,7 @@ class TransformerEncoder(Module):
 
 
 def _gives_zeros(layer: Module) -> bool:
-    """Return whether encoders of such layers give zeros for padding: PyTorch's conditions for nested tensors."""
+    """Return whether `layer` fulfils PyTorch's conditions for nested tensors, which give zeros at padded positions."""
     return (
         isinstance(layer, TransformerEncoderLayer)
         and not layer.norm_first
@@ -244,13 +246,14 @@ def _parameters_read(layer: Module) -> Any:
 
 
 class TransformerDecoderLayer(Module):
-    """Self-attention, attention to an encoder's result and a two-layer network (Vaswani et al. 2017).
+    """A decoder layer: self-attention, attention to an encoder's result, and a two-layer network (Vaswani et al. 2017).
 
-    Each part is added to its input and normalised. Arguments are those of :class:`TransformerEncoderLayer`.
+    The result of each part is added to its input, and the sum is normalised. The arguments are those of
+    :class:`TransformerEncoderLayer`.
 
     Shape:
-        - `tgt` and output: (T, N, E), with `batch_first` (N, T, E), without a batch (T, E).
-        - `memory`: likewise, with the length S of the encoder's sequence.
+        - `tgt` and output: (T, N, E); (N, T, E) with `batch_first`; (T, E) without a batch.
+        - `memory`: as `tgt`, with the length S of the encoder's sequence instead of T.
         - `tgt_mask`: (T, T); `memory_mask`: (T, S); their key padding masks (N, T) and (N, S).
 
     Raises:
@@ -308,7 +311,7 @@ class TransformerDecoderLayer(Module):
         tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
     ) -> Tensor:
-        """Decode `tgt` given an encoder's `memory`; the masks are those of :class:`MultiheadAttention`."""
+        """Decode `tgt` given the encoder's result `memory`. See :class:`MultiheadAttention` for the masks."""
         own = (tgt_key_padding_mask, tgt_mask, tgt_is_causal)
         other = (memory_key_padding_mask, memory_mask, memory_is_causal)
         if self.norm_first:
@@ -338,7 +341,7 @@ class TransformerDecoderLayer(Module):
 class TransformerDecoder(Module):
     """A stack of decoder layers.
 
-    The layers are copies of `decoder_layer`: they start with the same values, but share no parameters.
+    The layers are copies of `decoder_layer`. They have the same initial values but share no parameters.
 
     Args:
         decoder_layer: the layer to copy.
@@ -346,7 +349,7 @@ class TransformerDecoder(Module):
         norm: a module that is applied to the result of the last layer.
 
     Shape:
-        - Inputs and output: those of the layer; see :class:`TransformerDecoderLayer`.
+        - Inputs and output: the same as for the layer; see :class:`TransformerDecoderLayer`.
 
     Example:
         >>> layer = nn.TransformerDecoderLayer(d_model=16, nhead=4, dim_feedforward=32)
@@ -374,7 +377,7 @@ class TransformerDecoder(Module):
         tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
     ) -> Tensor:
-        """Decode `tgt` given an encoder's `memory`; the masks are those of :class:`MultiheadAttention`."""
+        """Decode `tgt` given the encoder's result `memory`. See :class:`MultiheadAttention` for the masks."""
         for layer in self.layers:
             tgt = layer(
                 tgt,
@@ -403,12 +406,13 @@ class Transformer(Module):
         custom_decoder: a module that replaces the decoder.
 
     Shape:
-        - `src`: (S, N, E), with `batch_first` (N, S, E), without a batch (S, E).
-        - `tgt` and output: likewise, with the length T.
+        - `src`: (S, N, E); (N, S, E) with `batch_first`; (S, E) without a batch.
+        - `tgt` and output: as `src`, with the length T instead of S.
         - Masks: `src_mask` (S, S), `tgt_mask` (T, T), `memory_mask` (T, S); key padding masks (N, S) and (N, T).
 
     Raises:
-        RuntimeError: `src` and `tgt` have different batches, or not `d_model` features (when called).
+        RuntimeError: the batch sizes of `src` and `tgt` differ, or one of them does not have `d_model` features (when
+            called).
 
     Example:
         >>> model = nn.Transformer(d_model=16, nhead=4, num_encoder_layers=1, num_decoder_layers=1, dim_feedforward=32)
@@ -458,7 +462,7 @@ class Transformer(Module):
         self.batch_first = batch_first
 
     def _reset_parameters(self) -> None:
-        """Draw new matrices (Glorot's)."""
+        """Draw new values of all parameters with several dimensions (Glorot and Bengio 2010)."""
         for parameter in self.parameters():
             if parameter.dim() > 1:
                 init.xavier_uniform_(parameter)
@@ -477,19 +481,19 @@ class Transformer(Module):
         tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
     ) -> Tensor:
-        """Decode `tgt` (T, N, E), with `batch_first` (N, T, E), or (T, E), given `src`, shaped likewise.
+        """Encode `src` and decode `tgt` given the result.
 
-        The masks are those of :class:`MultiheadAttention`.
+        See :class:`Transformer` for the shapes and :class:`MultiheadAttention` for the masks.
         """
         batch = 0 if self.batch_first else 1
         if src.dim() == 3 and src.shape[batch] != tgt.shape[batch]:
             raise RuntimeError(
-                f"Transformer(src, tgt): shapes {tuple(src.shape)} and {tuple(tgt.shape)} differ in batch"
+                f"Transformer(src, tgt): shapes {tuple(src.shape)} and {tuple(tgt.shape)} differ in batch size"
             )
         if src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model:
             raise RuntimeError(
-                f"Transformer(src, tgt): the last sizes are {src.shape[-1]} and {tgt.shape[-1]}, "
-                f"need d_model={self.d_model}"
+                f"Transformer(src, tgt): got last dimensions of size {src.shape[-1]} and {tgt.shape[-1]}, "
+                f"needs d_model={self.d_model}"
             )
         memory = self.encoder(src, src_mask, src_key_padding_mask, src_is_causal)
         return self.decoder(

@@ -30,18 +30,18 @@ class _MaxUnpool(Module):
 
 
 class MaxUnpool1d(_MaxUnpool):
-    """The partial inverse of :class:`MaxPool1d`: put maxima back to their positions, among zeros.
+    """The partial inverse of :class:`MaxPool1d`: place the maxima at their positions and zeros elsewhere.
 
-    `forward` takes the maxima, their positions and, where several lengths give the same number of windows,
-    `output_size`.
+    `forward` takes the maxima, their positions and optionally `output_size`, which selects one of several possible
+    lengths.
 
     Args:
         kernel_size, stride, padding: those of the pooling layer.
 
     Shape:
         - Input and indices: (N, C, L) or (C, L); the indices are int64.
-        - Output: (N, C, L_out) or (C, L_out), where L_out = (L - 1) · stride - 2 · padding + kernel_size, or as
-          `output_size` says.
+        - Output: (N, C, L_out) or (C, L_out), where L_out = (L - 1) · stride - 2 · padding + kernel_size, or the length
+          in `output_size`.
 
     Example:
         >>> pool = nn.MaxPool1d(2, return_indices=True)
@@ -54,19 +54,18 @@ class MaxUnpool1d(_MaxUnpool):
 
 
 class MaxUnpool2d(_MaxUnpool):
-    """The partial inverse of :class:`MaxPool2d`: put maxima back to their positions, among zeros.
+    """The partial inverse of :class:`MaxPool2d`: place the maxima at their positions and zeros elsewhere.
 
-    `forward` takes the maxima, their positions and, where several sizes give the same number of windows,
-    `output_size`.
+    `forward` takes the maxima, their positions and optionally `output_size`, which selects one of several possible
+    sizes.
 
     Args:
         kernel_size, stride, padding: those of the pooling layer.
 
     Shape:
         - Input and indices: (N, C, H, W) or (C, H, W); the indices are int64.
-        - Output: (N, C, H_out, W_out) or (C, H_out, W_out), where
-          H_out = (H - 1) · stride[0] - 2 · padding[0] + kernel_size[0] and W_out likewise with index 1, or as
-          `output_size` says.
+        - Output: (N, C, H_out, W_out) or (C, H_out, W_out), where H_out = (H - 1) · stride[0] - 2 · padding[0] +
+          kernel_size[0] and W_out likewise with index 1, or the length in `output_size`.
 
     Example:
         >>> pool = nn.MaxPool2d(2, return_indices=True)
@@ -82,19 +81,18 @@ class MaxUnpool2d(_MaxUnpool):
 
 
 class MaxUnpool3d(_MaxUnpool):
-    """The partial inverse of :class:`MaxPool3d`: put maxima back to their positions, among zeros.
+    """The partial inverse of :class:`MaxPool3d`: place the maxima at their positions and zeros elsewhere.
 
-    `forward` takes the maxima, their positions and, where several sizes give the same number of windows,
-    `output_size`.
+    `forward` takes the maxima, their positions and optionally `output_size`, which selects one of several possible
+    sizes.
 
     Args:
         kernel_size, stride, padding: those of the pooling layer.
 
     Shape:
         - Input and indices: (N, C, D, H, W) or (C, D, H, W); the indices are int64.
-        - Output: (N, C, D_out, H_out, W_out) or (C, D_out, H_out, W_out), where
-          D_out = (D - 1) · stride[0] - 2 · padding[0] + kernel_size[0] and H_out and W_out likewise with indices 1
-          and 2, or as `output_size` says.
+        - Output: (N, C, D_out, H_out, W_out) or (C, D_out, H_out, W_out), where D_out = (D - 1) · stride[0] - 2 ·
+          padding[0] + kernel_size[0] and H_out and W_out likewise with indices 1 and 2, or the length in `output_size`.
 
     Example:
         >>> pool = nn.MaxPool3d(3, stride=2, return_indices=True)
@@ -135,7 +133,7 @@ class LPPool1d(_LPPool):
         norm_type: the order p. Infinity gives the largest magnitude.
         kernel_size: length of the windows.
         stride: distance between windows; `kernel_size` by default.
-        ceil_mode: round the number of windows up, so that the last one may reach beyond the end.
+        ceil_mode: whether to round the number of windows up, so that the last window may extend beyond the end.
 
     Shape:
         - Input: (N, C, L) or (C, L).
@@ -156,7 +154,7 @@ class LPPool2d(_LPPool):
         norm_type: the order p. Infinity gives the largest magnitude.
         kernel_size: size of the windows, an int or a pair for height and width; likewise `stride`.
         stride: distance between windows; `kernel_size` by default.
-        ceil_mode: round the number of windows up, so that the last one may reach beyond the end.
+        ceil_mode: whether to round the number of windows up, so that the last window may extend beyond the end.
 
     Shape:
         - Input: (N, C, H, W) or (C, H, W).
@@ -178,7 +176,7 @@ class LPPool3d(_LPPool):
         norm_type: the order p. Infinity gives the largest magnitude.
         kernel_size: size of the windows, an int or a triple for depth, height and width; likewise `stride`.
         stride: distance between windows; `kernel_size` by default.
-        ceil_mode: round the number of windows up, so that the last one may reach beyond the end.
+        ceil_mode: whether to round the number of windows up, so that the last window may extend beyond the end.
 
     Shape:
         - Input: (N, C, D, H, W) or (C, D, H, W).

@@ -13,16 +13,17 @@ class Upsample(Module):
     """A layer that resizes sequences, images or volumes; see :func:`rushlight_nn.functional.interpolate`.
 
     Args:
-        size: size of the output, an int or one number per dimension;
-        scale_factor: factor of the sizes of the input, instead of `size`.
+        size: size of the output, an int or one number per dimension.
+        scale_factor: ratio of the output's size to the input's. It replaces `size`.
         mode: "nearest", "linear" (sequences), "bilinear" and "bicubic" (images) or "trilinear" (volumes).
         align_corners: whether the centres of the corner elements of input and output coincide, instead of their outer
             edges. Not for "nearest".
-        recompute_scale_factor: compute the scale from the rounded output size again.
+        recompute_scale_factor: whether to compute the scale factor again from the rounded output size.
 
     Shape:
         - Input: (N, C, W), (N, C, H, W) or (N, C, D, H, W).
-        - Output: the same with other sizes after C: `size`, or floor(size of the input · scale_factor).
+        - Output: the input's shape with the sizes after C replaced by `size` or by floor(size of the input ·
+          scale_factor).
 
     Example:
         >>> input = torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])
@@ -71,8 +72,8 @@ class UpsamplingNearest2d(Upsample):
     """A layer that resizes images; each pixel of the output is the nearest one of the input.
 
     Args:
-        size: size of the output, an int or a pair;
-        scale_factor: factor of the sizes of the input, instead of `size`.
+        size: size of the output, an int or a pair.
+        scale_factor: ratio of the output's size to the input's. It replaces `size`.
 
     Shape:
         - Input: (N, C, H, W).
@@ -94,8 +95,8 @@ class UpsamplingBilinear2d(Upsample):
     """A layer that resizes images by bilinear interpolation, with the centres of the corner pixels aligned.
 
     Args:
-        size: size of the output, an int or a pair;
-        scale_factor: factor of the sizes of the input, instead of `size`.
+        size: size of the output, an int or a pair.
+        scale_factor: ratio of the output's size to the input's. It replaces `size`.
 
     Shape:
         - Input: (N, C, H, W).
