@@ -170,7 +170,7 @@ class UninitializedTensorMixin:
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
         """Give the tensor its shape in place. It then becomes an ordinary parameter or buffer.
 
-        The values are arbitrary. By default, device and dtype are those given to the constructor.
+        The values are arbitrary. By default, device and dtype do not change.
         """
         device = self.data.device if device is None else device
         dtype = self.data.dtype if dtype is None else dtype
