@@ -132,7 +132,7 @@ def test_parameter_dict():
     assert d.pop("b") == 3
     with pytest.raises(KeyError):
         d["b"]
-    with pytest.raises(KeyError, match="attribute of the dictionary"):
+    with pytest.raises(KeyError, match="name of another attribute"):
         d["forward"] = core.ones(1)
     with pytest.raises(TypeError):
         d[3] = core.ones(1)

@@ -466,7 +466,7 @@ class Hooks:
 
 
 class BackwardGate:
-    """Runs the backward hooks of a module for one call of it.
+    """Runs the backward hooks of one call of a module.
 
     The inputs and outputs pass through identity functions, whose backward runs the hooks. Hooks on the tensors
     themselves would not be sufficient: the gradient of an input that is also used elsewhere is a sum over all its uses.
@@ -554,7 +554,7 @@ def _replaced(result: Any, current: tuple[Any, ...], what: str, module: Any) -> 
         result = (result,)
     if len(result) != len(current):
         raise RuntimeError(
-            f"backward hook of {type(module).__name__}: it returned {len(result)} gradients for {what}, "
+            f"backward hook of {type(module).__name__}: got {len(result)} gradients for {what} from the hook, "
             f"needs {len(current)}"
         )
     return result

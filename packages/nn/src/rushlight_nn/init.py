@@ -1,6 +1,6 @@
 """Functions that fill tensors with initial values.
 
-Every function writes into its tensor, outside autograd, and returns it.
+Every function fills its tensor in place, without recording gradients, and returns it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _GAINS = {
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """Return the factor of a weight's standard deviation that preserves the variance through a nonlinearity.
+    """Return the gain of a nonlinearity: the factor of weights that preserves the variance of activations.
 
     Args:
         nonlinearity: "linear", a convolution such as "conv2d" or "conv_transpose2d", "sigmoid", "tanh", "relu",
@@ -169,13 +169,13 @@ def trunc_normal_(
     """Fill a tensor with normally distributed numbers that lie in [a, b].
 
     The numbers are drawn by rejection. If more than 0.3 of the normal distribution lies in [a, b], normal numbers are
-    drawn until all lie in the interval. Otherwise uniform numbers are drawn, and each is accepted with a probability of
-    its density divided by the largest density in [a, b].
+    drawn until all lie in the interval. Otherwise uniform numbers are drawn, and each is accepted with a probability
+    equal to its density divided by the largest density in [a, b].
 
     Args:
         tensor: the tensor, which is returned.
         mean: mean of the normal distribution before it is truncated.
-        std: its standard deviation.
+        std: standard deviation of this distribution.
         a: lower limit.
         b: upper limit.
         generator: the generator to draw from; the global one by default.

@@ -38,7 +38,7 @@ class DistributedDataParallel(Module, Joinable):
 
     Args:
         module: the module, with the same parameters on all ranks.
-        device_ids, output_device: must be None. The device is that of the module's parameters.
+        device_ids, output_device: must be None. The module is called on the device of its parameters.
         dim: the dimension of the batch. It has no effect on one device.
         broadcast_buffers, forward_sync_buffers: two names of one argument: whether each forward pass outside of
             `no_sync` begins by copying the buffers of rank 0. None means True.
@@ -164,7 +164,7 @@ class DistributedDataParallel(Module, Joinable):
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore a state. The group becomes the group of all processes."""
+        """Restore a state. The restored module uses the group of all processes."""
         super().__setstate__(state)
         group = collectives.default_group()
         if group is None:
@@ -236,8 +236,8 @@ class DistributedDataParallel(Module, Joinable):
 
         Args:
             divide_by_initial_world_size: whether gradients are divided by the number of all ranks. If False, they are
-                divided by the number of ranks that still have batches. A hook of `register_comm_hook` does its own
-                division.
+                divided by the number of ranks that still have batches. A hook of `register_comm_hook` must divide the
+                gradients itself.
             enable: whether the context has an effect.
             throw_on_early_termination: whether all ranks raise RuntimeError when the batches of one rank have ended.
 
@@ -341,9 +341,9 @@ def _compare(group: Any, parameters: Mapping[str, Tensor], buffers: Mapping[str,
         for number, (ours, theirs) in enumerate(zip(mine, first, strict=False)):
             if ours != theirs:
                 raise RuntimeError(
-                    f"{text}: number {number} is {theirs} on rank 0 and {ours} on rank {group.rank()}"
+                    f"{text}: tensor {number} is {theirs} on rank 0 and {ours} on rank {group.rank()}"
                 )
-        raise RuntimeError(f"{text}: {len(first)} on rank 0 and {len(mine)} on rank {group.rank()}")
+        raise RuntimeError(f"{text}: {len(first)} tensors on rank 0 and {len(mine)} on rank {group.rank()}")
     raise RuntimeError(text)
 
 

@@ -144,7 +144,7 @@ class Embedding(Module):
 class EmbeddingBag(Module):
     """A table of trainable vectors that returns the sum, mean or maximum of the vectors of each bag of indices.
 
-    The result equals that of :class:`Embedding` followed by a reduction, but the vectors are not stored in between.
+    The result is the same as for :class:`Embedding` followed by a reduction, but the vectors are not stored in between.
 
     Args:
         num_embeddings: number of vectors.

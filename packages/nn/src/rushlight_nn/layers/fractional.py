@@ -63,7 +63,7 @@ class FractionalMaxPool2d(_FractionalMaxPool):
         output_size: size of the output, an int or a pair.
         output_ratio: ratio of the output's size to the input's, between 0 and 1. It replaces `output_size`.
         return_indices: whether to also return the positions of the maxima in their H·W plane, int64.
-        _random_samples: (N, C, 2), numbers between 0 and 1 that replace the random ones.
+        _random_samples: (N, C, 2), numbers between 0 and 1 that replace the random numbers.
 
     Shape:
         - Input: (N, C, H, W) or (C, H, W).
@@ -94,7 +94,7 @@ class FractionalMaxPool3d(_FractionalMaxPool):
         output_size: size of the output, an int or a triple.
         output_ratio: ratio of the output's size to the input's, between 0 and 1. It replaces `output_size`.
         return_indices: whether to also return the positions of the maxima in their D·H·W volume, int64.
-        _random_samples: (N, C, 3), numbers between 0 and 1 that replace the random ones.
+        _random_samples: (N, C, 3), numbers between 0 and 1 that replace the random numbers.
 
     Shape:
         - Input: (N, C, D, H, W) or (C, D, H, W).

@@ -150,7 +150,7 @@ class LazyConv1d(_LazyConvolution, Conv1d):
 
     Shape:
         - Input: (N, C, L) or (C, L), where C becomes `in_channels`.
-        - Output: that of :class:`Conv1d`.
+        - Output: the output of :class:`Conv1d`.
 
     Raises:
         ValueError: the channels of the first input cannot be split into `groups` groups (when called).
@@ -172,7 +172,7 @@ class LazyConv2d(_LazyConvolution, Conv2d):
 
     Shape:
         - Input: (N, C, H, W) or (C, H, W), where C becomes `in_channels`.
-        - Output: that of :class:`Conv2d`.
+        - Output: the output of :class:`Conv2d`.
 
     Raises:
         ValueError: the channels of the first input cannot be split into `groups` groups (when called).
@@ -194,7 +194,7 @@ class LazyConv3d(_LazyConvolution, Conv3d):
 
     Shape:
         - Input: (N, C, D, H, W) or (C, D, H, W), where C becomes `in_channels`.
-        - Output: that of :class:`Conv3d`.
+        - Output: the output of :class:`Conv3d`.
 
     Raises:
         ValueError: the channels of the first input cannot be split into `groups` groups (when called).
@@ -248,7 +248,7 @@ class LazyConvTranspose1d(_LazyTransposedConvolution, ConvTranspose1d):
 
     Shape:
         - Input: (N, C, L) or (C, L), where C becomes `in_channels`.
-        - Output: that of :class:`ConvTranspose1d`.
+        - Output: the output of :class:`ConvTranspose1d`.
 
     Raises:
         ValueError: the channels of the first input cannot be split into `groups` groups (when called).
@@ -270,7 +270,7 @@ class LazyConvTranspose2d(_LazyTransposedConvolution, ConvTranspose2d):
 
     Shape:
         - Input: (N, C, H, W) or (C, H, W), where C becomes `in_channels`.
-        - Output: that of :class:`ConvTranspose2d`.
+        - Output: the output of :class:`ConvTranspose2d`.
 
     Raises:
         ValueError: the channels of the first input cannot be split into `groups` groups (when called).
@@ -292,7 +292,7 @@ class LazyConvTranspose3d(_LazyTransposedConvolution, ConvTranspose3d):
 
     Shape:
         - Input: (N, C, D, H, W) or (C, D, H, W), where C becomes `in_channels`.
-        - Output: that of :class:`ConvTranspose3d`.
+        - Output: the output of :class:`ConvTranspose3d`.
 
     Raises:
         ValueError: the channels of the first input cannot be split into `groups` groups (when called).

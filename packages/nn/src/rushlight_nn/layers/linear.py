@@ -46,7 +46,7 @@ class Linear(Module):
         out_features: size of the last dimension of the output.
         bias: whether there is a bias b.
         device: device of the parameters.
-        dtype: dtype of the parameters; the input must have the same one.
+        dtype: dtype of the parameters. The input must have the same dtype.
 
     Shape:
         - Input: (*, in_features).

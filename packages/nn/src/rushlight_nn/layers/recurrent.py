@@ -192,7 +192,9 @@ class RNNBase(Module):
             needed = (count, width) if unbatched else (count, batch, width)
             if tuple(state.shape) != needed:
                 what = ("hidden", "cell")[position]
-                raise RuntimeError(f"{name}(hx): {what} states {tuple(state.shape)}, need {needed}")
+                raise RuntimeError(
+                    f"{name}(hx): got {what} states of shape {tuple(state.shape)}, needs {needed}"
+                )
         if unbatched:
             states = [state.unsqueeze(1) for state in states]
         return states if order is None else [state.index_select(1, order) for state in states]

@@ -152,8 +152,8 @@ class TransformerEncoder(Module):
             number of heads, with biases and with the activation ReLU or GELU; if there is no `mask`; and if no
             gradients of `src` and of the first layer's parameters are recorded.
         mask_check: whether to check that the padding is at the end of each sequence, and to return no zeros otherwise.
-            Without the check, the zeros are placed at the end of each sequence, as many as the mask has masked
-            positions. Programs that are captured with the check return no zeros.
+            Without the check, the number of masked positions is kept, but the zeros are placed at the end of each
+            sequence. Programs that are captured with the check return no zeros.
 
     Shape:
         - Input and output: the same as for the layer: (S, N, E); (N, S, E) with `batch_first`; (S, E) without a batch.
@@ -203,7 +203,7 @@ class TransformerEncoder(Module):
         return src if self.norm is None else self.norm(src)
 
     def _padding_of_zeros(self, src: Tensor, mask: Tensor) -> Tensor | None:
-        """Return the mask of the positions where the result is zero, or None if padding is computed like the rest."""
+        """Return the mask of the positions where the result is zero, or None if no positions are set to zero."""
         first = self.layers[0]
         if not (_fast_path and self.use_nested_tensor) or first.training or core.is_autocast_enabled():
             return None
@@ -254,7 +254,7 @@ class TransformerDecoderLayer(Module):
     Shape:
         - `tgt` and output: (T, N, E); (N, T, E) with `batch_first`; (T, E) without a batch.
         - `memory`: as `tgt`, with the length S of the encoder's sequence instead of T.
-        - `tgt_mask`: (T, T); `memory_mask`: (T, S); their key padding masks (N, T) and (N, S).
+        - `tgt_mask`: (T, T); `memory_mask`: (T, S); the key padding masks of `tgt` and `memory`: (N, T) and (N, S).
 
     Raises:
         RuntimeError: `activation` is a string other than "relu" and "gelu".
@@ -400,7 +400,7 @@ class Transformer(Module):
         nhead: number of attention heads, a divisor of `d_model`.
         num_encoder_layers: number of layers of the encoder.
         num_decoder_layers: number of layers of the decoder.
-        dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias, device, dtype: as of
+        dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias, device, dtype: see
             :class:`TransformerEncoderLayer`.
         custom_encoder: a module that replaces the encoder.
         custom_decoder: a module that replaces the decoder.

@@ -36,7 +36,7 @@ class MaxUnpool1d(_MaxUnpool):
     lengths.
 
     Args:
-        kernel_size, stride, padding: those of the pooling layer.
+        kernel_size, stride, padding: the arguments of the pooling layer.
 
     Shape:
         - Input and indices: (N, C, L) or (C, L); the indices are int64.
@@ -60,7 +60,7 @@ class MaxUnpool2d(_MaxUnpool):
     sizes.
 
     Args:
-        kernel_size, stride, padding: those of the pooling layer.
+        kernel_size, stride, padding: the arguments of the pooling layer.
 
     Shape:
         - Input and indices: (N, C, H, W) or (C, H, W); the indices are int64.
@@ -87,7 +87,7 @@ class MaxUnpool3d(_MaxUnpool):
     sizes.
 
     Args:
-        kernel_size, stride, padding: those of the pooling layer.
+        kernel_size, stride, padding: the arguments of the pooling layer.
 
     Shape:
         - Input and indices: (N, C, D, H, W) or (C, D, H, W); the indices are int64.
