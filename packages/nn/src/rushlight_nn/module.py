@@ -352,7 +352,7 @@ class Module(Traversal, Hooks, State):
 
         Raises:
             TypeError: the dtype is neither floating-point nor complex.
-            NotImplementedError: a tensor is on `meta`, without values, and the new device is another one.
+            NotImplementedError: a tensor is on `meta` and has no values to move to another device.
         """
         device, dtype, options = _parse_to(*args, **kwargs)
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):

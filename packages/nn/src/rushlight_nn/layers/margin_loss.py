@@ -165,7 +165,7 @@ class TripletMarginWithDistanceLoss(_Loss):
     """A :class:`TripletMarginLoss` with a user-defined distance function.
 
     Args:
-        distance_function: a function of two tensors that returns their distances. Default: the norm of order 2.
+        distance_function: a function of two tensors that returns their distances. Default: the Euclidean distance.
         margin: how much farther from the anchor the negative should be than the positive.
         swap: whether to use the distance between positive and negative where it is smaller than d(anchor, negative).
         reduction: "mean", "sum", or "none" for one value per triplet.

@@ -65,7 +65,7 @@ class MaxUnpool2d(_MaxUnpool):
     Shape:
         - Input and indices: (N, C, H, W) or (C, H, W); the indices are int64.
         - Output: (N, C, H_out, W_out) or (C, H_out, W_out), where H_out = (H - 1) · stride[0] - 2 · padding[0] +
-          kernel_size[0] and W_out likewise with index 1, or the length in `output_size`.
+          kernel_size[0] and W_out likewise with index 1, or the sizes in `output_size`.
 
     Example:
         >>> pool = nn.MaxPool2d(2, return_indices=True)
@@ -92,7 +92,7 @@ class MaxUnpool3d(_MaxUnpool):
     Shape:
         - Input and indices: (N, C, D, H, W) or (C, D, H, W); the indices are int64.
         - Output: (N, C, D_out, H_out, W_out) or (C, D_out, H_out, W_out), where D_out = (D - 1) · stride[0] - 2 ·
-          padding[0] + kernel_size[0] and H_out and W_out likewise with indices 1 and 2, or the length in `output_size`.
+          padding[0] + kernel_size[0] and H_out and W_out likewise with indices 1 and 2, or the sizes in `output_size`.
 
     Example:
         >>> pool = nn.MaxPool3d(3, stride=2, return_indices=True)
