@@ -203,7 +203,7 @@ class Scale(LazyModuleMixin, nn.Module):
 
 def test_a_lazy_layer_of_a_user():
     layer = Scale()
-    with pytest.raises(RuntimeError, match="without a shape"):
+    with pytest.raises(RuntimeError, match="still has no shape"):
         layer(core.ones(2), wanted=False)
     assert layer(core.ones(2, 3), wanted=True).tolist() == [[1.0] * 3] * 2
     assert type(layer) is Scale  # it names no class to become

@@ -79,7 +79,7 @@ def test_dropout_is_between_layers():
         assert not close(layer(x)[0], layer(x)[0])
         layer.eval()
         assert close(layer(x)[0], layer(x)[0])
-    with pytest.warns(UserWarning, match="there is one"):
+    with pytest.warns(UserWarning, match="has no effect with one layer"):
         nn.GRU(3, 4, dropout=0.5)
 
 

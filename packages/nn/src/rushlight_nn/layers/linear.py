@@ -94,7 +94,7 @@ class Linear(Module):
 
 
 class NonDynamicallyQuantizableLinear(Linear):
-    """A subclass of :class:`Linear` that tools for replacing linear layers do not replace.
+    """A subclass of :class:`Linear` that tools leave unchanged when they replace linear layers.
 
     :class:`MultiheadAttention` reads the parameters of its last layer without calling the layer, so that a replacement
     would have no effect.
