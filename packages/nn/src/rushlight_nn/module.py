@@ -41,9 +41,10 @@ _SPECIAL = frozenset((*TABLES, "__class__"))
 
 
 class _GetattrFromTables:
-    """The last base class of modules that define `__getattr__`, `__setattr__` or `__delattr__`, or call `__getattr__`.
+    """Provides `__getattr__`, which finds the entries of the tables.
 
-    Module itself must not define `__getattr__`; see Note [Attributes of a module].
+    This becomes the last base class of modules that define `__getattr__`, `__setattr__` or `__delattr__`, or that call
+    `__getattr__`. Module itself must not define `__getattr__`; see Note [Attributes of a module].
     """
 
     __slots__ = ()

@@ -154,7 +154,7 @@ class Mish(_InPlace):
 
 
 class Hardtanh(Module):
-    """The identity limited to the range from `min_val` to `max_val`.
+    """The hard tanh: limit each element to the range from `min_val` to `max_val`.
 
     Args:
         min_val: lower limit.
@@ -358,7 +358,7 @@ class CELU(Module):
 
 
 class Threshold(Module):
-    """The input with the elements that are not above a threshold replaced by a constant.
+    """Thresholding: replace each element that is not above a threshold by a constant.
 
     Args:
         threshold: the threshold.

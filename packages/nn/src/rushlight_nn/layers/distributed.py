@@ -1,4 +1,4 @@
-"""Data-parallel training of a module in several processes, each with a copy of the module."""
+"""DistributedDataParallel, a wrapper that trains a module in several processes."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ class LazyLinear(LazyModuleMixin, Linear):
 
 
 class _LazyParts(LazyModuleMixin):
-    """The base class of lazy convolutions, transposed or not."""
+    """The base class of lazy convolutions and lazy transposed convolutions."""
 
     if TYPE_CHECKING:
         in_channels: int
