@@ -354,7 +354,7 @@ def test_names_that_are_one_in_cpp_are_refused(tmp_path: Path) -> None:
             "`scalars` belongs to the rule dims, and must be one of element, refused",
         ),
         ("- {rule: front, scalars: refused, ops: [topk]}", "`scalars` belongs to the rule dims"),
-        ("- {rule: dims, scalar: refused, ops: [topk]}", "an entry has `rule` and a list `ops`"),
+        ("- {rule: dims, scalar: refused, ops: [topk]}", "an entry needs `rule` and a list `ops`"),
     ],
 )
 def test_a_batching_entry_that_is_wrong(ops: list[Op], tmp_path: Path, text: str, says: str) -> None:

@@ -178,7 +178,7 @@ def test_what_masks_may_be() -> None:
     np.testing.assert_array_equal(
         masked.sum(x, mask=core.tensor(row).float()).numpy(), masked.sum(x, mask=core.tensor(row)).numpy()
     )
-    with pytest.raises(IndexError, match=r"sum\(mask\): has 4 dimensions"):
+    with pytest.raises(IndexError, match=r"sum\(mask\): got 4 dimensions"):
         masked.sum(x, mask=core.ones(1, 3, 4, 5, dtype=core.bool))
     for name, arguments in {
         "sum": (),

@@ -63,7 +63,7 @@ def test_a_storage_moves_to_other_memory() -> None:
     del target, t
     assert part.tolist() == [-1, 3]  # it keeps the new memory
     assert array.tolist() == [0, 1, 2, 3, 4, 5]  # and the array the old
-    with pytest.raises(ValueError, match="4 bytes, 24 are needed"):
+    with pytest.raises(ValueError, match="4 bytes, but 24 are needed"):
         part.untyped_storage()._move_to(rl.ones(1).untyped_storage())
     with pytest.raises(ValueError, match="itself"):
         part.untyped_storage()._move_to(part.untyped_storage())
