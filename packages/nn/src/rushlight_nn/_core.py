@@ -1,8 +1,8 @@
 """Access to core's operators by name.
 
 Note [No typing at run time]
-The module `typing` takes as long to import as this whole package. Annotations are not evaluated, so that it
-is only imported where they are checked.
+Importing the module `typing` takes as long as importing this whole package. Annotations are not evaluated at run time, so
+only type checkers import `typing`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ from ._typing import Any
 def operator(name: str) -> Callable[..., Any]:
     """Return core's operator `name`.
 
-    An operator that the installed core does not have is replaced by a function that raises when it is
-        called: a
-    layer that is not used must not keep the package from being imported.
+    An operator that the installed core lacks is replaced by a function that raises when it is called, so that the package
+    can be imported although some layers cannot be used.
     """
     found = getattr(core, name, None)
     if found is not None:
@@ -28,7 +27,7 @@ def operator(name: str) -> Callable[..., Any]:
     def missing(*args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(
             f"{name}: the installed rushlight-core {getattr(core, '__version__', '')} has no such operator\n"
-            "hint: upgrade rushlight-core, or write the layer with operators it has"
+            "hint: upgrade rushlight-core, or write the layer with operators that it has"
         )
 
     missing.__name__ = missing.__qualname__ = name

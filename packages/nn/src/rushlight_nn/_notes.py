@@ -1,4 +1,4 @@
-"""Errors raised inside a module name it: `in Net.layers.0 (Linear)`."""
+"""Notes that name the module in which an error was raised: `in Net.layers.0 (Linear)`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from ._typing import Any
 
 
 class PathNote(str):
-    """A note on an exception: the path from the outermost module so far to the one that failed.
+    """A note on an exception: the path from the outermost module reached so far to the module that failed.
 
-    It stores that outermost module, so that the next one out can put its own name in front. A pickled
-    exception carries only the text.
+    It stores the outermost module, so that an enclosing module can prepend its own name. Pickling an exception keeps only
+    the text of the note.
     """
 
     __slots__ = ("failed", "outermost", "path")
@@ -35,9 +35,9 @@ class PathNote(str):
 
 
 def add_path(module: Any, error: BaseException) -> None:
-    """Record on `error` that it left `module`.
+    """Record on `error` that it passed through `module`.
 
-    Called from the inside out, once for every module it passes.
+    It is called once for every module that the error passes through, from the innermost to the outermost.
     """
     notes: list[str] = getattr(error, "__notes__", None) or []
     for index in range(len(notes) - 1, -1, -1):

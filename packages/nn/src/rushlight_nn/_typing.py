@@ -1,7 +1,7 @@
-"""Names for annotations, without the time that importing `typing` takes.
+"""Names for annotations that do not need the slow import of `typing`.
 
-They are defined at run time, too, so that `typing.get_type_hints` can read the annotations of layers and of classes derived
-from them; `Any` is then `object`.
+They also exist at run time, so that `typing.get_type_hints` can read the annotations of layers and their subclasses. At run
+time, `Any` is `object`.
 """
 
 from __future__ import annotations

@@ -24,16 +24,16 @@ class Bernoulli(ProbsOrLogits, ExponentialFamily):
     """The Bernoulli distribution: 1 with probability `probs`, otherwise 0.
 
     Args:
-        probs: the probability of 1;
-        logits: its log-odds, in place of the probability.
-        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+        probs: the probability of 1.
+        logits: the log-odds of this probability, given in place of `probs`.
+        validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:
-        - Parameters: (*), numbers or tensors that broadcast; their shape is the batch shape.
+        - Parameters: (*), numbers or tensors that broadcast; their common shape is the batch shape.
         - Samples: (*sample_shape, *batch_shape).
 
     Raises:
-        ValueError: not exactly one of `probs` and `logits` is given, or a probability is not between 0 and 1.
+        ValueError: both or neither of `probs` and `logits` are given, or a probability is not between 0 and 1.
 
     Example:
         >>> from rushlight.distributions import Bernoulli

@@ -22,9 +22,9 @@ class Categorical(ProbsOrLogits):
     """The categorical distribution over the integers from 0 to K - 1.
 
     Args:
-        probs: probabilities, which are divided by their sum;
-        logits: or unnormalised log-probabilities.
-        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+        probs: the probabilities, which are divided by their sum.
+        logits: unnormalised log-probabilities, given in place of `probs`.
+        validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:
         - Parameters: (*, K); all but the last dimension are the batch shape.

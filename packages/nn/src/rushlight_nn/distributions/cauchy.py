@@ -18,11 +18,11 @@ class Cauchy(LocationScale):
 
     Args:
         loc: the median.
-        scale: half of the distribution is within `scale` of the median.
-        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+        scale: the scale; half of the distribution lies within `scale` of the median.
+        validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:
-        - Parameters: (*), numbers or tensors that broadcast; their shape is the batch shape.
+        - Parameters: (*), numbers or tensors that broadcast; their common shape is the batch shape.
         - Samples: (*sample_shape, *batch_shape).
 
     Raises:

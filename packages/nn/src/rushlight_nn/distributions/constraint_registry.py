@@ -1,7 +1,7 @@
-"""Transforms from all real numbers to sets: for optimizers, which work on all real numbers, and for samplers.
+"""Transforms from unconstrained real numbers to constrained sets, for optimizers and samplers.
 
-`transform_to(constraint)` need not be invertible, and avoids ill-conditioned functions: for optimization.
-`biject_to(constraint)` is a bijection with a determinant: for densities.
+`transform_to(constraint)` returns a transform for optimization: it avoids ill-conditioned functions, and need not be
+invertible. `biject_to(constraint)` returns a bijection that computes the determinant of its Jacobian, as densities require.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ __all__ = ["ConstraintRegistry", "biject_to", "transform_to"]
 
 
 class ConstraintRegistry:
-    """A table of transforms from all real numbers to sets, by classes of constraints.
+    """A registry of transforms from unconstrained real numbers, with an entry for each class of constraints.
 
-    `transform_to` and `biject_to` are such tables. Calling one with a constraint returns the transform.
+    `transform_to` and `biject_to` are such registries. Calling a registry with a constraint returns the transform.
 
     Raises:
         NotImplementedError: no transform is registered for the class of a constraint.
@@ -41,7 +41,7 @@ class ConstraintRegistry:
         self._registry: dict[type, Factory] = {}
 
     def register(self, constraint: Any, factory: Factory | None = None) -> Any:
-        """Register the function that makes the transform to a set of this class; without `factory`, return a decorator.
+        """Register `factory`, which makes the transform for a constraint of this class; without it, return a decorator.
 
         Raises:
             TypeError: the object is neither a constraint nor a class of constraints.

@@ -1,6 +1,7 @@
-"""Sets of values, which define valid parameters and the supports of distributions.
+"""Constraints: sets of values that define valid parameters and the supports of distributions.
 
-`constraint.check(value)` returns for each event whether it belongs to the set. An event has the last `event_dim` dimensions.
+`constraint.check(value)` returns whether each event of `value` belongs to the set. An event spans the last `event_dim`
+dimensions.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ __all__ = [
 
 
 class Constraint:
-    """The base of sets of values, by which arguments and samples are checked.
+    """The base class of constraints, the sets of values against which arguments and samples are checked.
 
     `is_discrete` is whether the set is discrete, `event_dim` the number of dimensions of an event.
 
@@ -71,14 +72,14 @@ class Constraint:
     event_dim: Any = 0
 
     def check(self, value: Tensor) -> Tensor:
-        """Return whether each event of `value` (..., event) belongs to the set: (...)."""
+        """Return whether each event of `value` belongs to the set: a bool tensor without the event dimensions."""
         raise NotImplementedError(f"{type(self).__name__} does not define check")
 
     def __repr__(self) -> str:
         return f"{_shown(type(self))}()"
 
     def _needs(self) -> str:
-        """Return the set in words, for errors."""
+        """Return a description of the set for error messages."""
         return f"in the set {self!r}"
 
 
@@ -91,7 +92,7 @@ def _number(bound: Any) -> str:
 
 
 class _Dependent(Constraint):
-    """A set that depends on other values, and so cannot be checked by itself."""
+    """A constraint that depends on other values, and therefore cannot be checked without them."""
 
     def __init__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> None:
         self._is_discrete, self._event_dim = is_discrete, event_dim
@@ -138,7 +139,7 @@ def is_dependent(constraint: Any) -> bool:
 
 
 class _DependentProperty(property, _Dependent):
-    """A property whose value is a constraint; on the class itself it is a dependent one."""
+    """A property whose value is a constraint. Read from the class itself, it is a dependent constraint."""
 
     def __init__(
         self,
@@ -151,12 +152,12 @@ class _DependentProperty(property, _Dependent):
         self._is_discrete, self._event_dim = is_discrete, event_dim
 
     def __call__(self, fn: Callable[[Any], Any]) -> _DependentProperty:  # type: ignore[override]
-        """Return a property that `fn` computes, with the properties of its constraint."""
+        """Return a property that `fn` computes, with `is_discrete` and `event_dim` of this constraint."""
         return _DependentProperty(fn, is_discrete=self._is_discrete, event_dim=self._event_dim)
 
 
 class _IndependentConstraint(Constraint):
-    """Events whose parts, over `reinterpreted_batch_ndims` dimensions, all belong to a set."""
+    """The set of events with `reinterpreted_batch_ndims` more dimensions, whose parts all belong to the base constraint."""
 
     def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int) -> None:
         for name, given, kind in (
@@ -198,7 +199,7 @@ class _IndependentConstraint(Constraint):
 
 
 class MixtureSameFamilyConstraint(Constraint):
-    """The support of a mixture: that of its components, for values without the dimension of the components.
+    """The support of a mixture: the support of its components, checked for values that lack the components' dimension.
 
     Args:
         base_constraint: the support of the components.
@@ -268,7 +269,7 @@ class _Real(Constraint):
 
 
 class _Bounded(Constraint):
-    """Numbers above `lower_bound` and below `upper_bound`, where these are given."""
+    """The numbers above `lower_bound` and below `upper_bound`, if these are given."""
 
     def __repr__(self) -> str:
         parts = [
@@ -492,13 +493,14 @@ class _PositiveDefinite(_Symmetric):
 
 
 class _Cat(Constraint):
-    """Tensors whose parts, of `lengths` along `dim`, each belong to a separate set."""
+    """Tensors split along `dim` into parts of the sizes `lengths`, each of which satisfies a separate constraint."""
 
     def __init__(
         self, cseq: Sequence[Constraint], dim: int = 0, lengths: Sequence[int] | None = None
     ) -> None:
         if not all(isinstance(c, Constraint) for c in cseq):
-            raise TypeError("cat(cseq): needs constraints")
+            kinds = ", ".join(type(c).__name__ for c in cseq)
+            raise TypeError(f"cat(cseq): needs constraints, got {kinds}")
         self.cseq: list[Constraint] = list(cseq)
         self.lengths: list[int] = [1] * len(self.cseq) if lengths is None else list(lengths)
         if len(self.lengths) != len(self.cseq):
@@ -524,14 +526,15 @@ class _Cat(Constraint):
 
 
 class _Stack(Constraint):
-    """Tensors whose slices along `dim` each belong to a separate set."""
+    """Tensors whose slices along `dim` each satisfy a separate constraint."""
 
     cseq: list[Constraint]
     dim: int
 
     def __init__(self, cseq: Sequence[Constraint], dim: int = 0) -> None:
         if not all(isinstance(c, Constraint) for c in cseq):
-            raise TypeError("stack(cseq): needs constraints")
+            kinds = ", ".join(type(c).__name__ for c in cseq)
+            raise TypeError(f"stack(cseq): needs constraints, got {kinds}")
         self.cseq, self.dim = list(cseq), dim
         super().__init__()
 

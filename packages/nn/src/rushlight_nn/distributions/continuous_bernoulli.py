@@ -25,17 +25,18 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
     Its density is proportional to ``probs^x · (1 - probs)^(1 - x)`` (Loaiza-Ganem and Cunningham 2019).
 
     Args:
-        probs: the parameter, from 0 to 1, which is not the mean;
-        logits: its log-odds, in place of the probability.
-        lims: between these parameters, where the distribution is nearly uniform, series are used.
-        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+        probs: the parameter, from 0 to 1, which is not the mean.
+        logits: the log-odds of `probs`, given in its place.
+        lims: the limits of an interval around 0.5. For `probs` inside it the distribution is nearly uniform, and its
+            functions are computed from Taylor series.
+        validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:
-        - Parameters: (*), numbers or tensors that broadcast; their shape is the batch shape.
+        - Parameters: (*), numbers or tensors that broadcast; their common shape is the batch shape.
         - Samples: (*sample_shape, *batch_shape).
 
     Raises:
-        ValueError: not exactly one of `probs` and `logits` is given, or a probability is not between 0 and 1.
+        ValueError: both or neither of `probs` and `logits` are given, or a probability is not between 0 and 1.
 
     Example:
         >>> from rushlight.distributions import ContinuousBernoulli
@@ -63,7 +64,7 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
             self.__dict__[name] = clamp_probs(value)
 
     def _split(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Return where the formulas hold, the log-odds there, and the log-odds elsewhere, where series are used."""
+        """Return a mask of the elements outside `lims`, the log-odds of these elements, and those of the others."""
         low, high = self._lims
         steep = (self.probs < low) | (self.probs > high)
         return steep, core.where(steep, self.logits, 1.0), core.where(steep, 0.0, self.logits)

@@ -21,7 +21,7 @@ class Dirichlet(ExponentialFamily):
 
     Args:
         concentration: the concentrations.
-        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+        validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:
         - `concentration`: (*, K); all but the last dimension are the batch shape.

@@ -20,22 +20,22 @@ _validate = __debug__
 
 
 class Distribution:
-    """The base of distributions: a batch of independent ones, each over tensors of one shape.
+    """The base class of distributions: a batch of independent distributions over tensors of one shape.
 
-    A subclass states in `arg_constraints` what its parameters must be and in `support` what its values are, sets its
-    parameters as attributes before it calls this constructor, and defines `log_prob` and `rsample` or `sample`.
+    A subclass defines the constraints of its parameters in `arg_constraints` and the set of its values in `support`. It sets
+    its parameters as attributes before it calls this constructor, and defines `log_prob` and either `rsample` or `sample`.
 
     Args:
         batch_shape: the shape of the batch of distributions.
-        event_shape: the shape of a sample of one of them.
-        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+        event_shape: the shape of one sample of one distribution.
+        validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:
         - Samples: (*sample_shape, *batch_shape, *event_shape).
         - `log_prob`: (*sample_shape, *batch_shape).
 
     Raises:
-        ValueError: a parameter is not what `arg_constraints` states.
+        ValueError: a parameter violates its constraint in `arg_constraints`.
         NotImplementedError: a method is called that the subclass does not define.
 
     Example:
@@ -95,17 +95,19 @@ class Distribution:
             )
 
     def _validate_sample(self, value: Tensor) -> None:
-        """Raise ValueError unless `value` can be one of this distribution's values."""
+        """Raise ValueError unless `value` is in the support of this distribution and broadcasts with its shape."""
         where = f"{type(self).__name__}.log_prob(value)"
         if not isinstance(value, Tensor):
             raise ValueError(f"{where}: got {type(value).__name__}, needs a tensor")
         shape, event, batch = tuple(value.shape), tuple(self._event_shape), tuple(self._batch_shape)
         if shape[len(shape) - len(event) :] != event:
-            raise ValueError(f"{where}: got shape {shape}, needs one that ends with the event's {event}")
+            raise ValueError(
+                f"{where}: got shape {shape}, needs a shape that ends with the event shape {event}"
+            )
         for size, own in zip(reversed(shape), reversed(batch + event), strict=False):
             if size != own and size != 1 and own != 1:
                 raise ValueError(
-                    f"{where}: shape {shape} does not broadcast with the batch's {batch + event}"
+                    f"{where}: shape {shape} does not broadcast with the distribution's shape {batch + event}"
                 )
         try:
             support = self.support
@@ -115,7 +117,7 @@ class Distribution:
             self._check("value", support, value)
 
     def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
-        """Return an object for `expand` to fill: the given one, or a new one of this class."""
+        """Return the object that `expand` fills: the given one, or a new instance of this class."""
         if _instance is None and type(self).__init__ != cls.__init__:  # type: ignore[misc]
             raise NotImplementedError(
                 f"{type(self).__name__}.expand: a subclass that defines a constructor must define expand"
@@ -124,7 +126,7 @@ class Distribution:
 
     @property
     def batch_shape(self) -> Size:
-        """The shape of the distributions."""
+        """The shape of the batch of distributions."""
         return self._batch_shape
 
     @property
@@ -134,11 +136,11 @@ class Distribution:
 
     @property
     def support(self) -> Any:
-        """The set of values, a constraint."""
+        """The set of possible values, as a constraint."""
         raise self._lacks("support")
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Self:
-        """Return the same distributions, repeated to `batch_shape`; their parameters are views."""
+        """Return these distributions expanded to `batch_shape`; the parameters are views of the old ones."""
         made: Any = object.__new__(type(self)) if _instance is None else _instance
         made.__dict__.update(self.__dict__)
         for name, constraint in self.arg_constraints.items():
@@ -157,13 +159,13 @@ class Distribution:
         return Size((*sample_shape, *self._batch_shape, *self._event_shape))
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Samples (*sample_shape, *batch_shape, *event_shape) through which gradients reach the parameters."""
+        """Return samples of shape (*sample_shape, *batch_shape, *event_shape) that are differentiable in the parameters."""
         raise NotImplementedError(
             f"{type(self).__name__}.rsample(): samples do not depend smoothly on the parameters\nhint: use sample()"
         )
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Samples (*sample_shape, *batch_shape, *event_shape), without a gradient."""
+        """Return samples of shape (*sample_shape, *batch_shape, *event_shape), without gradients."""
         with core.no_grad():
             return self.rsample(sample_shape)
 
@@ -176,15 +178,15 @@ class Distribution:
         raise self._lacks("log_prob")
 
     def cdf(self, value: Tensor) -> Tensor:
-        """Return the probability of at most `value`."""
+        """Return the probability that a sample is at most `value`."""
         raise self._lacks("cdf")
 
     def icdf(self, value: Tensor) -> Tensor:
-        """Return the value that is not exceeded with probability `value`."""
+        """Return the quantile of the probability `value`: a sample is at most the quantile with this probability."""
         raise self._lacks("icdf")
 
     def entropy(self) -> Tensor:
-        """Return the entropy, in nats: (batch_shape)."""
+        """Return the entropy in nats, a tensor of shape `batch_shape`."""
         raise self._lacks("entropy")
 
     def perplexity(self) -> Tensor:
@@ -202,7 +204,7 @@ class Distribution:
 
     @property
     def mode(self) -> Tensor:
-        """The likeliest value."""
+        """The mode, the most probable value."""
         raise self._lacks("mode")
 
     @property

@@ -16,7 +16,7 @@ __all__ = ["ExponentialFamily"]
 
 
 class ExponentialFamily(Distribution):
-    """The base of distributions with the density ``h(x) · exp(t(x) · θ - F(θ))``.
+    """The base class of distributions with the density ``h(x) · exp(t(x) · θ - F(θ))``.
 
     A subclass defines its natural parameters θ as `_natural_params`, F as `_log_normalizer(*θ)` and the mean of log h
     as `_mean_carrier_measure`. The entropy follows from the gradient of F (Nielsen and Nock 2010), which needs an
@@ -46,7 +46,7 @@ class ExponentialFamily(Distribution):
         raise self._lacks("_mean_carrier_measure")
 
     def entropy(self) -> Tensor:
-        """Return the entropy, in nats: (batch_shape)."""
+        """Return the entropy in nats, a tensor of shape `batch_shape`."""
         carrier = self._mean_carrier_measure
         params, normalizer, gradients = normalizer_with_gradients(self)
         result = normalizer - carrier
@@ -56,11 +56,11 @@ class ExponentialFamily(Distribution):
 
 
 def normalizer_with_gradients(p: ExponentialFamily) -> tuple[list[Tensor], Tensor, tuple[Tensor, ...]]:
-    """Return the natural parameters, F of them and its gradients; all can be differentiated in the parameters."""
+    """Return the natural parameters θ, F(θ) and the gradient of F; all are differentiable in the parameters."""
     provider: Any = getattr(core, "autograd", None)
     if not hasattr(provider, "grad"):
         raise RuntimeError(
-            f"{type(p).__name__}: its entropies and divergences are gradients, and no autograd provider is installed\n"
+            f"{type(p).__name__}: entropies and divergences need gradients, and no autograd provider is installed\n"
             "hint: pip install rushlight-autograd"
         )
     with core.enable_grad():

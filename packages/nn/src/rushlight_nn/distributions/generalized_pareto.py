@@ -27,10 +27,10 @@ class GeneralizedPareto(Distribution):
         scale: the scale.
         concentration: 0 for exponential tails, above 0 for heavier ones; below 0 the distribution ends at
             loc - scale / concentration.
-        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+        validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:
-        - Parameters: (*), numbers or tensors that broadcast; their shape is the batch shape.
+        - Parameters: (*), numbers or tensors that broadcast; their common shape is the batch shape.
         - Samples: (*sample_shape, *batch_shape).
 
     Raises:
@@ -63,7 +63,7 @@ class GeneralizedPareto(Distribution):
         return constraints.interval(self.loc, end)
 
     def _split(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Return where the concentration is not negligible, its values there (1 elsewhere), and its values elsewhere."""
+        """Return a mask of the concentrations that are not negligible, these (1 elsewhere), and the negligible ones."""
         curved = self.concentration.abs() > core.finfo(self.concentration.dtype).eps
         return (
             curved,
@@ -96,7 +96,7 @@ class GeneralizedPareto(Distribution):
         return self.loc + self.scale * steps
 
     def log_survival_function(self, value: Tensor) -> Tensor:
-        """Return the logarithm of the probability of more than `value`."""
+        """Return the logarithm of the probability that a sample is above `value`."""
         if self._validate_args:
             self._validate_sample(value)
         curved, xi, nearly = self._split()
@@ -110,7 +110,7 @@ class GeneralizedPareto(Distribution):
         return core.where(power == 0, 0.0, power * log) - self.scale.log()
 
     def log_cdf(self, value: Tensor) -> Tensor:
-        """Return the logarithm of the probability of at most `value`."""
+        """Return the logarithm of the probability that a sample is at most `value`."""
         return (-self.log_survival_function(value).exp()).log1p()
 
     def cdf(self, value: Tensor) -> Tensor:

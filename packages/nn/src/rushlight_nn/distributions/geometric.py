@@ -24,15 +24,15 @@ class Geometric(ProbsOrLogits):
 
     Args:
         probs: the probability of success;
-        logits: its log-odds, in place of the probability.
-        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+        logits: the log-odds of this probability, given in place of `probs`.
+        validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:
-        - Parameters: (*), numbers or tensors that broadcast; their shape is the batch shape.
+        - Parameters: (*), numbers or tensors that broadcast; their common shape is the batch shape.
         - Samples: (*sample_shape, *batch_shape).
 
     Raises:
-        ValueError: not exactly one of `probs` and `logits` is given, or a probability is not above 0 and at most 1.
+        ValueError: both or neither of `probs` and `logits` are given, or a probability is not above 0 and at most 1.
 
     Example:
         >>> from rushlight.distributions import Geometric

@@ -21,15 +21,15 @@ __all__ = ["Gumbel"]
 
 
 class Gumbel(TransformedDistribution):
-    """The Gumbel distribution: the limit of the maximum of many exponential variables.
+    """The Gumbel distribution: the limiting distribution of the shifted maximum of many exponential variables.
 
     Args:
         loc: the mode.
         scale: the scale.
-        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+        validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:
-        - Parameters: (*), numbers or tensors that broadcast; their shape is the batch shape.
+        - Parameters: (*), numbers or tensors that broadcast; their common shape is the batch shape.
         - Samples: (*sample_shape, *batch_shape).
 
     Raises:

@@ -23,11 +23,11 @@ class HalfCauchy(TransformedDistribution):
     """The half-Cauchy distribution: the absolute value of a Cauchy variable around 0.
 
     Args:
-        scale: the median.
-        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+        scale: the scale, which is the median of the distribution.
+        validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:
-        - Parameters: (*), numbers or tensors that broadcast; their shape is the batch shape.
+        - Parameters: (*), numbers or tensors that broadcast; their common shape is the batch shape.
         - Samples: (*sample_shape, *batch_shape).
 
     Raises:

@@ -1,4 +1,4 @@
-"""Batches of independent variables, treated as one event."""
+"""Batches of independent variables that are treated as one event."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ __all__ = ["Independent"]
 
 
 class Independent(Distribution):
-    """A distribution whose last batch dimensions are part of the event.
+    """A distribution that treats the last batch dimensions of another as event dimensions.
 
     `log_prob` then sums over these dimensions.
 
     Args:
-        base_distribution: the distribution.
+        base_distribution: the distribution whose batch dimensions are reinterpreted.
         reinterpreted_batch_ndims: number of batch dimensions that belong to the event.
-        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+        validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:
-        - The batch shape is that of the base without its last dimensions, which the event shape begins with.
+        - The last `reinterpreted_batch_ndims` dimensions of the base's batch shape move to the front of the event shape.
         - Samples: (*sample_shape, *batch_shape, *event_shape).
 
     Raises:
-        ValueError: the batch has fewer dimensions.
+        ValueError: the batch has fewer dimensions than `reinterpreted_batch_ndims`.
 
     Example:
         >>> from rushlight.distributions import Independent, Normal
@@ -53,7 +53,8 @@ class Independent(Distribution):
         count = reinterpreted_batch_ndims
         if count > len(batch):
             raise ValueError(
-                f"Independent(reinterpreted_batch_ndims): got {count}, the distribution has {len(batch)} batch dimensions"
+                f"Independent(reinterpreted_batch_ndims): got {count}, needs at most {len(batch)}, the number of batch "
+                "dimensions"
             )
         self.base_dist = base_distribution
         self.reinterpreted_batch_ndims = count
@@ -106,7 +107,7 @@ class Independent(Distribution):
     def enumerate_support(self, expand: bool = True) -> Tensor:
         if self.reinterpreted_batch_ndims > 0:
             raise NotImplementedError(
-                "Independent.enumerate_support: the values of independent variables are too many to list"
+                "Independent.enumerate_support: independent variables have too many combinations of values to list"
             )
         return self.base_dist.enumerate_support(expand)
 

@@ -28,8 +28,8 @@ class LKJCholesky(Distribution):
 
     Args:
         dim: the size n of the matrices.
-        concentration: 1 makes all matrices equally likely; above it those near the identity are likelier.
-        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+        concentration: 1 makes all matrices equally likely; larger values favor matrices near the identity.
+        validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:
         - `concentration`: (*), the batch shape.

@@ -1,4 +1,4 @@
-"""Distributions of a location and a scale."""
+"""The base class of distributions with a location and a scale."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class LocationScale(Distribution):
         super().__init__(self.loc.shape, validate_args=validate_args)
 
     def _standard(self, value: Tensor) -> Tensor:
-        """Return the z of a value, which is checked."""
+        """Check `value`, and return its z = (value - loc) / scale."""
         if self._validate_args:
             self._validate_sample(value)
         return (value - self.loc) / self.scale

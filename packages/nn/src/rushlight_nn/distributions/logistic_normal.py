@@ -23,7 +23,7 @@ class LogisticNormal(TransformedDistribution):
     Args:
         loc: means of the normal variables.
         scale: their standard deviations.
-        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+        validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:
         - Parameters: (*, K); all but the last dimension are the batch shape.

@@ -1,4 +1,4 @@
-"""The multivariate normal distribution with covariances of low rank and a diagonal."""
+"""The multivariate normal distribution whose covariance is a low-rank matrix plus a diagonal matrix."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class LowRankMultivariateNormal(Distribution):
         loc: the mean.
         cov_factor: W, which has few columns.
         cov_diag: the diagonal of D.
-        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+        validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:
         - `loc` and `cov_diag`: (*, n); `cov_factor`: (*, n, r).
@@ -101,13 +101,13 @@ class LowRankMultivariateNormal(Distribution):
 
     @lazy_property
     def covariance_matrix(self) -> Tensor:
-        """The covariances."""
+        """The covariance matrices."""
         factor = self._unbroadcasted_cov_factor
         return (factor @ factor.mT + self._unbroadcasted_cov_diag.diag_embed()).expand(self._matrix_shape())
 
     @lazy_property
     def scale_tril(self) -> Tensor:
-        """The lower triangular factor of the covariances: the factor of 1 + D^-½ W Wᵀ D^-½ with rows scaled by D^½."""
+        """The Cholesky factor of the covariance: the factor of 1 + D^-½ W Wᵀ D^-½ with its rows scaled by D^½."""
         root = self._unbroadcasted_cov_diag.sqrt().unsqueeze(-1)
         scaled = self._unbroadcasted_cov_factor / root
         identity = core.eye(self._event_shape[0], dtype=root.dtype, device=root.device)
@@ -115,7 +115,7 @@ class LowRankMultivariateNormal(Distribution):
 
     @lazy_property
     def precision_matrix(self) -> Tensor:
-        """The inverse of the covariances."""
+        """The precision matrices, the inverses of the covariance matrices."""
         diag = self._unbroadcasted_cov_diag
         scaled = self._unbroadcasted_cov_factor.mT / diag.unsqueeze(-2)
         a = _solved(self._capacitance_tril, scaled)
@@ -149,7 +149,7 @@ class LowRankMultivariateNormal(Distribution):
 
 
 def _solved(factor: Tensor, right: Tensor) -> Tensor:
-    """L⁻¹ R, of batches that broadcast."""
+    """Return L⁻¹ R for batches of matrices that broadcast."""
     batch = core.broadcast_shapes(factor.shape[:-2], right.shape[:-2])
     return core.linalg.solve_triangular(
         factor.expand(*batch, *factor.shape[-2:]), right.expand(*batch, *right.shape[-2:]), upper=False
@@ -159,6 +159,6 @@ def _solved(factor: Tensor, right: Tensor) -> Tensor:
 def low_rank_mahalanobis(
     factor: Tensor, diag: Tensor, capacitance_tril: Tensor, difference: Tensor
 ) -> Tensor:
-    """dᵀ (W Wᵀ + D)⁻¹ d of vectors (..., n)."""
+    """Return dᵀ (W Wᵀ + D)⁻¹ d for vectors d of shape (..., n)."""
     common = ((factor.mT / diag.unsqueeze(-2)) @ difference.unsqueeze(-1)).squeeze(-1)
     return (difference.square() / diag).sum(-1) - mahalanobis(capacitance_tril, common)

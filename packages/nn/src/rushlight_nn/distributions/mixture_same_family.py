@@ -23,12 +23,12 @@ class MixtureSameFamily(Distribution):
 
     Args:
         mixture_distribution: a :class:`Categorical` over the components.
-        component_distribution: the components.
-        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+        component_distribution: the distributions of the components, along the last dimension of its batch.
+        validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:
         - `mixture_distribution`: batch shape (*) over K; `component_distribution`: batch shape (*, K).
-        - Samples: (*sample_shape, *batch_shape, *event_shape of a component).
+        - Samples: (*sample_shape, *batch_shape, *event_shape), with the event shape of the components.
 
     Raises:
         ValueError: the shapes do not match, or `mixture_distribution` is not a Categorical.
@@ -65,7 +65,7 @@ class MixtureSameFamily(Distribution):
         for size, other in zip(own, batch[:-1], strict=False):
             if size not in (1, other) and other != 1:
                 raise ValueError(
-                    f"MixtureSameFamily: the mixture's batch {own} does not fit the components' {batch[:-1]}"
+                    f"MixtureSameFamily: the mixture has batch shape {own}, but the components have {batch[:-1]}"
                 )
         self._num_component = batch[-1] if batch else 0
         if mixture_distribution._num_events != self._num_component:

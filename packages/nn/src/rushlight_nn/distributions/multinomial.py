@@ -21,22 +21,22 @@ __all__ = ["Multinomial"]
 
 
 class Multinomial(OverCategories):
-    """The multinomial distribution: how often each of K classes is drawn in `total_count` draws.
+    """The multinomial distribution: the number of times that each of K classes occurs in `total_count` draws.
 
-    `log_prob` takes counts of any sum, and uses their sum as the number of draws.
+    `log_prob` accepts counts with any sum, and uses that sum as the number of draws.
 
     Args:
         total_count: the number of draws, an int.
-        probs: probabilities, which are divided by their sum;
-        logits: or unnormalised log-probabilities.
-        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+        probs: the probabilities, which are divided by their sum.
+        logits: unnormalised log-probabilities, given in place of `probs`.
+        validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:
         - Parameters: (*, K); all but the last dimension are the batch shape.
         - Samples: (*sample_shape, *batch_shape, K).
 
     Raises:
-        ValueError: `total_count` is negative, or not exactly one of `probs` and `logits` is given.
+        ValueError: `total_count` is negative, or both or neither of `probs` and `logits` are given.
         NotImplementedError: `total_count` is a tensor.
 
     Example:
@@ -56,7 +56,7 @@ class Multinomial(OverCategories):
     ) -> None:
         if not isinstance(total_count, int):
             raise NotImplementedError(
-                f"Multinomial(total_count): got {type(total_count).__name__}, needs one int for the whole batch"
+                f"Multinomial(total_count): got {type(total_count).__name__}, needs an int that the whole batch shares"
             )
         if total_count < 0:
             raise ValueError(f"Multinomial(total_count): got {total_count}, needs at least 0")

@@ -24,17 +24,17 @@ class MultivariateNormal(Distribution):
 
     Args:
         loc: the mean.
-        covariance_matrix: the covariance matrix;
-        precision_matrix: its inverse, in place of the covariance;
-        scale_tril: its lower triangular Cholesky factor, in place of the covariance, which is quickest.
-        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+        covariance_matrix: the covariance matrix.
+        precision_matrix: the inverse of the covariance matrix, given in its place.
+        scale_tril: the lower triangular Cholesky factor of the covariance matrix, given in its place; this is the fastest.
+        validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:
         - `loc`: (*, n); the matrix: (*, n, n).
         - Samples: (*sample_shape, *batch_shape, n).
 
     Raises:
-        ValueError: not exactly one matrix is given, or it is not positive definite.
+        ValueError: not exactly one of the three matrices is given, or it is not positive definite.
 
     Example:
         >>> from rushlight.distributions import MultivariateNormal
@@ -77,18 +77,18 @@ class MultivariateNormal(Distribution):
 
     @lazy_property
     def scale_tril(self) -> Tensor:
-        """The lower triangular factor of the covariances."""
+        """The Cholesky factors of the covariance matrices."""
         return self._unbroadcasted_scale_tril.expand(self._matrix_shape())
 
     @lazy_property
     def covariance_matrix(self) -> Tensor:
-        """The covariances."""
+        """The covariance matrices."""
         factor = self._unbroadcasted_scale_tril
         return (factor @ factor.mT).expand(self._matrix_shape())
 
     @lazy_property
     def precision_matrix(self) -> Tensor:
-        """The inverse of the covariances."""
+        """The precision matrices, the inverses of the covariance matrices."""
         return core.cholesky_inverse(self._unbroadcasted_scale_tril).expand(self._matrix_shape())
 
     def _matrix_shape(self) -> tuple[int, ...]:
@@ -125,10 +125,10 @@ class MultivariateNormal(Distribution):
 def one_matrix(
     owner: str, covariance: Tensor | None, precision: Tensor | None, factor: Tensor | None
 ) -> tuple[str, Tensor]:
-    """Return the name of the one matrix that is given, and it.
+    """Return the name and the value of the one matrix that is given.
 
     Raises:
-        ValueError: not exactly one matrix is given, or it is not a matrix.
+        ValueError: not exactly one argument is given, or it is not a matrix.
     """
     given = {"covariance_matrix": covariance, "precision_matrix": precision, "scale_tril": factor}
     found = [(name, matrix) for name, matrix in given.items() if matrix is not None]
@@ -141,7 +141,7 @@ def one_matrix(
 
 
 def factor_of(name: str, matrix: Tensor) -> Tensor:
-    """Return the lower triangular factor of the covariances, from whichever matrix is given.
+    """Return the Cholesky factor of the covariance, computed from the matrix that is given.
 
     Raises:
         ValueError: the matrix is not positive definite.
@@ -151,11 +151,11 @@ def factor_of(name: str, matrix: Tensor) -> Tensor:
     try:
         return core.linalg.cholesky(matrix) if name == "covariance_matrix" else inverse_factor(matrix)
     except RuntimeError as error:
-        raise ValueError(f"({name}): it is not positive definite") from error
+        raise ValueError(f"({name}): the matrix is not positive definite") from error
 
 
 def mahalanobis(factor: Tensor, difference: Tensor) -> Tensor:
-    """Return the squared length of L⁻¹ d: of factors (..., n, n) and vectors (..., n) that broadcast."""
+    """Return the squared norm of L⁻¹ d, for factors L (..., n, n) and vectors d (..., n) that broadcast."""
     batch = core.broadcast_shapes(factor.shape[:-2], difference.shape[:-1])
     size = factor.shape[-1]
     many = factor.dim() == 2 and difference.dim() > 1

@@ -22,9 +22,9 @@ class OneHotCategorical(OverCategories):
     """The categorical distribution over one-hot vectors of K elements.
 
     Args:
-        probs: probabilities, which are divided by their sum;
-        logits: or unnormalised log-probabilities.
-        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+        probs: the probabilities, which are divided by their sum.
+        logits: unnormalised log-probabilities, given in place of `probs`.
+        validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:
         - Parameters: (*, K); all but the last dimension are the batch shape.
@@ -86,21 +86,21 @@ class OneHotCategorical(OverCategories):
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
-    """A :class:`OneHotCategorical` whose samples pass their gradient to the probabilities unchanged.
+    """A :class:`OneHotCategorical` whose samples pass their gradients to the probabilities unchanged.
 
-    The method is the straight-through estimator (Bengio, Léonard and Courville 2013).
+    This is the straight-through estimator (Bengio, Léonard and Courville 2013).
 
     Args:
-        probs: probabilities, which are divided by their sum;
-        logits: or unnormalised log-probabilities.
-        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+        probs: the probabilities, which are divided by their sum.
+        logits: unnormalised log-probabilities, given in place of `probs`.
+        validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:
         - Parameters: (*, K); all but the last dimension are the batch shape.
         - Samples: (*sample_shape, *batch_shape, K).
 
     Raises:
-        ValueError: as of :class:`OneHotCategorical`.
+        ValueError: in the same cases as for :class:`OneHotCategorical`.
 
     Example:
         >>> from rushlight.distributions import OneHotCategoricalStraightThrough

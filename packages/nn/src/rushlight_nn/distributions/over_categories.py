@@ -44,7 +44,7 @@ class OverCategories(Distribution):
 
     @property
     def param_shape(self) -> Any:
-        """The shape of the parameter."""
+        """The shape of `probs` and `logits`."""
         return self._categorical.param_shape
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:

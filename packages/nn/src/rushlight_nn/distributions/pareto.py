@@ -26,12 +26,12 @@ class Pareto(TransformedDistribution):
     A number is above x with probability ``(scale / x)^alpha``.
 
     Args:
-        scale: the least number.
+        scale: the lower limit of the samples.
         alpha: the exponent.
-        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+        validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:
-        - Parameters: (*), numbers or tensors that broadcast; their shape is the batch shape.
+        - Parameters: (*), numbers or tensors that broadcast; their common shape is the batch shape.
         - Samples: (*sample_shape, *batch_shape).
 
     Raises:

@@ -13,9 +13,8 @@ if TYPE_CHECKING:
 
 
 class ProbsOrLogits(Distribution):
-    """Base class of distributions with a parameter `probs` or `logits`. The other one is computed on first access.
-
-    If `_binary` is true, logits are log-odds; otherwise they are the logarithms of probabilities that sum to 1.
+    """Base class of distributions with a parameter `probs` or `logits`. The parameter that is not given is computed on first
+    access. If `_binary` is true, logits are log-odds; otherwise they are the logarithms of probabilities that sum to 1.
     """
 
     _binary = True
@@ -27,7 +26,7 @@ class ProbsOrLogits(Distribution):
 
     @lazy_property
     def logits(self) -> Tensor:
-        """The log-odds of the probabilities, or their logarithms."""
+        """The log-odds of binary probabilities; otherwise the logarithms of the probabilities."""
         return probs_to_logits(self.__dict__["probs"], self._binary)
 
     def _given(self, probs: Any, logits: Any) -> tuple[str, Any]:
@@ -38,7 +37,7 @@ class ProbsOrLogits(Distribution):
         return ("probs", probs) if logits is None else ("logits", logits)
 
     def _set_categories(self, probs: Any, logits: Any) -> tuple[int, ...]:
-        """Normalize the given argument, of shape (..., K), over its K categories; store it and return its shape."""
+        """Normalize the given argument of shape (..., K) over its K categories, store it, and return its shape."""
         name, value = self._given(probs, logits)
         if value.dim() < 1:
             raise ValueError(f"{type(self).__name__}({name}): must be at least 1-dimensional, got a scalar")
@@ -55,5 +54,5 @@ class ProbsOrLogits(Distribution):
 
     @property
     def param_shape(self) -> Size:
-        """The shape of the parameter."""
+        """The shape of `probs` and `logits`."""
         return self._param.size()

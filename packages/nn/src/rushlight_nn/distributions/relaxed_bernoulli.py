@@ -23,20 +23,20 @@ __all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
 class LogitRelaxedBernoulli(ProbsOrLogits):
     """The distribution of the logits of :class:`RelaxedBernoulli` variables.
 
-    They are logistic variables around `logits`, divided by the temperature (Maddison, Mnih and Teh 2017).
+    The samples are logistic variables with location `logits`, divided by the temperature (Maddison, Mnih and Teh 2017).
 
     Args:
-        temperature: the temperature: the smaller, the nearer the samples are to those of zeros and ones.
-        probs: the probability, from 0 to 1;
-        logits: its log-odds, in place of the probability.
-        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+        temperature: the temperature; samples approach the logits of zeros and ones as it decreases.
+        probs: the probability, from 0 to 1.
+        logits: the log-odds of this probability, given in place of `probs`.
+        validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:
-        - Parameters: (*), numbers or tensors that broadcast; their shape is the batch shape.
+        - Parameters: (*), numbers or tensors that broadcast; their common shape is the batch shape.
         - Samples: (*sample_shape, *batch_shape).
 
     Raises:
-        ValueError: not exactly one of `probs` and `logits` is given, or a probability is not between 0 and 1.
+        ValueError: both or neither of `probs` and `logits` are given, or a probability is not between 0 and 1.
 
     Example:
         >>> from rushlight.distributions.relaxed_bernoulli import LogitRelaxedBernoulli
@@ -85,17 +85,17 @@ class RelaxedBernoulli(Relaxed):
     It is the concrete distribution of Maddison, Mnih and Teh 2017, and Jang, Gu and Poole 2017.
 
     Args:
-        temperature: the temperature: the smaller, the nearer the samples are to zeros and ones.
-        probs: the probability, from 0 to 1;
-        logits: its log-odds, in place of the probability.
-        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+        temperature: the temperature; samples approach zeros and ones as it decreases.
+        probs: the probability, from 0 to 1.
+        logits: the log-odds of this probability, given in place of `probs`.
+        validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:
-        - Parameters: (*), numbers or tensors that broadcast; their shape is the batch shape.
+        - Parameters: (*), numbers or tensors that broadcast; their common shape is the batch shape.
         - Samples: (*sample_shape, *batch_shape).
 
     Raises:
-        ValueError: not exactly one of `probs` and `logits` is given, or a probability is not between 0 and 1.
+        ValueError: both or neither of `probs` and `logits` are given, or a probability is not between 0 and 1.
 
     Example:
         >>> from rushlight.distributions import RelaxedBernoulli

@@ -25,20 +25,20 @@ __all__ = ["ExpRelaxedCategorical", "RelaxedOneHotCategorical"]
 class ExpRelaxedCategorical(OverCategories):
     """The distribution of the logarithms of :class:`RelaxedOneHotCategorical` variables.
 
-    The logarithms keep digits where the variables are nearly 0 (Maddison, Mnih and Teh 2017, appendix C.3).
+    Logarithms remain accurate where the variables are nearly 0 (Maddison, Mnih and Teh 2017, appendix C.3).
 
     Args:
-        temperature: the temperature: the smaller, the nearer the samples are to those of one-hot vectors.
-        probs: probabilities, which are divided by their sum;
-        logits: or unnormalised log-probabilities.
-        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+        temperature: the temperature; samples approach the logarithms of one-hot vectors as it decreases.
+        probs: the probabilities, which are divided by their sum.
+        logits: unnormalised log-probabilities, given in place of `probs`.
+        validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:
         - Parameters: (*, K); all but the last dimension are the batch shape.
         - Samples: (*sample_shape, *batch_shape, K).
 
     Raises:
-        ValueError: not exactly one of `probs` and `logits` is given, or a probability is negative.
+        ValueError: both or neither of `probs` and `logits` are given, or a probability is negative.
 
     Example:
         >>> from rushlight.distributions.relaxed_categorical import ExpRelaxedCategorical
@@ -86,17 +86,17 @@ class RelaxedOneHotCategorical(Relaxed):
     It is the concrete distribution of Maddison, Mnih and Teh 2017, and Jang, Gu and Poole 2017.
 
     Args:
-        temperature: the temperature: the smaller, the nearer the samples are to one-hot vectors.
-        probs: probabilities, which are divided by their sum;
-        logits: or unnormalised log-probabilities.
-        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+        temperature: the temperature; samples approach one-hot vectors as it decreases.
+        probs: the probabilities, which are divided by their sum.
+        logits: unnormalised log-probabilities, given in place of `probs`.
+        validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:
         - Parameters: (*, K); all but the last dimension are the batch shape.
         - Samples: (*sample_shape, *batch_shape, K).
 
     Raises:
-        ValueError: not exactly one of `probs` and `logits` is given, or a probability is negative.
+        ValueError: both or neither of `probs` and `logits` are given, or a probability is negative.
 
     Example:
         >>> from rushlight.distributions import RelaxedOneHotCategorical

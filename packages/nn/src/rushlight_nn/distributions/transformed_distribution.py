@@ -23,19 +23,19 @@ __all__ = ["TransformedDistribution"]
 class TransformedDistribution(Distribution):
     """The distribution of a variable after transforms.
 
-    The density follows from that of the base and the determinants of the transforms' derivatives.
+    The density is computed from that of the base and the Jacobian determinants of the transforms.
 
     Args:
         base_distribution: the distribution of the variable.
-        transforms: one transform or several; the first one is applied first.
-        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+        transforms: a transform, or a list of transforms that are applied in this order.
+        validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:
-        - The batch shape is that of the base, unless transforms take dimensions of it into the event.
+        - The batch shape is that of the base, without dimensions that the transforms use as event dimensions.
         - Samples: (*sample_shape, *batch_shape, *event_shape).
 
     Raises:
-        ValueError: an argument is not a transform, or transforms need events of more dimensions than there are.
+        ValueError: an argument is not a transform, or the base has fewer dimensions than the transforms need.
 
     Example:
         >>> from rushlight.distributions import ExpTransform, Normal, TransformedDistribution
@@ -56,7 +56,7 @@ class TransformedDistribution(Distribution):
         given = list(transforms) if isinstance(transforms, Sequence) else [transforms]
         if not all(isinstance(t, Transform) for t in given):
             raise ValueError(
-                f"{type(self).__name__}(transforms): needs a transform or several, got {transforms!r}"
+                f"{type(self).__name__}(transforms): needs a transform or a sequence of transforms, got {transforms!r}"
             )
         self.transforms = given
         whole = ComposeTransform(given)
@@ -128,11 +128,11 @@ class TransformedDistribution(Distribution):
         return base if total is None else base - total
 
     def _rises(self) -> Any:
-        """Return 1 if the transforms together are increasing, and -1 if they are decreasing."""
+        """Return 1 if the composed transform is increasing, and -1 if it is decreasing."""
         return ComposeTransform(self.transforms).sign
 
     def _reflected(self, probability: Tensor) -> Tensor:
-        """Return `probability`, or its complement where the transform is decreasing."""
+        """Return `probability`, or 1 - `probability` if the transform is decreasing."""
         sign = self._rises()
         if isinstance(sign, int):
             return probability if sign == 1 else 1 - probability

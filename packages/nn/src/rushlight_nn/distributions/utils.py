@@ -1,4 +1,4 @@
-"""Helpers of distributions: parameters of one shape, probabilities and their logits, triangles as vectors."""
+"""Helpers of distributions: broadcasting, conversion of probabilities to logits and of triangles to vectors."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ euler_constant: float = 0.57721566490153286060
 
 
 def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
-    """Return numbers and tensors as tensors of one shape.
+    """Convert numbers and tensors to tensors, and broadcast them to one shape.
 
-    Numbers take the dtype of the tensors, or the default one where there are none.
+    Numbers take the dtype of the tensors, or the default dtype if there are no tensors.
 
     Args:
         values: numbers and tensors.
@@ -59,7 +59,7 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
 
 
 def clamp_probs(probs: Tensor) -> Tensor:
-    """Return probabilities limited to one rounding error above 0 and below 1.
+    """Clamp probabilities to the range from one rounding error above 0 to one below 1.
 
     Args:
         probs: the probabilities.
@@ -77,7 +77,7 @@ def clamp_probs(probs: Tensor) -> Tensor:
 
 
 def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
-    """Return the logarithms of probabilities, or the log-odds of binary ones.
+    """Return the logarithms of probabilities, or the log-odds of binary probabilities.
 
     Probabilities are first limited by :func:`clamp_probs`.
 
@@ -116,10 +116,10 @@ def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
 
 
 class lazy_property:  # noqa: N801
-    """A property that is computed when it is first read, and then stored in the object's dictionary.
+    """A property that is computed on first access and then stored in the object's dictionary.
 
     Args:
-        wrapped: the method that computes it.
+        wrapped: the method that computes the property.
 
     Example:
         >>> from rushlight.distributions.utils import lazy_property
@@ -150,12 +150,12 @@ class lazy_property:  # noqa: N801
 
 
 def standard_normal(shape: Sequence[int], like: Tensor) -> Tensor:
-    """Normally distributed numbers of the dtype and device of `like`."""
+    """Return normally distributed random numbers with the dtype and device of `like`."""
     return core.randn(tuple(shape), dtype=like.dtype, device=like.device)
 
 
 def open_uniform(shape: Sequence[int], like: Tensor) -> Tensor:
-    """Numbers strictly between 0 and 1, of the dtype and device of `like`."""
+    """Return random numbers strictly between 0 and 1, with the dtype and device of `like`."""
     info = core.finfo(like.dtype)
     uniform = core.rand(tuple(shape), dtype=like.dtype, device=like.device)
     return uniform.clamp_(info.tiny, 1 - info.eps / 2)
@@ -167,14 +167,15 @@ def sum_rightmost(value: Tensor, dims: int) -> Tensor:
 
 
 def half_log_determinant(factor: Tensor) -> Tensor:
-    """Half the logarithm of the determinant of L Lᵀ, L triangular."""
+    """Return half the logarithm of the determinant of L Lᵀ for a triangular matrix L."""
     return factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
 
 def inverse_factor(precision: Tensor) -> Tensor:
-    """Return the lower triangular factor of the inverse of a positive definite matrix, by a triangular system.
+    """Return the Cholesky factor of the inverse of a positive definite matrix, by solving a triangular system.
 
-    The factor of the matrix with its rows and columns in reverse order is the inverse's, transposed and reversed.
+    The matrix is U Uᵀ with an upper triangular U, and the result is the inverse of Uᵀ. U is computed by reversing the
+    rows and columns of the matrix, and then those of its Cholesky factor.
     """
     flipped = core.linalg.cholesky(core.flip(precision, (-2, -1)))
     inverse = core.flip(flipped, (-2, -1)).mT
@@ -183,11 +184,11 @@ def inverse_factor(precision: Tensor) -> Tensor:
 
 
 def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
-    """Return the lower triangle of matrices as vectors, row by row.
+    """Return the elements of the lower triangles of matrices as vectors, row by row.
 
     Args:
         mat: the matrices.
-        diag: the last diagonal that belongs to the triangle.
+        diag: the highest diagonal that belongs to the triangle; 0 for the main diagonal.
 
     Shape:
         - Input: (*, n, n).
@@ -215,7 +216,7 @@ def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
 
     Args:
         vec: the vectors.
-        diag: the last diagonal that belongs to the triangle.
+        diag: the highest diagonal that belongs to the triangle; 0 for the main diagonal.
 
     Shape:
         - Input: (*, number of elements of the triangle).

@@ -28,10 +28,10 @@ class VonMises(Distribution):
     Args:
         loc: the mean direction.
         concentration: the concentration around it.
-        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+        validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:
-        - Parameters: (*), numbers or tensors that broadcast; their shape is the batch shape.
+        - Parameters: (*), numbers or tensors that broadcast; their common shape is the batch shape.
         - Samples: (*sample_shape, *batch_shape), from -π to π.
 
     Raises:
@@ -65,7 +65,7 @@ class VonMises(Distribution):
 
     @property
     def variance(self) -> Tensor:
-        """The circular variance, 1 less the length of the mean vector."""
+        """The circular variance: 1 minus the length of the mean vector."""
         k = self.concentration
         return 1 - core.special.i1e(k) / core.special.i0e(k)
 

@@ -26,10 +26,10 @@ class Weibull(TransformedDistribution):
     Args:
         scale: the scale.
         concentration: the exponent, often called the shape.
-        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+        validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:
-        - Parameters: (*), numbers or tensors that broadcast; their shape is the batch shape.
+        - Parameters: (*), numbers or tensors that broadcast; their common shape is the batch shape.
         - Samples: (*sample_shape, *batch_shape).
 
     Raises:
@@ -57,7 +57,7 @@ class Weibull(TransformedDistribution):
         super().__init__(base, transforms, validate_args=validate_args)
 
     def _moment(self, order: int) -> Tensor:
-        """Return a moment of the variable divided by its scale."""
+        """Return a moment of the variable divided by `scale`."""
         return (1 + order / self.concentration).lgamma().exp()
 
     @property

@@ -26,18 +26,18 @@ class Wishart(ExponentialFamily):
     Samples are made by Bartlett's decomposition (Bartlett 1934).
 
     Args:
-        df: the degrees of freedom, above n - 1, which need not be whole.
-        covariance_matrix: the covariance matrix of the vectors;
-        precision_matrix: its inverse, in place of the covariance;
-        scale_tril: its lower triangular Cholesky factor, in place of the covariance.
-        validate_args: whether arguments are checked; they are by default, unless Python runs with -O.
+        df: the degrees of freedom, a number above n - 1 that need not be an integer.
+        covariance_matrix: the covariance matrix of the vectors.
+        precision_matrix: the inverse of the covariance matrix, given in its place.
+        scale_tril: the lower triangular Cholesky factor of the covariance matrix, given in its place.
+        validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 
     Shape:
         - `df`: (*); the matrix: (*, n, n).
         - Samples: (*sample_shape, *batch_shape, n, n).
 
     Raises:
-        ValueError: not exactly one matrix is given, it is not positive definite, or `df` is too small.
+        ValueError: not exactly one of the three matrices is given, it is not positive definite, or `df` is too small.
 
     Example:
         >>> from rushlight.distributions import Wishart
@@ -81,18 +81,18 @@ class Wishart(ExponentialFamily):
 
     @lazy_property
     def scale_tril(self) -> Tensor:
-        """The lower triangular factor of the covariances."""
+        """The Cholesky factors of the covariance matrices."""
         return self._unbroadcasted_scale_tril.expand(self._extended_shape())
 
     @lazy_property
     def covariance_matrix(self) -> Tensor:
-        """The covariances."""
+        """The covariance matrices."""
         factor = self._unbroadcasted_scale_tril
         return (factor @ factor.mT).expand(self._extended_shape())
 
     @lazy_property
     def precision_matrix(self) -> Tensor:
-        """The inverse of the covariances."""
+        """The precision matrices, the inverses of the covariance matrices."""
         return core.cholesky_inverse(self._unbroadcasted_scale_tril).expand(self._extended_shape())
 
     def _df(self) -> Tensor:
@@ -114,7 +114,8 @@ class Wishart(ExponentialFamily):
         return self._df() * (v.square() + diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2))
 
     def rsample(self, sample_shape: Sequence[int] = (), max_try_correction: int | None = None) -> Tensor:
-        """Samples (*sample_shape, *batch_shape, n, n). `max_try_correction` is accepted: no sample is singular."""
+        """Return samples of shape (*sample_shape, *batch_shape, n, n); `max_try_correction` is accepted and has no
+        effect."""
         shape = self._extended_shape(sample_shape)
         size = self._event_shape[-1]
         less = core.arange(size, dtype=self.df.dtype, device=self.df.device)

@@ -1,4 +1,4 @@
-"""Divergences of distributions of choices, vectors and several variables."""
+"""Divergences of distributions over categories, vectors and several variables."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _transformed(p: TransformedDistribution, q: TransformedDistribution) -> Tens
     # What both are transformed by does not matter.
     if p.transforms != q.transforms or p.event_shape != q.event_shape:
         raise NotImplementedError(
-            f"kl_divergence: {type(p).__name__} and {type(q).__name__} are made by different transforms"
+            f"kl_divergence: {type(p).__name__} and {type(q).__name__} have different transforms"
         )
     return kl_divergence(p.base_dist, q.base_dist)
 
@@ -97,7 +97,7 @@ def _distances(q: Any, vectors: Tensor) -> Tensor:
 def _normal_vectors(p: Any, q: Any) -> Tensor:
     if p.event_shape != q.event_shape:
         raise ValueError(
-            f"kl_divergence: vectors of {p.event_shape[0]} numbers and of {q.event_shape[0]} have no divergence"
+            f"kl_divergence: events must have equal sizes, got {p.event_shape[0]} and {q.event_shape[0]}"
         )
     # The columns of the root are as many vectors, along a new dimension before the batch.
     columns = _root(p).movedim(-1, 0)

@@ -1,4 +1,4 @@
-"""The registry of functions that compute the divergences of classes."""
+"""The registry of the functions that compute divergences, by pairs of distribution classes."""
 
 from __future__ import annotations
 

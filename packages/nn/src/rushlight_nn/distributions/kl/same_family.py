@@ -1,4 +1,4 @@
-"""Divergences of two distributions of numbers, of one family."""
+"""Divergences of two univariate distributions of the same family."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Invertible functions of tensors, with the determinants of their derivatives."""
+"""Transforms: functions of tensors with inverses and Jacobian determinants."""
 
 from __future__ import annotations
 

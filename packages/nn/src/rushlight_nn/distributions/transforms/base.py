@@ -1,4 +1,4 @@
-"""The base class of transforms, and transforms that are composed of others."""
+"""The base class of transforms, and transforms that are made from other transforms."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 class Transform:
-    """The base of transforms: functions from the set `domain` to the set `codomain`.
+    """The base class of transforms: functions from the set `domain` to the set `codomain`.
 
-    A subclass defines `_call`, `_inverse` and, where it is `bijective`, `log_abs_det_jacobian`. A monotonic function
-    of numbers states in `sign` whether it increases.
+    A subclass defines `_call`, `_inverse` and, if it is `bijective`, `log_abs_det_jacobian`. A monotonic elementwise
+    function defines `sign`.
 
     Args:
-        cache_size: 1 to keep the last argument and its result, which the inverse then returns exactly; or 0.
+        cache_size: 1 to cache the last argument and result, so that the inverse is exact for them; 0 for no cache.
 
     Shape:
         - Output of `log_abs_det_jacobian`: (*), the input's shape without the dimensions of an event.
@@ -65,7 +65,7 @@ class Transform:
 
     @property
     def event_dim(self) -> int:
-        """The number of dimensions of an event of the domain, and of one of the codomain."""
+        """The number of dimensions of an event, which is the same in the domain and the codomain."""
         if self.domain.event_dim == self.codomain.event_dim:
             return self.domain.event_dim
         raise ValueError(
@@ -75,7 +75,7 @@ class Transform:
 
     @property
     def inv(self) -> Transform:
-        """The inverse: `t.inv.inv is t`."""
+        """The inverse transform; `t.inv.inv is t`."""
         inverse = self._inv() if self._inv is not None else None
         if inverse is None:
             inverse = _InverseTransform(self)
@@ -88,7 +88,7 @@ class Transform:
         raise NotImplementedError(f"{type(self).__name__} does not define sign: it is not monotonic")
 
     def with_cache(self, cache_size: int = 1) -> Transform:
-        """Return the same transform with a cache of that size."""
+        """Return the same transform with a cache of size `cache_size`."""
         if self._cache_size == cache_size:
             return self
         if type(self).__init__ is Transform.__init__:
@@ -101,7 +101,7 @@ class Transform:
     __hash__: Any = object.__hash__
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Return the function of `x`."""
+        """Return the transform of `x`."""
         if self._cache_size == 0:
             return self._call(x)
         if x is not self._cached[0]:
@@ -109,7 +109,7 @@ class Transform:
         return self._cached[1]
 
     def _inv_call(self, y: Tensor) -> Tensor:
-        """Return the inverse of `y`."""
+        """Return the inverse transform of `y`."""
         if self._cache_size == 0:
             return self._inverse(y)
         if y is not self._cached[1]:
@@ -123,15 +123,15 @@ class Transform:
         raise NotImplementedError(f"{type(self).__name__} does not define _inverse")
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """Return the logarithm of |dy/dx| of each event, given its argument and its result."""
+        """Return log |dy/dx|, where dy/dx is the Jacobian determinant, for each event `x` with the result `y`."""
         raise NotImplementedError(f"{type(self).__name__} does not define log_abs_det_jacobian")
 
     def forward_shape(self, shape: Sequence[int]) -> Any:
-        """Return the shape of the result, from the argument's."""
+        """Return the shape of the result for an argument of shape `shape`."""
         return shape
 
     def inverse_shape(self, shape: Sequence[int]) -> Any:
-        """Return the shape of the argument, from the result's."""
+        """Return the shape of the argument for a result of shape `shape`."""
         return shape
 
     def __repr__(self) -> str:
@@ -139,7 +139,7 @@ class Transform:
 
 
 class _InverseTransform(Transform):
-    """The inverse of a transform, whose cache it shares."""
+    """The inverse of a transform, which shares the transform's cache."""
 
     def __init__(self, transform: Transform) -> None:
         super().__init__(cache_size=transform._cache_size)
@@ -199,11 +199,11 @@ class ComposeTransform(Transform):
     """The composition of transforms, applied in the order of the list.
 
     Args:
-        parts: the transforms; none of them make the identity.
-        cache_size: 1 to keep the last argument and its result, which the inverse then returns exactly; or 0.
+        parts: the transforms; an empty list gives the identity.
+        cache_size: 1 to cache the last argument and result, so that the inverse is exact for them; 0 for no cache.
 
     Shape:
-        - Input: that of the first part. Output: that of the last one.
+        - Input: that of the first transform. Output: that of the last transform.
 
     Example:
         >>> from rushlight.distributions import AffineTransform, ComposeTransform, ExpTransform
@@ -305,7 +305,7 @@ class ComposeTransform(Transform):
 
 
 def _widened(constraint: Any, dims: int) -> Any:
-    """Return the set over events of that many dimensions."""
+    """Return the constraint for events of `dims` dimensions."""
     more = dims - constraint.event_dim
     return constraints.independent(constraint, more) if more > 0 else constraint
 
@@ -314,12 +314,12 @@ identity_transform: ComposeTransform = ComposeTransform([])
 
 
 class IndependentTransform(Transform):
-    """A transform whose events have more dimensions, over which the determinants multiply.
+    """A transform that treats further dimensions as part of an event; its determinants are multiplied over them.
 
     Args:
-        base_transform: the transform.
+        base_transform: the transform whose batch dimensions are reinterpreted.
         reinterpreted_batch_ndims: number of dimensions that are added to an event.
-        cache_size: 1 to keep the last argument and its result, which the inverse then returns exactly; or 0.
+        cache_size: 1 to cache the last argument and result, so that the inverse is exact for them; 0 for no cache.
 
     Shape:
         - Input and output: (*), any shape.
@@ -397,7 +397,7 @@ class ReshapeTransform(Transform):
     Args:
         in_shape: shape of the events.
         out_shape: their new shape.
-        cache_size: 1 to keep the last argument and its result, which the inverse then returns exactly; or 0.
+        cache_size: 1 to cache the last argument and result, so that the inverse is exact for them; 0 for no cache.
 
     Shape:
         - Input: (*, *in_shape). Output: (*, *out_shape).
@@ -467,5 +467,7 @@ class ReshapeTransform(Transform):
 def _replace_end(shape: Sequence[int], old: Sequence[int], new: Sequence[int]) -> Size:
     cut = len(shape) - len(old)
     if cut < 0 or tuple(shape[cut:]) != tuple(old):
-        raise ValueError(f"ReshapeTransform: got shape {tuple(shape)}, needs one that ends with {tuple(old)}")
+        raise ValueError(
+            f"ReshapeTransform: got shape {tuple(shape)}, needs a shape that ends with {tuple(old)}"
+        )
     return Size((*shape[:cut], *new))

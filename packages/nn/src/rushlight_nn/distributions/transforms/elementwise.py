@@ -31,7 +31,7 @@ class ExpTransform(_Plain):
     """The transform ``y = exp(x)``.
 
     Args:
-        cache_size: 1 to keep the last argument and its result, which the inverse then returns exactly; or 0.
+        cache_size: 1 to cache the last argument and result, so that the inverse is exact for them; 0 for no cache.
 
     Shape:
         - Input and output: (*), any shape.
@@ -62,7 +62,7 @@ class PowerTransform(Transform):
 
     Args:
         exponent: the exponent, a number or a tensor.
-        cache_size: 1 to keep the last argument and its result, which the inverse then returns exactly; or 0.
+        cache_size: 1 to cache the last argument and result, so that the inverse is exact for them; 0 for no cache.
 
     Shape:
         - Input: (*). Output: (*), broadcast with the exponent.
@@ -109,10 +109,10 @@ class PowerTransform(Transform):
 
 
 class SigmoidTransform(_Plain):
-    """The transform ``y = 1 / (1 + exp(-x))``, limited to one rounding error above 0 and below 1.
+    """The transform ``y = 1 / (1 + exp(-x))``, clamped to values one rounding error above 0 and below 1.
 
     Args:
-        cache_size: 1 to keep the last argument and its result, which the inverse then returns exactly; or 0.
+        cache_size: 1 to cache the last argument and result, so that the inverse is exact for them; 0 for no cache.
 
     Shape:
         - Input and output: (*), any shape.
@@ -145,7 +145,7 @@ class SoftplusTransform(_Plain):
     """The transform ``y = log(1 + exp(x))``.
 
     Args:
-        cache_size: 1 to keep the last argument and its result, which the inverse then returns exactly; or 0.
+        cache_size: 1 to cache the last argument and result, so that the inverse is exact for them; 0 for no cache.
 
     Shape:
         - Input and output: (*), any shape.
@@ -175,7 +175,7 @@ class TanhTransform(_Plain):
     """The transform ``y = tanh(x)``.
 
     Args:
-        cache_size: 1 to keep the last argument and its result, which the inverse then returns exactly; or 0.
+        cache_size: 1 to cache the last argument and result, so that the inverse is exact for them; 0 for no cache.
 
     Shape:
         - Input and output: (*), any shape.
@@ -206,7 +206,7 @@ class AbsTransform(_Plain):
     """The transform ``y = |x|``, which is not invertible; the inverse returns the positive number.
 
     Args:
-        cache_size: 1 to keep the last argument and its result, which the inverse then returns exactly; or 0.
+        cache_size: 1 to cache the last argument and result, so that the inverse is exact for them; 0 for no cache.
 
     Shape:
         - Input and output: (*), any shape.
@@ -233,8 +233,8 @@ class AffineTransform(Transform):
     Args:
         loc: the shift.
         scale: the factor.
-        event_dim: number of dimensions of an event, over which the determinants multiply.
-        cache_size: 1 to keep the last argument and its result, which the inverse then returns exactly; or 0.
+        event_dim: the number of dimensions of an event; determinants are multiplied over them.
+        cache_size: 1 to cache the last argument and result, so that the inverse is exact for them; 0 for no cache.
 
     Shape:
         - Input: (*). Output: (*), broadcast with `loc` and `scale`.
@@ -309,11 +309,11 @@ class AffineTransform(Transform):
 
 
 class CumulativeDistributionTransform(Transform):
-    """The transform ``y = F(x)`` by the cumulative distribution function of a distribution.
+    """The transform ``y = F(x)``, where F is the cumulative distribution function of a distribution.
 
     Args:
         distribution: the distribution.
-        cache_size: 1 to keep the last argument and its result, which the inverse then returns exactly; or 0.
+        cache_size: 1 to cache the last argument and result, so that the inverse is exact for them; 0 for no cache.
 
     Shape:
         - Input and output: (*), any shape.

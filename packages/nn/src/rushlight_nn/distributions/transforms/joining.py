@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class _Joined(Transform):
-    """Transforms `transforms`, each of a part along `dim`."""
+    """Base class of transforms that apply each of `transforms` to a part of the tensor along `dim`."""
 
     transforms: list[Transform]
     dim: int
@@ -48,18 +48,19 @@ class _Joined(Transform):
 
 def _transforms(name: str, tseq: Sequence[Transform], cache_size: int) -> list[Transform]:
     if not all(isinstance(t, Transform) for t in tseq):
-        raise TypeError(f"{name}(tseq): needs transforms")
+        kinds = ", ".join(type(t).__name__ for t in tseq)
+        raise TypeError(f"{name}(tseq): needs transforms, got {kinds}")
     return [t.with_cache(cache_size) for t in tseq] if cache_size else list(tseq)
 
 
 class CatTransform(_Joined):
-    """Transforms of parts along a dimension, whose results are concatenated.
+    """Apply transforms to parts of a tensor along a dimension, and concatenate the results.
 
     Args:
-        tseq: the transforms.
+        tseq: the transforms, one for each part.
         dim: the dimension.
-        lengths: lengths of the parts, 1 by default.
-        cache_size: 1 to keep the last argument and its result, which the inverse then returns exactly; or 0.
+        lengths: the lengths of the parts; 1 each by default.
+        cache_size: 1 to cache the last argument and result, so that the inverse is exact for them; 0 for no cache.
 
     Shape:
         - Input and output: (*, sum of the lengths, *).
@@ -98,7 +99,7 @@ class CatTransform(_Joined):
 
     @property
     def length(self) -> int:
-        """The length of all parts together."""
+        """The total length of the parts."""
         return sum(self.lengths)
 
     @property
@@ -138,9 +139,9 @@ class StackTransform(_Joined):
     """Transforms of slices along a dimension, whose results are stacked.
 
     Args:
-        tseq: the transforms.
+        tseq: the transforms, one for each part.
         dim: the dimension.
-        cache_size: 1 to keep the last argument and its result, which the inverse then returns exactly; or 0.
+        cache_size: 1 to cache the last argument and result, so that the inverse is exact for them; 0 for no cache.
 
     Shape:
         - Input and output: (*, number of transforms, *).

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class LowerCholeskyTransform(_Plain):
-    """The transform to lower triangular matrices with a positive diagonal, the exponential of the input's.
+    """The transform to lower triangular matrices with a positive diagonal, the exponential of the input's diagonal.
 
     Args:
-        cache_size: 1 to keep the last argument and its result, which the inverse then returns exactly; or 0.
+        cache_size: 1 to cache the last argument and result, so that the inverse is exact for them; 0 for no cache.
 
     Shape:
         - Input and output: (*, n, n); the input's upper triangle is ignored.
@@ -45,10 +45,10 @@ class LowerCholeskyTransform(_Plain):
 
 
 class PositiveDefiniteTransform(_Plain):
-    """The transform to positive definite matrices, L Lᵀ with L from :class:`LowerCholeskyTransform`.
+    """The transform to positive definite matrices L Lᵀ, where L is the result of :class:`LowerCholeskyTransform`.
 
     Args:
-        cache_size: 1 to keep the last argument and its result, which the inverse then returns exactly; or 0.
+        cache_size: 1 to cache the last argument and result, so that the inverse is exact for them; 0 for no cache.
 
     Shape:
         - Input and output: (*, n, n).
@@ -77,13 +77,13 @@ class CorrCholeskyTransform(_Plain):
     The hyperbolic tangents of the numbers are partial correlations, row by row (Lewandowski, Kurowicka and Joe 2009).
 
     Args:
-        cache_size: 1 to keep the last argument and its result, which the inverse then returns exactly; or 0.
+        cache_size: 1 to cache the last argument and result, so that the inverse is exact for them; 0 for no cache.
 
     Shape:
         - Input: (*, n · (n - 1) / 2). Output: (*, n, n).
 
     Raises:
-        ValueError: vectors have another length, or matrices are not square (when shapes are computed).
+        ValueError: vectors have a length other than n · (n - 1) / 2, or matrices are not square (when shapes are computed).
 
     Example:
         >>> from rushlight.distributions import CorrCholeskyTransform

@@ -20,7 +20,7 @@ class SoftmaxTransform(_Plain):
     """The transform ``y = exp(x) / sum(exp(x))``, which is not invertible; the inverse returns log(y).
 
     Args:
-        cache_size: 1 to keep the last argument and its result, which the inverse then returns exactly; or 0.
+        cache_size: 1 to cache the last argument and result, so that the inverse is exact for them; 0 for no cache.
 
     Shape:
         - Input and output: (*, K).
@@ -49,10 +49,10 @@ class SoftmaxTransform(_Plain):
 class StickBreakingTransform(_Plain):
     """The transform of K numbers to K + 1 numbers that sum to 1, by stick-breaking.
 
-    Each number determines the share of what the numbers before it have left; zeros give equal shares.
+    Each number determines which fraction of the remainder its output takes; zeros give equal outputs.
 
     Args:
-        cache_size: 1 to keep the last argument and its result, which the inverse then returns exactly; or 0.
+        cache_size: 1 to cache the last argument and result, so that the inverse is exact for them; 0 for no cache.
 
     Shape:
         - Input: (*, K). Output: (*, K + 1).
