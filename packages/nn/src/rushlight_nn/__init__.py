@@ -1,4 +1,4 @@
-"""Neural-network layers, losses, initialisers and optimizers, with PyTorch's `nn` and `optim` API."""
+"""Neural-network layers, losses, initializers and optimizers, with the API of PyTorch's `nn` and `optim`."""
 
 from __future__ import annotations
 

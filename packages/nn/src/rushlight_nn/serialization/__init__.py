@@ -1,9 +1,9 @@
-"""Saving and loading checkpoints: state dicts and nested containers of data, in PyTorch's files or in safetensors files.
+"""Save and load checkpoints: state dicts and nested containers of data, in PyTorch's file formats or in safetensors files.
 
-Both kinds hold data and nothing else: nothing in them is ever executed. PyTorch's files, zip archives and the older
-layout, are exchanged with PyTorch, both ways. Safetensors files can be read by many programs: tensors are named by
-their path, such as `model.conv1.weight`; the rest of the structure, and a checksum of every tensor, are JSON in the
-file's metadata.
+Both kinds of files hold data only, and loading them executes no code from them. PyTorch reads the files that `save` writes
+in its formats (zip archives and the older layout), and `load` reads PyTorch's files. Many programs read safetensors files,
+in which tensors are named by their paths, such as `model.conv1.weight`. The rest of the structure and a checksum of every
+tensor are stored as JSON in the metadata of the file.
 """
 
 from __future__ import annotations
@@ -34,27 +34,28 @@ def save(
     format: str | None = None,
     max_shard_size: int | str | None = None,
 ) -> None:
-    """Write `obj` to the file `f`, all or nothing.
+    """Save `obj` to the file `f`, replacing an existing file atomically.
 
-    The data goes to a new file, which replaces the old one when it is complete and on disk: a crash leaves the old
-    file or the new one. Tensors that share memory share it again after loading.
+    The data is written to a new file, which replaces the old file once it is complete and on disk. After a crash, `f` is
+    therefore either the old file or the complete new one. Tensors that share memory share it again after loading.
 
     Args:
         obj: tensors, numbers, strings, bytes, dtypes, devices, NumPy's arrays and numbers, dates, paths, and lists,
             tuples, sets, dictionaries and namespaces of these, such as the state dicts of modules, optimizers and
             schedulers.
-        f: a path, or an open binary file, which is written to as it is, and flushed.
+        f: a path, or an open binary file. Data is written to an open file directly, and the file is flushed.
         pickle_module, pickle_protocol: accepted for compatibility; the pickle in PyTorch's files always has protocol
             2.
-        _use_new_zipfile_serialization: False for the layout that PyTorch wrote before 1.6.
-        _disable_byteorder_record: whether PyTorch's archive omits the byte order.
-        format: "pytorch" or "safetensors". By default PyTorch's for paths that end in .pt, .pth, .ckpt or .bin, and
-            safetensors for all others and for open files.
-        max_shard_size: the largest size of a file, in bytes or for example "5GB". The tensors are split among several
-            safetensors files with an index, as Hugging Face's libraries do.
+        _use_new_zipfile_serialization: whether to write a zip archive; False selects the layout that PyTorch used before
+            version 1.6.
+        _disable_byteorder_record: whether to omit the byte order from PyTorch's archive.
+        format: "pytorch" or "safetensors". The default is "pytorch" for paths that end in .pt, .pth, .ckpt or .bin, and
+            "safetensors" for other paths and for open files.
+        max_shard_size: the maximum size of a file, as a number of bytes or a string such as "5GB". Larger checkpoints are
+            split into several safetensors files with an index, as by Hugging Face's libraries.
 
     Raises:
-        TypeError: something in `obj` is of another type; the message names its path, and what to do.
+        TypeError: `obj` contains a value of another type. The message gives the path of the value and a remedy.
         ValueError: `format` is unknown, or cannot be combined with other arguments.
         OSError: the file cannot be written.
 
@@ -75,7 +76,7 @@ def save(
         raise ValueError(f"save(format): got {format!r}, needs 'pytorch' or 'safetensors'")
     if kind == "safetensors" and not _use_new_zipfile_serialization:
         raise ValueError(
-            "save(_use_new_zipfile_serialization): False chooses a layout of PyTorch's, not safetensors"
+            "save(_use_new_zipfile_serialization): False selects a layout of PyTorch's, needs format='pytorch'"
         )
     if max_shard_size is not None:
         if is_stream or kind != "safetensors":
@@ -111,26 +112,27 @@ def load(
     verify: bool | None = None,
     **pickle_load_args: Any,
 ) -> Any:
-    """Read a file of :func:`save` or PyTorch's `torch.save`, or any other safetensors file as a dict of tensors.
+    """Load a file that :func:`save` or PyTorch's `torch.save` wrote, or any other safetensors file as a dict of tensors.
 
     Args:
-        f: a path, or an open binary file. A path may name the index of a file in several shards.
-        map_location: where tensors go: a device, a dictionary from saved to new devices, or a function of a tensor
-            on the CPU and the name of its saved device, which returns the tensor to use or None. By default, where
-            they were when they were saved.
-        pickle_module: accepted for compatibility; no pickle is run.
-        weights_only: accepted for compatibility: a file that contains more than data is refused in any case. See
+        f: a path, or an open binary file. The path may be that of the index of a checkpoint in several shards.
+        map_location: the device of the loaded tensors: a device, or a dictionary from saved devices to new ones, or a
+            function. The function takes a tensor on the CPU and the name of the device it was saved from, and returns the
+            tensor to use or None. By default, tensors are loaded to the device they were saved from.
+        pickle_module: accepted for compatibility, and not used: no pickle is executed.
+        weights_only: accepted for compatibility. A file that contains more than data is always refused; see
             :func:`add_safe_globals`.
-        mmap: True for tensors over the file itself, which is read when they are used: processes that load it share
-            its memory. Writing to them changes a copy of this process; with "r" it raises. See Note [Mapped files].
-        verify: whether the checksums of tensors are compared with their bytes. By default they are where the bytes
-            are read, and with `mmap` are not. That of the structure always is.
-        pickle_load_args: `encoding`, which PyTorch takes for files of Python 2, is accepted.
+        mmap: whether to map the file into memory, so that it is read when tensors are used, and processes that load it share
+            the memory. With True or "c", writing to a tensor changes a copy that is private to the process; with "r", it
+            raises an error. See Note [Mapped files].
+        verify: whether to compare the checksums of tensors with their bytes. By default they are compared, except with
+            `mmap`. The checksum of the structure is always compared.
+        pickle_load_args: only `encoding` is accepted, which PyTorch uses for files written by Python 2.
 
     Raises:
         CheckpointError: the file is not a checkpoint, is truncated, was altered, or contains more than data.
-        TypeError: an argument is not known.
-        ValueError: an open file is to be mapped.
+        TypeError: a keyword argument is unknown.
+        ValueError: `mmap` is used with an open file.
         OSError: the file cannot be opened or read.
 
     Example:
@@ -154,10 +156,10 @@ def load(
 
 
 def get_unsafe_globals_in_checkpoint(f: str | os.PathLike[str] | BinaryIO) -> list[str]:
-    """Return the names in a file of PyTorch's that :func:`load` refuses, unless :func:`add_safe_globals` allows them.
+    """Return the names in a PyTorch file that :func:`load` refuses unless :func:`add_safe_globals` allows them.
 
     Raises:
-        CheckpointError: the file is damaged, or none of PyTorch's.
+        CheckpointError: the file is damaged, or is not a PyTorch file.
 
     Example:
         >>> torch.save({"weight": torch.arange(3)}, "weights.pt")
@@ -184,7 +186,8 @@ def _read(source: Source, map_location: Any, verify: bool | None) -> Any:
     if pytorch.is_legacy(start):
         if source.mapping is not None or verify:
             raise FormatError(
-                "it has PyTorch's layout before 1.6, which supports neither mmap nor verify=True (alignment, checksums)\n"
+                "it has PyTorch's layout before 1.6, which supports neither mmap nor verify=True: it has no "
+                "alignment and no checksums\n"
                 "hint: save(load(path), path) converts the file"
             )
         return pytorch.read_legacy(source, map_location, budget)

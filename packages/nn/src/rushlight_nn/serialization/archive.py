@@ -1,8 +1,8 @@
-"""The zip container of PyTorch's files: entries that are stored uncompressed, at aligned offsets.
+"""Read and write the zip archives of PyTorch, whose entries are stored uncompressed at aligned offsets.
 
-The reader relies on the directory at the end, as every reader does, and checks that entries are in the file, do not overlap,
-and begin where their own headers say. Compressed and encrypted entries are refused: PyTorch writes none, and decompression
-bombs need them. The format is PKWARE's APPNOTE 6.3.10.
+The reader uses the directory at the end of the file, and checks that the entries lie within the file, do not overlap, and
+begin where their own headers say. It refuses compressed and encrypted entries: PyTorch writes none, and a compressed entry
+may be a decompression bomb. The format is defined by PKWARE's APPNOTE 6.3.10.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FULL = 0xFFFFFFFF
 
 
 class Entry:
-    """A file within the archive: `size` bytes from byte `begin` of the whole on."""
+    """A file in the archive: `size` bytes that begin at byte `begin` of the archive."""
 
     __slots__ = ("begin", "crc", "header", "is_plain", "name", "size")
 
@@ -41,10 +41,10 @@ class Entry:
 
 
 def read_directory(source: Source, budget: Budget) -> dict[str, Entry]:
-    """Return the entries by name.
+    """Return the entries of the archive by name.
 
     Raises:
-        FormatError: the archive is truncated or was altered, or has entries that PyTorch does not write.
+        FormatError: the archive is truncated or was altered, or has entries of a kind that PyTorch does not write.
     """
     count, size, begin = _find_directory(source)
     if size < 46 * count or begin + size > source.size:
@@ -56,7 +56,7 @@ def read_directory(source: Source, budget: Budget) -> dict[str, Entry]:
     for _ in range(count):
         entry, position = _read_entry(directory, position)
         if entry.name in entries:
-            raise FormatError(f"there are two entries of the name {entry.name!r:.80}")
+            raise FormatError(f"there are two entries named {entry.name!r:.80}")
         entries[entry.name] = entry
     if position != size:
         raise FormatError("the archive's directory is longer than its entries: it was altered")
@@ -65,7 +65,7 @@ def read_directory(source: Source, budget: Budget) -> dict[str, Entry]:
 
 
 def _find_directory(source: Source) -> tuple[int, int, int]:
-    """Return the number of entries, and the size and the position of their list."""
+    """Return the number of entries, and the size and the position of the directory."""
     tail_begin = max(source.size - (22 + 65535), 0)
     tail = source.read(tail_begin, source.size - tail_begin)
     at = tail.rfind(_END)
@@ -118,7 +118,7 @@ def _refuse_encrypted(flags: int, name: str) -> None:
 
 
 def _wide(extra: bytes, size: int, packed: int, header: int) -> tuple[int, int, int]:
-    """Return the numbers of an entry; those that do not fit in 32 bits are in its zip64 field."""
+    """Return size, compressed size and header position of an entry, from its zip64 field if they exceed 32 bits."""
     values = [size, packed, header]
     if _FULL not in values:
         return size, packed, header
@@ -136,7 +136,7 @@ def _wide(extra: bytes, size: int, packed: int, header: int) -> tuple[int, int, 
 
 
 def _locate(source: Source, entries: dict[str, Entry], end: int) -> None:
-    """Find where the entries' bytes begin, and make sure that no two of them overlap."""
+    """Set the position at which the bytes of each entry begin, and check that no two entries overlap."""
     ordered = sorted(entries.values(), key=lambda entry: entry.header)
     for entry, behind in zip(ordered, [*(e.header for e in ordered[1:]), end], strict=True):
         if entry.header + 30 > end:
@@ -152,7 +152,7 @@ def _locate(source: Source, entries: dict[str, Entry], end: int) -> None:
         _refuse_encrypted(flags, entry.name)
         if entry.is_plain and method != 0:
             raise FormatError(
-                f"entry {entry.name!r:.80} is compressed where the directory says it is not: it was altered"
+                f"entry {entry.name!r:.80} is compressed, but the directory says that it is not: it was altered"
             )
         entry.begin = entry.header + 30 + name_size + extra_size
         if entry.begin + entry.size > behind:
@@ -163,7 +163,7 @@ def read_entry(source: Source, entry: Entry, checked: bool = True) -> bytes:
     """Return all bytes of an entry.
 
     Raises:
-        FormatError: its checksum does not fit.
+        FormatError: the bytes do not match the checksum of the entry.
     """
     require_plain(entry)
     data = source.read(entry.begin, entry.size)
@@ -186,7 +186,7 @@ def require_plain(entry: Entry) -> None:
 
 
 def altered(entry: Entry) -> FormatError:
-    """Return the error for an entry whose checksum does not fit."""
+    """Return the error for an entry whose bytes do not match its checksum."""
     return FormatError(
         f"entry {entry.name!r:.80} was altered: its checksum does not fit\n"
         "hint: load(verify=False) reads files that were written without checksums"
@@ -232,7 +232,7 @@ class Writer:
         self.directory.append(_CENTRAL + struct.pack("<H", 45) + fixed + tail + raw + extra)
 
     def finish(self) -> None:
-        """Write the directory."""
+        """Write the directory, which completes the archive."""
         begin, count = self.position, len(self.directory)
         for record in self.directory:
             self._write(record)

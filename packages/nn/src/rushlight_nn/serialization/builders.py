@@ -1,7 +1,8 @@
-"""The table of all names in pickles that data needs, and the objects to which they refer.
+"""The table of the names that a pickle of data may use, and the objects that they refer to.
 
-A name is a key of :data:`_NAMES`, and refers to a class or a function of this module that makes a value from plain
-arguments. The classes serve as values, too, such as the factory of a defaultdict; what may be *called* is in :data:`_CALLS`.
+A name is a key of :data:`_NAMES`, and refers to a class or to a function of this module that makes a value from plain
+arguments. A class may also be used as a value, for example as the factory of a defaultdict. Only the classes and functions
+in :data:`_CALLS` may be called.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ for _name in (*STORAGES.values(), "uint16", "uint32", "uint64"):
 
 
 class StorageType:
-    """A storage class of PyTorch's; `dtype` is None for bytes."""
+    """A storage class of PyTorch; `dtype` is None for untyped storages."""
 
     def __init__(self, name: str, dtype: Any) -> None:
         self.name = name
@@ -68,7 +69,7 @@ class StorageType:
 
 
 class Described:
-    """A class of the user's that a file describes: a named tuple by its fields, an enumeration by None."""
+    """A user-defined class that a file describes: a named tuple by its fields, or an enumeration, whose `fields` is None."""
 
     def __init__(self, name: str, fields: Any) -> None:
         if fields is not None and not (isinstance(fields, list) and all(type(f) is str for f in fields)):
@@ -77,21 +78,22 @@ class Described:
         self.fields = fields
 
     def make(self, arguments: tuple[Any, ...]) -> Any:
-        """Return the value for an instance."""
-        if len(arguments) != (1 if self.fields is None else len(self.fields)):
-            raise FormatError(f"a {self.name:.80} has {len(arguments)} values, which do not fit")
+        """Return the value that represents an instance of the class."""
+        count = 1 if self.fields is None else len(self.fields)
+        if len(arguments) != count:
+            raise FormatError(f"a {self.name:.80} has {len(arguments)} values, needs {count}")
         return arguments[0] if self.fields is None else tuple_class(self.name, tuple(self.fields))(*arguments)
 
 
 @functools.lru_cache(256)
 def tuple_class(name: str, fields: tuple[str, ...]) -> Any:
-    """Return a class of named tuples; only the last part of the name is used.
+    """Return a named tuple class; only the part of `name` after the last dot is used.
 
     Raises:
-        ValueError: a name is not that of a class or a field, or there are too many.
+        ValueError: a name is not valid for a class or a field, or there are more than 255 fields.
     """
     if len(fields) > 255:
-        raise ValueError(f"a named tuple has {len(fields)} fields")
+        raise ValueError(f"a named tuple has {len(fields)} fields, needs at most 255")
     return namedtuple(name.rpartition(".")[2], fields)
 
 
@@ -103,16 +105,20 @@ class UnknownName(FormatError):  # noqa: N818
 
 
 def check_geometry(shape: Any, strides: Any, offset: Any) -> None:
-    """Refuse a geometry that no tensor has. Python's ints do not overflow, core's would.
+    """Check that a tensor can have a geometry, in Python's ints, which do not overflow.
 
     Raises:
         FormatError: the geometry is not valid.
     """
     for values in (shape, strides, (offset,)):
         if not isinstance(values, (tuple, list)) or len(values) > MAX_DIMENSIONS:
-            raise FormatError(f"a tensor has more than {MAX_DIMENSIONS} dimensions, or none that can be read")
+            raise FormatError(
+                f"the sizes, strides or offset of a tensor cannot be read, or are more than {MAX_DIMENSIONS}"
+            )
         if not all(type(v) is int and 0 <= v < 2**62 for v in values):
-            raise FormatError("a tensor has a size, stride or offset that is not valid")
+            raise FormatError(
+                "a tensor has a size, stride or offset that is not an integer from 0 to 2**62 - 1"
+            )
     if len(shape) != len(strides):
         raise FormatError(f"a tensor has {len(shape)} sizes and {len(strides)} strides")
     count = 1
@@ -123,7 +129,7 @@ def check_geometry(shape: Any, strides: Any, offset: Any) -> None:
 
 
 def tensor_over(storage: Any, dtype: Any, shape: Any, strides: Any, offset: Any) -> Tensor:
-    """Return a tensor over the bytes of `storage`, after a check of everything.
+    """Return a tensor over the bytes of `storage`, after checking all arguments.
 
     Raises:
         FormatError: the geometry is not valid, reaches beyond the storage, or there are no tensors of this dtype.
@@ -143,10 +149,10 @@ def tensor_over(storage: Any, dtype: Any, shape: Any, strides: Any, offset: Any)
 
 
 def check_bools(storage: Any) -> None:
-    """Raise FormatError for bytes other than 0 and 1, which would give wrong results in operators that count them.
+    """Check that all bytes are 0 or 1. Operators that count bools would return wrong results for other bytes.
 
     Raises:
-        FormatError: there is one.
+        FormatError: a byte is neither 0 nor 1.
     """
     count = storage.nbytes()
     if count and int(core._C._tensor_over(storage, core.uint8, [count], [1], 0).max()) > 1:
@@ -174,7 +180,7 @@ def _rebuild(
 
 def _typed(storage: Any) -> Any:
     if type(storage) is not core.TypedStorage:
-        raise FormatError("a tensor has no typed memory: the file was altered")
+        raise FormatError("a tensor must be built from a storage that has a dtype: the file was altered")
     return storage
 
 
@@ -194,9 +200,9 @@ def rebuild_tensor_v3(
     storage: Any, offset: Any, size: Any, stride: Any, grad: Any, hooks: Any, dtype: Any, metadata: Any = None
 ) -> Tensor:
     if type(storage) is not core.UntypedStorage:
-        raise FormatError("a tensor has no memory of bytes: the file was altered")
+        raise FormatError("a tensor must be built from a storage of bytes: the file was altered")
     if dtype == core.bool:  # memory of bools is checked when it is read
-        raise FormatError("a tensor of bools has no memory of bools: the file was altered")
+        raise FormatError("a tensor of bools must be built from a storage of bools: the file was altered")
     return _rebuild(storage, dtype, offset, size, stride, grad, metadata)
 
 
@@ -219,7 +225,7 @@ def rebuild_meta(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Tens
 
 def rebuild_on_device(data: Any, dtype: Any, device: Any, requires_grad: Any) -> Tensor:
     raise FormatError(
-        f"a tensor was saved in a format of the device {device!s:.40} alone\nhint: save tensor.cpu()"
+        f"a tensor was saved in a format that only the device {device!s:.40} has\nhint: save tensor.cpu()"
     )
 
 
@@ -267,7 +273,7 @@ def size(values: Any = ()) -> Any:
 
 
 def _set_attributes(value: Any, state: Any) -> None:
-    """Give `value` attributes of data, unless one would replace an attribute of its class."""
+    """Set the attributes `state` of `value`; refuse any that would replace an attribute of its class."""
     if not isinstance(state, dict):
         raise FormatError(f"a {type(value).__name__} has a state that is not a dictionary")
     for name in state:
@@ -418,13 +424,13 @@ def time_zone(offset: Any, name: Any = None) -> datetime.timezone:
 
 def _octets(data: Any, count: int) -> bytes:
     if type(data) is not bytes or len(data) != count:
-        raise FormatError("a date or a time is not made of its bytes")
+        raise FormatError(f"a date or a time must be built from {count} bytes")
     return data
 
 
 def _zone(zone: Any) -> Any:
     if zone is not None and type(zone) is not datetime.timezone:
-        raise FormatError("a time zone is of a class that is not known")
+        raise FormatError("a time zone must be a datetime.timezone")
     return zone
 
 
@@ -432,7 +438,7 @@ def _zone(zone: Any) -> Any:
 
 
 class ArrayType:
-    """A placeholder for numpy.ndarray, so that NumPy is loaded only for files that have arrays."""
+    """A placeholder for numpy.ndarray, so that NumPy is imported only for files that contain arrays."""
 
 
 class DtypeType:
@@ -447,13 +453,13 @@ def numpy_dtype(name: Any, align: Any = False, copy: Any = True) -> Any:
     # A new object, since the byte order is set in it afterwards.
     found = numpy.dtype(name, copy=True)
     if found.kind not in "biufc":
-        raise FormatError(f"an array has the dtype {found}, which is not a number's")
+        raise FormatError(f"an array has the dtype {found}, which is not a numeric dtype")
     return found
 
 
 def numpy_array(kind: Any, shape: Any, code: Any) -> Any:
     if kind is not ArrayType:
-        raise FormatError("an array is of a class that is not known")
+        raise FormatError("an array must be a numpy.ndarray")
     import numpy
 
     return numpy.empty(0)
@@ -463,7 +469,9 @@ def numpy_scalar(dtype: Any, data: Any) -> Any:
     import numpy
 
     if not isinstance(dtype, numpy.dtype) or type(data) is not bytes or len(data) != dtype.itemsize:
-        raise FormatError("a number of NumPy's has no bytes, or too many")
+        raise FormatError(
+            "a NumPy number must be built from a numeric dtype and as many bytes as an element of it has"
+        )
     return numpy.frombuffer(data, dtype)[0]
 
 
@@ -641,7 +649,7 @@ _ERRORS = (
 
 
 def _find(name: str) -> Any:
-    """Return the object to which `name` refers, or None."""
+    """Return the object that `name` refers to, or None."""
     found = trust.allowed_by_name(name)
     return _NAMES.get(name) if found is None else found
 
@@ -659,7 +667,8 @@ _EMPTY: dict[Any, int] = {
 
 
 def _cost(function: Any, arguments: Any) -> int:
-    """Return an upper limit of the memory that the value takes which `function` makes of `arguments`, each copied once."""
+    """Return an upper bound of the memory that the result of `function(*arguments)` takes, if it copies each argument
+    once."""
     texts = sum(2 * len(value) for value in arguments if isinstance(value, (str, bytes, bytearray)))
     items = sum(len(v) for v in arguments if isinstance(v, (list, tuple, dict, set, frozenset)))
     if isinstance(function, type) and function in (list, deque):
@@ -671,12 +680,12 @@ def _cost(function: Any, arguments: Any) -> int:
 
 
 class Names:
-    """The table for a :class:`~.machine.Machine`.
+    """The table of names of a :class:`~.machine.Machine`.
 
     Args:
-        persistent: makes the storage that a file names, from its key.
-        budget: the memory that may be taken.
-        classes: what the file describes, by name.
+        persistent: a function that returns the storage for a persistent id.
+        budget: the memory that may be used.
+        classes: the classes that the file describes, by name.
     """
 
     def __init__(
@@ -691,7 +700,7 @@ class Names:
         """Return the object to which `name` refers.
 
         Raises:
-            UnknownName: nothing.
+            UnknownName: the table does not have `name`.
         """
         found = _find(name) or self.classes.get(name)
         if found is None:
@@ -703,21 +712,25 @@ class Names:
         return _find(name) is not None or name in self.classes
 
     def call(self, function: Any, arguments: tuple[Any, ...], new: bool) -> Any:
-        """Return the value that `function` makes."""
+        """Return the result of calling `function`, or of its `__new__` if `new` is true."""
         # Estimated before it is made: a short program could copy a large list again and again.
         self.budget.charge(_cost(function, arguments))
         if type(function) is Described:
             try:
                 return function.make(arguments)
             except ValueError as error:
-                raise FormatError(f"a named tuple cannot be made as the file says ({error})") from None
+                raise FormatError(
+                    f"a named tuple cannot be built from the values in the file ({error})"
+                ) from None
         if not isinstance(function, (type, FunctionType)) and not trust.is_allowed(function):
             raise FormatError(f"a pickle calls a {type(function).__name__}, which is not a class or function")
         if trust.is_allowed(function):
             try:
                 return function.__new__(function, *arguments) if new else function(*arguments)
             except Exception as error:
-                raise FormatError(f"{_shown(function)} cannot be made as the file says ({error})") from error
+                raise FormatError(
+                    f"{_shown(function)} cannot be built from the values in the file ({error})"
+                ) from error
         builder = _CALLS.get(function)
         if builder is None:
             raise FormatError(f"a pickle calls {_shown(function)}, which is not allowed")
@@ -728,10 +741,12 @@ class Names:
         except FormatError:
             raise
         except _ERRORS as error:
-            raise FormatError(f"{_shown(function)} cannot be made as the file says ({error})") from None
+            raise FormatError(
+                f"{_shown(function)} cannot be built from the values in the file ({error})"
+            ) from None
 
     def give_state(self, value: Any, state: Any) -> None:
-        """Complete `value` by `state`."""
+        """Set the state of `value`."""
         kind = type(value)
         self.budget.charge(120 * len(state) if isinstance(state, (dict, tuple, list)) else 0)
         if trust.is_allowed(kind):
@@ -748,16 +763,16 @@ class Names:
             try:
                 (_fill_array if kind is numpy.ndarray else _fill_dtype)(value, state)
             except _ERRORS as error:
-                raise FormatError(f"an array cannot be made as the file says ({error})") from None
+                raise FormatError(f"an array cannot be built from the values in the file ({error})") from None
         else:
-            raise FormatError(f"a pickle gives state to a {kind.__name__}, which has none")
+            raise FormatError(f"a pickle gives state to a {kind.__name__}, which takes none")
 
     def is_mapping(self, value: Any) -> bool:
-        """Return whether items may be set in `value`."""
+        """Return whether a pickle may set items of `value`, a dictionary of an allowed class."""
         return isinstance(value, dict) and trust.is_allowed(type(value))
 
     def is_sequence(self, value: Any) -> bool:
-        """Return whether `value` may be extended."""
+        """Return whether a pickle may append to `value`."""
         return type(value) is deque or (isinstance(value, list) and trust.is_allowed(type(value)))
 
 
@@ -767,7 +782,7 @@ def _shown(function: Any) -> str:
 
 
 def _set_state(value: Any, state: Any) -> None:
-    """Give an instance of an allowed class its state, as `pickle` does."""
+    """Set the state of an instance of an allowed class, as `pickle` does."""
     try:
         if hasattr(value, "__setstate__"):
             value.__setstate__(state)

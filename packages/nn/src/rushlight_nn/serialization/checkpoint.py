@@ -1,8 +1,8 @@
-"""Checkpoints: any structure of data in a safetensors file, which other programs can read.
+"""Read and write checkpoints: any structure of data in a safetensors file that other programs can read.
 
-The tensors are named by their path, such as `model.conv1.weight`. The rest of the structure, and a checksum of every
-tensor, are JSON in the file's metadata. A tensor that a state has under several names is stored under each, so that
-every reader finds it, and is one tensor again after loading.
+Tensors are named by their paths, such as `model.conv1.weight`. The rest of the structure and a checksum of every tensor are
+stored as JSON in the metadata of the file. A tensor that has several names is stored once for each name, so that every
+reader finds it, and is a single tensor again after loading.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _VERSION = 1
 
 
 class Layout:
-    """The stored form of an object: `tensors` by name, and the description of the rest.
+    """The stored form of an object: `tensors` by name, and a description of the rest of the structure.
 
     Raises:
-        TypeError: something in `obj` is not data; the message names its path.
+        TypeError: `obj` contains a value that is not data; the message gives its path.
         ValueError: the object contains itself, or is nested too deeply.
     """
 
@@ -115,7 +115,7 @@ def write(obj: Any, file: BinaryIO) -> None:
 
 
 def metadata_of(document: str) -> dict[str, str]:
-    """Return the metadata of a file with this description. Readers of PyTorch's models require the format."""
+    """Return the metadata of a file with this description; some readers require the key "format"."""
     return {"format": "pt", _KEY: document, f"{_KEY}.crc32": str(crc32(document.encode()))}
 
 
@@ -123,13 +123,13 @@ def metadata_of(document: str) -> dict[str, str]:
 
 
 def read(source: Source, map_location: Any, verify: bool | None, budget: Budget) -> Any:
-    """Return the object in a safetensors file; for a file of another program, a dictionary from names to tensors.
+    """Return the object in a safetensors file, or a dictionary of tensors if another program wrote the file.
 
     Args:
         source: the file.
-        map_location: where tensors go.
-        verify: whether the tensors' checksums are compared; None compares them if the tensors are read and not mapped.
-        budget: the memory that may be taken.
+        map_location: the device of the tensors, as for :func:`load`.
+        verify: whether to compare the checksums of the tensors; None to compare them unless the file is mapped.
+        budget: the memory that may be used.
 
     Raises:
         FormatError: the file is damaged.
@@ -175,7 +175,7 @@ def read_stored(
 
 
 def restore(document: dict[str, Any], stored: dict[str, Tensor], map_location: Any) -> Any:
-    """Return the object of a description.
+    """Return the object that a description represents.
 
     Raises:
         FormatError: the description is not valid.
@@ -209,7 +209,7 @@ def read_document(metadata: dict[str, Any], budget: Budget) -> dict[str, Any]:
     del text
     if document.get("version") != _VERSION:
         raise FormatError(
-            f"it was written in version {document.get('version')} of the format, this one reads {_VERSION}\n"
+            f"it has version {document.get('version')} of the format, needs {_VERSION}\n"
             "hint: upgrade rushlight-nn"
         )
     descriptions: Any = document.get("tensors")
@@ -224,7 +224,7 @@ def read_document(metadata: dict[str, Any], budget: Budget) -> dict[str, Any]:
 
 
 class _Restorer:
-    """Makes the tensors of a structure, by number, from what is stored."""
+    """Makes the tensors of a structure by their numbers, from the stored tensors."""
 
     def __init__(
         self, descriptions: list[dict[str, Any]], stored: dict[str, Tensor], map_location: Any
@@ -236,7 +236,7 @@ class _Restorer:
         self.made: dict[int, Tensor] = {}
 
     def __call__(self, number: Any) -> Tensor:
-        """Return the tensor of this number; the same object at each call."""
+        """Return the tensor with this number, which is the same object at each call."""
         if type(number) is not int or not 0 <= number < len(self.descriptions):
             raise FormatError(f"there is no tensor number {number!r:.40}")
         if number not in self.made:
@@ -269,7 +269,7 @@ class _Restorer:
 
 def _complex(pairs: Tensor) -> Tensor:
     if pairs.dtype != core.float64 or pairs.dim() == 0 or pairs.shape[-1] != 2:
-        raise FormatError("a tensor of complex numbers is not stored as pairs")
+        raise FormatError("a complex tensor is not stored as pairs of real numbers")
     shape = list(pairs.shape[:-1])
     offset = pairs.storage_offset() // 2
     return core._C._tensor_over(

@@ -1,8 +1,7 @@
-"""The safetensors container: a length, a JSON header, the bytes of the tensors.
+"""Read and write safetensors files: the length of the header, the header in JSON, and the bytes of the tensors.
 
-The package of that name checks the header: its checks of hostile files (overlaps, gaps, overflow) are hardened by use.
-The bytes go from the file to a tensor's memory, and back, without a copy in between. Writing the header is a few
-lines, which stay the same while the package's writing functions change from version to version.
+The header is checked for duplicate names, for overlaps and gaps between tensors, and for overflow. Bytes are transferred
+between the file and the memory of a tensor without an intermediate copy.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ _CHUNK = 1 << 20
 
 
 def dtype_name(dtype: Any) -> str:
-    """Return the format's name of a dtype of core's.
+    """Return the name that the safetensors format has for a dtype.
 
     Raises:
         TypeError: the format has no such dtype.
@@ -76,7 +75,7 @@ def memory_of(tensor: Tensor) -> memoryview:
 
 
 def checksum(tensor: Tensor) -> int:
-    """Return the checksum of a tensor to be stored: of its dtype, its shape and its bytes."""
+    """Return the checksum of the dtype, the shape and the bytes of a tensor."""
     return crc32(memory_of(tensor), _begin_checksum(tensor))
 
 
@@ -90,7 +89,7 @@ def write(
     metadata: dict[str, str],
     checksums: dict[str, int] | None = None,
 ) -> None:
-    """Write contiguous CPU `tensors` and `metadata` to `file`, and put the checksums of the tensors into `checksums`."""
+    """Write contiguous CPU `tensors` and `metadata` to `file`, and store the tensors' checksums in `checksums`."""
     header: dict[str, Any] = {"__metadata__": metadata}
     # Wide elements first: then all of them are aligned.
     ordered = sorted(tensors.items(), key=lambda item: -item[1].itemsize)
@@ -127,7 +126,7 @@ def write(
 
 
 class Entry:
-    """A tensor as the header describes it: its bytes begin at byte `begin` of the file."""
+    """A tensor as described by the header; its bytes begin at byte `begin` of the file."""
 
     __slots__ = ("begin", "dtype", "name", "shape", "size")
 
@@ -140,15 +139,15 @@ class Entry:
 
     @property
     def kind(self) -> bytes:
-        """Return the bytes that a tensor's checksum covers beside its elements."""
+        """The dtype and the shape as bytes, which the checksum of the tensor covers in addition to its elements."""
         return f"{self.dtype}{list(self.shape)}".encode()
 
 
 def read_header(source: Source, budget: Budget) -> tuple[dict[str, str], list[Entry]]:
-    """Return the metadata, and the tensors in the order of their data.
+    """Return the metadata, and the entries of the tensors in the order of their data.
 
     Raises:
-        FormatError: the file does not have this format.
+        FormatError: the file is not a valid safetensors file.
     """
     if source.size < 8:
         raise FormatError("it is shorter than any checkpoint: truncated, or not a checkpoint")
@@ -165,18 +164,18 @@ def read_header(source: Source, budget: Budget) -> tuple[dict[str, str], list[En
     for entry in entries:
         if entry.begin != position:
             raise FormatError(
-                f"truncated or altered: tensor {entry.name!r:.80} begins before or behind the end of another"
+                f"truncated or altered: tensor {entry.name!r:.80} does not begin where the tensor before it ends"
             )
         position += entry.size
     if position != source.size:
         raise FormatError(
-            f"truncated or altered: it has {source.size} bytes, and its tensors end at byte {position}"
+            f"truncated or altered: it has {source.size} bytes, but its tensors end at byte {position}"
         )
     return metadata, entries
 
 
 def _read_entry(name: str, description: Any, begin: int) -> Entry:
-    """Return the tensor of a description; the data begin at byte `begin`."""
+    """Return the entry for a tensor's description; the data of the file begin at byte `begin`."""
     given: dict[str, Any] = description if isinstance(description, dict) else {}
     dtype, shape, offsets = given.get("dtype"), given.get("shape", 0), given.get("data_offsets", 0)
     if not isinstance(dtype, str) or not _are_sizes(shape) or not _are_sizes(offsets) or len(offsets) != 2:
@@ -188,7 +187,7 @@ def _read_entry(name: str, description: Any, begin: int) -> Entry:
     size = math.prod(shape) * getattr(core, _DTYPES[dtype]).itemsize
     if offsets[1] - offsets[0] != size:
         raise FormatError(
-            f"tensor {name!r:.80} needs {size} bytes, and has those from {offsets[0]} to {offsets[1]}"
+            f"tensor {name!r:.80} needs {size} bytes, but its data are bytes {offsets[0]} to {offsets[1]}"
         )
     return Entry(name, dtype, shape, begin + offsets[0], size)
 
@@ -198,7 +197,7 @@ def _are_sizes(values: Any) -> bool:
 
 
 def _cost_of(text: str) -> int:
-    """Return what the objects of a JSON text take in memory, estimated from its punctuation outside of strings."""
+    """Estimate the memory of the objects in a JSON text from its punctuation outside strings."""
     # `[]` takes 72 bytes, `{}` 80, and more with the first item in it; a number 32, a place in a list 9, a string 50.
     bare = _STRING.sub('"', text)
     braces, brackets, colons = bare.count("{"), bare.count("["), bare.count(":")
@@ -216,7 +215,7 @@ def _cost_of(text: str) -> int:
 
 
 def parse_json(text: str | bytes, budget: Budget) -> Any:
-    """Return the JSON object in `text`; its objects have no key twice, and need no more memory than there is.
+    """Return the JSON object in `text`, after checking that its memory fits in `budget` and that no key occurs twice.
 
     Raises:
         FormatError: the text is not a JSON object, has a key twice, or needs too much memory.
@@ -241,7 +240,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def read_tensor(source: Source, entry: Entry, checked: bool, crc: int = 0) -> tuple[Tensor, int]:
-    """Return the tensor of `entry`, with the checksum of its bytes, which goes on from `crc`.
+    """Return the tensor of `entry`, and the checksum `crc` continued over its bytes.
 
     Raises:
         FormatError: the file ends early, or a tensor of bools has bytes other than 0 and 1.

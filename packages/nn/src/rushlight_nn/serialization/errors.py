@@ -16,7 +16,7 @@ RATIO = 56
 
 
 class FormatError(Exception):
-    """Raised with a description of what is wrong with a file; `load` makes a :class:`CheckpointError` of it."""
+    """The error of an invalid file, with a description; `load` converts it to a :class:`CheckpointError`."""
 
 
 class CheckpointError(RuntimeError, UnpicklingError):
@@ -38,13 +38,13 @@ class CheckpointError(RuntimeError, UnpicklingError):
 
 
 class Budget:
-    """The memory that reading a file may take: a small file must not be able to allocate a lot.
+    """The memory that reading a file may use, so that a small file cannot allocate a large amount.
 
-    Readers charge what objects take before they make them. Tensors' bytes are in the file, one for one, and are not charged.
-    See Note [What a file may take].
+    Readers charge the memory of objects before they create them. The bytes of tensors take as much memory as they do in the
+    file, and are not charged. See Note [What a file may take].
 
     Args:
-        size: of the file, in bytes.
+        size: the size of the file, in bytes.
     """
 
     left: int
@@ -54,10 +54,10 @@ class Budget:
         self.left = RATIO * size + (8 << 20)
 
     def charge(self, nbytes: int) -> None:
-        """Take `nbytes` from what is left.
+        """Subtract `nbytes` from the remaining memory.
 
         Raises:
-            FormatError: there is less.
+            FormatError: less than `nbytes` remains.
         """
         self.left -= nbytes
         if self.left < 0:

@@ -1,8 +1,8 @@
-"""Checks of the keys of dictionaries and the elements of sets in a file.
+"""Check the keys of dictionaries and the elements of sets in a file.
 
-A file could choose keys that all have one hash, so that filling a dictionary takes time proportional to the square of
-their number. Python salts the hashes of strings and bytes, and at most sixteen ints of 64 bits or floats share one. Other
-keys with equal hashes are counted. Computing the hash of a tuple reads all of its parts every time, so these reads are
+A file could contain keys that all have the same hash, so that filling a dictionary takes time proportional to the square of
+their number. Python salts the hashes of strings and bytes, and at most sixteen 64-bit ints or floats share a hash. Other
+keys with equal hashes are counted. Computing the hash of a tuple reads all of its parts each time, so these reads are
 counted, too.
 """
 
@@ -35,11 +35,11 @@ _DEPTH = 100  # of tuples in a key: their hash is computed recursively
 
 
 class Keys:
-    """Counts the keys of one file.
+    """Counts the keys of one file that have equal hashes.
 
     Args:
-        is_allowed: whether the user allowed a class, whose instances may be keys.
-        size: of a file that may refer to a key again and again; by default every key is in the file.
+        is_allowed: a function that returns whether the user allowed a class; instances of allowed classes may be keys.
+        size: the size of a file that may refer to a key several times; by default the file contains each key separately.
     """
 
     left: float
@@ -51,14 +51,14 @@ class Keys:
         self.counted: dict[int, tuple[Any, dict[int, int]]] = {}
 
     def check(self, keys: Iterable[Any], target: Any = None) -> int:
-        """Raise FormatError for keys that data does not have, and return how many of them were counted by their hash.
+        """Check keys, and return the number of those that were counted by their hash.
 
         Args:
             keys: the keys or elements.
-            target: the container to which they are added, if it may have others.
+            target: the container that the keys are added to, if it may already contain keys.
 
         Raises:
-            FormatError: there is such a key, or too many have the same hash.
+            FormatError: a key has an unsupported type, or too many keys have the same hash.
         """
         counts: dict[int, int] | None = None
         found = 0
@@ -72,12 +72,12 @@ class Keys:
             counts[code] = counts.get(code, 0) + 1
             if counts[code] > _SAME:
                 raise FormatError(
-                    f"more than {_SAME} keys of one container have the same hash: it was made to take time"
+                    f"more than {_SAME} keys of one container have the same hash: the file was made to be slow to load"
                 )
         return found
 
     def _is_chosen(self, key: Any) -> bool:
-        """Return whether a file can choose the hash of `key`."""
+        """Return whether the author of a file can choose the hash of `key`."""
         pending, chosen = [(key, 0)], isinstance(key, (tuple, frozenset))
         while pending:
             one, depth = pending.pop()
@@ -97,11 +97,13 @@ class Keys:
             elif not (self.is_allowed and self.is_allowed(type(one))):
                 raise FormatError(f"a key is of the unsupported type {type(one).__name__}")
             if self.left < 0:
-                raise FormatError("its keys are walked again and again: it was made to take time")
+                raise FormatError(
+                    "hashing its keys reads too many values: the file was made to be slow to load"
+                )
         return chosen
 
 
 def _is_number(value: Any) -> bool:
-    """Return whether `value` is a number of NumPy's."""
+    """Return whether `value` is a NumPy scalar."""
     numpy = sys.modules.get("numpy")
     return numpy is not None and isinstance(value, numpy.generic)

@@ -1,9 +1,9 @@
-"""Reading pickles without running anything: an interpreter of the instructions that data needs.
+"""Read pickles without executing code: an interpreter of the pickle instructions that data requires.
 
-A pickle is a program for a small stack machine. This one has the instructions that put values on the stack and gather them
-in containers; instructions that name, call or fill objects use a table (:mod:`builders`), which has the few names that data
-needs and no others. Nothing is imported, and no attribute of anything is looked up by a name from the file. The instructions
-are those of Python's `pickletools`.
+A pickle is a program for a small stack machine. This machine has the instructions that put values on the stack and collect
+them in containers. Instructions that name, call or fill objects use a table (:mod:`builders`) that has only the names that
+data requires. No module is imported, and no attribute is looked up by a name from the file. The instructions are those that
+Python's `pickletools` documents.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     class Table(Protocol):
-        """The table of names, which defines what may be called and filled."""
+        """The table of names, which defines the objects that may be called and filled."""
 
         keys: Keys
 
@@ -46,7 +46,7 @@ _SMALL = 1 << 16
 
 
 def cost_of_items(kind: type, before: int, count: int) -> int:
-    """Return the memory that `count` more items take in a dictionary or a set that has `before`."""
+    """Return the memory that `count` more items take in a dictionary or a set that has `before` items."""
     if kind in (set, frozenset):
         first = 400 if before < 5 <= before + count else 0  # the first four are in the set itself
         return first + 110 * max(before + count - max(before, 4), 0)
@@ -56,12 +56,12 @@ def cost_of_items(kind: type, before: int, count: int) -> int:
 
 
 class Machine:
-    """Interprets one pickle after the other in `data`.
+    """An interpreter of the pickles in `data`, which are read one after the other.
 
     Args:
         data: the pickles.
-        table: what names mean.
-        budget: the memory that may be taken.
+        table: the table of the names.
+        budget: the memory that may be used.
     """
 
     def __init__(self, data: bytes, table: Table, budget: Budget) -> None:
@@ -73,7 +73,7 @@ class Machine:
         self.small: list[int | None] = []
 
     def load(self) -> Any:
-        """Return the value of the pickle at `position`, which moves behind it.
+        """Return the value of the pickle at `position`, and advance `position` to the end of the pickle.
 
         Raises:
             FormatError: the pickle is damaged, or contains more than data.
@@ -90,7 +90,7 @@ class Machine:
             if code == 0x2E:  # STOP
                 result = self.pop()
                 if self.stack or self.marks:
-                    raise FormatError("a pickle leaves values behind: it was altered")
+                    raise FormatError("a pickle ends with values left on its stack: it was altered")
                 return result
             instruction = instructions.get(code)
             if instruction is None:
@@ -125,7 +125,7 @@ class Machine:
 
     def pop(self) -> Any:
         if len(self.stack) <= (self.marks[-1] if self.marks else 0):
-            raise FormatError("a pickle takes more values than it has: it was altered")
+            raise FormatError("a pickle takes more values than are on its stack: it was altered")
         self.budget.left += _SLOT
         return self.stack.pop()
 
@@ -144,7 +144,7 @@ class Machine:
         return found
 
     def integer(self, value: int) -> None:
-        """Push an int; equal ones that are small are one object."""
+        """Push an int; equal small ints share one object."""
         if not 0 <= value < _SMALL:
             self.push(value, _NUMBER + (value.bit_length() >> 3))
             return
@@ -197,7 +197,7 @@ class Machine:
             self.budget.charge(_SLOT)
             self.memo.append(value)
         else:
-            raise FormatError("a pickle numbers its objects out of order")
+            raise FormatError("the memo of a pickle is numbered out of order")
 
     def recall(self, index: int) -> None:
         if index >= len(self.memo):
@@ -326,7 +326,7 @@ def _stacked_name(m: Machine) -> None:
 def _protocol(m: Machine) -> None:
     version = m.number("<B", 1)
     if not 2 <= version <= 5:
-        raise FormatError(f"a pickle has protocol {version}, 2 to 5 are read")
+        raise FormatError(f"a pickle has protocol {version}, needs 2 to 5")
 
 
 _INSTRUCTIONS: dict[int, Callable[[Machine], None]] = {

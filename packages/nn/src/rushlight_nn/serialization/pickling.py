@@ -1,7 +1,7 @@
-"""Writing data as a pickle that PyTorch's `torch.load(weights_only=True)` reads.
+"""Write data as a pickle that PyTorch's `torch.load(weights_only=True)` reads.
 
-Objects are named as PyTorch names them; the bytes of tensors stay outside, in storages that persistent ids refer to. The
-instructions are those of protocol 2.
+Objects have the names that PyTorch gives them. The bytes of tensors are stored outside the pickle, in storages that
+persistent ids refer to. The pickle has protocol 2.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _BATCH = 1000  # items between two marks
 
 
 class Stored:
-    """A storage that a file is going to hold: the part of it that tensors use.
+    """The part of a storage that tensors use, which is written to the file.
 
-    The parts at either end that no tensor uses are left out: a row of a large matrix is saved without the matrix.
+    The parts at both ends that no tensor uses are omitted, so that a row of a large matrix is saved without the matrix.
     """
 
     def __init__(self, storage: Any, key: str, dtype: Any) -> None:
@@ -45,7 +45,7 @@ class Stored:
 
     @property
     def itemsize(self) -> int:
-        """Bytes of an element."""
+        """The number of bytes of an element."""
         return 1 if self.dtype is None else self.dtype.itemsize
 
     def memory(self) -> memoryview:
@@ -67,7 +67,7 @@ class Storages:
         self.stored: dict[int, Stored] = {}
 
     def add(self, tensor: Tensor) -> None:
-        """Note which part of its storage `tensor` uses."""
+        """Record the part of its storage that `tensor` uses."""
         storage = tensor.untyped_storage()
         found = self.stored.get(id(storage))
         if found is None:
@@ -77,7 +77,7 @@ class Storages:
         elif found.dtype != tensor.dtype:
             if core.bool in (found.dtype, tensor.dtype):
                 raise ValueError(
-                    f"save: tensors share memory as {found.dtype} and {tensor.dtype}\nhint: save a clone() of one of them"
+                    f"save: tensors of {found.dtype} and {tensor.dtype} share memory\nhint: save a clone() of one of them"
                 )
             found.dtype = None
             found.begin -= found.begin % 16
@@ -91,30 +91,30 @@ class Storages:
             found.end = max(found.end, end)
 
     def add_whole(self, storage: Any, dtype: Any) -> None:
-        """Note that all of `storage` is used, by itself and not through a tensor."""
+        """Record that the whole of `storage` is saved, as an object and not through a tensor."""
         found = self.stored.get(id(storage))
         if found is None:
             found = self.stored[id(storage)] = Stored(storage, str(len(self.stored)), dtype)
         elif found.dtype != dtype:
             if found.dtype == core.bool or dtype == core.bool:
                 raise ValueError(
-                    "save: a storage is saved as bools and as something else\nhint: save one of them"
+                    "save: a storage is saved as bools and as another dtype\nhint: save it with one dtype"
                 )
             found.dtype = None
         found.begin, found.end = 0, storage.nbytes()
 
     def of(self, tensor: Tensor) -> Stored:
-        """Return what is stored for `tensor`."""
+        """Return the stored storage of `tensor`."""
         return self.stored[id(tensor.untyped_storage())]
 
 
 def dump(obj: Any, legacy: bool = False) -> tuple[bytes, list[Stored], dict[str, list[str] | None]]:
-    """Return the pickle of `obj`, and what to write beside it: the storages, and the classes to describe, by name.
+    """Return the pickle of `obj`, the storages to write with it, and the classes to describe, by name.
 
-    Of a class of named tuples there are the fields, of an enumeration there is None.
+    A named tuple class is described by its fields, and an enumeration by None.
 
     Raises:
-        TypeError: something in it is not data; the message names its path.
+        TypeError: `obj` contains a value that is not data; the message gives its path.
         ValueError: the object is nested too deeply.
     """
     storages = Storages()
@@ -129,12 +129,12 @@ def dump(obj: Any, legacy: bool = False) -> tuple[bytes, list[Stored], dict[str,
 
 
 class Pickler:
-    """Writes one value.
+    """Writes one value as a pickle.
 
     Args:
-        storages: those of the tensors.
-        legacy: whether persistent ids have a sixth part.
-        noting: whether to fill `storages` only, in which case the output is discarded.
+        storages: the storages of the tensors.
+        legacy: whether to write persistent ids of six items, as the legacy layout requires.
+        noting: whether only to fill `storages`; the output is then discarded.
     """
 
     out: bytearray
@@ -159,7 +159,7 @@ class Pickler:
     # Values -------------------------------------------------------------------------------------------------
 
     def save(self, value: Any) -> None:
-        """Write the instructions that put `value` on the stack."""
+        """Write the instructions that push `value` on the stack."""
         kind = type(value)
         if value is None:
             self.out += b"N"
@@ -205,7 +205,7 @@ class Pickler:
             self.remember(key)
 
     def plain_tuple(self, values: Any) -> None:
-        """Write a tuple to which no later instruction refers."""
+        """Write a tuple that no later instruction refers to."""
         if not values:
             self.out += b")"
             return
@@ -216,7 +216,7 @@ class Pickler:
         self.out += {1: b"\x85", 2: b"\x86", 3: b"\x87"}.get(len(values), b"t")
 
     def recall(self, key: Any) -> bool:
-        """Write a reference to what was written under `key`, if there is one."""
+        """Write a reference to the object that was written under `key`, if there is one."""
         number = self.memo.get(key)
         if number is None:
             return False
@@ -224,7 +224,7 @@ class Pickler:
         return True
 
     def remember(self, key: Any) -> None:
-        """Number the object on top of the stack."""
+        """Store the object on top of the stack in the memo."""
         number = self.memo[key] = len(self.memo)
         self.out += b"q" + struct.pack("<B", number) if number < 256 else b"r" + struct.pack("<I", number)
 
@@ -233,7 +233,7 @@ class Pickler:
         self.remember(id(value))
 
     def reduce(self, module: str, name: str, arguments: Any, value: Any, new: bool = False) -> None:
-        """Write the call that makes `value`."""
+        """Write the call that constructs `value`."""
         self.name(module, name)
         self.plain_tuple(arguments)
         self.out += b"\x81" if new else b"R"
@@ -343,13 +343,13 @@ class Pickler:
         self.remember_object(value)
 
     def plain_tensor(self, plain: Tensor, requires_grad: bool) -> None:
-        """Write the call that makes a tensor."""
+        """Write the call that constructs a tensor."""
         self.function_of(plain)
         self.arguments_of(plain, requires_grad)
         self.out += b"R"
 
     def function_of(self, plain: Tensor) -> None:
-        """Write the name of the function that makes a tensor like `plain`."""
+        """Write the name of the function that constructs a tensor like `plain`."""
         if core._C._sparse_parts(plain) is not None:
             self.name("torch._utils", "_rebuild_sparse_tensor")
             return
@@ -383,10 +383,7 @@ class Pickler:
         self.out += b"t"
 
     def sparse(self, plain: Tensor, parts: Any) -> None:
-        """Write the layout of a sparse tensor and the tuple of its parts.
-
-        The format does not record whether it requires grad.
-        """
+        """Write the layout of a sparse tensor and the tuple of its parts; the format does not store `requires_grad`."""
         layout, indices, columns, found, coalesced = parts
         self.name("torch.serialization", "_get_layout")
         self.plain_tuple((layout,))
@@ -416,12 +413,12 @@ class Pickler:
         self.out += b"tQ"
 
     def reduce_hooks(self) -> None:
-        """Write the tensor's hooks, which are not saved: an empty dictionary."""
+        """Write an empty dictionary in place of the tensor's hooks, which are not saved."""
         self.name("collections", "OrderedDict")
         self.out += b")R"
 
     def whole_storage(self, value: Any) -> None:
-        """Write a storage that is saved by itself."""
+        """Write a storage that is saved as an object of its own."""
         typed = type(value) is core.TypedStorage
         storage = value.untyped() if typed else value
         if self.noting:
@@ -429,7 +426,7 @@ class Pickler:
         stored = self.storages.stored[id(storage)]
         if (stored.dtype is not None) != typed:
             raise ValueError(
-                f"save: {self.place} is bytes that are saved with a dtype, too\nhint: save the typed one"
+                f"save: {self.place} is a storage that is saved both with and without a dtype\nhint: save it with one dtype"
             )
         self.storage(stored)
         self.remember_object(value)
@@ -445,7 +442,7 @@ class Pickler:
         return refusal(value, self.place)
 
     def other(self, value: Any) -> None:
-        """Write a value whose class is not in the table: one of NumPy's, one of an allowed class, or raise TypeError."""
+        """Write a NumPy value or an instance of an allowed class; raise TypeError for any other value."""
         kind = type(value)
         numpy = sys.modules.get("numpy")
         if isinstance(value, Tensor):
@@ -508,7 +505,7 @@ class Pickler:
         self.out += b"b"
 
     def allowed(self, value: Any) -> None:
-        """Write an instance of a class that was allowed, by its own `__reduce_ex__`."""
+        """Write an instance of an allowed class by means of its `__reduce_ex__`."""
         reduced = value.__reduce_ex__(2)
         if not isinstance(reduced, tuple):
             raise self.refuse(value)

@@ -1,4 +1,4 @@
-"""Placement of loaded tensors on devices."""
+"""Place loaded tensors on devices."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from .errors import FormatError
 
 
 def place(tensor: Tensor, device: str, map_location: Any) -> Tensor:
-    """Move `tensor`, which is on the CPU and was saved from `device`, to the device of `map_location`.
+    """Move `tensor`, which is on the CPU and was saved from `device`, to the device that `map_location` selects.
 
     Raises:
         FormatError: the device from which it was saved is unknown or not available.
-        RuntimeError: the device of `map_location` is not available.
+        RuntimeError: the device that `map_location` selects is not available.
     """
     if isinstance(map_location, dict):
         target: Any = map_location.get(device, device)

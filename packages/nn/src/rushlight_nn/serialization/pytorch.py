@@ -1,9 +1,9 @@
-"""PyTorch's files: a pickle of the structure, and the bytes of the storages beside it.
+"""Read and write PyTorch's files, which have a pickle of the structure and the bytes of the storages.
 
-Two layouts are read and written. A *zip* archive has the pickle as `data.pkl` and every storage as an entry
-`data/<key>`. The *legacy* layout, of PyTorch before 1.6, has five pickles (a magic number, the version, the machine's
-numbers, the structure, the keys), and behind them the storages, each as its length and its bytes. In both, the
-structure names a storage by a persistent id: `("storage", class, key, device, elements)`.
+There are two layouts. A *zip* archive has the pickle as the entry `data.pkl` and every storage as an entry `data/<key>`. The
+*legacy* layout, of PyTorch before version 1.6, has five pickles (a magic number, the version, properties of the machine, the
+structure, the keys), followed by the length and the bytes of each storage. In both, the structure refers to a storage by a
+persistent id: `("storage", class, key, device, elements)`.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _SHOWN, _LISTED = 12, 10_000
 def is_archive(start: bytes) -> bool:
     """Return whether a file that begins with these bytes is a zip archive.
 
-    A safetensors header of that length has a brace for the method.
+    A safetensors file may begin with the same four bytes; byte 8 is then a brace.
     """
     return start[:4] == b"PK\x03\x04" and start[8:9] != b"{"
 
@@ -81,10 +81,10 @@ def is_legacy(start: bytes) -> bool:
 
 
 class _Storages:
-    """The storages that a structure names, made when they are first used.
+    """The storages that a structure refers to. A storage is created when it is first used.
 
     Args:
-        map_location: where they go.
+        map_location: the device of the storages, as for :func:`load`.
     """
 
     later = False  # whether they get their bytes only when the structure is complete
@@ -95,7 +95,7 @@ class _Storages:
         self.typed: dict[tuple[str, str, Any], Any] = {}
 
     def __call__(self, key: Any) -> Any:
-        """Return the storage of a persistent id: typed, or for bytes untyped."""
+        """Return the storage that a persistent id refers to; it is untyped if the id has no dtype."""
         # A key may hold objects of any class, even classes that define comparison.
         is_named = type(key) is tuple and len(key) > 0 and type(key[0]) is str
         if is_named and key[0] == "module":
@@ -103,7 +103,7 @@ class _Storages:
                 "it holds a whole module\nhint: load the module in PyTorch and save its state_dict()"
             )
         if not is_named or key[0] != "storage" or len(key) not in (5, 6):
-            raise FormatError("a persistent id of a pickle is not a reference to a storage")
+            raise FormatError("a persistent id in a pickle does not refer to a storage")
         kind, name, device, count = key[1:5]
         fits = (
             isinstance(kind, StorageType) and type(name) is str and type(device) is str and type(count) is int
@@ -130,14 +130,16 @@ class _Storages:
         return self.typed[found]
 
     def make(self, name: str, device: str, nbytes: int, itemsize: int, dtype: Any) -> Any:
-        """Return the storage `name`, on its device."""
+        """Create the storage `name` on its device."""
         raise NotImplementedError
 
     def part(self, whole: Any, view: Any) -> Any:
-        """Return the storage that lies within another."""
+        """Return the part of the storage `whole` that `view` describes."""
         fits = isinstance(view, tuple) and len(view) == 3 and all(type(v) is int and v >= 0 for v in view[1:])
         if not fits or type(whole) is not core.TypedStorage:
-            raise FormatError("a view of a storage must be (name, offset, size), with numbers of at least 0")
+            raise FormatError(
+                "a view of a storage must be (name, offset, size), with an offset and a size of at least 0"
+            )
         item = whole.dtype.itemsize
         begin, end = view[1] * item, (view[1] + view[2]) * item
         if end > whole.nbytes():
@@ -147,7 +149,7 @@ class _Storages:
         return _as(whole.untyped()[begin:end], whole.dtype)
 
     def placed(self, storage: Any, device: str) -> Any:
-        """Return `storage` on the device where it belongs."""
+        """Return `storage` on the device that `map_location` selects."""
         if self.map_location is None and device == "cpu":
             return storage
         data = core._C._tensor_over(storage, core.uint8, [storage.nbytes()], [1], 0)
@@ -190,9 +192,9 @@ def read_archive(source: Source, map_location: Any, verify: bool, budget: Budget
 
     Args:
         source: the file.
-        map_location: where tensors go.
-        verify: whether the storages' checksums are compared; that of the structure always is.
-        budget: the memory that may be taken.
+        map_location: the device of the tensors, as for :func:`load`.
+        verify: whether to compare the checksums of the storages; that of the structure is always compared.
+        budget: the memory that may be used.
 
     Raises:
         FormatError: the archive is damaged, or contains more than data.
@@ -207,9 +209,7 @@ def read_archive(source: Source, map_location: Any, verify: bool, budget: Budget
     if f"{prefix}byteorder" in entries:
         order = archive.read_entry(source, entries[f"{prefix}byteorder"])
         if order != b"little":
-            raise FormatError(
-                f"it was written on a machine of the byte order {order[:20]!r}, needs b'little'"
-            )
+            raise FormatError(f"it has the byte order {order[:20]!r}, needs b'little'")
     pickle = archive.read_entry(source, entries[f"{prefix}data.pkl"])
     storages = _ArchivedStorages(source, entries, prefix, map_location, verify)
     machine = Machine(pickle, Names(storages, budget, _classes(source, entries, prefix, budget)), budget)
@@ -238,7 +238,7 @@ def _classes(
 
 
 def _prefix(entries: dict[str, archive.Entry]) -> str:
-    """Return the folder of the archive, with its slash."""
+    """Return the name of the folder in the archive that contains all entries, with the slash at its end."""
     found = [name for name in entries if name == "data.pkl" or name.endswith("/data.pkl")]
     folders = {name.removesuffix("data.pkl") for name in found if name.count("/") <= 1}
     if len(folders) != 1:
@@ -247,7 +247,7 @@ def _prefix(entries: dict[str, archive.Entry]) -> str:
 
 
 def run(machine: Machine) -> Any:
-    """Return the value of the machine's next pickle, or the error that names what is unknown in it."""
+    """Return the value of the machine's next pickle, or raise an error that lists its unknown names."""
     begin = machine.position
     try:
         return machine.load()
@@ -257,7 +257,7 @@ def run(machine: Machine) -> Any:
 
 
 def _names_in(data: bytes, table: Table, limit: int) -> list[str]:
-    """Return at most `limit` names in a pickle that the table does not have, without running the pickle."""
+    """Return at most `limit` names in a pickle that are not in the table, without executing the pickle."""
     import warnings
     from pickletools import genops
 
@@ -281,10 +281,10 @@ def _names_in(data: bytes, table: Table, limit: int) -> list[str]:
 
 
 def unknown_names(source: Source, budget: Budget) -> list[str]:
-    """Return the names in a file of PyTorch's that :func:`read_archive` and :func:`read_legacy` refuse.
+    """Return the names in a PyTorch file that :func:`read_archive` and :func:`read_legacy` refuse.
 
     Raises:
-        FormatError: the file is damaged, or is not a file of PyTorch.
+        FormatError: the file is damaged, or is not a PyTorch file.
     """
     names = Names(_no_storage, budget)
     start = source.read(0, min(source.size, 16))
@@ -337,7 +337,7 @@ def _is_code(name: str) -> bool:
 
 
 class _FollowingStorages(_Storages):
-    """Storages whose bytes come behind the structure: memory is made first, and filled later."""
+    """Storages whose bytes follow the structure in the file: memory is allocated first, and filled later."""
 
     later = True
 
@@ -361,7 +361,7 @@ class _FollowingStorages(_Storages):
 
 
 def read_legacy(source: Source, map_location: Any, budget: Budget) -> Any:
-    """Return the value in a legacy file. It has no checksums.
+    """Return the value in a legacy file, which has no checksums.
 
     Raises:
         FormatError: the file is damaged, or contains more than data.
@@ -380,7 +380,7 @@ def _read_legacy(source: Source, data: bytes, map_location: Any, budget: Budget)
     machine.load()
     version = machine.load()
     if type(version) is not int or version != LEGACY_VERSION:
-        raise FormatError(f"its legacy layout does not have version {LEGACY_VERSION}")
+        raise FormatError(f"the version of its legacy layout is not {LEGACY_VERSION}")
     numbers = machine.load()
     if not isinstance(numbers, dict) or numbers.get("little_endian") is not True:
         raise FormatError("it was written on a machine of another byte order")
@@ -398,7 +398,7 @@ def _read_legacy(source: Source, data: bytes, map_location: Any, budget: Budget)
         host = storages.hosts[key]
         itemsize, dtype = storages.kinds[key]
         if int.from_bytes(source.read(position, 8), "little") * itemsize != host.nbytes():
-            raise FormatError(f"storage {key!r:.80} is not as long as the structure says")
+            raise FormatError(f"storage {key!r:.80} does not have the length that the structure gives")
         source.fill(host, position + 8)
         position += 8 + host.nbytes()
         if dtype == core.bool:
@@ -414,7 +414,7 @@ def _read_legacy(source: Source, data: bytes, map_location: Any, budget: Budget)
 
 
 def _another_follows(source: Source, position: int) -> bool:
-    """Return whether a stream has another file at `position`, and leave the stream there."""
+    """Return whether another file begins at `position` of a stream, and move the stream there."""
     count = min(len(LEGACY_START), source.size - position)
     return source.read(position, count) == LEGACY_START and source.go_to(position)
 
@@ -426,13 +426,13 @@ def write_archive(obj: Any, file: BinaryIO, folder: str, record_order: bool = Tr
     """Write `obj` to `file` as a zip archive.
 
     Args:
-        obj: what to write.
-        file: where.
+        obj: the object to write.
+        file: the open file to write to.
         folder: the name of the archive's folder.
-        record_order: whether to write the byte order, too.
+        record_order: whether to write the byte order.
 
     Raises:
-        TypeError: something in `obj` is not data.
+        TypeError: `obj` contains a value that is not data.
     """
     pickle, storages, classes = dump(obj)
     writer = archive.Writer(file)
@@ -453,7 +453,7 @@ def write_legacy(obj: Any, file: BinaryIO) -> None:
     """Write `obj` to `file` in the legacy layout.
 
     Raises:
-        TypeError: something in `obj` is not data.
+        TypeError: `obj` contains a value that is not data.
     """
     pickle, storages, classes = dump(obj, legacy=True)
     if classes:

@@ -1,4 +1,4 @@
-"""Atomic replacement of a file."""
+"""Replace a file atomically."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def replace_file(path: str, write: Callable[[BinaryIO], Any]) -> None:
-    """Call `write` to fill a new file, and move it to `path` when all of it is on disk."""
+    """Call `write` to fill a new file, and move it to `path` once it is completely on disk."""
     path = os.path.realpath(path)  # through a link, what it points to is replaced, not the link
     try:
         mode = os.stat(path).st_mode
@@ -75,7 +75,7 @@ def _replace(directory: int, name: str, mode: int | None, write: Callable[[Binar
 
 
 def remove_abandoned(directory: int, names: str) -> None:
-    """Remove the temporary files of processes that were killed, for files whose name matches the pattern `names`."""
+    """Remove temporary files that killed processes left for target files whose names match the pattern `names`."""
     pattern = re.compile(rf"\.{names}\.[0-9a-f]{{12}}\.tmp")
     for found in os.listdir(directory):
         if not pattern.fullmatch(found):

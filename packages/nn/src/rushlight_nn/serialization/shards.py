@@ -1,19 +1,19 @@
-"""Checkpoints in several files with an index, by the convention of Hugging Face's libraries.
+"""Read and write checkpoints in several files with an index, in the layout of Hugging Face's libraries.
 
-`model.safetensors` becomes `model-00001-of-00003.safetensors` and so on, and `model.safetensors.index.json` lists in its
-`weight_map` which tensor is in which file. The description of the structure, and the checksums, are in the index's
-`metadata`.
+`model.safetensors` becomes `model-00001-of-00003.safetensors` and so on, and the `weight_map` in
+`model.safetensors.index.json` gives the file of each tensor. The `metadata` of the index contain the description of the
+structure and the checksums.
 
 Note [Replacing shards]
-The index is what makes files one checkpoint, and is replaced last, all or nothing. New shards get names that no file has, so
-that those of the old index remain complete until the new index is written; then they are removed.
+The index combines the files to one checkpoint. It is replaced last, and atomically. New shards get file names that are not
+in use, so that the shards of the old index remain complete until the new index is written. Then the old shards are removed.
 
 Note [Whose shards]
-A file is removed only if its name is that of a shard of this index and its header begins with the mark that `write`
-puts there, which names the index. So those of a save that was killed are found, too. Files that an index beside it
-names are left, and so is everything that another program wrote. A save holds a shared lock on the folder; shards that
-no index names are removed by a save that gets the lock for itself: they may be those of another save, which has not
-written its index yet.
+A file is removed only if its name is that of a shard of this index and its header begins with the mark that `write` writes,
+which contains the name of the index. This also finds the shards of a save that was killed. Files that any index in the
+folder names are kept, and so are all files that another program wrote. A save holds a shared lock on the folder. Shards that
+no index names may belong to another save that has not written its index yet; therefore they are removed only by a save that
+gets an exclusive lock.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def size_in_bytes(size: int | str) -> int:
     """Return the number of bytes for `size`: an int, or a number with a unit, such as "5GB" or "500 MiB".
 
     Raises:
-        ValueError: it is neither, or not positive.
+        ValueError: `size` has another form, or is not positive.
     """
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMG]I?B)?\s*", str(size).upper())
     nbytes = int(float(found[1]) * _UNITS[found[2] or ""]) if found and type(size) in (int, str) else 0
@@ -64,9 +64,9 @@ def size_in_bytes(size: int | str) -> int:
 
 
 def write(obj: Any, path: str, limit: int) -> None:
-    """Write `obj` in shards of at most `limit` bytes of tensors, and an index; in one file if it fits.
+    """Write `obj` in shards of at most `limit` bytes of tensors and an index, or in a single file if it fits.
 
-    A larger tensor has a separate shard.
+    A tensor larger than `limit` gets a shard of its own.
     """
     if os.path.isdir(path):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
@@ -87,7 +87,7 @@ def write(obj: Any, path: str, limit: int) -> None:
 
 
 def _write_shards(path: str, layout: checkpoint.Layout, shards: list[dict[str, Tensor]]) -> None:
-    """Write the shards and then the index, or nothing."""
+    """Write the shards and then the index; remove the shards if an error occurs."""
     folder, names = os.path.dirname(path), _free_names(path, len(shards))
     checksums: dict[str, int] = {}
 
@@ -124,7 +124,7 @@ def _split(tensors: dict[str, Tensor], limit: int) -> list[dict[str, Tensor]]:
 
 
 def _free_names(path: str, count: int) -> list[str]:
-    """Return file names of shards, none of which exists."""
+    """Return file names for `count` shards; no file with such a name exists."""
     folder, (stem, suffix) = os.path.dirname(path), os.path.splitext(os.path.basename(path))
     mark = ""
     while True:
@@ -144,7 +144,7 @@ def _remove(folder: str, names: list[str]) -> None:
 
 
 def remove_index(path: str) -> None:
-    """Remove the index and the shards that a single file at `path` has replaced, if `write` made them."""
+    """Remove the index and the shards that the single file `path` has replaced, if `write` wrote them."""
     with _locked(os.path.dirname(path)) as lock:
         old = _shards_of(path)
         if old:
@@ -153,7 +153,7 @@ def remove_index(path: str) -> None:
 
 
 def _shards_of(path: str) -> set[str]:
-    """Return what the index of `path` names, if `write` made it."""
+    """Return the names of the shards in the index of `path`, if `write` wrote it; otherwise an empty set."""
     try:
         with Source(path + _INDEX) as source:
             metadata, names = _parse(source, Budget(source.size))
@@ -163,13 +163,13 @@ def _shards_of(path: str) -> set[str]:
 
 
 def _mark_of(path: str) -> dict[str, str]:
-    """Return the metadata of the shards of `path`."""
+    """Return the metadata that mark the shards of `path`."""
     return {"format": "pt", "rushlight.index": os.path.basename(path) + _INDEX}
 
 
 @contextlib.contextmanager
 def _locked(folder: str) -> Iterator[int]:
-    """Hold a shared lock on `folder`, and give its descriptor."""
+    """Hold a shared lock on `folder` during the block, and yield the descriptor of the folder."""
     descriptor = os.open(folder or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         with contextlib.suppress(OSError):  # a file system may have no locks
@@ -180,7 +180,7 @@ def _locked(folder: str) -> Iterator[int]:
 
 
 def _clean(path: str, lock: int, old: set[str]) -> None:
-    """Remove the shards of `path` that no index names, see Note [Whose shards]; those in `old` even without the lock."""
+    """Remove the shards of `path` that no index names; without an exclusive lock, only those in `old`."""
     alone = True
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -203,7 +203,7 @@ def _clean(path: str, lock: int, old: set[str]) -> None:
 
 
 def _is_shard_of(path: str, shard: str) -> bool:
-    """Return whether `write` made the file `shard` for the index of `path`."""
+    """Return whether `write` wrote the file `shard` for the index of `path`."""
     start = json.dumps({"__metadata__": _mark_of(path)}, separators=(",", ":"))[:-1].encode()
     try:
         descriptor = os.open(shard, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -217,7 +217,7 @@ def _is_shard_of(path: str, shard: str) -> bool:
 
 
 def _names_in(folder: str, index: str) -> Iterable[str]:
-    """Return the shards that an index names."""
+    """Return the file names of the shards in an index."""
     with Source(os.path.join(folder, index)) as source:
         return _parse(source, Budget(source.size))[1].values()
 
@@ -239,12 +239,12 @@ def index_of(path: str) -> str:
 
 
 def is_index(start: bytes) -> bool:
-    """Return whether a file with these first bytes is an index in JSON, which no safetensors header begins with."""
+    """Return whether a file with these first bytes is a JSON index; no safetensors file begins with such bytes."""
     return start[:1] == b"{" and int.from_bytes(start[:8], "little") > container.MAX_HEADER_BYTES
 
 
 def _parse(source: Source, budget: Budget) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the metadata and the map from tensors to files."""
+    """Return the metadata of an index, and the file name of the shard of each tensor."""
     if source.size > container.MAX_HEADER_BYTES:
         raise FormatError("the file is too large for an index")
     index = container.parse_json(source.read(0, source.size), budget)
@@ -259,12 +259,14 @@ def _parse(source: Source, budget: Budget) -> tuple[dict[str, Any], dict[str, st
             or "\\" in name
             or "\0" in name
         ):
-            raise FormatError(f"a shard has the name {name!r:.80}, needs that of a file beside the index")
+            raise FormatError(
+                f"the index names the shard {name!r:.80}, needs the name of a file in the same folder"
+            )
     return metadata, names
 
 
 def read(source: Source, map_location: Any, verify: bool | None, budget: Budget) -> Any:
-    """Return the object of an index: what was saved, or of another program's, a dictionary from names to tensors.
+    """Return the object of an index, or a dictionary of tensors if another program wrote the index.
 
     Raises:
         FormatError: a shard is missing or damaged.
@@ -299,7 +301,7 @@ def _read_shard(
     map_location: Any,
     number: int,
 ) -> dict[str, Any]:
-    """Return the tensors of a shard."""
+    """Return the tensors of shard number `number` by name."""
     from . import pytorch
 
     path = os.path.join(folder, files[number])

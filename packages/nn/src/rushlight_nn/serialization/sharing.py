@@ -1,9 +1,9 @@
-"""Find tensors that share memory, and store that memory once.
+"""Find tensors that share memory, so that the memory is stored once.
 
 Note [Shared memory in a checkpoint]
-Tensors whose bytes overlap (tied weights, a tensor and its slice) are stored as one and described as views of
-it, so that they share memory again after loading. Tensors that merely are in one storage without overlapping
-are stored on their own: a slice of a large tensor is saved without the tensor.
+Tensors whose bytes overlap (tied weights, a tensor and its slice) are stored as one tensor and described as views of it, so
+that they share memory again after loading. Tensors in the same storage that do not overlap are stored separately: a slice of
+a large tensor is saved without the rest of that tensor.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .errors import FormatError
 
 
 class Stored:
-    """Contiguous memory to store, and the geometry of the tensors that are views of it."""
+    """A contiguous tensor to store, and the geometry of the tensors that are views of it."""
 
     def __init__(self, data: Tensor, members: dict[int, list[Any] | None]) -> None:
         self.data = data
@@ -26,7 +26,7 @@ class Stored:
 
 
 def gather(tensors: list[Tensor], paths: list[str]) -> list[Stored]:
-    """Return what to store for `tensors`, in their order."""
+    """Return what to store for `tensors`: one :class:`Stored` for each group of tensors that overlap."""
     alone: list[Stored] = []
     spans: list[tuple[Any, int, int, int]] = []
     for number, tensor in enumerate(tensors):
@@ -87,17 +87,17 @@ def _store(
 
 
 def view_of(data: Tensor, geometry: Any) -> Tensor:
-    """Return the view of the contiguous tensor `data` that :class:`Stored` describes by [shape, strides, offset].
+    """Return the view of the contiguous tensor `data` that [shape, strides, offset] of a :class:`Stored` describes.
 
     Raises:
         FormatError: the view would reach beyond the tensor.
     """
     if not isinstance(geometry, list) or len(geometry) != 3:
-        raise FormatError("a view has no valid geometry")
+        raise FormatError("the shape, strides or offset of a view are not valid")
     shape, strides, offset = geometry
     check_geometry(shape, strides, offset)
     if 0 in shape:
-        raise FormatError("a view has no valid geometry")
+        raise FormatError("the shape, strides or offset of a view are not valid")
     # Within `data`, which may itself lie within a larger storage.
     if offset + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True)) >= data.numel():
         raise FormatError(

@@ -1,4 +1,4 @@
-"""The sources of a checkpoint's bytes: a file, read or mapped, or a stream."""
+"""Read the bytes of a checkpoint from a file, a memory map of a file, or a stream."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class Source:
     """The bytes of a checkpoint.
 
     Args:
-        f: a path, or an open binary file, which is read from its position to its end.
-        mapping: None to read; "c" to map with copies of what is written, "r" to map for reading only.
+        f: a path, or an open binary file, which is read from its current position to its end.
+        mapping: None to read the file, "c" to map it copy-on-write, "r" to map it read-only.
 
     Raises:
-        FormatError: the path is that of a directory, a pipe or a device.
-        ValueError: a stream is to be mapped.
+        FormatError: the path is that of a directory, a pipe or a device file.
+        ValueError: `mapping` is given for an open file.
     """
 
     def __init__(self, f: str | os.PathLike[str] | BinaryIO, mapping: str | None = None) -> None:
@@ -68,7 +68,7 @@ class Source:
         self.name = str(getattr(f, "name", "<file>"))
         self._stream = f  # type: ignore[assignment]
         if mapping is not None:
-            raise ValueError(f"load(f, mmap): only files that are named by a path can be mapped, got {f!r}")
+            raise ValueError(f"load(f, mmap): needs a path to map the file, got {f!r}")
         if type(f) in (io.BufferedReader, io.BufferedRandom) and type(f.raw) is io.FileIO:  # type: ignore[union-attr]
             f.flush()  # type: ignore[union-attr]
             self._begin = f.tell()  # type: ignore[union-attr]
@@ -89,28 +89,26 @@ class Source:
         self.close()
 
     def go_to(self, position: int) -> bool:
-        """Leave the stream behind the first `position` bytes, for the next reader; return whether that can be done."""
+        """Move the stream to byte `position` of the checkpoint, for the next reader; return whether it can be moved."""
         if self._stream is None or not _can_seek(self._stream):
             return False
         self._stream.seek(self._begin + position)
         return True
 
     def close(self) -> None:
-        """Close the file; what is mapped stays."""
+        """Close the file; memory maps of it remain valid."""
         if self.descriptor >= 0:
             os.close(self.descriptor)
             self.descriptor = -1
 
     def read(self, begin: int, count: int) -> bytes:
-        """Return `count` bytes from `begin` on.
+        """Return `count` bytes that begin at byte `begin`.
 
         Raises:
             FormatError: the file is shorter.
         """
         if begin < 0 or count < 0 or begin + count > self.size:
-            raise FormatError(
-                f"truncated: it has {self.size} bytes, and byte {begin + count} of it is needed"
-            )
+            raise FormatError(f"truncated: it has {self.size} bytes, but {begin + count} are needed")
         if self._memory is not None:
             return bytes(self._memory[begin : begin + count])
         buffer = bytearray(count)
@@ -118,17 +116,15 @@ class Source:
         return bytes(buffer)
 
     def storage(self, begin: int, count: int, alignment: int, checked: bool, crc: int = 0) -> tuple[Any, int]:
-        """Return the `count` bytes from `begin` on as a storage, with their checksum, which goes on from `crc`.
+        """Return `count` bytes that begin at byte `begin` as a storage, and the checksum `crc` continued over them.
 
         Args:
-            begin, count: where the bytes are.
-            alignment: in bytes, of the elements; a map that does not have it is copied.
-            checked: whether the checksum is verified.
+            begin, count: the position and the number of the bytes.
+            alignment: the alignment of the elements in bytes; mapped bytes that are not aligned are copied.
+            checked: whether to compute the checksum.
         """
         if begin < 0 or count < 0 or begin + count > self.size:
-            raise FormatError(
-                f"truncated: it has {self.size} bytes, and byte {begin + count} of it is needed"
-            )
+            raise FormatError(f"truncated: it has {self.size} bytes, but {begin + count} are needed")
         if self.mapping is not None and count and begin % alignment == 0:
             view = self._mapped()[begin : begin + count]
             if checked:
@@ -140,14 +136,16 @@ class Source:
         return storage, crc
 
     def fill(self, storage: Any, begin: int) -> None:
-        """Read as many bytes as `storage` has into it, from `begin` on."""
+        """Fill `storage` with the bytes that begin at byte `begin`."""
         if begin + storage.nbytes() > self.size:
-            raise FormatError(f"truncated: it has {self.size} bytes, and more are needed")
+            raise FormatError(
+                f"truncated: it has {self.size} bytes, but {begin + storage.nbytes()} are needed"
+            )
         if storage.nbytes():
             self._fill(memoryview(storage), begin)
 
     def checksum(self, begin: int, count: int, crc: int = 0) -> int:
-        """Return the checksum of `count` bytes from `begin` on, which goes on from `crc`."""
+        """Return the checksum `crc` continued over `count` bytes that begin at byte `begin`."""
         while count:
             part = self.read(begin, min(count, _CHUNK))
             crc = crc32(part, crc)

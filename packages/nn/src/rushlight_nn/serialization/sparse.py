@@ -1,4 +1,4 @@
-"""Sparse tensors of a file, which are made from parts that are checked."""
+"""Construct the sparse tensors of a file from their parts, and check the parts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COMPRESSED = (core.sparse_csr, core.sparse_csc, core.sparse_bsr, core.sparse_bsc
 
 
 def rebuild_sparse(kind: Any, parts: Any, *requires_grad: Any) -> Tensor:
-    """Return a sparse tensor of its layout and parts, whose indices are checked."""
+    """Return the sparse tensor with this layout and these parts, after checking its indices."""
     if not isinstance(parts, tuple) or not all(isinstance(part, Tensor) for part in parts[:2]):
         raise FormatError("a sparse tensor must be built from tensors")
     if kind is core.sparse_coo and len(parts) in (3, 4):
@@ -27,7 +27,7 @@ def rebuild_sparse(kind: Any, parts: Any, *requires_grad: Any) -> Tensor:
         compressed, plain, found, shape = parts
         return _sparse(kind, shape, compressed, plain, found, True)
     raise FormatError(
-        "it holds a sparse tensor of a form that rushlight does not have\nhint: save tensor.to_dense()"
+        "it holds a sparse tensor whose layout or parts rushlight does not support\nhint: save tensor.to_dense()"
     )
 
 
@@ -35,7 +35,7 @@ def _sparse(
     kind: Any, shape: Any, indices: Tensor, plain: Tensor | None, found: Tensor, coalesced: bool
 ) -> Tensor:
     if not isinstance(shape, (tuple, list)) or not all(type(n) is int and 0 <= n < 1 << 59 for n in shape):
-        raise FormatError("a sparse tensor has no size")
+        raise FormatError("the sizes of a sparse tensor are not valid")
     unchecked = _unchecked.get()
     try:
         made = core._C._sparse_make(
@@ -54,7 +54,7 @@ _unchecked: ContextVar[list[Tensor] | None] = ContextVar("_unchecked", default=N
 
 @contextmanager
 def indices_come_later() -> Iterator[list[Tensor]]:
-    """Collect sparse tensors in the block without checking their indices; `check_indices` checks them."""
+    """Collect the sparse tensors that are made in the block, without checking their indices; see `check_indices`."""
     collected: list[Tensor] = []
     token = _unchecked.set(collected)
     try:
@@ -64,7 +64,7 @@ def indices_come_later() -> Iterator[list[Tensor]]:
 
 
 def check_indices(tensors: list[Tensor]) -> None:
-    """Raise FormatError unless the indices of these sparse tensors fit their sizes."""
+    """Raise FormatError unless the indices of the sparse tensors are valid for their sizes."""
     for tensor in tensors:
         parts = core._C._sparse_parts(tensor)
         assert parts is not None  # they are sparse

@@ -1,7 +1,7 @@
-"""Nested containers as JSON; tensors are taken out when they are written and put back when they are read.
+"""Convert nested containers to JSON and back. Tensors are stored separately, and JSON refers to them by number.
 
-Plain values, lists, and dictionaries with names as keys are themselves in JSON. Everything else is an object
-whose key "!" names its type: a container with its items, or a value of one of the classes in :mod:`values`.
+Plain values, lists, and dictionaries with strings as keys are written as such. Every other value is written as a JSON object
+whose key "!" gives its type: a container with its items, or a value of one of the classes in :mod:`values`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SEQUENCES = {kind.__name__: kind for kind in (tuple, set, frozenset, core.Size)
 
 
 class Encoder:
-    """Turns a value into JSON and collects its tensors, each object once."""
+    """Converts a value to JSON, and collects its tensors, each tensor object once."""
 
     def __init__(self) -> None:
         self.tensors: list[Tensor] = []
@@ -37,15 +37,15 @@ class Encoder:
         self._open: set[int] = set()  # containers being encoded
 
     def encode(self, value: Any, path: str = "", named: bool = False) -> Any:
-        """Return `value` as what `json.dumps` takes.
+        """Convert `value` to an object that `json.dumps` accepts.
 
         Args:
-            value: what to encode.
-            path: where it is.
-            named: whether it is the value of a name.
+            value: the value to convert.
+            path: the path of the value in the whole structure.
+            named: whether the value belongs to a name in a dictionary.
 
         Raises:
-            TypeError: something in it is neither data nor a container of data.
+            TypeError: `value` contains an object that is neither data nor a container of data.
             ValueError: a container contains itself.
         """
         kind = type(value)
@@ -167,11 +167,12 @@ def _hint(value: Any) -> str:
 
 
 class StructureError(Exception):
-    """Raised for a description that no encoder wrote."""
+    """The error of a description that :class:`Encoder` does not write."""
 
 
 def decode(node: Any, tensor: Callable[[int], Tensor]) -> Any:
-    """Return the value that was encoded as `node`, which it may be itself; `tensor` returns the tensor of a number.
+    """Return the value that was encoded as `node`. The result may be `node`, changed in place. `tensor` returns a tensor by
+    number.
 
     Raises:
         StructureError: `node` is not what :class:`Encoder` writes.
@@ -210,7 +211,7 @@ def decode(node: Any, tensor: Callable[[int], Tensor]) -> Any:
 
 
 def _make(tag: str, make: Callable[[], Any]) -> Any:
-    """Return what `make` returns, or the error for a description that it cannot use."""
+    """Return the result of `make`, and convert its errors to StructureError."""
     try:
         return make()
     except values.UnknownTag:

@@ -1,7 +1,7 @@
-"""Classes and functions that the user allows a pickle to call.
+"""The classes and functions that the user allows a pickle to call.
 
-Everything else that a file names is either data, which :mod:`builders` makes, or refused. Allowed objects are code of the
-user's choice, and the only code that reading a file runs.
+All other names in a file either stand for data, which :mod:`builders` constructs, or are refused. The allowed objects, which
+the user chooses, are the only code that reading a file executes.
 """
 
 from __future__ import annotations
@@ -33,13 +33,14 @@ def _named(entries: Sequence[Any]) -> dict[str, tuple[Any, Any]]:
 
 
 def add_safe_globals(safe_globals: Sequence[Any]) -> None:
-    """Allow :func:`load` to call these objects, and to give instances of these classes their state.
+    """Allow :func:`load` to call these classes and functions, and to set the state of instances of these classes.
 
     Args:
-        safe_globals: classes and functions; or pairs of one and the name, with its module, that files have for it.
+        safe_globals: classes and functions, or pairs of a class or function and its full name in files, such as
+            "module.name".
 
     Raises:
-        TypeError: one of them is neither.
+        TypeError: an element is neither a class or function nor such a pair.
 
     Example:
         >>> class Settings:
@@ -55,7 +56,7 @@ def add_safe_globals(safe_globals: Sequence[Any]) -> None:
 
 
 def get_safe_globals() -> list[Any]:
-    """Return the classes and functions that :func:`add_safe_globals` allowed, as they were given.
+    """Return the classes and functions that were passed to :func:`add_safe_globals`.
 
     Example:
         >>> torch.serialization.get_safe_globals()
@@ -76,13 +77,14 @@ def clear_safe_globals() -> None:
 
 
 class safe_globals:  # noqa: N801
-    """A context manager that allows classes and functions within its block, as :func:`add_safe_globals` does.
+    """Context manager that allows classes and functions during its block, as :func:`add_safe_globals` does.
 
     Args:
-        safe_globals: classes and functions; or pairs of one and the name, with its module, that files have for it.
+        safe_globals: classes and functions, or pairs of a class or function and its full name in files, such as
+            "module.name".
 
     Raises:
-        TypeError: one of them is neither.
+        TypeError: an element is neither a class or function nor such a pair.
 
     Example:
         >>> class Settings:
@@ -119,12 +121,12 @@ def allowed_by_name(name: str) -> Any:
 
 
 def is_allowed(value: Any) -> bool:
-    """Return whether this very object was allowed."""
+    """Return whether the object `value` itself was allowed."""
     return any(value is one for one, _ in _allowed.values())
 
 
 def name_of(value: Any) -> tuple[str, str]:
-    """Return the module and the name under which files are to have `value`."""
+    """Return the module and the name by which files refer to `value`."""
     for name, (one, entry) in _allowed.items():
         if one is value and isinstance(entry, tuple):
             module, _, short = name.rpartition(".")

@@ -1,8 +1,8 @@
-"""Serialization of values that JSON does not support, as a name and parts that JSON supports.
+"""Represent values that JSON does not support by a name and parts that JSON supports.
 
-User-defined named tuples and enumerations are stored by their contents. They are loaded as instances of their class
-if the class was allowed (:mod:`trust`), and otherwise as a new named tuple type or as the enumeration's value: names
-in a file are never imported.
+User-defined named tuples and enumerations are stored by their contents. If the class was allowed (:mod:`trust`), they are
+loaded as instances of it. Otherwise they are loaded as a new named tuple type or as the value of the enumeration member,
+since names in a file are never imported.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from .sparse import COMPRESSED, rebuild_sparse
 
 
 class UnknownTag(Exception):  # noqa: N818
-    """Raised for a name that no value has."""
+    """The error of a name that represents no class of values."""
 
 
 def encode(value: Any) -> tuple[str, dict[str, Any]] | None:
-    """Return the name and the parts of a value, or None where it is not of one of these classes."""
+    """Return the name and the parts that represent a value, or None if its class is not supported."""
     kind = type(value)
     found = _ENCODERS.get(kind)
     if found is not None:
@@ -51,10 +51,10 @@ def _class_name(kind: type) -> str:
 
 
 def decode(tag: str, parts: dict[str, Any]) -> Any:
-    """Return the value of a name and parts.
+    """Return the value that a name and parts represent.
 
     Raises:
-        UnknownTag: no value has this name.
+        UnknownTag: the name is unknown.
         LookupError, TypeError, ValueError, ...: the parts are not valid for the name.
     """
     found = _DECODERS.get(tag)
@@ -186,7 +186,7 @@ def name_of_factory(factory: Any, place: str) -> str | None:
     """Return the name of the factory of a defaultdict.
 
     Raises:
-        TypeError: the factory is not one that data has.
+        TypeError: the factory is not a supported built-in type.
     """
     for name, one in _FACTORIES.items():
         if one is factory:
@@ -194,13 +194,13 @@ def name_of_factory(factory: Any, place: str) -> str | None:
     if factory is None:
         return None
     raise TypeError(
-        f"save: {place} is a defaultdict of {factory!r}, which is code\nhint: save dict(value), or use one of "
+        f"save: {place} is a defaultdict with the factory {factory!r}, which is code\nhint: save dict(value), or use one of "
         + ", ".join(_FACTORIES)
     )
 
 
 def factory_of(name: Any) -> Any:
-    """Return what :func:`name_of_factory` named."""
+    """Return the factory with a name that :func:`name_of_factory` returned."""
     return None if name is None else _FACTORIES[_text(name)]
 
 
