@@ -349,7 +349,7 @@ def test_names_of_files_for_allowed_objects():
 
 def test_an_error_of_an_allowed_class_is_told(allowed):
     program = b"\x80\x02" + name(Point.__module__, "Point") + b")R."
-    with pytest.raises(CheckpointError, match=r"Point cannot be made.*missing"):
+    with pytest.raises(CheckpointError, match=r"Point cannot be built.*missing"):
         run(program)
 
 

@@ -1,4 +1,4 @@
-"""assert_close: compare two tensors, numbers or nested containers up to rounding."""
+"""Assertions that tensors, numbers or nested containers of them are equal up to rounding."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _TOLERANCES = {
 
 
 def default_tolerances(*dtypes: Any) -> tuple[float, float]:
-    """Return the relative and the absolute tolerance that suit the least precise of some dtypes.
+    """Return the default relative and absolute tolerance for the least precise of several dtypes.
 
     Args:
-        dtypes: dtypes; the tolerances of integers and bool are 0.
+        dtypes: the dtypes; the tolerances of integers and bool are 0.
 
     Returns:
         (rtol, atol).
@@ -59,25 +59,24 @@ def assert_close(
     Indices of sparse tensors must be equal, and their values close.
 
     Args:
-        actual: a tensor, a number, a NumPy array, or sequences and mappings of them.
-        expected: the same structure with the expected values.
-        allow_subclasses: whether tensors of different classes may be equal.
-        rtol: the relative tolerance; None for that of the dtypes, see :func:`default_tolerances`. Given with `atol`
-            only.
-        atol: the absolute tolerance.
-        equal_nan: whether two NaN are equal.
+        actual: the values to check: a tensor, a number, a NumPy array, or sequences and mappings of these.
+        expected: the expected values, in the same structure.
+        allow_subclasses: whether tensors of different classes may be compared.
+        rtol: the relative tolerance; None for the default of the dtypes, see :func:`default_tolerances`. Requires `atol`.
+        atol: the absolute tolerance. Requires `rtol`.
+        equal_nan: whether NaN is considered equal to NaN.
         check_device: whether the devices must agree.
         check_dtype: whether the dtypes must agree.
         check_layout: whether the layouts must agree; otherwise sparse tensors are compared as dense ones.
         check_stride: whether the strides must agree.
-        msg: the text of the error, or a function that makes it of the default text.
+        msg: the message of the error, or a function from the default message to the message.
 
     Shape:
         - Input: tensors of equal shapes (*).
 
     Raises:
-        AssertionError: the values differ; the text gives the number of elements that differ, and the index of the greatest
-            difference.
+        AssertionError: the values differ. The message gives the number of elements that differ, and the index of the
+            greatest difference.
         TypeError: an object cannot be compared, or the classes differ and `allow_subclasses` is false.
         ValueError: only one of `rtol` and `atol` is given.
 
@@ -136,10 +135,10 @@ def assert_allclose(
     Args:
         actual: a tensor, or numbers.
         expected: a tensor, or numbers.
-        rtol: the relative tolerance; by default the larger one of both dtypes.
+        rtol: the relative tolerance; by default the larger of the default tolerances of both dtypes.
         atol: the absolute tolerance.
-        equal_nan: whether two NaN are equal.
-        msg: the text of the error.
+        equal_nan: whether NaN is considered equal to NaN.
+        msg: the message of the error.
 
     Shape:
         - Input: equal shapes (*).
@@ -186,7 +185,7 @@ def _difference(
     check_layout: bool,
     check_stride: bool,
 ) -> str:
-    """Return what is wrong, or an empty text."""
+    """Return a description of the difference, or an empty string."""
     if a.shape != b.shape:
         return f"the shapes differ: {tuple(a.shape)} and {tuple(b.shape)}"
     if check_device and a.device != b.device:
@@ -207,7 +206,7 @@ def _difference(
 
 
 def _sparse_difference(a: Tensor, b: Tensor, rtol: float, atol: float, equal_nan: bool) -> str:
-    """Return what is wrong with tensors of one sparse layout: their indices must be equal, and values close."""
+    """Return a description of the difference of two sparse tensors of one layout, or an empty string if there is none."""
     if a.is_sparse:
         if a.is_coalesced() != b.is_coalesced():
             a, b = a.coalesce(), b.coalesce()

@@ -1,4 +1,4 @@
-"""make_tensor: random values of any dtype and shape."""
+"""Create tensors of random values of any dtype and shape."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ def make_tensor(
     exclude_zero: bool = False,
     seed: int | None = None,
 ) -> Tensor:
-    """Return random values from [low, high).
+    """Return a tensor of random values from [low, high).
 
-    By default they are from [-9, 9) for floating-point dtypes, [-9, 10) for integers and [0, 10) for uint8; bools are
-    any.
+    The default range is [-9, 9) for floating-point dtypes, [-9, 10) for integers and [0, 10) for uint8. Bools are drawn from
+    both values.
 
     Args:
-        shape: the sizes, one by one or as one tuple.
+        shape: the sizes, as separate arguments or as a tuple.
         dtype: dtype of the result.
         device: device of the result.
-        low: the least value.
-        high: the bound, which is not drawn.
-        requires_grad: whether operators on the result are recorded for gradients.
+        low: the lower limit.
+        high: the upper limit, which is excluded.
+        requires_grad: whether the result requires grad.
         noncontiguous: whether there are gaps between the elements.
         exclude_zero: whether zeros are replaced by ones.
-        seed: makes the values the same every time; None draws others.
+        seed: the seed of the random numbers; None for different values at each call.
 
     Shape:
         - Output: `shape`.

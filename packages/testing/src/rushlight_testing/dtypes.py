@@ -1,4 +1,4 @@
-"""Which dtypes an operator takes, found by calling it: what the key `dtypes` of its entry is compared with."""
+"""Determine the dtypes that an operator accepts by calling it, to check the key `dtypes` of its entry."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _WRITTEN = {"uint16": "uint8", "uint32": "uint8", "uint64": "uint8"}
 
 
 def samples_of_dtype(op: Op, dtype: str) -> Iterator[Sample]:
-    """Yield the samples of an entry with their tensors in a dtype.
+    """Yield the samples of an entry with their tensors converted to a dtype.
 
-    These are the tensors for which the text names no dtype; if it names one for all, those with the dtype of the
-    first.
+    The tensors for which the text of a sample gives no dtype are converted. If it gives one for all tensors, those with the
+    dtype of the first tensor are converted.
 
     Args:
         op: the entry.
@@ -59,7 +59,7 @@ def samples_of_dtype(op: Op, dtype: str) -> Iterator[Sample]:
 
 
 def _asks_for_another(op: Op, sample: Sample) -> bool:
-    """Return whether a number or a `dtype` may turn the tensors to another dtype."""
+    """Return whether a number or a `dtype` among the arguments may convert the tensors to another dtype."""
     given = arguments_of(op, sample)
     numbers = ("Scalar", "TensorOrScalar", "dtype")
     return any(
@@ -72,11 +72,11 @@ def _asks_for_another(op: Op, sample: Sample) -> bool:
 
 
 def accepted_dtypes(op: Op, alone: bool = False) -> set[str]:
-    """Return the names of the dtypes that an operator accepts for a sample.
+    """Return the names of the dtypes that an operator accepts in at least one sample.
 
     Args:
         op: the entry.
-        alone: whether only samples count in which no argument selects another dtype.
+        alone: whether to use only the samples in which no argument selects another dtype.
 
     Example:
         >>> from rushlight_testing.operators import operators

@@ -1,8 +1,8 @@
-"""Helpers of the laws in ops/*.yaml, that is, of the key `law` of operators whose results no oracle can compute.
+"""Helpers of the laws in ops/*.yaml: the key `law` of operators whose results no oracle can compute.
 
-A law is a Python expression that must be true. For an operator with samples it holds for each sample: the names are the
-arguments and `result`, as NumPy arrays. For an operator without samples it is a call that uses the helpers of
-rushlight_testing.samples; random numbers are compared with distributions, from a fixed seed.
+A law is a Python expression that must be true. For an operator with samples, it is evaluated for each sample, with the
+arguments and `result` as NumPy arrays. For an operator without samples, it calls the operator itself, with the helpers of
+rushlight_testing.samples. Random numbers are drawn with a fixed seed and compared with distributions.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ import rushlight_core as core
 
 
 def adjoint(a: Any) -> Any:
-    """Return matrices transposed and conjugated."""
+    """Return the conjugate transposes of matrices."""
     return np.conj(np.swapaxes(a, -1, -2))
 
 
 def close(a: Any, b: Any) -> bool:
-    """Return whether values are equal up to the rounding of float32."""
+    """Return whether values are equal within tolerances of 1e-4."""
     return bool(np.allclose(a, b, rtol=1e-4, atol=1e-4))
 
 
 def orthonormal(a: Any) -> bool:
-    """Return whether the columns of matrices are orthogonal and of length 1."""
+    """Return whether the columns of matrices are orthonormal."""
     return close(adjoint(a) @ a, np.eye(a.shape[-1]))
 
 
 def follows(values: Any, name: str, *parameters: float) -> bool:
-    """Return whether numbers may be samples of a distribution of SciPy's, by the test of Kolmogorov and Smirnov."""
+    """Return whether numbers pass the Kolmogorov-Smirnov test for a distribution of SciPy."""
     from scipy import stats
 
     return bool(stats.kstest(values.numpy(), name, parameters).pvalue > 1e-3)
 
 
 def frequent(values: Any, wanted: dict[int, float]) -> bool:
-    """Return whether numbers occur as often as expected, within four standard deviations."""
+    """Return whether the number of occurrences of each value is within four standard deviations of the expected one."""
     numbers = values.numpy()
     count = numbers.size
     rest = count
@@ -51,7 +51,7 @@ def frequent(values: Any, wanted: dict[int, float]) -> bool:
 
 
 def raises(error: type[Exception], function: Callable[[], Any]) -> bool:
-    """Return whether a call raises."""
+    """Return whether a call of `function` raises `error`."""
     try:
         function()
     except error:
@@ -60,7 +60,7 @@ def raises(error: type[Exception], function: Callable[[], Any]) -> bool:
 
 
 def same_memory(make: Callable[[Any, Any], Any]) -> bool:
-    """Return whether `make(x, y)` returns x with y's memory in y's shape."""
+    """Return whether `make(x, y)` returns x, after giving it the memory and the shape of y."""
     x, y = core.zeros(1), core.arange(6.0).reshape(2, 3)
     made = make(x, y)
     y[0, 1] = 9.0
@@ -68,7 +68,7 @@ def same_memory(make: Callable[[Any, Any], Any]) -> bool:
 
 
 def stepped(step: Callable[[Any, Any, Any], Any], wanted: Callable[[Any, Any, Any], Any]) -> bool:
-    """Return whether an optimizer's step replaces the parameters p by this function of p, the gradients and zeros."""
+    """Return whether an optimizer's step from a state of zeros sets its parameters p to `wanted(p, gradients, zeros)`."""
 
     def given() -> list[Any]:
         return [core.tensor([1.0, -2.0, 0.5]), core.tensor([3.0, -4.0, 0.25]), core.zeros(3)]

@@ -1,9 +1,9 @@
-"""A plug-in of pytest that runs tests on another device: `pytest -p rushlight_testing.on_device --device toy tests`.
+"""A pytest plug-in that runs tests on another device: `pytest -p rushlight_testing.on_device --device toy tests`.
 
-New tensors are made on the device unless a test gives another, and arrays are copied to it. Methods that only the host
-supports (`numpy`, buffers) get a copy. `--every N` runs one test in N, and always the same ones. `--plugin` loads a plug-in
-that serves the device. With `--missing-kernels skip` tests of operators that the device has no kernels for are skipped.
-Tests that are about the host's memory are skipped: `EXCEPTIONS` gives the reason for each.
+New tensors are created on the device unless a test specifies another one, and arrays are copied to the device. Methods that
+only the host supports (`numpy`, buffers) are called on a copy. `--every N` runs one in N tests, always the same ones.
+`--plugin` loads the plug-in that provides the device. With `--missing-kernels skip`, tests of operators that the device has
+no kernels for are skipped. Tests of host memory are always skipped: `EXCEPTIONS` gives the reason for each.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _of_a_copy(name: str) -> None:
-    """Use a copy on the host if a tensor is on another device."""
+    """Let a method of tensors use a copy on the host if the tensor is on another device."""
     original = getattr(Tensor, name)
 
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
@@ -114,7 +114,7 @@ def _of_a_copy(name: str) -> None:
 
 
 def _then_moved(name: str, device: str) -> None:
-    """Move tensors that share an array's memory."""
+    """Let a function that returns tensors over the memory of an array return copies on `device`."""
     original = getattr(core, name)
 
     def function(*args: Any, **kwargs: Any) -> Any:
@@ -124,9 +124,9 @@ def _then_moved(name: str, device: str) -> None:
 
 
 def _wait_where_errors_are_expected(device: str, skip_missing: bool) -> None:
-    """A device reports bad values late: it is synchronised in `pytest.raises`, and in the calls of the laws.
+    """Synchronize the device in `pytest.raises` and in the calls of the laws, since it reports errors late.
 
-    There, a test would mistake the error of a missing kernel for the expected error.
+    In these calls, also skip tests for which a kernel is missing, since they may mistake that error for the expected one.
     """
     raises = pytest.raises
 
@@ -179,7 +179,7 @@ def _raise(error: BaseException) -> bool:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """Skip a test that needs a missing kernel, if that is selected."""
+    """Skip a test that needs a missing kernel, if `--missing-kernels skip` is given."""
     outcome = yield
     report = outcome.get_result()  # type: ignore[attr-defined]
     if call.excinfo is None or item.config.getoption("--missing-kernels") != "skip":
@@ -190,7 +190,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 def _missing_kernel(error: BaseException | None, device: str) -> str:
-    """Return a text about a missing kernel if an error reports one, or ""; an error begins with the operator."""
+    """Return a description of the missing kernel that an error reports, or "" if it reports none."""
     text, kind = str(error), device.partition(":")[0]
     if not isinstance(error, NotImplementedError) or "no kernel" not in text or kind not in text:
         return ""
@@ -198,7 +198,7 @@ def _missing_kernel(error: BaseException | None, device: str) -> str:
 
 
 def pytest_runtest_teardown(item: pytest.Item) -> None:
-    """Synchronise after a test, so that its errors are not reported in another test."""
+    """Synchronize the device after a test, so that its errors are not reported in the next test."""
     with contextlib.suppress(Exception):
         devices.synchronize(item.config.getoption("--device"))
 

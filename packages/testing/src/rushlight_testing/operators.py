@@ -1,7 +1,7 @@
-"""The operators' entries (`packages/core/ops/*.yaml`), and how a test calls an operator by its entry.
+"""Read the entries of operators (`packages/core/ops/*.yaml`), and call operators by their entries.
 
-`call(op, sample)` makes the call that users make, `boxed` the one by the operator's name. Tests that are generated for every
-operator are built of these, and of the samples that rushlight_testing.variants derives.
+`call(op, sample)` calls the public function of an operator, and `boxed` calls an operator by its name. The tests that are
+generated for every operator use these functions, and the samples that rushlight_testing.variants derives.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ TOLERANCES = {
 
 @cache
 def operators() -> list[Op]:
-    """Return every operator's entry, in the order of the files. They are read once.
+    """Return the entries of all operators, in the order of the files. The files are read once.
 
     Example:
         >>> len(operators()) > 600
@@ -62,7 +62,7 @@ def operators() -> list[Op]:
 
 
 def is_random(op: Op) -> bool:
-    """Return whether the results depend on a generator.
+    """Return whether the results of an operator depend on a random number generator.
 
     Args:
         op: the entry.
@@ -76,11 +76,11 @@ def is_random(op: Op) -> bool:
 
 
 def all_samples(op: Op, dtype: str = "float32") -> Iterator[Sample]:
-    """Yield the samples of an entry, with new tensors.
+    """Yield the samples of an entry, each with new tensors.
 
     Args:
         op: the entry.
-        dtype: the name of the dtype of tensors for which the text names none.
+        dtype: the name of the dtype of tensors for which the text of the sample gives none.
 
     Example:
         >>> op = next(op for op in operators() if op.name == "add")
@@ -93,13 +93,13 @@ def all_samples(op: Op, dtype: str = "float32") -> Iterator[Sample]:
 
 
 def boxed(op: Op, sample: Sample, name: str | None = None, extra: tuple[Any, ...] = ()) -> Any:
-    """Call an operator by its name, as other languages and fallbacks do.
+    """Call an operator by its name, as bindings of other languages and fallbacks do.
 
     Args:
         op: the entry.
         sample: the arguments.
         name: the name of the form, by default that of the entry.
-        extra: further arguments, after those of the sample.
+        extra: additional arguments, after those of the sample.
 
     Example:
         >>> op = next(op for op in operators() if op.name == "add")
@@ -115,12 +115,12 @@ def boxed(op: Op, sample: Sample, name: str | None = None, extra: tuple[Any, ...
 
 
 def call(op: Op, sample: Sample, **more: Any) -> Any:
-    """Call an operator as users do, and hidden operators by their names.
+    """Call an operator through its public function, or a hidden operator by its name.
 
     Args:
         op: the entry.
         sample: the arguments.
-        more: further keyword arguments.
+        more: additional keyword arguments.
 
     Example:
         >>> op = next(op for op in operators() if op.name == "add")
@@ -155,7 +155,7 @@ def inplace(op: Op, sample: Sample) -> Any:
 
 
 def flat(results: Any) -> list[Any]:
-    """Return results in one list: the items of tuples and lists one after the other.
+    """Return results as a flat list, with the items of tuples and lists in order.
 
     Example:
         >>> flat((1, [2, (3,)]))
@@ -167,11 +167,11 @@ def flat(results: Any) -> list[Any]:
 
 
 def map_tensors(f: Callable[[Any], Any], value: Any) -> Any:
-    """Replace every tensor among arguments by what a function makes of it.
+    """Replace every tensor in arguments by the result of a function of the tensor.
 
     Args:
-        f: the function.
-        value: a tensor, a sample, nested lists and tuples, or anything else, which stays as it is.
+        f: the function, from a tensor to its replacement.
+        value: a tensor, a sample, nested lists and tuples, or any other object, which is returned unchanged.
 
     Example:
         >>> map_tensors(lambda t: t.shape, (torch.ones(2), [torch.ones(3), 4]))
@@ -188,7 +188,7 @@ def map_tensors(f: Callable[[Any], Any], value: Any) -> Any:
 
 
 def tensors_in(value: Any) -> list[Any]:
-    """Return the tensors among arguments or results.
+    """Return the tensors in arguments or results.
 
     Example:
         >>> len(tensors_in((torch.ones(2), [torch.ones(3), 4])))
@@ -210,11 +210,11 @@ def dtype_name(dtype: Any) -> str:
 
 
 def to_numpy(value: Any, wide: bool) -> Any:
-    """Return a tensor as a NumPy array; anything else as it is.
+    """Convert tensors to NumPy arrays, and return other objects unchanged.
 
     Args:
-        value: a tensor of any shape, a list or tuple of tensors, or anything else.
-        wide: whether the array has the widest dtype of its category, such as float64.
+        value: a tensor, a list or tuple of tensors, or any other object.
+        wide: whether to convert to the widest dtype of the category, such as float64.
 
     Example:
         >>> to_numpy(torch.ones(2), wide=True)
@@ -235,9 +235,9 @@ def assert_same(a: Any, b: Any, text: str) -> None:
     """Raise AssertionError unless results have the same shapes, dtypes and, up to rounding, values.
 
     Args:
-        a: results: tensors, numbers, and tuples and lists of them.
-        b: the other results.
-        text: begins the error.
+        a: the first results: tensors, numbers, and tuples and lists of these.
+        b: the second results.
+        text: the beginning of the error message.
 
     Example:
         >>> assert_same(torch.ones(2), torch.ones(2) + 1e-7, "ones")

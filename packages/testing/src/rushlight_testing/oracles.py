@@ -1,4 +1,5 @@
-"""Functions of the oracles in ops/*.yaml beyond NumPy and SciPy, written for clarity, over float64 arrays."""
+"""Reference functions for the oracles in ops/*.yaml that NumPy and SciPy lack; clear rather than fast, over float64
+arrays."""
 
 from __future__ import annotations
 
@@ -50,19 +51,19 @@ Array = NDArray[Any]
 
 
 def axes(dim: Any) -> Any:
-    """Return a `dim` argument as NumPy's `axis`; an empty `dim` means all dimensions."""
+    """Convert a `dim` argument to NumPy's `axis`; an empty `dim` means all dimensions."""
     if dim is None or (isinstance(dim, (tuple, list)) and not dim):
         return None
     return tuple(dim) if isinstance(dim, (tuple, list)) else dim
 
 
 def named_axes(dim: Any) -> Any:
-    """Return a `dim` argument as NumPy's `axis`, where an empty list names no axis and only None means all."""
+    """Convert a `dim` argument to NumPy's `axis`; an empty list means no axis, and only None means all."""
     return tuple(dim) if isinstance(dim, list) else dim
 
 
 def p_norm(x: Array, p: float, dim: Any, keepdim: bool) -> Any:
-    """Return the p-norm over some or all dimensions."""
+    """Return the p-norm over the given dimensions or over all."""
     magnitude, axis = np.abs(x), axes(dim)
     if p == np.inf:
         return np.max(magnitude, axis=axis, keepdims=keepdim)
@@ -80,7 +81,7 @@ def finite_difference(f: Callable[[Array], Array], x: Array) -> Array:
 
 
 def top_k(x: Array, k: int, dim: int, largest: bool) -> tuple[Array, Array]:
-    """Return the k first elements along a dimension in descending or ascending order, and their indices."""
+    """Return the k largest or smallest elements along a dimension in order, and their indices."""
     order = np.argsort(-x if largest else x, axis=dim, kind="stable") if x.ndim else np.zeros((), np.int64)
     if x.ndim == 0:
         return x, order
@@ -97,7 +98,7 @@ def convolution(
     x: Array, weight: Array, bias: Array | None, stride: Any, padding: Any, dilation: Any, transposed: bool,
     output_padding: Any, groups: int,
 ) -> Array:  # fmt: skip
-    """Add every product separately: out[..., o] += x[..., o * stride + k * dilation - padding] * weight[k]."""
+    """Convolve by adding each product: out[..., o] += x[..., o * stride + k * dilation - padding] * weight[k]."""
     spatial = weight.ndim - 2
     if x.ndim == spatial + 1:
         return convolution(
@@ -153,7 +154,7 @@ def avg_pool(
     x: Array, pooled: int, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool,
     divisor_override: int | None,
 ) -> Array:  # fmt: skip
-    """Return the sum of each window over its size, within the padded input or within the input."""
+    """Return the mean of each window, over its elements in the padded input or only over those in the input."""
 
     def mean(seen: Array, padded: int) -> Any:
         return np.sum(seen) / (divisor_override or (padded if count_include_pad else seen.size))
@@ -217,7 +218,7 @@ def batch_norm(
 
 
 def layer_norm(x: Array, shape: Any, weight: Array | None, bias: Array | None, eps: float) -> Array:
-    """Return layer normalisation, over the last dimensions."""
+    """Return the layer normalization over the last dimensions."""
     axis = tuple(range(x.ndim - len(shape), x.ndim))
     y = (x - x.mean(axis, keepdims=True)) / np.sqrt(x.var(axis, keepdims=True) + eps)
     y = y if weight is None else y * weight
@@ -225,7 +226,7 @@ def layer_norm(x: Array, shape: Any, weight: Array | None, bias: Array | None, e
 
 
 def log_of_sum(a: Array, b: Array) -> Array:
-    """Return log(exp(a) + exp(b)); for complex numbers relative to the one with the larger real part."""
+    """Return log(exp(a) + exp(b)), computed relative to the operand with the larger real part."""
     if not np.iscomplexobj(a) and not np.iscomplexobj(b):
         return np.logaddexp(a, b)
     a, b = np.broadcast_arrays(np.asarray(a, complex), np.asarray(b, complex))
@@ -252,7 +253,7 @@ def rms_norm(x: Array, shape: Any, weight: Array | None, eps: float | None) -> A
 
 
 def group_norm(x: Array, groups: int, weight: Array | None, bias: Array | None, eps: float) -> Array:
-    """Normalise over each group of channels of each sample."""
+    """Normalize each group of channels of each sample."""
     y = x.reshape(x.shape[0], groups, -1)
     y = ((y - y.mean(2, keepdims=True)) / np.sqrt(y.var(2, keepdims=True) + eps)).reshape(x.shape)
     shape = (1, -1, *[1] * (x.ndim - 2))
@@ -276,7 +277,7 @@ def native_batch_norm(
     x: Array, weight: Array | None, bias: Array | None, running_mean: Array | None, running_var: Array | None,
     training: bool, eps: float,
 ) -> tuple[Array, Array, Array]:  # fmt: skip
-    """Return `batch_norm` and the statistics of the channels, which are empty outside of training."""
+    """Return `batch_norm` and the statistics of the channels, which are empty in evaluation mode."""
     made = batch_norm(x, weight, bias, running_mean, running_var, training, eps)
     if not training:
         return made, x[:0, 0].reshape(0), x[:0, 0].reshape(0)
@@ -294,7 +295,7 @@ def native_group_norm(
 
 
 def lower_median(x: Array, dim: int | None, keepdim: bool, ignore_nan: bool = False) -> Array:
-    """Return the lower of the two elements in the middle; NaN where an element is NaN, or where all are."""
+    """Return the lower median; NaN if any element is NaN, or, with `ignore_nan`, only if all elements are NaN."""
 
     def of_line(line: Array) -> Any:
         known = line[~np.isnan(line)]
@@ -328,13 +329,13 @@ def _by_lines(f: Callable[[Array], Any], x: Array, dim: int | None, keepdim: boo
 
 
 def combinations(x: Array, r: int, with_replacement: bool) -> Array:
-    """Return all combinations of r elements, a row for each; of none, nothing."""
+    """Return all combinations of r elements as rows; for r = 0, an empty array."""
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     return np.array(list(choose(x.tolist(), r))).reshape(-1, r) if r else np.zeros(0)
 
 
 def diag_embed(x: Array, offset: int, dim1: int, dim2: int) -> Array:
-    """Return zeros with the last dimension on a diagonal of two new dimensions."""
+    """Return matrices of zeros in two new dimensions with the last dimension of `x` on a diagonal."""
     length = x.shape[-1] + abs(offset)
     result = np.zeros((*x.shape[:-1], length, length), x.dtype)
     place = np.arange(x.shape[-1])
@@ -363,7 +364,7 @@ def im2col(x: Array, kernel_size: Any, dilation: Any, padding: Any, stride: Any)
 def col2im(
     x: Array, output_size: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any
 ) -> Array:  # fmt: skip
-    """Return the transpose of im2col: its matrix is built column by column."""
+    """Apply the transpose of the matrix of im2col, which is built column by column."""
     batch = x if x.ndim == 3 else x[None]
     channels = batch.shape[1] // int(np.prod(kernel_size))
     size = int(np.prod(output_size))
@@ -395,7 +396,7 @@ def pixel_shuffle(x: Array, r: int) -> Array:
 
 
 def scattered(x: Array, dim: int, index: Array, src: Array, reduce: str, include_self: bool) -> Array:
-    """Return all values for a position, one after the other."""
+    """Scatter `src`: reduce all values that `index` sends to a position, for one position after the other."""
     if x.ndim == 0:
         return scattered(x.reshape(1), 0, index.reshape(-1), src.reshape(-1), reduce, include_self).reshape(
             ()
@@ -419,7 +420,7 @@ def scattered(x: Array, dim: int, index: Array, src: Array, reduce: str, include
 
 
 def polynomial(name: str, x: Any, n: Any) -> Array:
-    """An orthogonal polynomial of SciPy's, or Chebyshev's of the third and fourth kind ("v", "w", "shifted_v", ...)."""
+    """Evaluate an orthogonal polynomial of SciPy, or a Chebyshev polynomial of the third or fourth kind ("v", "w", ...)."""
     from scipy import special
 
     real = [np.asarray(np.real(v), np.float64) for v in (x, n)]
@@ -435,14 +436,14 @@ def polynomial(name: str, x: Any, n: Any) -> Array:
 
 
 def replaced(x: Array, values: Array, part: Callable[[Array], Array]) -> Array:
-    """Return a copy in which the elements of the view `part` are `values`."""
+    """Return a copy in which the elements of the view `part` are replaced by `values`."""
     out = np.array(x, order="C")
     part(out)[...] = values
     return out
 
 
 def replaced_diagonal(x: Array, values: Array, offset: int, dim1: int, dim2: int) -> Array:
-    """Return a copy with another diagonal."""
+    """Return a copy in which a diagonal is replaced."""
     out = np.array(x, order="C")
     moved = np.moveaxis(out, (dim1, dim2), (0, 1))
     for i in range(values.shape[-1]):
@@ -451,7 +452,7 @@ def replaced_diagonal(x: Array, values: Array, offset: int, dim1: int, dim2: int
 
 
 def with_diagonal(x: Array, value: Any, wrap: bool) -> Array:
-    """Return a copy with a number on the main diagonal; with `wrap` the diagonal of a tall matrix begins again below."""
+    """Return a copy with a number on the diagonal; with `wrap`, it restarts below the square part of a tall matrix."""
     out = np.array(x, order="C")
     if x.ndim == 2:
         np.fill_diagonal(out, value, wrap)
@@ -462,7 +463,7 @@ def with_diagonal(x: Array, value: Any, wrap: bool) -> Array:
 
 
 def index_put(x: Array, indices: list[Any], values: Array, accumulate: bool) -> Array:
-    """Return an array with values written or added at the positions of index arrays; None keeps a dimension."""
+    """Return a copy with values written or added at the positions that index arrays give; None selects a whole dimension."""
     out = np.array(x)
     place: Any = tuple(slice(None) if i is None else i for i in indices)
     if accumulate:
@@ -476,7 +477,7 @@ def stft(
     x: Array, n_fft: int, hop: int | None, width: int | None, window: Array | None, center: bool, pad_mode: str,
     normalized: bool, onesided: bool | None, return_complex: bool | None, align_to_window: bool | None,
 ) -> Array:  # fmt: skip
-    """Return the transforms of windows of the signal, one by one."""
+    """Return the short-time Fourier transform, computed window by window."""
     hop, width = hop or n_fft // 4, width or n_fft
     taper = np.zeros(n_fft, float if window is None else window.dtype)
     left = (n_fft - width) // 2
@@ -495,7 +496,7 @@ def istft(
     x: Array, n_fft: int, hop: int | None, window: Array | None, normalized: bool, onesided: bool | None,
     length: int | None, return_complex: bool,
 ) -> Array:  # fmt: skip
-    """Add up frames of centered signals and divide by the sum of the squared windows, by default of ones."""
+    """Return the inverse STFT of a centered signal: the sum of the frames divided by the sum of the squared windows."""
     hop = hop or n_fft // 4
     taper = np.ones(n_fft) if window is None else window
     if not return_complex:  # a real signal is that of the first half of its frequencies

@@ -1,4 +1,4 @@
-"""Oracles of linear algebra: batches of matrices, one by one, with SciPy's LAPACK."""
+"""Oracles of linear algebra, which apply SciPy's LAPACK to each matrix of a batch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Array = NDArray[Any]
 
 
 def _each(function: Callable[..., Any], *arrays: Array, ndims: tuple[int, ...] | None = None) -> Any:
-    """Call `function` for each item of a batch that is broadcast, and stack the results: an array or a tuple of arrays."""
+    """Broadcast batches, call `function` for each item, and stack the results, which are arrays or tuples of arrays."""
     ndims = ndims or (2,) * len(arrays)
     batch = np.broadcast_shapes(*(a.shape[: a.ndim - n] for a, n in zip(arrays, ndims, strict=True)))
     wide = [np.broadcast_to(a, batch + a.shape[a.ndim - n :]) for a, n in zip(arrays, ndims, strict=True)]
@@ -40,7 +40,7 @@ def cholesky(a: Array, upper: bool) -> Array:
 
 
 def lu_factor(a: Array) -> tuple[Array, Array]:
-    """Return both factors in one array, with rows counted from 1."""
+    """Return both factors in one array, and the pivots, which count rows from 1."""
     if not a.size:
         return a, np.zeros((*a.shape[:-2], min(a.shape[-2:])), np.int32)
     factors, pivots = _each(lambda m: tuple(scipy.linalg.lu_factor(m)), a)
@@ -48,7 +48,7 @@ def lu_factor(a: Array) -> tuple[Array, Array]:
 
 
 def ldl_factor(a: Array, hermitian: bool) -> tuple[Array, Array, Array]:
-    """Return L below the diagonal and D on it, for matrices that need no exchange of rows, and the rows from 1 on."""
+    """Return L below the diagonal and D on it, the pivots 1, 2, ..., and zeros, for matrices that need no pivoting."""
 
     def one(m: Array) -> Array:
         lower, middle, _ = scipy.linalg.ldl(m, hermitian=hermitian)
@@ -96,7 +96,7 @@ def solve_triangular(a: Array, b: Array, upper: bool, left: bool, unitriangular:
 
 
 def solve(a: Array, b: Array, left: bool) -> Array:
-    """Return the solution, of vectors if b has one dimension, or a's shape without the last."""
+    """Return the solution of linear systems; b holds vectors if it has one dimension or a's shape without the last."""
     if b.ndim == 1 or (b.ndim == a.ndim - 1 and b.shape == a.shape[:-1]):
         return np.linalg.solve(a, b[..., None])[..., 0]
     if left:
@@ -105,7 +105,7 @@ def solve(a: Array, b: Array, left: bool) -> Array:
 
 
 def lstsq(a: Array, b: Array) -> tuple[Array]:
-    """Return the solution alone: other results depend on the driver."""
+    """Return only the solution, since the other results depend on the driver."""
     return (np.linalg.pinv(a) @ b,)
 
 
@@ -121,7 +121,7 @@ def geqrf(a: Array) -> tuple[Array, Array]:
 
 
 def _reflectors(v: Array, tau: Array) -> Array:
-    """Return the product of all of them, square."""
+    """Return the product of all reflectors, a square matrix."""
     m = v.shape[0]
     q = np.eye(m, dtype=v.dtype)
     for i, factor in enumerate(tau):

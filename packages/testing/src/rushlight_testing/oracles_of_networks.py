@@ -1,4 +1,4 @@
-"""Oracles of parts of networks, from their definitions: losses, attention, recurrent layers and resampling."""
+"""Oracles of losses, attention, recurrent layers and resampling, which follow their definitions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Array = NDArray[Any]
 
 
 def reduced(losses: Array, reduction: int) -> Any:
-    """Reduce values: 0 returns all of them, 1 the mean, 2 the sum."""
+    """Reduce losses; `reduction` is 0 for none, 1 for the mean, 2 for the sum."""
     return losses if reduction == 0 else np.mean(losses) if reduction == 1 else np.sum(losses)
 
 
@@ -26,7 +26,7 @@ def _log_softmax(x: Array, axis: int) -> Array:
 
 
 def nll_loss(x: Array, target: Array, weight: Array | None, reduction: int, ignore_index: int) -> Any:
-    """Return -weight[target] * x[target], divided by the sum of these weights for the mean."""
+    """Return -weight[target] * x[target]; the mean divides their sum by the sum of these weights."""
     classes = x[None] if x.ndim == 1 else x
     targets = target.reshape(1) if x.ndim == 1 else target
     losses, used = np.zeros(targets.shape), np.zeros(targets.shape)
@@ -43,7 +43,7 @@ def nll_loss(x: Array, target: Array, weight: Array | None, reduction: int, igno
 def cross_entropy(
     x: Array, target: Array, weight: Array | None, reduction: int, ignore_index: int, smoothing: float
 ) -> Any:
-    """Return the expected negative logarithm of softmax under the target's distribution."""
+    """Return the cross entropy: the mean of -log(softmax(x)) under the distribution of the target."""
     axis = 0 if x.ndim == 1 else 1
     classes = x.shape[axis]
     scores = _log_softmax(x, axis)
@@ -64,7 +64,7 @@ def cross_entropy(
 
 
 def bce(x: Array, target: Array, weight: Array | None, reduction: int) -> Any:
-    """Return the cross entropy of probabilities, whose logarithms are at least -100."""
+    """Return the binary cross entropy of probabilities, whose logarithms are clamped to at least -100."""
     losses = -(target * np.maximum(np.log(x), -100) + (1 - target) * np.maximum(np.log1p(-x), -100))
     return reduced(losses if weight is None else losses * weight, reduction)
 
@@ -72,7 +72,7 @@ def bce(x: Array, target: Array, weight: Array | None, reduction: int) -> Any:
 def bce_with_logits(
     x: Array, target: Array, weight: Array | None, pos_weight: Array | None, reduction: int
 ) -> Any:
-    """Return the cross entropy of sigmoid(x), with positive targets weighted."""
+    """Return the binary cross entropy of sigmoid(x), with a weight for positive targets."""
     positive = target if pos_weight is None else target * pos_weight
     losses = positive * np.logaddexp(0, -x) + (1 - target) * np.logaddexp(0, x)
     return reduced(losses if weight is None else losses * weight, reduction)
@@ -139,7 +139,7 @@ def ctc_loss(
     log_probs: Array, targets: Array, input_lengths: Array, target_lengths: Array, blank: int, reduction: int,
     zero_infinity: bool,
 ) -> Any:  # fmt: skip
-    """Sum over every alignment of the labels, one by one."""
+    """Return the CTC loss, as the sum of the probabilities of all alignments of the labels."""
     single = log_probs.ndim == 2
     scores = log_probs[:, None] if single else log_probs
     lengths, counts = np.atleast_1d(input_lengths), np.atleast_1d(target_lengths)
@@ -248,10 +248,9 @@ def recurrent(
     name: str, x: Array, hx: Any, params: list[Array], has_biases: bool, layers: int, bidirectional: bool,
     batch_first: bool = False, batch_sizes: Array | None = None,
 ) -> tuple[Array, ...]:  # fmt: skip
-    """Run layers of a cell over sequences, without dropout; return the last layer's states, and the last states of every
-    layer.
+    """Run a recurrent network without dropout; return the states of the last layer and the final states of all layers.
 
-    `batch_sizes` has the number of packed sequences with a first, a second… element.
+    `batch_sizes` has the number of packed sequences that have a first element, a second element, and so on.
     """
     states = list(hx) if isinstance(hx, (list, tuple)) else [hx]
     if batch_sizes is not None:
@@ -299,7 +298,7 @@ def _cubic(distance: float, a: float) -> float:
 def resample(
     x: Array, dim: int, size: int, mode: int, align_corners: bool, scale: float | None, antialias: bool
 ) -> Array:
-    """Return each position as a weighted sum of its neighbours: 0 nearest, 1 nearest-exact, 2 linear, 3 cubic."""
+    """Return resampled values as weighted sums of neighbors; modes are 0 nearest, 1 nearest-exact, 2 linear, 3 cubic."""
     n = x.shape[dim]
     step = (n - 1) / (size - 1) if align_corners and size > 1 else 1 / scale if scale else n / size
     weights = np.zeros((size, n))
@@ -325,7 +324,10 @@ def resample(
 
 
 def grid_sample(x: Array, grid: Array, mode: int, padding: int, align_corners: bool) -> Array:
-    """Return the input at positions of a grid: 0 linear, 1 nearest, 2 cubic; outside 0 zeros, 1 the edge, 2 mirrored."""
+    """Sample the input at the positions of a grid.
+
+    The modes are 0 linear, 1 nearest and 2 cubic. The padding modes are 0 zeros, 1 edge and 2 reflection.
+    """
     sizes = x.shape[2:]
 
     def reflect(at: float, n: int) -> float:

@@ -1,7 +1,7 @@
-"""The dtype of a result, computed from an operator's entry: PyTorch's rules of promotion, implemented independently of core.
+"""Compute the dtypes of results from an operator's entry, by PyTorch's promotion rules.
 
-These rules do not use core: a test compares core's results with them. `result_dtypes(op, arguments)` reads the keys `kind`,
-`compute` and `result` of an entry; `rushlight_core.codegen.results` defines the language of `result`.
+The rules are implemented independently of core, and tests compare core's results with them. `result_dtypes(op, arguments)`
+reads the keys `kind`, `compute` and `result` of an entry; `rushlight_core.codegen.results` defines the language of `result`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _category(dtype: str) -> int:
 
 
 def _pair(a: str, b: str) -> str:
-    """Return the smallest dtype that holds the values of both, as in PyTorch."""
+    """Return the dtype to which PyTorch promotes two dtypes."""
     if a == b:
         return a
     first, second = sorted((a, b), key=_category)
@@ -58,7 +58,7 @@ def _pair(a: str, b: str) -> str:
 
 
 def _over(high: str | None, low: str | None) -> str | None:
-    """Promote operands with dimensions and those without, or tensors and numbers: only the category can be raised."""
+    """Promote the dtype of operands by the dtype of lower-priority operands, which can only raise the category."""
     if high is None or low is None:
         return high or low
     if _category(high) == 3:
@@ -69,12 +69,12 @@ def _over(high: str | None, low: str | None) -> str | None:
 
 
 def promote(*operands: Any) -> str | None:
-    """Return the name of the dtype to which tensors, numbers and lists of them promote.
+    """Return the name of the dtype that tensors, numbers and lists of these promote to.
 
-    None in a list is ignored; without any operand the result is None.
+    None in a list is ignored. Without any operand, the result is None.
 
     Raises:
-        TypeError: no dtype holds all of them, such as uint64 and int8.
+        TypeError: no dtype holds the values of all operands, for example of uint64 and int8.
 
     Example:
         >>> promote(torch.ones(2), 1j)
@@ -110,7 +110,7 @@ def _name(value: Any) -> str:
 
 
 def _dtype_of(value: Any) -> str | None:
-    """Return a tensor's dtype, that of a number, or the dtype itself."""
+    """Return the dtype of a tensor or a number, or a dtype unchanged."""
     return promote(value)
 
 
@@ -156,12 +156,12 @@ _FUNCTIONS: dict[str, Any] = {
 
 
 def result_dtypes(op: Op, arguments: dict[str, Any], count: int) -> list[str | None]:
-    """Return the names of the dtypes that an entry declares for the results of a call.
+    """Return the names of the dtypes that an operator's entry declares for the results of a call.
 
     Args:
         op: the entry.
-        arguments: the call's arguments by name.
-        count: the number of results; a rule for one result holds for each of a list.
+        arguments: the arguments of the call by name.
+        count: the number of results; a rule for a list of results applies to each of its items.
 
     Raises:
         AssertionError: the entry declares another number of results.

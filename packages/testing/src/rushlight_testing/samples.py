@@ -1,16 +1,16 @@
 """The language of an operator's samples.
 
-An operator's entry (`packages/core/ops/*.yaml`) lists samples as Python text: the arguments of one call, over the helpers
-below. `samples_of` evaluates such a text for one library and one dtype:
+The entry of an operator (`packages/core/ops/*.yaml`) lists samples as Python source: the arguments of one call, which may
+use the helpers below. `samples_of` evaluates a sample for a library and a dtype:
 
     t(3, 4)                       a random float tensor of that shape; of dtype `dtype` if the test selects one
     t(3, 4, dtype=int64)          a fixed dtype, whatever the test selects
     t(3, low=0.1, high=9)         from a range
     spd(2, 3)                     two random symmetric positive-definite matrices of three rows and columns
     units(), pairs(), scalars()   lists of samples: one tensor; two tensors that broadcast; a tensor and a number
-    special()                     infinities, NaN, zeros, the ends of a dtype's range
+    special()                     infinities, NaN, zeros, and small and large values
 
-The values depend on the text and the dtype alone, so that two libraries, or two runs, see the same ones.
+The values depend only on the text and the dtype, so that they are the same in two libraries and in two runs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Sample:
     """The arguments of one call.
 
     Attributes:
-        text: the text that the entry has for it.
+        text: the text of the sample in the entry.
         args: the positional arguments.
         kwargs: the keyword arguments.
 
@@ -47,12 +47,12 @@ class Sample:
 
 
 def samples_of(text: str, library: Any, dtype: str = "float32") -> list[Sample]:
-    """Return the calls that `text` describes.
+    """Return the samples that `text` describes.
 
     Args:
-        text: the arguments of a call, as an entry's `samples` and `errors` have them.
-        library: makes the tensors, by `library.tensor(data, dtype=...)`.
-        dtype: the dtype of tensors for which the text names none.
+        text: the arguments of a call, as written in `samples` and `errors` of an entry.
+        library: the module that creates the tensors, by `library.tensor(data, dtype=...)`.
+        dtype: the dtype of tensors for which the text gives none.
 
     Example:
         >>> import rushlight_core as core
@@ -70,7 +70,7 @@ def samples_of(text: str, library: Any, dtype: str = "float32") -> list[Sample]:
 
 
 def evaluated(text: str, library: Any, names: dict[str, Any]) -> Any:
-    """Return the value of an expression over the helpers, the library as `torch`, and further names."""
+    """Evaluate an expression that may use the helpers, the library as `torch`, and additional names."""
     return eval(text, names | _names(library, "float32", text))
 
 
@@ -111,7 +111,7 @@ def arguments_of(op: Any, sample: Sample) -> dict[str, Any]:
 
 
 class _Group(list[Any]):
-    """Several samples: (args, kwargs) each."""
+    """A list of samples, each as (args, kwargs)."""
 
 
 class _Helpers:
@@ -121,7 +121,10 @@ class _Helpers:
         self._source = source
 
     def t(self, *shape: int, dtype: Any = None, low: float = -3, high: float = 3) -> Any:
-        """Return a random tensor. Integers exclude zero unless the range begins there; floats keep a distance from it."""
+        """Return a random tensor.
+
+        Integers exclude zero unless the range begins at zero. Floats have a minimum distance from zero.
+        """
         name = self._dtype if dtype is None else str(dtype).rsplit(".", 1)[-1]
         count = math.prod(shape)
         if name == "bool":
@@ -137,7 +140,7 @@ class _Helpers:
         return self._make(values, shape, name)
 
     def spd(self, *shape: int) -> Any:
-        """Return random symmetric (or Hermitian) matrices with a large diagonal, which makes them positive-definite."""
+        """Return random symmetric or Hermitian matrices that are positive-definite because of a large diagonal."""
         if self._dtype in (*_INTEGERS, "bool"):
             return self.t(*shape, shape[-1])
         n, values = shape[-1], []
@@ -165,7 +168,7 @@ class _Helpers:
         return made if tuple(made.shape) == tuple(shape) else made.view(shape)
 
     def special(self, **kwargs: Any) -> Any:
-        """Return values at which functions differ that agree elsewhere."""
+        """Return special values, at which implementations of a function may differ."""
         if self._dtype == "bool":
             values: list[Any] = [False, True]
         elif self._dtype in _INTEGERS:
@@ -185,7 +188,7 @@ class _Helpers:
         return self._make(values, (len(values),), self._dtype)
 
     def units(self, low: float = -3, high: float = 3, **kwargs: Any) -> _Group:
-        """Return samples of one tensor: several dimensions, another order in memory, no dimensions, no elements."""
+        """Return samples of one tensor: with several dimensions, transposed memory, no dimensions, or no elements."""
         dtype = kwargs.pop("dtype", None)
 
         def make(*shape: int) -> Any:
@@ -195,7 +198,7 @@ class _Helpers:
         return _Group(((one,), dict(kwargs)) for one in shapes)
 
     def pairs(self, low: float = -3, high: float = 3, **kwargs: Any) -> _Group:
-        """Return samples of two tensors: equal shapes, broadcast ones, other memory layouts, 0-d and empty ones."""
+        """Return samples of two tensors: equal or broadcast shapes, other memory layouts, no dimensions, or no elements."""
         dtype = kwargs.pop("dtype", None)
 
         def make(*shape: int) -> Any:

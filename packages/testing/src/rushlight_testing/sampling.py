@@ -1,6 +1,6 @@
-"""A plug-in of pytest that runs a part of generated tests: `pytest -p rushlight_testing.sampling --every-case 2 tests`.
+"""A pytest plug-in that runs a part of the parametrized tests: `pytest -p rushlight_testing.sampling --every-case 2 tests`.
 
-Of the cases of parametrized tests one in N is run, always the same ones; other tests are all run.
+It runs one in N cases of parametrized tests, always the same ones, and all other tests.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ import pytest
 
 
 def is_chosen(item: pytest.Item, every: int) -> bool:
-    """Return whether a test is among the one in `every` that are run."""
+    """Return whether a test belongs to the one in `every` cases that are run."""
     return zlib.crc32(item.nodeid.encode()) % every == 0
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--every-case`."""
+    """Add the option `--every-case`."""
     parser.addoption(
         "--every-case", type=int, default=1, metavar="N", help="run one case in N of parametrized tests"
     )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect the other cases."""
+    """Deselect the cases that are not run."""
     every = config.getoption("--every-case")
     chosen = [item for item in items if not hasattr(item, "callspec") or is_chosen(item, every)]
     config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])

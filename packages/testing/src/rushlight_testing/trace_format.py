@@ -1,6 +1,7 @@
-"""The rules of Chrome's Trace Event Format, as a check: the requirements of viewers such as Perfetto.
+"""Check that a trace follows Chrome's Trace Event Format, as viewers such as Perfetto require.
 
-Source: "Trace Event Format", Google, 2016; where it leaves something open, the behavior of Perfetto's importer.
+The rules are those of "Trace Event Format", Google, 2016. For cases that it does not define, they follow Perfetto's
+importer.
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ _METADATA = {
 
 
 def trace_problems(text: str) -> list[str]:
-    """Return what is wrong with the Chrome trace `text`, one line for each problem; an empty list when it is right.
+    """Return the problems of the Chrome trace `text`, one line for each; an empty list if it is valid.
 
-    Checked are: JSON without NaN; the fields that every phase needs; complete events (`X`) of one thread, which
-    must nest; flows, which pair up, go forward in time and begin and end inside of a slice; counters; metadata.
-    Phases that a complete trace need not have (`B`, `E`, async events and samples) are reported as unknown.
+    The trace must be JSON without NaN, and each event must have the fields that its phase requires. Complete events (`X`) of
+    one thread must nest. The two ends of a flow must pair up, be in order of time and lie within slices. Counters and
+    metadata are checked, too. Phases that rushlight's traces do not use (`B`, `E`, async events and samples) are reported as
+    unknown.
     """
     try:
         trace = json.loads(text, parse_constant=_refuse)
@@ -48,7 +50,7 @@ def _refuse(constant: str) -> float:
 
 
 def _report(entry: Any, number: int, problems: list[str]) -> bool:
-    """Add the problems of one entry by itself, and return whether there were any."""
+    """Add the problems of a single entry to the list, and return whether there are any."""
     if not isinstance(entry, dict):
         problems.append(f"entry {number} is not an object: {entry!r}")
         return True
@@ -132,7 +134,7 @@ def _span(entry: Entry) -> tuple[int, int]:
 
 
 def _slices(entries: list[Entry]) -> dict[tuple[int, int], list[Entry]]:
-    """Return the complete events of each thread, outer ones first."""
+    """Return the complete events of each thread, with outer events before the events that they contain."""
     threads: dict[tuple[int, int], list[Entry]] = defaultdict(list)
     for entry in entries:
         if entry["ph"] == "X":

@@ -1,6 +1,7 @@
-"""Samples made from samples: the same call on tensors of other sizes, other memory layouts, or no dimensions.
+"""Derive samples from samples: the same call on tensors of other sizes, with other memory layouts, or without dimensions.
 
-A variant may be a call that the operator refuses. If it succeeds, its result must follow the same laws as the sample.
+A variant may be a call that the operator rejects. If the call succeeds, its result must satisfy the same laws as that of the
+sample.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ _DIMS = (
 
 
 def one_element(op: Op, sample: Sample, dims: int) -> Sample:
-    """Return a sample whose tensors are the first elements of the sample's tensors.
+    """Return a sample whose tensors contain only the first elements of the sample's tensors.
 
-    Integers, which may be indices, are 0, and arguments that name dimensions become 0.
+    Integers are set to 0, since they may be indices, and so are arguments that specify dimensions.
 
     Args:
         op: the entry.
@@ -66,7 +67,7 @@ def _may_be_index(t: Any) -> bool:
 
 
 def _cut(length: int, dim: int | None) -> Callable[[Any], Any]:
-    """Return copies of at most `length` elements along one dimension, or along all."""
+    """Return copies of tensors with at most `length` elements along one dimension, or along all."""
 
     def cut(t: Any) -> Any:
         if t.dim() == 0:
@@ -110,18 +111,18 @@ def _offset(t: Any) -> Any:
 
 
 def _turned(t: Any) -> Any:
-    """Return a copy in which the first dimension has stride 1."""
+    """Return a copy whose first dimension has stride 1."""
     order = list(reversed(range(t.dim())))
     return t.permute(order).contiguous().permute(order) if t.dim() else t
 
 
 def _expanded(t: Any) -> Any:
-    """Return a view in which the first dimension repeats one element, with stride 0."""
+    """Return a view that repeats the first element along the first dimension, with stride 0."""
     return t[:1].clone().expand(t.shape) if t.dim() and t.numel() else t
 
 
 def _windows(t: Any) -> Any:
-    """Return a tensor whose rows overlap: elements along the last dimension are also those of the rows above."""
+    """Return a tensor whose rows overlap in memory: each row shares elements with the rows above it."""
     if t.dim() < 2 or t.numel() == 0:
         return t
     rows, columns = t.shape[-2], t.shape[-1]
@@ -148,8 +149,8 @@ def with_layout(
 
     Args:
         sample: the sample.
-        layout: returns a tensor in another layout; see `LAYOUTS`.
-        written: the positions of arguments that the call writes, which keep memory of their own.
+        layout: a function that returns a tensor in another layout; see `LAYOUTS`.
+        written: the positions of the arguments that the call writes; these share no memory with others.
 
     Example:
         >>> placed, dense = with_layout(Sample("", (torch.ones(2, 3),)), LAYOUTS["gaps"])

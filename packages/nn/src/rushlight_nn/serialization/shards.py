@@ -5,7 +5,7 @@
 structure and the checksums.
 
 Note [Replacing shards]
-The index combines the files to one checkpoint. It is replaced last, and atomically. New shards get file names that are not
+The index combines the files into one checkpoint. It is replaced last, and atomically. New shards get file names that are not
 in use, so that the shards of the old index remain complete until the new index is written. Then the old shards are removed.
 
 Note [Whose shards]

@@ -171,8 +171,7 @@ class StructureError(Exception):
 
 
 def decode(node: Any, tensor: Callable[[int], Tensor]) -> Any:
-    """Return the value that was encoded as `node`. The result may be `node`, changed in place. `tensor` returns a tensor by
-    number.
+    """Return the value that was encoded as `node`, which is changed in place; `tensor` returns a tensor by its number.
 
     Raises:
         StructureError: `node` is not what :class:`Encoder` writes.

@@ -1,6 +1,6 @@
-"""Bad input for every operator, made from its entry, and run in processes that may crash.
+"""Call every operator with bad input, which is generated from its entry, in processes that may crash.
 
-`cases_of(op, library)` makes the calls, `judge` and `judge_gradients` describe what is wrong with an outcome, and `hunt`
+`cases_of(op, library)` generates the calls, `judge` and `judge_gradients` run one and describe its fault, if any, and `hunt`
 runs all calls in separate processes.
 """
 

@@ -1,4 +1,4 @@
-"""The process in which bad input is tried, which may crash. `watch.py` starts it and reads what it prints."""
+"""The process that tries bad input and may crash. `watch.py` starts it and reads its output."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def main() -> None:
 
 
 def _limit(nbytes: int) -> None:
-    """Limit the memory of this process to `nbytes` more than it has now."""
+    """Limit the memory of this process to `nbytes` more than it uses now."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + nbytes,) * 2)
 

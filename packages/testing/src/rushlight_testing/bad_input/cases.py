@@ -1,8 +1,8 @@
-"""Invalid calls of an operator: mistakes of programs, and attacks.
+"""Generate invalid calls of an operator, such as programs make by mistake or attackers on purpose.
 
-They are made from the entry's signature and samples: each argument in turn is replaced by values that its type allows and
-the operator may not, while the others stay as in the sample. Written tensors and out= overlap with themselves and with
-inputs.
+The calls are generated from the signature and the samples of the entry. Each argument in turn is replaced by values that
+have its type but may not be valid, while the others remain those of the sample. In further calls, tensors that are written,
+and `out`, overlap with themselves and with inputs.
 """
 
 # Lambdas that keep a loop variable as a default: their types are not inferred.
@@ -34,13 +34,13 @@ NOTHING: Any = object()
 
 @dataclass
 class Call:
-    """The arguments of a call by name; nothing else refers to the tensors.
+    """The arguments of a call by name. No other object refers to the tensors.
 
     Attributes:
-        arguments: name to value.
+        arguments: the values by name.
         out: the value passed as `out`; `NOTHING` if it is not passed.
         inplace: whether the in-place form is called.
-        safe: the same arguments in dense tensors that share no memory, with which both calls must agree; else None.
+        safe: the same arguments as dense tensors that share no memory, or None. The calls with both must agree.
 
     Example:
         >>> from rushlight_testing.operators import operators
@@ -59,11 +59,11 @@ class Call:
 
 @dataclass(frozen=True)
 class Case:
-    """A bad call of an operator.
+    """An invalid call of an operator.
 
     Attributes:
-        text: its name among the cases of the operator.
-        make: returns the call, with new tensors each time.
+        text: the name of the case, which is unique for the operator.
+        make: a function that returns the call, with new tensors each time.
 
     Example:
         >>> from rushlight_testing.operators import operators
@@ -81,7 +81,7 @@ def cases_of(op: Any, library: Any) -> Iterator[Case]:
 
     Args:
         op: an entry, `rushlight_core.codegen.model.Op`.
-        library: the module that makes the tensors.
+        library: the module whose functions create the tensors.
 
     Example:
         >>> from rushlight_testing.operators import operators
@@ -119,7 +119,7 @@ class _Maker:
         return [found[number][3] for number in dict.fromkeys([first[1], fullest[1]])]
 
     def made_up(self) -> Sample:
-        """Return a value of each type, for operators that have no samples."""
+        """Return arguments for an operator that has no samples, chosen by their types."""
         make: dict[str, Any] = {
             "Tensor": lambda: self.library.ones(3, 4),
             "Tensor[]": lambda: [self.library.ones(3, 4), self.library.ones(3, 4)],
@@ -174,7 +174,7 @@ class _Maker:
             yield from self.outputs(bound)
 
     def single(self, bound: dict[str, Any], name: str, value: Any) -> Iterator[Case]:
-        """Yield one argument replaced."""
+        """Yield calls in which one argument is replaced."""
         kind = self.types[name].type.name
         plain = kind.removesuffix("?")
         if isinstance(value, self.library.Tensor):
@@ -207,7 +207,7 @@ class _Maker:
             yield self.case(bound, name, _short(value), lambda v=value: v)
 
     def lists_of_integers(self, value: Any) -> Iterator[Any]:
-        """Yield lists with other values at each position and at all positions, and lists that are too short or too long."""
+        """Yield lists in which one value or all values are replaced, and lists that are too short or too long."""
         given = [value] if isinstance(value, int) else list(value or [])
         for integer in INTEGERS:
             for i in range(len(given)):
@@ -247,7 +247,7 @@ class _Maker:
         return Call(arguments, safe=safe)
 
     def shapes(self, x: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
-        """Yield tensors that are empty, or have a wrong number of dimensions, or sizes that do not fit or are extreme."""
+        """Yield tensors that are empty, have a wrong number of dimensions, or have mismatched or extreme sizes."""
         shape, n = tuple(x.shape), x.dim()
         yield "empty(0)", lambda: x.new_empty((0,))
         yield "scalar", lambda: x.new_ones(())
@@ -278,7 +278,7 @@ class _Maker:
         return x.to(getattr(self.library, dtype), copy=True)  # some are written
 
     def fillings(self, x: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
-        """Yield the same shape with values that are not numbers, not indices, or at the ends of the range."""
+        """Yield tensors of the same shape with NaN, invalid indices, or the limits of the dtype's range."""
         if x.is_floating_point() or x.is_complex():
             values: tuple[Any, ...] = (math.nan, math.inf, -math.inf, -0.0, 0.0, 1e38, -1e38, 1e-45)
         elif x.dtype == self.library.bool:
@@ -301,13 +301,13 @@ class _Maker:
                 yield f"ends in {value}", lambda v=value: self.ending_in(x, v)
 
     def ending_in(self, x: Any, value: Any) -> Any:
-        """Return a tensor whose last element is another one."""
+        """Return a copy of a tensor with another value as the last element."""
         copy = x.clone(memory_format=self.library.contiguous_format)
         copy.view(-1)[-1] = value
         return copy
 
     def layouts(self, x: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
-        """Yield the same values in other memory layouts: broadcast, transposed, with gaps or an offset, overlapping."""
+        """Yield equal tensors in other memory layouts: broadcast, transposed, with gaps, an offset or overlaps."""
         shape, n = tuple(x.shape), x.dim()
         if x.numel() == 0:
             return
@@ -347,7 +347,7 @@ class _Maker:
         return flat[:reach].as_strided(shape, strides)
 
     def replaced_list(self, bound: dict[str, Any], name: str, value: list[Any]) -> Iterator[Case]:
-        """Yield lists of tensors: empty, long, with other objects in them, and with each tensor in turn replaced."""
+        """Yield lists of tensors: empty, long, with objects that are not tensors, and with each tensor in turn replaced."""
         yield from self.constants(bound, name, ([], [None], None, [1.5], ["x"]))
         yield self.case(bound, name, "with None", lambda: [*self.copy(value), None])
         yield self.case(
@@ -402,7 +402,7 @@ class _Maker:
     # --- what is written ---
 
     def written_inputs(self, bound: dict[str, Any]) -> Iterator[Case]:
-        """Yield calls of in-place forms on memory that cannot be written, and on memory that other operands share."""
+        """Yield calls of the in-place form on read-only memory, and on memory that other operands share."""
         name = next(iter(bound))
         target = bound[name]
         if not isinstance(target, self.library.Tensor):
@@ -428,7 +428,7 @@ class _Maker:
         return Call(arguments, inplace=True, safe=arguments | {name: dense(target), other: dense(alias)})
 
     def aliases(self, written: Any, read: Any) -> Iterator[tuple[str, Callable[[], tuple[Any, Any]]]]:
-        """Yield pairs of tensors with the shapes of these two over the same memory."""
+        """Yield pairs of tensors that share memory and have the shapes of the two given tensors."""
         if written.dtype != read.dtype or not written.numel() or not read.numel():
             return
         size = max(written.numel(), read.numel())
@@ -479,7 +479,7 @@ class _Maker:
         yield "read-only", make
 
     def outputs(self, bound: dict[str, Any]) -> Iterator[Case]:
-        """Yield values of out=: other dtypes and shapes, tensors that overlap with inputs, and other objects."""
+        """Yield values of `out`: other dtypes and shapes, tensors that overlap with inputs, and other objects."""
         try:
             results = call(self.op, self.library, Call(self.fresh(bound)))
         except Exception:
@@ -547,7 +547,7 @@ def dense(x: Any) -> Any:
 
 
 def call(op: Any, library: Any, given: Call) -> Any:
-    """Call the operator as users do, and hidden operators by their names.
+    """Call an operator through its public function, or a hidden operator by its name.
 
     Args:
         op: the entry.

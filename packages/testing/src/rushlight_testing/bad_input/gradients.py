@@ -1,4 +1,4 @@
-"""Bad input where gradients are recorded: a call raises and leaves no trace in a graph, or has gradients."""
+"""Bad input while gradients are recorded: a call either raises and leaves the graph unchanged, or can be differentiated."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def judge_gradients(op: Any, library: Any, gradient: Gradient, case: Case) -> st
 
 
 def _require_grad(op: Any, library: Any, given: Call) -> list[Any]:
-    """Let tensors that can have a gradient require one; a tensor that is written is computed from a leaf."""
+    """Make tensors of differentiable dtypes require grad; a tensor that the call writes is computed from a leaf."""
     written = written_names(op, given)
     leaves: list[Any] = []
 
@@ -90,7 +90,7 @@ def _require_grad(op: Any, library: Any, given: Call) -> list[Any]:
 
 
 def _traces(leaves: list[Any], histories: list[tuple[Any, Any]]) -> str | None:
-    """Return what is wrong with the tensors after a call that raised."""
+    """Return a description of the fault of the tensors after a call that raised, or None."""
     for t in leaves:
         if not t.is_leaf or t.grad_fn is not None or not t.requires_grad:
             return f"failed, but {_text(t)} is not a leaf any more: grad_fn is {t.grad_fn}"

@@ -1,4 +1,4 @@
-"""Bad input: a call raises a typed error that names the operator and changes nothing, or its result is correct."""
+"""Judge calls with bad input: a call must raise a typed error and change nothing, or return a correct result."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LARGE = 1 << 16
 
 
 def judge(op: Any, library: Any, case: Case) -> str | None:
-    """Run one case, and check that it raises a typed error and changes nothing, or works.
+    """Run one case, and check that it either raises a typed error and changes nothing, or returns a correct result.
 
     Args:
         op: an entry, `rushlight_core.codegen.model.Op`.
@@ -98,7 +98,7 @@ def _changed(states: list[_State]) -> str:
 
 
 def bits(t: Any, library: Any) -> bytes | None:
-    """Return the elements, bit for bit; None for tensors without values and for large ones."""
+    """Return the bytes of the elements, or None for large tensors and tensors that are not on the CPU."""
     if t.device.type != "cpu" or t.numel() > LARGE:
         return None
     if not t.numel():
@@ -110,7 +110,7 @@ def bits(t: Any, library: Any) -> bytes | None:
 
 
 def _unnamed(op: Any, error: Exception) -> str | None:
-    """Return whether an error names the operator that was called, under one of its names."""
+    """Return None if an error contains one of the names of the operator that was called; otherwise a description."""
     if isinstance(error, MemoryError):
         return None
     text = str(error)
@@ -123,9 +123,9 @@ def _unnamed(op: Any, error: Exception) -> str | None:
 
 
 def _touch(result: Any, library: Any, read: bool) -> str | None:
-    """Read a whole result, so that a memory checker detects invalid memory.
+    """Read a whole result, so that a memory checker detects accesses to invalid memory.
 
-    Check the memory of a result by its geometry, without a memory checker.
+    Without a memory checker, compare the geometry of the result with the size of its storage.
     """
     if result.device.type != "cpu":
         return None
@@ -150,7 +150,7 @@ def _touch(result: Any, library: Any, read: bool) -> str | None:
 
 
 def _compared(op: Any, library: Any, given: Call, result: Any) -> str | None:
-    """Compare with the outcome for dense copies of the arguments."""
+    """Compare the outcome with that of a call with dense copies of the arguments."""
     if op.random or any(a.type.name == "Generator?" for a in op.schema.arguments):
         return None
     if "empty" in op.base or "resize" in op.base:
@@ -187,7 +187,7 @@ def _start(t: Any) -> str:
 
 
 def flat(value: Any, library: Any) -> list[Any]:
-    """Return the tensors of a result or an argument.
+    """Return the tensors in a result or an argument.
 
     Example:
         >>> len(flat([torch.ones(2), (torch.ones(3), 1)], torch))

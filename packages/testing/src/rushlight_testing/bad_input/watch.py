@@ -1,4 +1,4 @@
-"""Tries bad input in separate processes, and records when one crashes or hangs, and for which call."""
+"""Try bad input in separate processes, and record the calls for which a process crashes or hangs."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ DEATHS = 20  # of one operator, until its other cases are given up
 
 @dataclass
 class Report:
-    """What was found of one operator.
+    """The results of the cases of one operator.
 
     Attributes:
         tried: the number of cases that ran.
-        faults: a text for each case with a wrong outcome.
-        slow: a text for each case that took longer than `slow` seconds.
+        faults: a description of each case with a wrong outcome.
+        slow: a description of each case that took longer than the argument `slow` of :func:`hunt`.
 
     Example::
 
@@ -45,17 +45,17 @@ def hunt(ops: Sequence[Any], *, every: int = 1, memory: int = 0, patience: float
 
     Args:
         ops: entries, `rushlight_core.codegen.model.Op`.
-        every: run one case in `every`.
+        every: run one in `every` cases.
         memory: bytes that a process may allocate after it has started; 0 for no limit.
-        patience: seconds for the cases of one operator.
-        slow: seconds from which on a case is listed as slow; 0 for none.
+        patience: the time limit in seconds for the cases of one operator.
+        slow: the time in seconds after which a case is listed as slow; 0 to list none.
         processes: the number of processes that run at once.
-        provider: a package that provides gradients, such as "rushlight_autograd": arguments require grad, and results
-            are differentiated. Empty for none.
-        environment: variables of these processes, in addition to those of this process.
+        provider: a package that provides gradients, such as "rushlight_autograd". Arguments then require grad, and results
+            are differentiated. By default, gradients are not tested.
+        environment: environment variables of these processes, in addition to those of this process.
 
     Returns:
-        A report for each operator, by its name.
+        The reports by the names of the operators.
 
     Raises:
         RuntimeError: a process does not start.
@@ -83,7 +83,7 @@ def hunt(ops: Sequence[Any], *, every: int = 1, memory: int = 0, patience: float
 def _share(
     ops: list[Any], options: list[str], reports: dict[str, Report], environment: dict[str, str]
 ) -> None:
-    """Run processes one after the other, each from the case after the one at which the process before it crashed."""
+    """Run the cases in a process. After a crash, start another process at the case after the one that crashed."""
     begin, deaths = 0, 0
     with tempfile.TemporaryDirectory() as folder:
         state, errors, entries = (Path(folder) / name for name in ("state", "errors", "entries"))

@@ -1,7 +1,8 @@
 """Conformance kits: the tests that every implementation of an interface must pass, for authors who replace a part of
 rushlight.
 
-A kit is a class of tests. Its user derives from it, defines what is tested, and lets pytest collect the result:
+A kit is a class of tests. To use a kit, derive a class from it that defines the implementation to test, and let pytest
+collect that class:
 
     class TestMyDevice(DeviceContract):
         device = "mine"

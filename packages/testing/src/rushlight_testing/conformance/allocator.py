@@ -1,4 +1,4 @@
-"""The kit of the allocator interface: requirements of tensors on an allocator."""
+"""The kit of the allocator interface: the requirements that an allocator must meet for tensors."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ from rushlight_testing.samples import samples_of
 
 
 class AllocatorContract(Contract):
-    """The kit of tests for an allocator of host memory, which serves tensors while the tests run.
+    """Tests for an allocator of host memory, which must be the allocator of tensors while the tests run.
 
-    Override `live` to return the number of bytes that the allocator has given out, or None where it does not count
-    them.
+    Override `live` to return the number of bytes that the allocator has allocated, or None if it does not count them.
 
     Example::
 
@@ -29,7 +28,7 @@ class AllocatorContract(Contract):
     """
 
     limit: ClassVar[int] = 1 << 45
-    """More bytes than it can give."""
+    """A number of bytes that the allocator cannot provide."""
 
     def live(self) -> int | None:
         return None
@@ -95,7 +94,7 @@ class AllocatorContract(Contract):
         assert out.tolist() == [2.0] * 1000
 
     def test_operators_stay_inside_their_memory(self) -> None:
-        """Every operator's samples, on memory that detects accesses beyond its end, if the allocator checks for them."""
+        """Run the samples of every operator on the allocator, which may detect accesses beyond the end of a block."""
         from rushlight_core.codegen.loader import load_ops
 
         for op in load_ops():

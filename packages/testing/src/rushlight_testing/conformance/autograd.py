@@ -1,4 +1,4 @@
-"""The kit of the autograd interface: requirements on any provider of gradients."""
+"""The kit of the autograd interface: the requirements that a provider of gradients must meet."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ def ones(t: Tensor) -> Tensor:
 
 
 def gradient(t: Tensor) -> Tensor:
-    """Return the grad of a tensor, which must exist."""
+    """Return the `grad` of a tensor, and fail if there is none."""
     assert t.grad is not None
     return t.grad
 
 
 class AutogradContract(Contract):
-    """The kit of tests for a provider of gradients, which is attached to core.
+    """Tests for a provider of gradients that is attached to core.
 
-    Set `backward` and `grad` to the functions of the provider. Tests use tensors of all shapes, () and (0) included.
+    Set `backward` and `grad` to the functions of the provider. The tests use tensors of many shapes, including () and (0).
 
     Example::
 
@@ -308,7 +308,7 @@ class AutogradContract(Contract):
         provider: Any = core.autograd  # type: ignore[attr-defined]
 
         class Double(provider.Function):
-            """A function whose gradient, unlike its value, is twice the incoming gradient."""
+            """A function that returns its argument, and whose backward doubles the incoming gradient."""
 
             @staticmethod
             def forward(ctx: Any, x: Tensor) -> Tensor:
@@ -484,7 +484,7 @@ class AutogradContract(Contract):
 def check_gradients(
     function: Callable[..., Tensor], inputs: list[Tensor], grad: Callable[..., Any], second: bool = True
 ) -> None:
-    """Compare the gradients of a weighted sum of `function` with central differences, and second ones if requested."""
+    """Compare gradients of a weighted sum of `function`, and second derivatives if requested, with central differences."""
 
     def numbers(*xs: Tensor) -> Tensor:
         y = function(*xs)

@@ -6,12 +6,12 @@ from typing import Any
 
 
 class Contract:
-    """The base of the kits. A subclass adds tests, and cannot replace one.
+    """The base class of the kits. A subclass adds tests, and cannot replace any.
 
-    A kit whose tests each implementation could replace would check nothing.
+    If an implementation could replace the tests of a kit, the kit would check nothing.
 
     Raises:
-        TypeError: a subclass defines a test of the same name as one of the kit's.
+        TypeError: a subclass defines a test with the same name as a test of the kit.
 
     Example:
         >>> class Kit(Contract):

@@ -1,4 +1,4 @@
-"""The kit of the device interface: requirements on a backend's tensors, whichever operators it has kernels for."""
+"""The kit of the device interface: the requirements that the tensors of a backend must meet, for any set of kernels."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ DTYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat
 
 
 def counting(*shape: int, dtype: str = "float32") -> Tensor:
-    """Return 0, 1, 2, … on the host."""
+    """Return a tensor with the values 0, 1, 2, … on the host."""
     return core.arange(core.ones(shape).numel()).view(shape).to(getattr(core, dtype))
 
 
 def moved(value: Any, device: str) -> Any:
-    """Return an argument of a call with its tensors on another device."""
+    """Return an argument of a call with its tensors moved to another device."""
     if isinstance(value, Tensor):
         return value.to(device)
     if isinstance(value, (tuple, list)):
@@ -33,7 +33,7 @@ def moved(value: Any, device: str) -> Any:
 
 
 def tensors_in(value: Any) -> Iterator[Tensor]:
-    """Yield the tensors of a result, which may have any shapes.
+    """Yield the tensors in a result.
 
     Example:
         >>> len(list(tensors_in((torch.ones(2), [torch.ones(3), 4]))))
@@ -47,7 +47,7 @@ def tensors_in(value: Any) -> Iterator[Tensor]:
 
 
 class DeviceContract(Contract):
-    """The kit of tests for a device, whose backend is attached.
+    """Tests for a device whose backend is attached.
 
     Set `device` to its name, and `kernels` to the operators that it must compute.
 
@@ -63,7 +63,7 @@ class DeviceContract(Contract):
 
     @property
     def first(self) -> core.device:
-        """The device with its index."""
+        """The device of new tensors, including its index."""
         return core.empty(0, device=self.device).device
 
     # --- tensors and copies ---
@@ -177,7 +177,7 @@ class DeviceContract(Contract):
                 core.ones(2) + core.tensor(1.0, device=self.device)
 
     def test_every_operator_computes_or_says_that_it_cannot(self) -> None:
-        """Check that no operator reads a device's memory from the host: results are correct, or a typed error is raised."""
+        """Check that operators do not read device memory on the host: they return correct results or raise typed errors."""
         silent = []
         for op in operators():
             if "function" not in op.variants or op.random or op.is_inplace:

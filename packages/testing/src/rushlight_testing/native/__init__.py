@@ -1,4 +1,4 @@
-"""Second implementations of core's seams in C++, as sources that a test compiles against core's installed headers."""
+"""Alternative implementations of core's interfaces in C++, which tests compile against core's installed headers."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ __all__ = ["compile_cpp", "compile_plugin"]
 def compile_cpp(source: Path, target: Path, options: Sequence[str] = ()) -> None:
     """Compile one C++ file against core's headers.
 
-    The compiler is $CXX, by default `c++`; $RUSHLIGHT_SANITIZE names sanitizers.
+    The environment variable CXX gives the compiler, by default `c++`, and RUSHLIGHT_SANITIZE the sanitizers.
 
     Args:
-        source: the file.
-        target: the program or the library that is written.
-        options: further options of the compiler.
+        source: the source file.
+        target: the program or the library to write.
+        options: additional options for the compiler.
 
     Raises:
-        RuntimeError: the file does not compile; the text is the compiler's.
+        RuntimeError: the file does not compile. The message contains the output of the compiler.
 
     Example::
 
@@ -43,12 +43,12 @@ def compile_cpp(source: Path, target: Path, options: Sequence[str] = ()) -> None
 
 
 def compile_plugin(name: str, folder: Path, options: Sequence[str] = ()) -> Path:
-    """Compile a second implementation of a seam, and return the library's path.
+    """Compile an alternative implementation of a core interface, and return the path of the library.
 
     Args:
         name: "toy_device", "small_backend" or "guard_allocator".
-        folder: where the library is written.
-        options: further options of the compiler.
+        folder: the folder to write the library to.
+        options: additional options for the compiler.
 
     Raises:
         RuntimeError: the source does not compile.

@@ -1,10 +1,12 @@
-"""A tape: reverse-mode differentiation in pure Python, on the same formulas as rushlight-autograd.
+"""A tape: reverse-mode differentiation in pure Python, with the same formulas as rushlight-autograd.
 
-It is the second implementation of the autograd interface: a stage of dispatch and state on tensors, through the interfaces
-that core has for any provider (rushlight_core.seams.stages), with the parts that rushlight-nn requires of a provider:
-hooks of tensors and Functions. It is slow, and lacks hooks of nodes and of saved tensors, forward mode and threads. A
-process has one provider of gradients, so the tape is attached by `attach`, not by being imported, and only in a process
-that has not imported rushlight-autograd. `rushlight_testing.tape.attached` attaches it with the installed formulas.
+The tape is the second implementation of the autograd interface. It adds a stage of dispatch and state on tensors, through
+the interfaces that core has for any provider (rushlight_core.seams.stages), and has the features that rushlight-nn requires:
+hooks of tensors, and Functions. It is slow, and lacks hooks of nodes and of saved tensors, forward mode and threads.
+
+A process has only one provider of gradients, so importing this package does not attach the tape. Call `attach` in a process
+that has not imported rushlight-autograd, or import `rushlight_testing.tape.attached`, which attaches it with the installed
+formulas.
 """
 
 from rushlight_testing.tape.function import Function

@@ -1,6 +1,6 @@
-"""Evaluates the text of derivatives: expressions in Python's syntax over operators and a few helpers.
+"""Evaluate the formulas of derivatives: expressions in Python's syntax over operators and a few helpers.
 
-`rushlight_core.codegen.formulas` defines the language; there the same expressions become C++.
+`rushlight_core.codegen.formulas` defines the language, and translates the same expressions to C++.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rushlight_core.codegen.model import Op
 
 
 class Shape(NamedTuple):
-    """A placeholder for a tensor whose values a formula does not need."""
+    """A placeholder for a tensor of which a formula needs only the shape, dtype and device."""
 
     shape: tuple[int, ...]
     dtype: Any
@@ -72,7 +72,7 @@ class Operators:
         return name in self._overloads
 
     def call(self, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        """Call the first overload that takes the arguments. As in C++, all of them may be given by position."""
+        """Call the first overload that accepts the arguments. As in C++, all arguments may be positional."""
         for op in self._overloads[name]:
             arguments = op.schema.arguments
             names = [a.name for a in arguments]
@@ -100,7 +100,7 @@ def _default(argument: Any) -> Any:
 class Evaluator(ast.NodeVisitor):
     """Evaluates one formula.
 
-    `names` holds arguments and results, and `shapes` the placeholders of those that are not in it.
+    `names` holds arguments and results, and `shapes` the placeholders of tensors that are not in `names`.
     """
 
     operators: Operators
@@ -178,7 +178,7 @@ class Evaluator(ast.NodeVisitor):
 
 
 def fit(grad: Tensor | None, shape: Sequence[int], dtype: Any, device: Any = None) -> Tensor | None:
-    """Return a gradient, summed over broadcast dimensions, and converted and moved to its argument's dtype and device."""
+    """Sum a gradient over broadcast dimensions, and convert it to the dtype and the device of its argument."""
     if grad is None or dtype is None:
         return grad
     lead = grad.dim() - len(shape)

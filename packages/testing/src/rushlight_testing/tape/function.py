@@ -1,4 +1,4 @@
-"""Functions whose gradient their author writes."""
+"""Functions with user-defined gradients."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from rushlight_testing.tape.graph import (
 
 
 class FunctionCtx:
-    """The context in which `forward` stores what `backward` needs: tensors of any shape, and attributes.
+    """The context in which `forward` stores tensors and attributes for `backward`.
 
     Args:
-        needs_input_grad: for each argument of `apply` whether it requires grad.
+        needs_input_grad: a tuple that gives for each argument of `apply` whether it requires grad.
 
     Example::
 
@@ -50,19 +50,19 @@ class FunctionCtx:
         self._node: Node | None = None
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
-        """Save arguments and results; other values that backward needs may be attributes of `ctx`."""
+        """Save arguments and results for `backward`; store other values as attributes of `ctx`."""
         self._to_save = tensors
 
     def mark_dirty(self, *tensors: Tensor) -> None:
-        """Mark arguments that forward wrote and returns."""
+        """Mark arguments that `forward` has written in place and returns."""
         self._dirty = tensors
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
-        """Mark results that have no gradient."""
+        """Mark results as not differentiable."""
         self._non_differentiable = tensors
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Set whether backward gets zeros, or None, for results without a gradient."""
+        """Set whether `backward` gets zeros instead of None for results without a gradient."""
         self.materialize_grads = value
 
     @property
@@ -74,7 +74,7 @@ class FunctionCtx:
 
 
 class FunctionNode(Node):
-    """Calls a Function's backward."""
+    """A node that calls the `backward` of a Function."""
 
     function: type[Function]
     context: FunctionCtx
@@ -109,7 +109,7 @@ class FunctionNode(Node):
 
 
 class _Like(tuple[Any, ...]):
-    """Shape, dtype and device of a tensor."""
+    """The shape, dtype and device of a tensor."""
 
     def __new__(cls, value: Any) -> _Like:
         t = isinstance(value, Tensor)
@@ -123,7 +123,7 @@ class _Like(tuple[Any, ...]):
 
 
 class Function:
-    """An operation whose gradient its author writes.
+    """The base class of operations with user-defined gradients.
 
     Derive from it with static methods `forward(ctx, ...)` and `backward(ctx, *grads)`, or `forward(...)` and
     `setup_context(ctx, inputs, output)`, and call `apply`.
@@ -167,7 +167,7 @@ class Function:
 
 
 def _result(value: Any, args: tuple[Any, ...], context: FunctionCtx) -> Any:
-    """A result that is an argument unchanged becomes another tensor over the same memory."""
+    """Return `value`, or a new tensor over the same memory if it is an argument that was not written."""
     if isinstance(value, Tensor) and _is_in(value, args) and not _is_in(value, context._dirty):
         alias = value.detach()
         if _is_in(value, context._non_differentiable):

@@ -30,7 +30,7 @@ class Edge:
 
 
 class Node:
-    """A node, which computes the gradients of arguments from gradients of results."""
+    """A node of the graph, which computes the gradients of arguments from the gradients of results."""
 
     title: str
     edges: list[Edge | None]
@@ -76,8 +76,8 @@ class Node:
 class State:
     """The state of a tensor.
 
-    `generation`: for a root, the number of times that its history was replaced; for a view, that of its root when the view's
-        history was made.
+    For a root, `generation` is the number of times that its history was replaced. For a view, it is the `generation` of the
+    root when the history of the view was created.
     """
 
     node: Node | None
@@ -103,7 +103,7 @@ def state_of(t: Tensor) -> State:
 
 
 class Accumulate(Node):
-    """The end of the graph at a leaf."""
+    """The node of a leaf, which adds gradients to its `grad`."""
 
     __slots__ = ("variable",)
 
@@ -126,7 +126,7 @@ class Accumulate(Node):
 
 
 class NotDifferentiable(Node):
-    """A node for an operator without a derivative."""
+    """The node of an operator without a derivative, which raises an error in the backward pass."""
 
     __slots__ = ()
 
@@ -135,7 +135,7 @@ class NotDifferentiable(Node):
 
 
 class Overwritten(Node):
-    """The node of an operator that writes truth values in place: its gradient is zero."""
+    """The node of an in-place operator that writes truth values; its gradient is zero."""
 
     __slots__ = ()
 
@@ -211,14 +211,14 @@ class Window:
 
 
 def _place(t: Tensor, as_pairs: bool) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], int]:
-    """Return shape, strides and offset; of complex numbers as pairs of real ones."""
+    """Return the shape, strides and offset of a tensor; those of a complex tensor refer to pairs of real numbers."""
     if not as_pairs:
         return (tuple(t.shape), t.stride()), t.storage_offset()
     return ((*t.shape, 2), (*(2 * s for s in t.stride()), 1)), 2 * t.storage_offset()
 
 
 class ViewOfRoot(Node):
-    """The history of a view, which selects the view's part of its root's gradient."""
+    """The node of a view, which places the gradient of the view at the view's positions in the gradient of its root."""
 
     __slots__ = ("window",)
 
@@ -236,7 +236,7 @@ class ViewOfRoot(Node):
 
 
 class WriteThroughView(Node):
-    """The history of a root after an in-place operator on a view of it, which sees the view's part of the gradient."""
+    """The node of a root after an in-place operator on a view, which gets the gradient at the view's positions."""
 
     window: Window
     write: Node
@@ -271,7 +271,7 @@ class WriteThroughView(Node):
 
 
 def history_of(t: Tensor) -> State | None:
-    """Return the node behind a tensor; None for a leaf. A view whose root was written since gets a new node."""
+    """Return the node that computed a tensor; None for a leaf. A view whose root was written later gets a new node."""
     if not t.requires_grad:
         return None
     root = t._base
@@ -284,7 +284,7 @@ def history_of(t: Tensor) -> State | None:
 
 
 def edge_of(t: Any) -> Edge | None:
-    """Return the destination of the gradient of an argument, or None if it needs none."""
+    """Return the destination of the gradient of an argument, or None if the argument does not require grad."""
     if not isinstance(t, Tensor) or not t.requires_grad:
         return None
     history = history_of(t)
@@ -308,7 +308,7 @@ def set_history(t: Any, node: Node, index: int = 0) -> None:
 
 
 def check_inplace(name: str, t: Tensor) -> None:
-    """Raise an error if an in-place operator on `t` cannot be recorded."""
+    """Raise RuntimeError if an in-place operator on `t` cannot be recorded."""
     leaf, root = t.is_leaf and t.requires_grad, t._base
     of_leaf = root is not None and root.is_leaf and root.requires_grad
     if leaf or of_leaf:
@@ -319,7 +319,7 @@ def check_inplace(name: str, t: Tensor) -> None:
 
 
 def rebase_history(t: Tensor, node: Node, index: int = 0) -> None:
-    """Record that `t` was overwritten by the operator of `node`."""
+    """Record that the in-place operator of `node` wrote `t`."""
     root = t._base
     if root is None:
         _replace_history(t, node, index, state_of(t).generation + 1)
@@ -330,7 +330,7 @@ def rebase_history(t: Tensor, node: Node, index: int = 0) -> None:
 
 
 def _replace_history(t: Tensor, node: Node, index: int, generation: int) -> None:
-    """The function that keeps the tensor's gradient moves to the new node; its hooks stay where they were registered."""
+    """Replace the node of a tensor; `retain_grad` then applies to the new node, and hooks remain at the old one."""
     former, state = state_of(t), State(node, index, generation)
     if former.retained is not None:
         if former.node is not None:

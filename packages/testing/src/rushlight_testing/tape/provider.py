@@ -1,4 +1,4 @@
-"""Install the tape as the provider of gradients, and run its backward pass."""
+"""Attach the tape as the provider of gradients, and run backward passes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def attach(derivatives: Path) -> None:
     """Make the tape this process's provider of gradients.
 
     Args:
-        derivatives: a folder of formulas, as the source of rushlight-autograd has.
+        derivatives: a folder of formulas, in the format of the sources of rushlight-autograd.
 
     Raises:
         RuntimeError: the process has a provider already.
@@ -70,13 +70,13 @@ def backward(
     create_graph: bool = False,
     inputs: TensorOrTensors | None = None,
 ) -> None:
-    """Add the gradients of tensors to the `grad` of the leaves they were computed from.
+    """Add the gradients of tensors to the `grad` of the leaves that they were computed from.
 
     Args:
         tensors: the tensors to differentiate.
-        grad_tensors: the gradients of `tensors`; may be left out for tensors of one element.
-        retain_graph: whether the graph can be used again; by default `create_graph`.
-        create_graph: whether the gradients can be differentiated themselves.
+        grad_tensors: the gradients of `tensors`; may be omitted for tensors of one element.
+        retain_graph: whether to keep the graph for another pass; by default the value of `create_graph`.
+        create_graph: whether to record the computation of the gradients, so that they can be differentiated.
         inputs: the tensors that get gradients; by default all leaves.
 
     Shape:
@@ -110,11 +110,11 @@ def grad(
     Args:
         outputs: the tensors to differentiate.
         inputs: the tensors whose gradients are returned.
-        grad_outputs: the gradients of `outputs`; may be left out for tensors of one element.
-        retain_graph: whether the graph can be used again; by default `create_graph`.
-        create_graph: whether the gradients can be differentiated themselves.
-        allow_unused: whether the gradient of an input that was not used is None; otherwise it raises.
-        materialize_grads: whether such a gradient is zeros.
+        grad_outputs: the gradients of `outputs`; may be omitted for tensors of one element.
+        retain_graph: whether to keep the graph for another pass; by default the value of `create_graph`.
+        create_graph: whether to record the computation of the gradients, so that they can be differentiated.
+        allow_unused: whether the gradient of an unused input is None; otherwise an unused input raises an error.
+        materialize_grads: whether the gradient of an unused input is a tensor of zeros.
 
     Shape:
         - Output: a tensor of the shape of each input.

@@ -1,4 +1,4 @@
-"""The stage function: which calls become nodes, and what these save."""
+"""The function of the dispatch stage, which records calls as nodes and saves the tensors that they need."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from rushlight_testing.tape.graph import (
 
 
 def tensors_of(values: Sequence[Any]) -> Iterator[Tensor]:
-    """Yield the tensors among arguments, those in lists too."""
+    """Yield the tensors in arguments, including those in lists."""
     for value in values:
         if isinstance(value, Tensor):
             yield value
@@ -41,7 +41,7 @@ def _wants_grad(value: Any) -> bool:
 
 
 class FormulaNode(Node):
-    """A node that evaluates its operator's formulas."""
+    """A node that evaluates the derivative formulas of its operator."""
 
     derivative: Derivative
     operators: Operators
@@ -87,7 +87,7 @@ class FormulaNode(Node):
             self.shapes.setdefault("fit " + name, Shape.of(bound[name]))
 
     def uses(self) -> set[Use]:
-        """Return the values that the formulas of the needed gradients read."""
+        """Return the uses of values in the formulas of the gradients that are needed."""
         return {
             use
             for names, formula in self.derivative.grads.items()
@@ -96,7 +96,7 @@ class FormulaNode(Node):
         }
 
     def fitted(self) -> list[str]:
-        """Return the arguments whose gradient is reduced to their shape, since their formulas ignore broadcasting."""
+        """Return the arguments whose gradients are summed over broadcast dimensions, which their formulas ignore."""
         op = self.derivative.op
         if op.kind != "pointwise" and op.base != "copy_":
             return []
@@ -112,7 +112,7 @@ class FormulaNode(Node):
             self.shapes[use.name] = Shape.of(value)
 
     def keep_results(self, results: list[Any], auxiliary: dict[str, Any]) -> None:
-        """Results are available by name, by number, and as `result`."""
+        """Save the results that formulas use, by name, by number, or as `result`."""
         names = [r.name for r in self.derivative.op.schema.returns]
         self.result_shapes = [Shape.of(r) for r in results]
         self.num_results: int = len(results)
@@ -172,7 +172,7 @@ class FormulaNode(Node):
 
 
 def _argument(use: Use) -> str:
-    """Return the argument that a name of a formula refers to; `grad` is the gradient, whatever arguments are called."""
+    """Return the name of the argument that a name in a formula refers to, or "" for the incoming gradients."""
     return {"grad": "", "grads": "", "arg_grad": "grad"}.get(use.name, use.name)
 
 
@@ -270,7 +270,7 @@ class Recorder:
 
     @staticmethod
     def _as_strided(name: str, args: tuple[Any, ...], rest: int) -> Any:
-        """Return the one view whose gradient depends on the base's strides."""
+        """Call `as_strided`, the only view operator whose gradient depends on the strides of the base."""
         result = go_on(rest, name, *args)
         if args[0].requires_grad:
             set_history(result, ViewOfRoot(args[0], result))
