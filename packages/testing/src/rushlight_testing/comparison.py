@@ -87,7 +87,7 @@ def assert_close(
         AssertionError: 1 of 2 elements differ: the greatest difference is 0.5 at (1,) ...
     """
     if (rtol is None) != (atol is None):
-        raise ValueError("assert_close(rtol, atol): give both or none")
+        raise ValueError("assert_close(rtol, atol): give both or neither")
 
     def fail(text: str, path: str) -> None:
         full = f"{text}\nat {path}" if path else text

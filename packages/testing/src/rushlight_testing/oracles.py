@@ -1,5 +1,4 @@
-"""Reference functions for the oracles in ops/*.yaml that NumPy and SciPy lack; clear rather than fast, over float64
-arrays."""
+"""Reference functions that NumPy and SciPy lack, for the oracles in ops/*.yaml."""
 
 from __future__ import annotations
 

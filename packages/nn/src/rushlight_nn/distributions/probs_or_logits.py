@@ -13,8 +13,10 @@ if TYPE_CHECKING:
 
 
 class ProbsOrLogits(Distribution):
-    """Base class of distributions with a parameter `probs` or `logits`. The parameter that is not given is computed on first
-    access. If `_binary` is true, logits are log-odds; otherwise they are the logarithms of probabilities that sum to 1.
+    """Base class of distributions with a parameter `probs` or `logits`.
+
+    The parameter that is not given is computed on first access. If `_binary` is true, logits are log-odds;
+    otherwise they are the logarithms of probabilities that sum to 1.
     """
 
     _binary = True

@@ -114,8 +114,7 @@ class Wishart(ExponentialFamily):
         return self._df() * (v.square() + diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2))
 
     def rsample(self, sample_shape: Sequence[int] = (), max_try_correction: int | None = None) -> Tensor:
-        """Return samples of shape (*sample_shape, *batch_shape, n, n); `max_try_correction` is accepted and has no
-        effect."""
+        """Return samples of shape (*sample_shape, *batch_shape, n, n); `max_try_correction` is ignored."""
         shape = self._extended_shape(sample_shape)
         size = self._event_shape[-1]
         less = core.arange(size, dtype=self.df.dtype, device=self.df.device)

@@ -667,8 +667,7 @@ _EMPTY: dict[Any, int] = {
 
 
 def _cost(function: Any, arguments: Any) -> int:
-    """Return an upper bound of the memory that the result of `function(*arguments)` takes, if it copies each argument
-    once."""
+    """Return an upper bound of the memory of the result of `function(*arguments)`, which copies each argument once."""
     texts = sum(2 * len(value) for value in arguments if isinstance(value, (str, bytes, bytearray)))
     items = sum(len(v) for v in arguments if isinstance(v, (list, tuple, dict, set, frozenset)))
     if isinstance(function, type) and function in (list, deque):

@@ -1,5 +1,4 @@
-"""Conformance kits: the tests that every implementation of an interface must pass, for authors who replace a part of
-rushlight.
+"""Conformance kits: the tests that an implementation of an interface of rushlight must pass.
 
 A kit is a class of tests. To use a kit, derive a class from it that defines the implementation to test, and let pytest
 collect that class:

@@ -1,8 +1,9 @@
-// An allocator that counts, and whose blocks end at a page that cannot be touched.
+// An allocator that counts blocks, and places the end of each block at an inaccessible page.
 //
-// A read or write beyond a block's end (rounded up to the alignment) ends the process at the guilty instruction; one before
-// its beginning, or in the rounding, is found when the block is released, and so is a block released twice or with another
-// size. Built against core's headers alone: c++ -std=c++20 -shared -fPIC -I<core>/include guard_allocator.cpp
+// A read or write beyond the end of a block (rounded up to the alignment) ends the process at the faulty instruction. A
+// write before the beginning or into the rounding is detected when the block is released, and so is a block that is released
+// twice or with another size. Compile this file against core's headers: c++ -std=c++20 -shared -fPIC -I<core>/include
+// guard_allocator.cpp
 #include <sys/mman.h>
 
 #include <atomic>
@@ -17,12 +18,12 @@ namespace {
 constexpr size_t kPage = 4096, kAlignment = 64;
 constexpr unsigned char kCanary = 0xA5;
 
-// What fresh blocks are filled with: results must not depend on it.
+// The byte that new blocks are filled with; results must not depend on it.
 std::atomic<unsigned char> fresh = 0xCB;
 
 std::atomic<size_t> live_bytes, live_blocks, total_blocks;
 
-// Requests until one is refused; negative: none is.
+// The number of requests until one is refused; negative to refuse none.
 std::atomic<int64_t> until_refusal = -1;
 
 struct Layout {

@@ -1,6 +1,6 @@
-// A backend that does no more than it must: memory of the host, no streams, three kernels. Compiled in several ways, it is an
-// older plug-in (SMALL_ABI), one of an earlier part of this ABI (SMALL_SIZE bytes of the struct), or one of a later
-// (SMALL_LATER). SMALL_LACKS is which dtypes its `add` does not take.
+// A backend that has only the required functions: memory of the host, no streams, and three kernels. Macros select variants:
+// an older plug-in (SMALL_ABI), a plug-in for an earlier version of this ABI (SMALL_SIZE bytes of the struct), or for a
+// later version (SMALL_LATER). SMALL_LACKS gives the dtypes that its `add` does not support.
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
@@ -20,7 +20,7 @@ using namespace rushlight;
 
 const HostTable* host;
 
-/// What a later version of the contract might add.
+/// Members that a later version of the contract might add.
 struct Later {
     Backend backend;
 #ifdef SMALL_LATER
@@ -44,7 +44,7 @@ BackendStatus copy(const DeviceCopy* c) {
     return BackendStatus::Ok;
 }
 
-// The CPU computes; each kernel of the table stands for one name.
+// The CPU's kernels compute the results; each kernel of the table has one name.
 const void* found[3];
 template <int i>
 BackendStatus run(const KernelArgs* args) {

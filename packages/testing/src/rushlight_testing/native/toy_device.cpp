@@ -1,12 +1,11 @@
-// A device that exists only in host memory, to hold core to the contract of rushlight/backend.h.
+// A device that exists only in host memory, to test that core obeys the contract of rushlight/backend.h.
 //
-// It is as late as the contract allows: a stream's work runs when a caller waits for it, and not before. With
-// RUSHLIGHT_TOY_SEED other streams' work runs in between, in an order that the seed decides.
-// Memory arrives full of junk and is overwritten when it is released. So an operator that fails to
-// synchronise, to keep its inputs alive, or to order two streams, gives wrong numbers every time, not once in
-// a thousand runs.
+// The device works as late as the contract allows: the work of a stream runs only when a caller waits for it. With
+// RUSHLIGHT_TOY_SEED, work of other streams runs in between, in an order that the seed determines. New memory is filled with
+// arbitrary bytes, and memory is overwritten when it is released. Therefore an operator that fails to synchronize, to keep
+// its inputs alive, or to order two streams gives wrong results in every run.
 //
-// Built by itself, against core's headers alone: c++ -std=c++20 -shared -fPIC -I<core>/include toy_device.cpp
+// Compile this file by itself, against core's headers: c++ -std=c++20 -shared -fPIC -I<core>/include toy_device.cpp
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -50,9 +49,9 @@ BackendStatus fail(BackendStatus status, const std::string& text) {
 
 // --- Streams: queues that one thread executes, up to what a caller waits for -------------------------
 
-/// A mutex that costs one exchange where it is free. Every call takes it, and it is held for a moment, except by the thread
-/// that runs the work: for that, other threads sleep. That thread may take it again: a kernel that imports LAPACK through
-/// Python may start a garbage collection, which releases tensors.
+/// A mutex that is acquired by a single atomic exchange if it is free. Every call holds it briefly. The thread that runs the
+/// work holds it longer, so other threads sleep while they wait for that thread. That thread may acquire it again: a kernel
+/// that imports LAPACK through Python may start a garbage collection, which releases tensors.
 class Lock {
   public:
     void lock() {
@@ -80,7 +79,7 @@ class Lock {
     int again_ = 0;  // of the owner
 };
 
-/// Work in the order of its coming: records of one size, which do not move, in chunks that are used again.
+/// A first-in, first-out queue of work: records of a fixed size that are not moved, in chunks that are reused.
 class Tasks {
   public:
     Tasks() = default;
@@ -90,7 +89,7 @@ class Tasks {
         for (Chunk* chunk : spare_) delete chunk;
     }
     bool empty() const { return first_ == last_; }
-    /// Makes a T, which is called once, later.
+    /// Constructs a T in the queue; it is called once, later.
     template <class T, class... A>
     void push(A&&... arguments) {
         static_assert(sizeof(T) <= kRoom && alignof(T) <= alignof(std::max_align_t));
@@ -134,8 +133,7 @@ class Tasks {
     Record *next_ = nullptr, *end_ = nullptr;  // of the last chunk
 };
 
-/// Work that is recorded, to be done any number of times. It is one list, in the order in which it was recorded, whatever
-/// the streams were.
+/// Recorded work, which can be run any number of times. It is a single list in the order of recording, whatever the streams.
 struct Graph {
     struct Step {
         virtual ~Step() = default;
@@ -164,7 +162,7 @@ struct Event {
     Stream* stream = nullptr;  // null: never recorded, which counts as reached
     uint64_t ticket = 0;
     std::shared_ptr<Graph> graph;  // in which the mark was recorded
-    // When the mark was passed, for events with timing.
+    // The time at which the event was reached, for events with timing.
     std::shared_ptr<std::chrono::steady_clock::time_point> passed;
 };
 
@@ -181,7 +179,7 @@ struct ToyDevice {
     size_t used = 0;  // live blocks, and released ones whose release has not run
 };
 
-/// The error of work of a device, until a caller waits for it.
+/// The error of queued work of a device, which is kept until a caller waits for it.
 struct LateError {
     BackendStatus status = BackendStatus::Ok;
     std::string text;
@@ -197,12 +195,12 @@ class Queue {
             random_ = std::make_unique<std::mt19937>(static_cast<unsigned>(std::atoi(seed)));
     }
 
-    /// The caller holds `mutex`.
+    /// Requires that the caller holds `mutex`.
     template <class T>
     void push(Stream* stream, T&& work) {
         make<std::decay_t<T>>(stream, std::forward<T>(work));
     }
-    /// The same for a T that is made in its place.
+    /// As above, but constructs the T in the queue.
     template <class T, class... A>
     void make(Stream* stream, A&&... arguments) {
         if (stream->graph) {
@@ -214,7 +212,7 @@ class Queue {
         if (idle) busy_.push_back(stream);
         ++stream->queued;
     }
-    /// Later work of `stream` waits for a ticket of another.
+    /// Makes later work of `stream` wait for a ticket of another stream.
     void order(Stream* stream, Stream* other, uint64_t ticket) {
         if (stream == other || other->done >= ticket) return;
         push(stream, [this, other, ticket] { run_to(other, ticket); });
@@ -239,10 +237,10 @@ class Queue {
             finished_.notify_all();
         }
     }
-    // Under the mutex: kernels are short.
+    // The work runs while the mutex is held: kernels are short.
     void run_to(Stream* stream, uint64_t ticket) {
         while (stream->done < ticket) {
-            // Not inside of a task: what another stream's task waits for may be the one that is running.
+            // Not within a task: the task that another stream's task waits for may be the running one.
             const bool any = random_ && depth_ == 0 && (*random_)() % 2 == 0;
             run_one(any ? busy_[(*random_)() % busy_.size()] : stream);
         }
@@ -262,7 +260,7 @@ class Queue {
     std::thread worker_;
 };
 
-// Never destroyed: the worker outlives main(), as do storages of static tensors.
+// Never destroyed, since the worker thread and the storages of static tensors outlive main().
 Queue& queue() {
     static Queue* instance = new Queue;
     return *instance;
@@ -276,7 +274,7 @@ Stream* stream_of(int32_t index, void* stream) {
 }
 void wait_for_all(std::unique_lock<Lock>& lock, ToyDevice& d) {
     queue().wait(lock, d.default_stream.get(), d.default_stream->queued);
-    // By index: the wait releases the lock, and a stream may be added meanwhile.
+    // Iterate by index: the wait releases the lock, so a stream may be added meanwhile.
     for (size_t i = 0; i < d.streams.size(); ++i)
         queue().wait(lock, d.streams[i].get(), d.streams[i]->queued);
 }
@@ -292,8 +290,8 @@ BackendStatus destroy_stream(int32_t index, void* stream) {
     queue().wait(lock, own, own->queued);  // kept until the end: events and blocks may still name it
     return BackendStatus::Ok;
 }
-/// Reports the first error since the last call. Without the lock: core may need another one to say
-/// where the kernel was queued.
+/// Reports the first error since the last call. Releases the lock first, since core may need another lock to describe where
+/// the kernel was queued.
 BackendStatus report(std::unique_lock<Lock>& lock) {
     const LateError error = std::exchange(late_error, {});
     lock.unlock();
@@ -303,7 +301,7 @@ BackendStatus report(std::unique_lock<Lock>& lock) {
     return fail(error.status, std::string("queued by ") + where + ": " + error.text);
 }
 BackendStatus finish(std::unique_lock<Lock>& lock, Stream* stream) {
-    if (stream->graph) return fail(BackendStatus::Runtime, "a stream that is captured cannot be waited for");
+    if (stream->graph) return fail(BackendStatus::Runtime, "cannot wait for a stream that is being captured");
     queue().wait(lock, stream, stream->queued);
     return report(lock);
 }
@@ -314,7 +312,9 @@ BackendStatus synchronize_stream(int32_t index, void* stream) {
 BackendStatus synchronize_device(int32_t index) {
     std::unique_lock lock(queue().mutex);
     for (const auto& stream : device(index).streams)
-        if (stream->graph) return fail(BackendStatus::Runtime, "a stream of the device is captured");
+        if (stream->graph)
+            return fail(BackendStatus::Runtime,
+                        "cannot wait for the device while one of its streams is being captured");
     wait_for_all(lock, device(index));
     return report(lock);
 }
@@ -345,10 +345,10 @@ BackendStatus wait_event(int32_t index, void* event, void* stream) {
     auto* mark = static_cast<Event*>(event);
     Stream* own = stream_of(index, stream);
     if (mark->graph || own->graph) {
-        // The list of a graph keeps the order of all its streams; a stream that waits for one of them joins.
+        // The list of a graph keeps the order of all its streams. A stream that waits for one of them joins the graph.
         if (mark->graph == own->graph) return BackendStatus::Ok;
         if (own->graph || !mark->graph->recording)
-            return fail(BackendStatus::Runtime, "a capture does not wait for work outside of it");
+            return fail(BackendStatus::Runtime, "a captured stream cannot wait for work outside the capture");
         own->graph = mark->graph;
     } else if (mark->stream) {
         queue().order(own, mark->stream, mark->ticket);
@@ -379,14 +379,14 @@ BackendStatus begin_capture(int32_t index, void* stream) {
     std::lock_guard lock(queue().mutex);
     if (!stream) return fail(BackendStatus::Runtime, "the default stream cannot be captured");
     Stream* own = stream_of(index, stream);
-    if (own->graph) return fail(BackendStatus::Runtime, "the stream is captured already");
+    if (own->graph) return fail(BackendStatus::Runtime, "the stream is already being captured");
     own->graph = std::make_shared<Graph>();
     return BackendStatus::Ok;
 }
 BackendStatus end_capture(int32_t index, void* stream, void** made) {
     std::lock_guard lock(queue().mutex);
     const auto graph = stream_of(index, stream)->graph;
-    if (!graph) return fail(BackendStatus::Runtime, "the stream is not captured");
+    if (!graph) return fail(BackendStatus::Runtime, "the stream is not being captured");
     graph->recording = false;
     for (const auto& other : device(index).streams)
         if (other->graph == graph) other->graph = nullptr;
@@ -418,7 +418,7 @@ BackendStatus allocate(int32_t index, size_t nbytes, void* stream, void** data) 
                         std::to_string(d.used) + " of " + std::to_string(kMemory) + " are in use");
     }
     *data = std::aligned_alloc(64, (nbytes + 63) / 64 * 64);
-    if (!*data) return fail(BackendStatus::OutOfMemory, "the host has no memory for the toy device");
+    if (!*data) return fail(BackendStatus::OutOfMemory, "the host is out of memory for the toy device");
     std::memset(*data, kFresh, nbytes);
     d.used += nbytes;
     d.live[*data] = {nbytes, stream_of(index, stream), {}};
@@ -430,7 +430,7 @@ BackendStatus release(int32_t index, void* data, size_t nbytes) {
     ToyDevice& d = device(index);
     auto found = d.live.find(data);
     if (found == d.live.end() || found->second.nbytes != nbytes)
-        return fail(BackendStatus::Runtime, "release: no live block of this address and size");
+        return fail(BackendStatus::Runtime, "release: there is no live block with this address and size");
     Block block = std::move(found->second);
     d.live.erase(found);
     for (Stream* other : block.also_used_on) queue().order(block.stream, other, other->queued);
@@ -445,12 +445,13 @@ BackendStatus release(int32_t index, void* data, size_t nbytes) {
 BackendStatus record_use(int32_t index, void* data, void* stream) {
     std::lock_guard lock(queue().mutex);
     auto found = device(index).live.find(data);
-    if (found == device(index).live.end()) return fail(BackendStatus::Runtime, "record_use: no live block");
+    if (found == device(index).live.end())
+        return fail(BackendStatus::Runtime, "record_use: there is no live block with this address");
     found->second.also_used_on.push_back(stream_of(index, stream));
     return BackendStatus::Ok;
 }
 
-// The last device leaves its memory to core's allocator.
+// The memory of the last device is managed by core's allocator.
 
 std::atomic<size_t> mapped{0};
 
@@ -511,32 +512,33 @@ BackendStatus copy(const DeviceCopy* given) {
 
 BackendStatus pin(size_t nbytes, void** data) {
     *data = std::aligned_alloc(4096, (nbytes + 4095) / 4096 * 4096);
-    return *data ? BackendStatus::Ok : fail(BackendStatus::OutOfMemory, "the host has no memory to pin");
+    return *data ? BackendStatus::Ok : fail(BackendStatus::OutOfMemory, "the host is out of memory to pin");
 }
 BackendStatus unpin(void* data, size_t) {
     std::free(data);
     return BackendStatus::Ok;
 }
 
-// --- Kernels run late; the CPU's where there is none of the device's own ---------------------------------------------------------
+// --- Kernels, which run late: the device's own, or otherwise the CPU's ----------------------------
 
-/// How an operator is computed: by the device's own kernel where that takes the dtypes, else by the CPU's.
+/// How an operator is computed: by the device's own kernel if it supports the dtypes, otherwise by the CPU's kernel.
 struct Choice {
     void (*own)(const KernelArgs* args);
     const void* cpu;
 };
 
-// A BackendKernel has only its arguments: each choice has its own function, made from a number.
+// A BackendKernel receives only the arguments of the call. Therefore each choice has its own function, which is instantiated
+// from its number.
 constexpr int kMaxChoices = 2048;
 Choice choices[kMaxChoices];
 int num_choices = 0;
 
-/// The arguments of a call that outlive it.
+/// A copy of the arguments of a call, which outlives the call.
 struct Kept {
     explicit Kept(const KernelArgs& given)
         : args(given), call(*given.context->call), random(given.context->random) {
         const int tensors = given.num_outputs + given.num_inputs;
-        // In units of an int64_t.
+        // In units of int64_t.
         size_t length = (tensors * sizeof(View) + given.num_params * sizeof(Param)) / sizeof(int64_t);
         for (int i = 0; i < tensors; ++i)
             length += given.tensors[i].defined() ? 2 * static_cast<size_t>(given.tensors[i].ndim) : 0;
@@ -572,7 +574,7 @@ struct Kept {
     }
     Kept(const Kept&) = delete;
 
-    /// The length of what a parameter points at.
+    /// The number of elements that a parameter points to.
     static size_t behind(const Param& p) {
         if (p.kind <= Param::Kind::Float) return 0;  // most are plain numbers
         if (p.kind == Param::Kind::Ints) return p.length;
@@ -614,7 +616,7 @@ BackendStatus launch(const Choice& choice, const KernelArgs* args) try {
     queue().make<Launch>(stream_of(call.device, call.stream), choice, *args);
     return BackendStatus::Ok;
 } catch (const std::bad_alloc&) {
-    return fail(BackendStatus::OutOfMemory, "the host has no memory for the toy device");
+    return fail(BackendStatus::OutOfMemory, "the host is out of memory for the toy device");
 }
 
 template <int i>
@@ -639,7 +641,8 @@ BackendStatus kernel(const char* name, uint64_t hash, KernelPart part, BackendKe
     const BackendStatus status = host->cpu_kernel(name, hash, part, &choice.cpu);
     if (status != BackendStatus::Ok || (!choice.own && !choice.cpu)) return status;
     if (num_choices == kMaxChoices)
-        return fail(BackendStatus::Runtime, "the toy device has no room for so many operators");
+        return fail(BackendStatus::Runtime,
+                    "the toy device supports no further operators: its table is full");
     choices[num_choices] = choice;
     *result = kernels[static_cast<size_t>(num_choices++)];
     return BackendStatus::Ok;

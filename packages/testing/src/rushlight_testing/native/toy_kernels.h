@@ -1,4 +1,4 @@
-// Kernels of the toy device's own: four, for every dtype of core but complex ones.
+// The toy device's own four kernels, for all dtypes of core except complex ones.
 #pragma once
 
 #include <cstring>
@@ -34,8 +34,8 @@ bool visit(DType dtype, F&& f) {
     }
 }
 
-/// A value on its way through a kernel: double holds every float exactly, and a sum of two of them rounds the
-/// same.
+/// The type in which a kernel computes. A double holds every float exactly, and the sum of two floats is rounded in the same
+/// way.
 struct Number {
     bool floating;
     double f;
@@ -45,7 +45,7 @@ struct Number {
     int64_t as_int() const { return floating ? static_cast<int64_t>(f) : i; }
 };
 
-/// A view that owns its geometry: the caller's is gone when the work runs.
+/// A view that owns its geometry, since that of the caller no longer exists when the work runs.
 struct Operand {
     explicit Operand(const View& v) : data(static_cast<char*>(v.data)), dtype(v.dtype), present(v.defined()) {
         if (!present) return;
@@ -87,7 +87,7 @@ struct Operand {
     std::vector<int64_t> sizes, strides;
 };
 
-/// Calls f for every index of a shape, the last dimension fastest.
+/// Calls f for every index of a shape, with the last dimension varying fastest.
 template <class F>
 void for_each_index(const std::vector<int64_t>& sizes, F&& f) {
     for (int64_t size : sizes) {
@@ -120,7 +120,7 @@ void copy_kernel(const KernelArgs* args) {
     for_each_index(out.sizes, [&](const auto& at) { out.store(out.offset(at), in.load(in.offset(at))); });
 }
 
-/// f(input, other, parameter): either operand may be a number; the parameter is 1 where there is none.
+/// Computes f(input, other, parameter). Either operand may be a number; the parameter is 1 if there is none.
 template <class F>
 void binary_kernel(const KernelArgs* args, F&& f) {
     std::vector<Number> params;
@@ -134,7 +134,7 @@ void binary_kernel(const KernelArgs* args, F&& f) {
     });
 }
 
-// Integers as unsigned numbers: overflow wraps.
+// Integers are computed as unsigned numbers, so that overflow wraps around.
 Number times(Number x, Number y) {
     if (x.floating || y.floating) return {true, x.as_float() * y.as_float(), 0};
     return {false, 0, static_cast<int64_t>(static_cast<uint64_t>(x.i) * static_cast<uint64_t>(y.i))};
@@ -152,7 +152,7 @@ void mul_kernel(const KernelArgs* args) {
     binary_kernel(args, [](Number x, Number y, Number) { return times(x, y); });
 }
 
-/// The output has the input's dimensions, the reduced ones with size 1.
+/// The output has the dimensions of the input; reduced dimensions have size 1.
 void sum_kernel(const KernelArgs* args) {
     const Operand out(args->out(0)), in(args->in(0));
     std::vector<int64_t> strides;  // of the output, along the input's dimensions
