@@ -178,5 +178,5 @@ def result_dtypes(op: Op, arguments: dict[str, Any], count: int) -> list[str | N
     declared = evaluate(rule_of(op), arguments, names)
     each = list(declared) if isinstance(declared, tuple) else [declared] * count
     if len(each) != count:
-        raise AssertionError(f"{op.name}: {len(each)} dtypes are declared, and there are {count} results")
+        raise AssertionError(f"{op.name}: {len(each)} dtypes are declared, but there are {count} results")
     return [_dtype_of(one) for one in each]

@@ -24,7 +24,7 @@ class Binomial(ProbsOrLogits):
 
     Args:
         total_count: the number of trials.
-        probs: the probability of success;
+        probs: the probability of success.
         logits: the log-odds of this probability, given in place of `probs`.
         validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 

@@ -520,7 +520,9 @@ class _Cat(Constraint):
 
     def check(self, value: Tensor) -> Tensor:
         if not -value.dim() <= self.dim < value.dim():
-            raise ValueError(f"{self!r}: got a value of {value.dim()} dimensions, needs dimension {self.dim}")
+            raise ValueError(
+                f"{self!r}: got a value of {value.dim()} dimensions, which has no dimension {self.dim}"
+            )
         parts = value.split([*self.lengths, value.shape[self.dim] - sum(self.lengths)], self.dim)
         return core.cat([c.check(v) for c, v in zip(self.cseq, parts, strict=False)], self.dim)
 
@@ -549,7 +551,9 @@ class _Stack(Constraint):
 
     def check(self, value: Tensor) -> Tensor:
         if not -value.dim() <= self.dim < value.dim():
-            raise ValueError(f"{self!r}: got a value of {value.dim()} dimensions, needs dimension {self.dim}")
+            raise ValueError(
+                f"{self!r}: got a value of {value.dim()} dimensions, which has no dimension {self.dim}"
+            )
         slices = value.unbind(self.dim)
         return core.stack([c.check(v) for c, v in zip(self.cseq, slices, strict=False)], self.dim)
 

@@ -89,7 +89,7 @@ class GeneralizedPareto(Distribution):
         return self._above(open_uniform(self._extended_shape(sample_shape), self.loc).log())
 
     def _above(self, log_survival: Tensor) -> Tensor:
-        """Return the value that is exceeded with the probability whose logarithm is given."""
+        """Return the value that a sample exceeds with a probability, given the logarithm of this probability."""
         curved, xi, nearly = self._split()
         flat = -log_survival + 0.5 * nearly * log_survival.square()  # a series, for the gradient's sake
         steps = core.where(curved, (-xi * log_survival).expm1() / xi, flat)

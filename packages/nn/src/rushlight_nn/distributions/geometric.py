@@ -23,7 +23,7 @@ class Geometric(ProbsOrLogits):
     """The geometric distribution: the number of failures before the first success.
 
     Args:
-        probs: the probability of success;
+        probs: the probability of success.
         logits: the log-odds of this probability, given in place of `probs`.
         validate_args: whether to check the arguments; true by default, unless Python runs with -O.
 

@@ -83,7 +83,7 @@ def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
 
     Args:
         probs: the probabilities.
-        is_binary: whether each element is a probability by itself.
+        is_binary: whether each element is the probability of one of two outcomes; otherwise the last dimension sums to 1.
 
     Shape:
         - Input and output: (*), any shape.
@@ -102,7 +102,7 @@ def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
 
     Args:
         logits: the logits.
-        is_binary: whether each element is a probability by itself; otherwise the last dimension sums to 1.
+        is_binary: whether each element is the probability of one of two outcomes; otherwise the last dimension sums to 1.
 
     Shape:
         - Input and output: (*), any shape.

@@ -469,9 +469,7 @@ def numpy_scalar(dtype: Any, data: Any) -> Any:
     import numpy
 
     if not isinstance(dtype, numpy.dtype) or type(data) is not bytes or len(data) != dtype.itemsize:
-        raise FormatError(
-            "a NumPy number must be built from a numeric dtype and as many bytes as an element of it has"
-        )
+        raise FormatError("a NumPy number must be built from a numeric dtype and the bytes of one element")
     return numpy.frombuffer(data, dtype)[0]
 
 

@@ -124,7 +124,7 @@ def _share(
 
 
 def _note(line: str, reports: dict[str, Report]) -> bool:
-    """Return whether all cases of an operator have run."""
+    """Add a message of the process to the reports, and return whether it says that all cases of an operator have run."""
     try:
         message = json.loads(line)
     except ValueError:  # something that a library printed

@@ -179,9 +179,9 @@ class Saved:
 
 
 class Window:
-    """Return the positions of a view in its root, over new memory.
+    """The positions of a view in its root, which can be applied to new memory.
 
-    If one of the two is complex and the other real, that memory holds real numbers.
+    If either the view or the root is complex and the other is real, the new memory holds real numbers.
     """
 
     root: tuple[tuple[int, ...], tuple[int, ...]]

@@ -35,7 +35,7 @@ class _Joined(Transform):
     def _checked(self, value: Tensor) -> list[Tensor]:
         if not -value.dim() <= self.dim < value.dim():
             raise ValueError(
-                f"{type(self).__name__}: got a tensor of {value.dim()} dimensions, needs dimension {self.dim}"
+                f"{type(self).__name__}: got a tensor of {value.dim()} dimensions, which has no dimension {self.dim}"
             )
         return self._parts(value)
 
