@@ -111,7 +111,7 @@ class _Dependent(Constraint):
         return self._event_dim
 
     def __call__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> _Dependent:
-        """Return the same constraint with other properties."""
+        """Return a constraint of this class with the given `is_discrete` and `event_dim`."""
         if is_discrete is NotImplemented:
             is_discrete = self._is_discrete
         if event_dim is NotImplemented:

@@ -136,7 +136,7 @@ def one_matrix(
         raise ValueError(f"{owner}({', '.join(given)}): got {len(found)} matrices, needs exactly one")
     name, matrix = found[0]
     if matrix.dim() < 2:
-        raise ValueError(f"{owner}({name}): got {matrix.dim()} dimensions, needs matrices")
+        raise ValueError(f"{owner}({name}): got {matrix.dim()} dimensions, needs at least 2")
     return name, matrix
 
 

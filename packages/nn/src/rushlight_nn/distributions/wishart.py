@@ -66,7 +66,7 @@ class Wishart(ExponentialFamily):
         self.__dict__[name] = matrix.expand(*batch, size, size)
         self._event_shape = core.Size((size, size))
         if bool((self.df <= size - 1).any()):
-            raise ValueError(f"Wishart(df): needs numbers above {size - 1}, the matrices' size less one")
+            raise ValueError(f"Wishart(df): needs numbers above {size - 1}, the size of the matrices minus 1")
         super().__init__(batch, (size, size), validate_args)
         self._unbroadcasted_scale_tril = factor_of(name, matrix)
 

@@ -383,7 +383,7 @@ def _read_legacy(source: Source, data: bytes, map_location: Any, budget: Budget)
         raise FormatError(f"the version of its legacy layout is not {LEGACY_VERSION}")
     numbers = machine.load()
     if not isinstance(numbers, dict) or numbers.get("little_endian") is not True:
-        raise FormatError("it was written on a machine of another byte order")
+        raise FormatError("it was written on a machine with another byte order")
     with indices_come_later() as sparse:
         value = run(machine)
     keys = machine.load()

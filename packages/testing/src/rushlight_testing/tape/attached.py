@@ -1,4 +1,4 @@
-"""Importing this module attaches the tape to core, with the formulas that rushlight-autograd has installed.
+"""Importing this module attaches the tape to core, with the formulas of the installed rushlight-autograd.
 
 It is the entry point "tape" of the group "rushlight.autograd": `RUSHLIGHT_AUTOGRAD=tape python program.py`.
 """

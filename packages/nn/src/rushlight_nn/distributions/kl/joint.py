@@ -64,7 +64,7 @@ def _transformed(p: TransformedDistribution, q: TransformedDistribution) -> Tens
 
 
 def _root(p: Any) -> Tensor:
-    """R (..., n, m) with R Rᵀ = Σ."""
+    """Return a factor R of shape (..., n, m) with R Rᵀ = Σ."""
     if isinstance(p, MultivariateNormal):
         return p._unbroadcasted_scale_tril
     diagonal = p._unbroadcasted_cov_diag.sqrt().diag_embed()
