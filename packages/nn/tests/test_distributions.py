@@ -157,7 +157,7 @@ def test_independent():
     x = core.randn(4, 3)
     np.testing.assert_array_equal(dist.log_prob(x).numpy(), base.log_prob(x).sum(-1).numpy())
     assert dist.expand((2, 4)).sample().shape == (2, 4, 3)
-    with pytest.raises(ValueError, match="2 batch"):
+    with pytest.raises(ValueError, match="needs at most 2"):
         D.Independent(base, 3)
 
 

@@ -45,7 +45,7 @@ def test_tolerances_of_dtypes_are_pytorchs(dtype: str) -> None:
 
 
 def test_tolerances_go_together() -> None:
-    with pytest.raises(ValueError, match="both or none"):
+    with pytest.raises(ValueError, match="both or neither"):
         assert_close(1.0, 1.0, rtol=1.0)
 
 

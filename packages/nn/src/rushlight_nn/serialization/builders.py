@@ -105,7 +105,7 @@ class UnknownName(FormatError):  # noqa: N818
 
 
 def check_geometry(shape: Any, strides: Any, offset: Any) -> None:
-    """Check that a tensor can have a geometry, in Python's ints, which do not overflow.
+    """Check that a tensor can have this geometry. Python's ints are used, since they do not overflow.
 
     Raises:
         FormatError: the geometry is not valid.
@@ -492,7 +492,9 @@ def _fill_array(array: Any, state: Any) -> None:
     for n in shape:
         count *= n
     if len(shape) > 32 or count != len(data):
-        raise FormatError(f"an array of shape {shape} and dtype {dtype} has {len(data)} bytes")
+        raise FormatError(
+            f"an array of shape {shape} and dtype {dtype} has {len(data)} bytes, needs {count} bytes and at most 32 dimensions"
+        )
     array.__setstate__((1, tuple(shape), dtype, fortran, data))
 
 
