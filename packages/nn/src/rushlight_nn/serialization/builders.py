@@ -493,7 +493,7 @@ def _fill_array(array: Any, state: Any) -> None:
         count *= n
     if len(shape) > 32 or count != len(data):
         raise FormatError(
-            f"an array of shape {shape} and dtype {dtype} has {len(data)} bytes, needs {count} bytes and at most 32 dimensions"
+            f"an array of shape {shape} and dtype {dtype} has {len(data)} bytes, needs {count} and at most 32 dimensions"
         )
     array.__setstate__((1, tuple(shape), dtype, fortran, data))
 
