@@ -198,7 +198,7 @@ def trunc_normal_(
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
             f"trunc_normal_: the mean {mean} is more than two standard deviations outside [{a}, {b}]; "
-            "the distribution of values may be inexact so far in the tail",
+            "all values come from the tail of the distribution",
             stacklevel=3,
         )
     cdf_a, cdf_b = (math.erf((x - mean) / (std * math.sqrt(2.0))) / 2.0 for x in (a, b))

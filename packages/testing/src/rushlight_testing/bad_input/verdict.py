@@ -123,9 +123,10 @@ def _unnamed(op: Any, error: Exception) -> str | None:
 
 
 def _touch(result: Any, library: Any, read: bool) -> str | None:
-    """Read a whole result, so that a memory checker detects accesses to invalid memory.
+    """Return what is wrong with the memory of a result, or None.
 
-    Without a memory checker, compare the geometry of the result with the size of its storage.
+    Compare the geometry of the result with the size of its storage. Also read the whole result, so that a memory checker
+    detects accesses to invalid memory.
     """
     if result.device.type != "cpu":
         return None
