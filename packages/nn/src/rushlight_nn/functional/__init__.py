@@ -1,6 +1,6 @@
-"""The layers' functions, without state: `rushlight.nn.functional`.
+"""Stateless functions of neural-network layers: `rushlight.nn.functional`.
 
-Where a function only passes its arguments on, the name *is* core's operator, so that it costs nothing.
+A function that would only pass its arguments on is core's operator itself, which avoids the cost of another call.
 """
 
 from __future__ import annotations

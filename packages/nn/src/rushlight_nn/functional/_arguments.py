@@ -1,4 +1,4 @@
-"""Arguments that several functions share."""
+"""Checks and conversions of arguments that several functions have."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def reduction_code(
 ) -> int:
     """Return core's number for a reduction: 0 none, 1 mean, 2 sum.
 
-    `size_average` and `reduce` are older names of this choice; they take precedence, with a warning.
+    If the deprecated `size_average` or `reduce` is given, it takes precedence over `reduction`, with a warning.
     """
     if size_average is not None or reduce is not None:
         average = size_average is None or size_average

@@ -107,12 +107,12 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 
 @overridable
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
-    """Return each element that is above `threshold`, and `value` for the others.
+    """Keep the elements that are above `threshold`, and replace all others by `value`.
 
     Args:
         input: the tensor.
         threshold: the threshold.
-        value: what replaces elements that are not above it.
+        value: the value that replaces all other elements.
         inplace: overwrite the input.
 
     Shape:
@@ -127,7 +127,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
 
 @overridable
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
-    """Return each element limited to the range from `min_val` to `max_val`.
+    """Limit each element to the range from `min_val` to `max_val`.
 
     Args:
         input: the tensor.
@@ -175,7 +175,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
     Args:
         input: the tensor.
-        alpha: the limit of negative results is -alpha.
+        alpha: the result tends to -alpha as x tends to minus infinity.
         inplace: overwrite the input.
 
     Shape:
@@ -214,7 +214,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
     Args:
         input: the tensor.
-        alpha: the limit of negative results is -alpha.
+        alpha: the result tends to -alpha as x tends to minus infinity.
         inplace: overwrite the input.
 
     Shape:
@@ -311,8 +311,8 @@ def rrelu(
 
     Args:
         input: the tensor.
-        lower: least factor.
-        upper: largest factor.
+        lower: the smallest factor.
+        upper: the largest factor.
         training: draw a factor for each element; otherwise use the mean of `lower` and `upper`.
         inplace: overwrite the input.
 
@@ -337,7 +337,8 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 
     Args:
         input: the tensor.
-        dim: the dimension along which the results add up to 1. If None, one is chosen, with a warning.
+        dim: the dimension along which the results add up to 1. If None, it is chosen by the number of dimensions, with a
+            warning.
         _stacklevel: ignored.
         dtype: dtype to which the input is converted first, such as float32 for a float16 input.
 
@@ -355,11 +356,12 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 
 @overridable
 def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
-    """Return the softmax of -x along a dimension.
+    """Return the softmax of ``-input`` along a dimension.
 
     Args:
         input: the tensor.
-        dim: the dimension along which the results add up to 1. If None, one is chosen, with a warning.
+        dim: the dimension along which the results add up to 1. If None, it is chosen by the number of dimensions, with a
+            warning.
         _stacklevel: ignored.
         dtype: dtype to which the input is converted first, such as float32 for a float16 input.
 
@@ -381,7 +383,8 @@ def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dty
 
     Args:
         input: the tensor.
-        dim: the dimension along which the probabilities add up to 1. If None, one is chosen, with a warning.
+        dim: the dimension along which the probabilities add up to 1. If None, it is chosen by the number of dimensions, with
+            a warning.
         _stacklevel: ignored.
         dtype: dtype to which the input is converted first, such as float32 for a float16 input.
 
@@ -401,12 +404,12 @@ def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dty
 def gumbel_softmax(
     logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
 ) -> Tensor:
-    """Draw from the relaxed categorical distribution with log-probabilities `logits` (Jang et al. 2017).
+    """Draw samples of the relaxed categorical distribution with log-probabilities `logits` (Jang et al. 2017).
 
     Args:
         logits: log-probabilities, which need not be normalised.
-        tau: temperature: the smaller, the nearer the samples are to one-hot vectors.
-        hard: return one-hot vectors, whose gradient is that of the relaxed samples.
+        tau: the temperature. The smaller it is, the closer the samples are to one-hot vectors.
+        hard: return one-hot vectors, with the gradient of the relaxed samples.
         eps: accepted and ignored.
         dim: the dimension of the classes.
 

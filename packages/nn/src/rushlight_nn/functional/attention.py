@@ -50,46 +50,47 @@ def multi_head_attention_forward(
     average_attn_weights: bool = True,
     is_causal: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
-    """Attention in several heads, between linear maps (Vaswani et al. 2017).
+    """Compute multi-head attention, with linear maps before and after it (Vaswani et al. 2017).
 
-    :class:`rushlight_nn.MultiheadAttention` holds the parameters and calls it.
+    :class:`rushlight_nn.MultiheadAttention` holds the parameters and calls this function.
 
     Args:
         query: the queries.
         key: the keys.
         value: the values.
-        embed_dim_to_check: E.
+        embed_dim_to_check: the embedding size E.
         num_heads: number of heads, a divisor of E.
-        in_proj_weight: weight of the maps to queries, keys and values; with `use_separate_proj_weight`
+        in_proj_weight: weight of the linear maps to queries, keys and values. If `use_separate_proj_weight` is set,
             `q_proj_weight`, `k_proj_weight` and `v_proj_weight` are used instead.
-        in_proj_bias: their bias.
-        bias_k, bias_v: appended to keys and values.
+        in_proj_bias: bias of these linear maps.
+        bias_k, bias_v: vectors that are appended to the keys and the values.
         add_zero_attn: append zeros to keys and values.
-        dropout_p: probability of dropping an attention weight, if `training`.
-        out_proj_weight, out_proj_bias: the last linear map.
+        dropout_p: probability of dropping an attention weight, used if `training` is set.
+        out_proj_weight, out_proj_bias: weight and bias of the last linear map.
         training: whether to drop attention weights.
-        key_padding_mask: true, or -inf added, where a key is to be ignored.
-        need_weights: also return the attention weights. Without them the computation is fused.
-        attn_mask: true where attention is forbidden, or numbers that are added to the scores.
-        use_separate_proj_weight: see `in_proj_weight`.
-        static_k, static_v: used instead of the mapped keys and values.
+        key_padding_mask: True, or -inf in a floating-point mask, for the keys to ignore.
+        need_weights: also return the attention weights. If False, a fused operator is used.
+        attn_mask: a bool mask, True where attention is not allowed, or a floating-point mask that is added to the scores.
+        use_separate_proj_weight: use separate weights for queries, keys and values; see `in_proj_weight`.
+        static_k, static_v: tensors that are used instead of the mapped keys and values.
         average_attn_weights: average the returned weights over the heads.
-        is_causal: `attn_mask` is the causal mask; it is applied without being read.
+        is_causal: state that `attn_mask` is the causal mask. The causal mask may then be applied without reading
+            `attn_mask`.
 
     Shape:
-        - Query: (L, N, E), or (L, E) without a batch; key and value likewise, with the length S.
+        - Query: (L, N, E), or (L, E) without a batch. Key and value have the same dimensions with the length S instead of L.
         - `in_proj_weight`: (3 · E, E); `in_proj_bias`: (3 · E); `out_proj_weight`: (E, E); `out_proj_bias`: (E).
         - `q_proj_weight`: (E, E); `k_proj_weight` and `v_proj_weight`: (E, size of keys) and (E, size of values).
         - `bias_k` and `bias_v`: (1, 1, E); `static_k` and `static_v`: (N · num_heads, S, E / num_heads).
         - `key_padding_mask`: (N, S) or (S); `attn_mask`: (L, S) or (N · num_heads, L, S).
-        - Output: the query's shape; and the weights (N, L, S), (N, num_heads, L, S) if they are not averaged, or
-          None.
+        - Output: the query's shape. Weights: (N, L, S), or (N, num_heads, L, S) if they are not averaged; None without
+          `need_weights`.
 
     Raises:
         ValueError: the shapes of query, key and value do not fit.
         AssertionError: `num_heads` does not divide E.
-        RuntimeError: a mask does not broadcast to (L, S) or is neither bool nor of the dtype of the query, or
-            `is_causal` comes without a mask.
+        RuntimeError: a mask has another shape or is neither bool nor floating point, or `is_causal` is set without
+            `attn_mask`.
 
     Example:
         >>> x, weight = torch.randn(5, 2, 8), torch.randn(24, 8)
@@ -131,13 +132,13 @@ def attend(
     batch_first: bool,
     static: tuple[Tensor | None, Tensor | None] = (None, None),
 ) -> tuple[Tensor, Tensor | None]:
-    """Compute :func:`multi_head_attention_forward`; sequences are (N, L, E) if `batch_first`."""
+    """Compute :func:`multi_head_attention_forward`. If `batch_first` is set, sequences have the shape (N, L, E)."""
     name = "multi_head_attention_forward"
     width, heads = sizes
     _check_inputs(name, inputs, width, heads)
     key_padding_mask, attn_mask, is_causal = masks
     if is_causal and attn_mask is None:
-        raise RuntimeError(f"{name}(is_causal): requires attn_mask\nhint: pass the causal mask too")
+        raise RuntimeError(f"{name}(is_causal): requires attn_mask\nhint: pass the causal mask, too")
     batched = inputs[0].dim() == 3
     if not batched:
         inputs, batch_first = _unsqueezed(inputs), True
@@ -149,7 +150,7 @@ def attend(
     extra = 0
     if bias_k is not None and bias_v is not None:
         if static[0] is not None or static[1] is not None:
-            raise RuntimeError(f"{name}(bias_k, bias_v): static keys or values take no bias")
+            raise RuntimeError(f"{name}(bias_k, bias_v): cannot be combined with static_k or static_v")
         k, v = (_append(t, b, batch, batch_first) for t, b in ((k, bias_k), (v, bias_v)))
         extra += 1
     q, k, v = (_split_heads(t, heads, batch_first) for t in (q, k, v))
@@ -190,11 +191,11 @@ def _check_inputs(name: str, inputs: tuple[Tensor, Tensor, Tensor], width: int, 
     query, key, value = inputs
     if query.dim() not in (2, 3) or key.dim() != query.dim() or value.dim() != query.dim():
         raise ValueError(
-            f"{name}(query, key, value): they have {query.dim()}, {key.dim()} and {value.dim()} dimensions, "
+            f"{name}(query, key, value): got {query.dim()}, {key.dim()} and {value.dim()} dimensions, "
             "need 3, or 2 without a batch"
         )
     if query.shape[-1] != width:
-        raise ValueError(f"{name}(query): the last size is {query.shape[-1]}, needs {width}")
+        raise ValueError(f"{name}(query): got a last dimension of size {query.shape[-1]}, needs {width}")
     if width % heads:
         raise AssertionError(f"{name}(num_heads): {width} cannot be split into {heads} equal heads")
     if key.shape[:-1] != value.shape[:-1]:
@@ -245,7 +246,10 @@ def _given(name: str, argument: str, static: Tensor, like: Tensor) -> Tensor:
 def _merge_masks(
     name: str, attn_mask: Tensor | None, padding: Tensor | None, q: Tensor, sources: int, extra: int
 ) -> Tensor:
-    """Return one mask of numbers to add, which broadcasts to (N, heads, L, S); nothing hides `extra` keys at the end."""
+    """Merge both masks into one that is added to the scores, of a shape that broadcasts to (N, heads, L, S).
+
+    The last `extra` keys are not masked.
+    """
     batch, heads, targets, _ = q.shape
     own = sources - extra
     merged = None
@@ -253,7 +257,7 @@ def _merge_masks(
         allowed: tuple[tuple[int, ...], ...] = ((targets, own), (batch * heads, targets, own))
         if tuple(attn_mask.shape) not in allowed:
             raise RuntimeError(
-                f"{name}(attn_mask): shape {tuple(attn_mask.shape)}, needs {allowed[0]} or {allowed[1]}"
+                f"{name}(attn_mask): got shape {tuple(attn_mask.shape)}, needs {allowed[0]} or {allowed[1]}"
             )
         merged = _additive(name, "attn_mask", attn_mask, q)
         if attn_mask.dim() == 3:
@@ -261,7 +265,7 @@ def _merge_masks(
     if padding is not None:
         if tuple(padding.shape) != (batch, own):
             raise RuntimeError(
-                f"{name}(key_padding_mask): shape {tuple(padding.shape)}, needs {(batch, own)}"
+                f"{name}(key_padding_mask): got shape {tuple(padding.shape)}, needs {(batch, own)}"
             )
         ignored = _additive(name, "key_padding_mask", padding, q).reshape(batch, 1, 1, own)
         merged = ignored if merged is None else merged + ignored

@@ -8,13 +8,13 @@ from rushlight_core.overrides import overridable
 
 @overridable
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Return ``x1ᵀ W_k x2 + b_k`` for every output k.
+    """Return ``x1ᵀ W_k x2 + b_k`` for every output feature k.
 
     Args:
         input1: the first input x1.
         input2: the second input x2.
         weight: the matrices W_k.
-        bias: the numbers b_k.
+        bias: the biases b_k.
 
     Shape:
         - Inputs: (*, in1) and (*, in2), with the same leading dimensions.
@@ -30,7 +30,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     """
     if weight.dim() != 3 or (input1.shape[-1], input2.shape[-1]) != tuple(weight.shape[1:]):
         raise RuntimeError(
-            f"bilinear(weight): shape {tuple(weight.shape)}, needs (out, {input1.shape[-1]}, {input2.shape[-1]})"
+            f"bilinear(weight): got shape {tuple(weight.shape)}, needs (out, {input1.shape[-1]}, {input2.shape[-1]})"
         )
     if input1.shape[:-1] != input2.shape[:-1]:
         raise RuntimeError(

@@ -1,4 +1,4 @@
-"""Convolutions: core's operators by their names in PyTorch."""
+"""Convolutions: core's operators under the names that they have in PyTorch."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
     Args:
         input: the sequences.
         weight: the filters.
-        bias: a number for each output channel.
-        pad: number of zeros added before and after.
+        bias: the bias of each output channel.
+        pad: number of zeros added before and after each sequence.
 
     Shape:
         - Input: (T, N, in_channels).

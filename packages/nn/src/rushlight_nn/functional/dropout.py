@@ -43,7 +43,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
 def _drop_channels(
     function: str, leading: int, input: Tensor, p: float, training: bool, inplace: bool
 ) -> Tensor:
-    """Zero whole channels, which the first `leading` dimensions of `input` count."""
+    """Zero whole channels. The first `leading` dimensions of `input` are the indices of a channel."""
     if not training or p == 0.0 or input.numel() == 0:
         return input
     if input.dim() < leading:
@@ -55,8 +55,8 @@ def _drop_channels(
 
 def _warn_of_dimensions(function: str, input: Tensor, needed: str) -> None:
     warnings.warn(
-        f"{function}(input): got {input.dim()} dimensions, is made for {needed}\n"
-        "hint: dropout zeroes elements, dropout1d channels of (N, C, L)",
+        f"{function}(input): got {input.dim()} dimensions, expected {needed}\n"
+        "hint: use dropout to zero elements, or dropout1d to zero channels of (N, C, L)",
         stacklevel=3,
     )
 
@@ -100,12 +100,11 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
         inplace: overwrite the input.
 
     Shape:
-        - Input and output: (N, C, H, W). Other inputs of at least two dimensions are taken for (N, C, *), with a
-          warning.
+        - Input and output: (N, C, H, W). Other inputs of at least two dimensions are treated as (N, C, *), with a warning.
 
     Raises:
         ValueError: `p` is not between 0 and 1.
-        RuntimeError: training, and the input has fewer than two dimensions.
+        RuntimeError: `training` is set, and the input has fewer than two dimensions.
 
     Example:
         >>> dropped = F.dropout2d(torch.ones(20, 16, 4, 4))
@@ -129,11 +128,11 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
         inplace: overwrite the input.
 
     Shape:
-        - Input and output: (N, C, D, H, W) or (C, D, H, W). Other inputs are taken for (C, *), with a warning.
+        - Input and output: (N, C, D, H, W) or (C, D, H, W). Other inputs are treated as (C, *), with a warning.
 
     Raises:
         ValueError: `p` is not between 0 and 1.
-        RuntimeError: training, and the input has no dimensions.
+        RuntimeError: `training` is set, and the input has no dimensions.
 
     Example:
         >>> dropped = F.dropout3d(torch.ones(20, 16, 2, 4, 4))
@@ -204,7 +203,7 @@ def feature_alpha_dropout(
 
     Raises:
         ValueError: `p` is not between 0 and 1.
-        RuntimeError: training, and the input has fewer than two dimensions.
+        RuntimeError: `training` is set, and the input has fewer than two dimensions.
 
     Example:
         >>> dropped = F.feature_alpha_dropout(torch.ones(20, 16, 4), training=True)

@@ -21,14 +21,14 @@ def embedding(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Tensor:
-    """Return the rows of a table at integer positions.
+    """Look up rows of a table by their indices.
 
     Args:
-        input: the numbers of the rows, int32 or int64.
+        input: the indices of the rows, int32 or int64.
         weight: the table.
-        padding_idx: the number of a row that gets no gradient.
-        max_norm: rows that are looked up are scaled in place to at most this norm.
-        norm_type: order of that norm.
+        padding_idx: the index of a row that gets no gradient.
+        max_norm: the largest norm of a row. Rows that are looked up are scaled in place to at most this norm.
+        norm_type: the order of the norm.
         scale_grad_by_freq: divide the gradient of each row by the number of times it was looked up in the call.
         sparse: make the gradient of the table sparse.
 
@@ -38,7 +38,7 @@ def embedding(
         - Output: (*, width).
 
     Raises:
-        IndexError: a number of a row or `padding_idx` is out of range.
+        IndexError: an index or `padding_idx` is out of range.
 
     Example:
         >>> F.embedding(torch.tensor([2, 0]), torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]))
@@ -52,7 +52,7 @@ def embedding(
 def _checked(
     input: Tensor, weight: Tensor, padding_idx: int | None, max_norm: float | None, norm_type: float
 ) -> int:
-    """Return the row of `padding_idx`, -1 for none. Long rows that are used are shortened."""
+    """Return `padding_idx` as a non-negative index, or -1 for None, and scale the rows that are looked up to `max_norm`."""
     if padding_idx is None:
         row = -1
     else:
@@ -78,7 +78,7 @@ def _limit_rows(weight: Tensor, indices: Tensor, max_norm: float, norm_type: flo
 
 @overridable
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
-    """Return vectors that are one at the class that an element names, and zero elsewhere.
+    """Return one-hot vectors: one at the class that each element gives, and zero elsewhere.
 
     Args:
         tensor: classes, int64.
@@ -89,7 +89,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         - Output: (*, num_classes), int64.
 
     Raises:
-        RuntimeError: the dtype is not int64, a class is out of range, or an empty tensor comes without `num_classes`.
+        RuntimeError: the dtype is not int64, a class is out of range, or the tensor is empty and `num_classes` is not given.
 
     Example:
         >>> F.one_hot(torch.tensor([0, 2, 1]))
@@ -101,9 +101,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         raise RuntimeError(f"one_hot(tensor): got {tensor.dtype}, needs int64 class numbers")
     if tensor.numel() == 0:
         if num_classes <= 0:
-            raise RuntimeError(
-                "one_hot(num_classes): an empty tensor does not determine the number of classes"
-            )
+            raise RuntimeError("one_hot(num_classes): needs a positive number if the tensor is empty")
         return core.zeros((*tensor.shape, num_classes), dtype=core.int64, device=tensor.device)
     least, largest = (int(x) for x in core.aminmax(tensor))
     if least < 0:
@@ -135,13 +133,14 @@ def embedding_bag(
     """Return the sum, mean or maximum of the rows of a table in each bag.
 
     Args:
-        input: indices of rows, int32 or int64: one bag in each row, or all bags concatenated.
+        input: indices of rows, int32 or int64. Each row is a bag, or all bags are concatenated.
         weight: the table.
-        offsets: position in `input` at which each concatenated bag begins; the first is 0. Empty bags give zeros.
-        max_norm, norm_type, scale_grad_by_freq, sparse: as of :func:`embedding`.
+        offsets: position in `input` at which each concatenated bag begins; the first is 0. The result of an empty bag is
+            zero.
+        max_norm, norm_type, scale_grad_by_freq, sparse: see :func:`embedding`.
         mode: "sum", "mean" or "max".
-        per_sample_weights: factors of the rows; only for mode "sum".
-        include_last_offset: whether `offsets` ends with one more number, the length of the input.
+        per_sample_weights: a factor for each row; only for mode "sum".
+        include_last_offset: whether `offsets` has an additional last element, the length of the input.
         padding_idx: index of a row that is excluded from bags.
 
     Shape:
@@ -150,7 +149,7 @@ def embedding_bag(
         - Output: (B, width).
 
     Raises:
-        ValueError: `input` and `offsets` have other numbers of dimensions, `per_sample_weights` does not have the shape
+        ValueError: `input` or `offsets` has another number of dimensions, `per_sample_weights` does not have the shape
             of `input`, or `mode` is unknown.
         RuntimeError: the offsets are out of range.
         NotImplementedError: `per_sample_weights` are given for a mode other than "sum".
@@ -168,15 +167,15 @@ def embedding_bag(
     if per_sample_weights is not None:
         if per_sample_weights.shape != input.shape:
             raise ValueError(
-                f"{name}(per_sample_weights): shape {tuple(per_sample_weights.shape)} is not the input's, "
-                f"{tuple(input.shape)}"
+                f"{name}(per_sample_weights): got shape {tuple(per_sample_weights.shape)}, "
+                f"needs the input's shape {tuple(input.shape)}"
             )
         if mode != "sum":
             raise NotImplementedError(f"{name}(per_sample_weights): needs mode 'sum', got {mode!r}")
     bags, length = _bags(name, input, offsets, include_last_offset)
     flat = input.reshape(-1)
     if mode == "max" and sparse:
-        raise ValueError(f"{name}(sparse): max mode does not support sparse weights")
+        raise ValueError(f"{name}(sparse): mode 'max' does not support sparse gradients")
     if mode != "max" and per_sample_weights is None and weight.device.type == "cpu":
         row = _checked(flat, weight, padding_idx, max_norm, norm_type)
         equal = padding_idx is None and input.dim() == 2  # bags of one size
@@ -200,7 +199,7 @@ def embedding_bag(
 
 
 def _mean(sums: Tensor, flat: Tensor, bags: Tensor, length: int, absent: Tensor | None) -> Tensor:
-    """Return the sums over the number of rows that are present."""
+    """Divide the sum of each bag by the number of its rows, without those in `absent`."""
     present = core.ones(flat.shape, dtype=sums.dtype, device=sums.device)
     if absent is not None:
         present = present.masked_fill(absent, 0.0)
@@ -209,7 +208,7 @@ def _mean(sums: Tensor, flat: Tensor, bags: Tensor, length: int, absent: Tensor 
 
 
 def _bags(name: str, input: Tensor, offsets: Tensor | None, include_last: bool) -> tuple[Tensor, int]:
-    """Return the bag of each row number, and how many bags there are."""
+    """Return the bag to which each index belongs, and the number of bags."""
     if input.dim() == 2:
         if offsets is not None:
             raise ValueError(
@@ -229,18 +228,20 @@ def _bags(name: str, input: Tensor, offsets: Tensor | None, include_last: bool) 
             raise RuntimeError(f"{name}(include_last_offset): needs at least one offset")
         if int(offsets[-1]) != total:
             raise RuntimeError(
-                f"{name}(offsets): the last is {int(offsets[-1])}, needs the number of row numbers, {total}"
+                f"{name}(offsets): the last is {int(offsets[-1])}, needs the number of indices, {total}"
             )
         offsets = offsets[:-1]
     if offsets.numel() and int(offsets.max()) > total:
-        raise RuntimeError(f"{name}(offsets): got {int(offsets.max())}, the input has {total} row numbers")
+        raise RuntimeError(
+            f"{name}(offsets): got {int(offsets.max())}, needs at most {total}, the number of indices in the input"
+        )
     begun = core.zeros(total + 1, dtype=core.int64, device=input.device)
     begun = begun.index_add(0, offsets.to(core.int64), core.ones_like(offsets, dtype=core.int64))
     return begun.cumsum(0)[:total] - 1, offsets.numel()
 
 
 def _largest(rows: Tensor, bags: Tensor, count: int, absent: Tensor | None) -> Tensor:
-    """Return the largest row of each bag, column by column: bags are laid out as a padded table first."""
+    """Return the maximum over the rows of each bag, column by column, computed on a padded table of bags."""
     if absent is not None:
         kept = absent.logical_not().nonzero().reshape(-1)
         rows, bags = rows.index_select(0, kept), bags.index_select(0, kept)

@@ -13,7 +13,7 @@ from ._arguments import tuple_of
 
 
 def _starts(input_size: int, output_size: int, window: int, samples: Tensor) -> Tensor:
-    """Return where windows start, (..., output_size): steps of two lengths, whose order each of `samples` (...) decides."""
+    """Return the starts (..., output_size) of windows, with steps of two lengths in an order given by `samples` (...)."""
     last = core.full((*samples.shape, 1), input_size - window, dtype=core.int64, device=samples.device)
     if output_size == 1:
         return last
@@ -57,12 +57,12 @@ def _fractional_max_pool(
     batched = input.dim() == dims + 2
     batch, channels = (input.shape[0], input.shape[1]) if batched else (1, input.shape[0])
     if 0 in input.shape[int(batched) :]:
-        raise RuntimeError(f"{name}(input): shape {tuple(input.shape)}, only the batch may be empty")
+        raise RuntimeError(f"{name}(input): got shape {tuple(input.shape)}, only the batch may be empty")
     if samples is None:
         samples = core.rand((batch, channels, dims), dtype=input.dtype, device=input.device)
     elif tuple(samples.shape) != (batch, channels, dims):
         raise RuntimeError(
-            f"{name}(_random_samples): shape {tuple(samples.shape)}, needs {(batch, channels, dims)}"
+            f"{name}(_random_samples): got shape {tuple(samples.shape)}, needs {(batch, channels, dims)}"
         )
     samples = samples.detach()
     # The positions in a plane of the elements of every window: (batch, channels, outputs..., window...). Of two
@@ -146,15 +146,15 @@ def fractional_max_pool2d(
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> Any:
-    """Return the largest value of each of `output_size` windows of images, whose distances are random (Graham 2014).
+    """Return the maxima of `output_size` windows of images, with random distances between windows (Graham 2014).
 
     Args:
         input: the images, floating point.
         kernel_size: size of the windows, an int or a pair for height and width.
-        output_size: number of windows, an int or a pair;
-        output_ratio: its quotient by the input's size, between 0 and 1, in place of `output_size`.
+        output_size: number of windows, an int or a pair; output_ratio: the number of windows divided by the input's size,
+            between 0 and 1, instead of `output_size`.
         return_indices: also return the positions of the maxima in their H·W plane, int64.
-        _random_samples: (N, C, 2), numbers between 0 and 1 that replace the random ones.
+        _random_samples: (N, C, 2), numbers between 0 and 1 that are used instead of random ones.
 
     Shape:
         - Input: (N, C, H, W) or (C, H, W).
@@ -182,15 +182,15 @@ def fractional_max_pool3d(
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> Any:
-    """Return the largest value of each of `output_size` windows of volumes, whose distances are random (Graham 2014).
+    """Return the maxima of `output_size` windows of volumes, with random distances between windows (Graham 2014).
 
     Args:
         input: the volumes, floating point.
         kernel_size: size of the windows, an int or a triple for depth, height and width.
-        output_size: number of windows, an int or a triple;
-        output_ratio: its quotient by the input's size, between 0 and 1, in place of `output_size`.
+        output_size: number of windows, an int or a triple; output_ratio: the number of windows divided by the input's size,
+            between 0 and 1, instead of `output_size`.
         return_indices: also return the positions of the maxima in their D·H·W volume, int64.
-        _random_samples: (N, C, 3), numbers between 0 and 1 that replace the random ones.
+        _random_samples: (N, C, 3), numbers between 0 and 1 that are used instead of random ones.
 
     Shape:
         - Input: (N, C, D, H, W) or (C, D, H, W).

@@ -30,16 +30,15 @@ def grid_sample(
     padding_mode: str = "zeros",
     align_corners: bool | None = None,
 ) -> Tensor:
-    """Return the values of images or volumes at the positions of a grid (Jaderberg et al. 2015).
+    """Sample images or volumes at the positions of a grid (Jaderberg et al. 2015).
 
     Args:
         input: the images or volumes, floating point.
-        grid: for each element of the result the position x, y (and z), from -1 to 1 over the input; x is along the
-            width.
-        mode: "bilinear" (of volumes trilinear), "nearest", or "bicubic" for images.
-        padding_mode: what is outside of the input: "zeros", its nearest edge ("border") or its mirror image
-            ("reflection").
-        align_corners: whether -1 and 1 are the centres of the corner elements, instead of their outer edges.
+        grid: the position x, y (and z) in the input of each element of the result, from -1 to 1; x is along the width.
+        mode: "bilinear" (trilinear for volumes), "nearest", or "bicubic" (images only).
+        padding_mode: the values outside of the input: zeros ("zeros"), the nearest element of the border ("border") or the
+            mirror image ("reflection").
+        align_corners: whether -1 and 1 refer to the centres of the corner elements, instead of their outer edges.
 
     Shape:
         - Input: (N, C, H, W) or (N, C, D, H, W).
@@ -72,9 +71,9 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
     """Return the positions of an image's pixels under an affine map, as a grid for :func:`grid_sample`.
 
     Args:
-        theta: the maps: a matrix, and a shift in the last column.
-        size: the size of the result of :func:`grid_sample`.
-        align_corners: as of :func:`grid_sample`.
+        theta: the affine maps: a matrix, and a shift as the last column.
+        size: the size of the output of :func:`grid_sample`.
+        align_corners: see :func:`grid_sample`.
 
     Shape:
         - `theta`: (N, 2, 3) for the size (N, C, H, W), or (N, 3, 4) for (N, C, D, H, W).
@@ -102,7 +101,7 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
         raise NotImplementedError(f"affine_grid(size): got {len(sizes)} sizes, needs 4 or 5")
     if tuple(theta.shape) != (sizes[0], dims, dims + 1):
         raise ValueError(
-            f"affine_grid(theta): shape {tuple(theta.shape)}, needs {(sizes[0], dims, dims + 1)} for {sizes}"
+            f"affine_grid(theta): got shape {tuple(theta.shape)}, needs {(sizes[0], dims, dims + 1)} for {sizes}"
         )
     if min(sizes) <= 0:
         raise ValueError(f"affine_grid(size): got {sizes}, needs positive sizes")

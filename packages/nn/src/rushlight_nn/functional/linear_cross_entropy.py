@@ -1,4 +1,4 @@
-"""A linear layer and the cross entropy of its result in one function, which need not store the scores of all classes."""
+"""A linear layer and the cross entropy of its output in one function, which need not store all scores at once."""
 
 from __future__ import annotations
 
@@ -18,18 +18,20 @@ _linear = operator("linear")
 class LinearCrossEntropyOptions:
     """The size of the chunks in which :func:`linear_cross_entropy` processes the batch.
 
-    Only the scores of one chunk exist at a time; backward computes them again.
+    Only the scores of one chunk are in memory at a time; the backward pass computes them again.
 
     Args:
-        allow_retain_graph: accepted; backward can always be called again.
-        batch_chunk_size: samples in a chunk; None leaves it to `chunking_method`, or takes all at once.
-        chunking_method: "aspect_ratio" makes a chunk's scores about as large as the whole input,
-            "aspect_ratio:N" N times smaller; "auto" is "aspect_ratio:2".
-        acc_policy: accepted: "auto", "accurate", "balanced" or "compact"; gradients are added in their own dtype.
-        acc_dtype: accepted for the same reason.
+        allow_retain_graph: accepted and ignored; the backward pass can always be run again.
+        batch_chunk_size: number of samples in a chunk. If None, `chunking_method` determines it; if that is None, too, the
+            whole batch is one chunk.
+        chunking_method: "aspect_ratio" makes the scores of a chunk about as large as the whole input, and "aspect_ratio:N" N
+            times smaller; "auto" is "aspect_ratio:2".
+        acc_policy: "auto", "accurate", "balanced" or "compact"; it has no effect, because gradients are added in their own
+            dtype.
+        acc_dtype: accepted and ignored for the same reason.
 
     Raises:
-        ValueError: there is no such method or policy, or the size is not positive.
+        ValueError: `chunking_method` or `acc_policy` is unknown, or `batch_chunk_size` is not positive.
 
     Example:
         >>> options = nn.LinearCrossEntropyOptions(batch_chunk_size=4)
@@ -75,7 +77,7 @@ class LinearCrossEntropyOptions:
         return f"LinearCrossEntropyOptions({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
 
     def _chunk(self, batch: int, features: int, classes: int) -> int:
-        """Samples in a chunk."""
+        """Return the number of samples in a chunk."""
         if self.batch_chunk_size is not None:
             return self.batch_chunk_size
         if self.chunking_method is None:
@@ -104,15 +106,15 @@ def linear_cross_entropy(
 
     Args:
         input: the features.
-        linear_weight: weight of the linear layer; d1, ... are positions each of which has a loss.
+        linear_weight: weight of the linear layer. With dimensions d1, ..., there is a loss for each position in them.
         target: classes, int64, or probabilities.
         linear_bias: bias of the linear layer.
         weight: a factor for each class, (C).
         reduction: "mean", "sum" or "none".
-        ignore_index: a target that is left out, -100 by default.
+        ignore_index: a target class that is left out of the loss, -100 by default.
         label_smoothing: the part of each target that is spread evenly over all classes.
-        options: process the batch in chunks, so that all scores never exist together. For targets that are classes
-            and a weight of two dimensions; in other cases it makes no difference.
+        options: process the batch in chunks, so that only the scores of one chunk are in memory. This has an effect only if
+            the targets are classes and the weight has two dimensions.
 
     Shape:
         - Input: (N, in_features) or (in_features).
@@ -121,7 +123,7 @@ def linear_cross_entropy(
         - Output: (), or the shape of class targets with `reduction` "none".
 
     Raises:
-        RuntimeError: the shapes do not fit; or `ignore_index` is given though targets are probabilities.
+        RuntimeError: the shapes do not fit, or `ignore_index` is given and the targets are probabilities.
 
     Example:
         >>> x, weight, target = torch.randn(32, 8), torch.randn(1000, 8), torch.randint(0, 1000, (32,))
@@ -132,24 +134,25 @@ def linear_cross_entropy(
     name = "linear_cross_entropy"
     if input.dim() not in (1, 2):
         raise RuntimeError(
-            f"{name}(input): shape {tuple(input.shape)}, needs (N, in_features) or (in_features)"
+            f"{name}(input): got shape {tuple(input.shape)}, needs (N, in_features) or (in_features)"
         )
     if linear_weight.dim() < 2 or linear_weight.shape[-1] != input.shape[-1]:
         raise RuntimeError(
-            f"{name}(linear_weight): shape {tuple(linear_weight.shape)}, needs (C, ..., {input.shape[-1]})"
+            f"{name}(linear_weight): got shape {tuple(linear_weight.shape)}, needs (C, ..., {input.shape[-1]})"
         )
     classes, *positions = linear_weight.shape[:-1]
     if linear_bias is not None and tuple(linear_bias.shape) != (classes, *positions):
         raise RuntimeError(
-            f"{name}(linear_bias): shape {tuple(linear_bias.shape)}, needs {(classes, *positions)}"
+            f"{name}(linear_bias): got shape {tuple(linear_bias.shape)}, needs {(classes, *positions)}"
         )
     if positions and input.dim() == 1:
         raise RuntimeError(
-            f"{name}(input): shape {tuple(input.shape)}, needs a batch dimension for a loss at several positions"
+            f"{name}(input): got shape {tuple(input.shape)}, "
+            "needs a batch dimension if linear_weight has more than 2 dimensions"
         )
     batch = tuple(input.shape[:-1])
     if tuple(target.shape) == (*batch, classes, *positions) and ignore_index is not None:
-        raise RuntimeError(f"{name}(ignore_index): got {ignore_index}, but targets are probabilities")
+        raise RuntimeError(f"{name}(ignore_index): got {ignore_index}, but the targets are probabilities")
     ignore = -100 if ignore_index is None else ignore_index
     by_class = target.dtype == core.int64 and tuple(target.shape) == batch
     if options is not None and len(batch) == 1 and not positions and by_class:
@@ -179,7 +182,7 @@ def _chunked(
     reduction: str,
     settings: tuple[Tensor | None, int, float],
 ) -> Tensor:
-    """Return the losses of one chunk after the other, none of whose scores are kept."""
+    """Compute the loss chunk by chunk, without keeping the scores."""
     weight, ignore, smoothing = settings
 
     def losses(part: Tensor, rows: Tensor, bias: Tensor | None, wanted: Tensor) -> Tensor:
@@ -217,7 +220,7 @@ _function: Any = None
 
 
 def _recomputed(losses: Any, part: Tensor, rows: Tensor, bias: Tensor | None, wanted: Tensor) -> Tensor:
-    """Return `losses(part, rows, bias, wanted)`, whose backward pass keeps only these arguments."""
+    """Return `losses(part, rows, bias, wanted)`, and keep only these arguments for the backward pass."""
     global _function
     provider: Any = getattr(core, "autograd", None)
     tensors = [part, rows] if bias is None else [part, rows, bias]

@@ -1,7 +1,4 @@
-"""Losses.
-
-Every loss takes `reduction`: "mean" (the default), "sum", or "none" for one value per element.
-"""
+"""Losses. Every loss has an argument `reduction`: "mean" (the default), "sum", or "none" for one value per element."""
 
 from __future__ import annotations
 
@@ -42,9 +39,9 @@ def cross_entropy(
     Args:
         input: scores (logits), which need not be normalised.
         target: classes, int64, or probabilities of the input's dtype.
-        weight: factors of the classes. With targets that are classes, "mean" divides by the sum of their factors.
+        weight: a factor for each class. If the targets are classes, "mean" divides by the sum of their factors.
         size_average, reduce: deprecated; use `reduction`.
-        ignore_index: a target that is left out of the loss; not for probabilities.
+        ignore_index: a target class that is left out of the loss; only for targets that are classes.
         reduction: "mean", "sum", or "none" for one value per target.
         label_smoothing: the part of each target that is spread evenly over all classes, from 0 to 1.
 
@@ -82,9 +79,9 @@ def nll_loss(
     Args:
         input: log-probabilities.
         target: classes, int64 or uint8.
-        weight: factors of the classes. "mean" divides by the sum of the targets' factors.
+        weight: a factor for each class. "mean" divides by the sum of the factors of the targets.
         size_average, reduce: deprecated; use `reduction`.
-        ignore_index: a target that is left out of the loss.
+        ignore_index: a target class that is left out of the loss.
         reduction: "mean", "sum", or "none" for one value per target.
 
     Shape:
@@ -119,10 +116,10 @@ def _warn_of_sizes(function: str, input: Tensor, target: Tensor) -> None:
 
 
 def _weighted(function: str, losses: Tensor, weight: Tensor, code: int) -> Tensor:
-    """Reduce `losses`, each times its weight; the mean takes weights for frequencies."""
+    """Multiply `losses` by `weight` and reduce them; the mean divides by the sum of the weights."""
     if weight.shape != losses.shape:
         raise ValueError(
-            f"{function}(weight): shape {tuple(weight.shape)} is not the input's, {tuple(losses.shape)}"
+            f"{function}(weight): got shape {tuple(weight.shape)}, needs the shape of the losses, {tuple(losses.shape)}"
         )
     losses = losses * weight
     if code == 0:
@@ -139,16 +136,14 @@ def mse_loss(
     reduction: str = "mean",
     weight: Tensor | None = None,
 ) -> Tensor:
-    """Return the mean of ``(input - target)²``.
-
-    Shapes that differ broadcast, with a warning.
+    """Return the mean of ``(input - target)²``. Different shapes are broadcast, with a warning.
 
     Args:
         input: the predictions.
         target: the targets.
         size_average, reduce: deprecated; use `reduction`.
         reduction: "mean", "sum", or "none" for one value per element.
-        weight: factors of the elements, of their shape; "mean" divides by their sum.
+        weight: a factor for each element; "mean" divides by the sum of the factors.
 
     Shape:
         - Input and target: (*), the same shape.
@@ -177,16 +172,14 @@ def l1_loss(
     reduction: str = "mean",
     weight: Tensor | None = None,
 ) -> Tensor:
-    """Return the mean of ``|input - target|``.
-
-    Shapes that differ broadcast, with a warning.
+    """Return the mean of ``|input - target|``. Different shapes are broadcast, with a warning.
 
     Args:
         input: the predictions.
         target: the targets.
         size_average, reduce: deprecated; use `reduction`.
         reduction: "mean", "sum", or "none" for one value per element.
-        weight: factors of the elements, of their shape; "mean" divides by their sum.
+        weight: a factor for each element; "mean" divides by the sum of the factors.
 
     Shape:
         - Input and target: (*), the same shape.
@@ -224,7 +217,7 @@ def smooth_l1_loss(
         target: the targets.
         size_average, reduce: deprecated; use `reduction`.
         reduction: "mean", "sum", or "none" for one value per element.
-        beta: where the loss becomes linear; 0 gives :func:`l1_loss`.
+        beta: the error from which the loss is linear; 0 gives :func:`l1_loss`.
 
     Shape:
         - Input and target: (*), the same shape.
@@ -261,8 +254,8 @@ def huber_loss(
         input: the predictions.
         target: the targets.
         reduction: "mean", "sum", or "none" for one value per element.
-        delta: where the loss becomes linear.
-        weight: factors of the elements, of their shape; "mean" divides by the number of elements.
+        delta: the error from which the loss is linear.
+        weight: a factor for each element; "mean" divides by the number of elements.
 
     Shape:
         - Input and target: (*), the same shape.
@@ -299,7 +292,7 @@ def binary_cross_entropy(
     Args:
         input: the probabilities p.
         target: the targets t, from 0 to 1.
-        weight: factors of the elements, which broadcast to the input.
+        weight: factors of the elements, broadcastable to the input.
         size_average, reduce: deprecated; use `reduction`.
         reduction: "mean", "sum", or "none" for one value per element.
 
@@ -309,7 +302,7 @@ def binary_cross_entropy(
 
     Raises:
         ValueError: the shapes differ, or `reduction` is unknown.
-        RuntimeError: the input has, on the CPU, an element outside of 0 to 1.
+        RuntimeError: an element of the input is not between 0 and 1 (checked on the CPU only).
 
     Example:
         >>> F.binary_cross_entropy(torch.tensor([0.9, 0.5]), torch.tensor([1.0, 0.0]), reduction="none")
@@ -330,15 +323,15 @@ def binary_cross_entropy_with_logits(
     reduction: str = "mean",
     pos_weight: Tensor | None = None,
 ) -> Tensor:
-    """Return the :func:`binary_cross_entropy` of sigmoid(input), computed without overflow.
+    """Return :func:`binary_cross_entropy` of ``sigmoid(input)``, computed without overflow.
 
     Args:
         input: the logits.
         target: the targets, from 0 to 1.
-        weight: factors of the elements, which broadcast to the input.
+        weight: factors of the elements, broadcastable to the input.
         size_average, reduce: deprecated; use `reduction`.
         reduction: "mean", "sum", or "none" for one value per element.
-        pos_weight: factors of the positive part of the loss, which broadcast to the input.
+        pos_weight: factors of the loss of positive targets, broadcastable to the input.
 
     Shape:
         - Input and target: (*), the same shape.
@@ -373,14 +366,14 @@ def kl_div(
     reduction: str = "mean",
     log_target: bool = False,
 ) -> Tensor:
-    """Return ``target · (log(target) - input)``, the Kullback-Leibler divergence, of log-probabilities `input`.
+    """Return ``target · (log(target) - input)``, the Kullback-Leibler divergence for log-probabilities `input`.
 
     Args:
         input: log-probabilities.
         target: probabilities, or log-probabilities with `log_target`.
         size_average, reduce: deprecated; use `reduction`.
         reduction: "batchmean" divides the sum by the batch size; "mean", "sum", or "none" for one value per element.
-        log_target: whether the target holds log-probabilities, too.
+        log_target: whether `target` contains log-probabilities.
 
     Shape:
         - Input and target: (N, *), the same shape.
@@ -412,18 +405,18 @@ def ctc_loss(
     reduction: str = "mean",
     zero_infinity: bool = False,
 ) -> Tensor:
-    """Return the negative log-likelihood of label sequences whose alignment with the input is not known.
+    """Return the negative log-likelihood of label sequences with an unknown alignment to the input.
 
     The method is connectionist temporal classification (Graves et al. 2006).
 
     Args:
         log_probs: log-probabilities of the classes at each step.
-        targets: classes, in rows or all joined.
+        targets: the classes, one row per sequence or all sequences concatenated.
         input_lengths: lengths of the inputs, a tensor or a sequence.
         target_lengths: lengths of the targets, a tensor or a sequence.
         blank: the index of the blank label.
         reduction: "sum", "none", or "mean", which divides each loss by the length of its target first.
-        zero_infinity: count a target that is too long for its input as 0 instead of infinity.
+        zero_infinity: set the loss of a target that is too long for its input to 0 instead of infinity.
 
     Shape:
         - Log-probabilities: (T, N, C), or (T, C) without a batch.
@@ -445,6 +438,6 @@ def ctc_loss(
 
 
 def _as_lengths(given: Any) -> Any:
-    """Return a tensor of the lengths, in the dtype that they have; an empty sequence has none, and is int64."""
+    """Return the lengths as a tensor of their own dtype; an empty sequence becomes int64."""
     made = given if isinstance(given, Tensor) else core.tensor(given)
     return made if made is given or made.numel() else made.to(core.int64)

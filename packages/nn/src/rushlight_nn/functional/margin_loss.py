@@ -1,6 +1,5 @@
-"""Losses of similarity, order and counts.
-
-Every loss takes `reduction`: "mean" (the default), "sum", or "none" for one value per element or row.
+"""Losses of similarity, order and counts. Every loss has an argument `reduction`: "mean" (the default), "sum", or "none" for
+one value per element or row.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ def hinge_embedding_loss(
     Args:
         input: distances.
         target: 1 and -1.
-        margin: the distance from which dissimilar pairs cost nothing.
+        margin: the distance from which the loss of dissimilar pairs is zero.
         size_average, reduce: deprecated; use `reduction`.
         reduction: "mean", "sum", or "none" for one value per element.
 
@@ -76,10 +75,10 @@ def margin_ranking_loss(
     """Return ``max(0, margin - target · (input1 - input2))``.
 
     Args:
-        input1: should be larger where the target is 1, and smaller where it is -1.
-        input2: what it is compared with.
+        input1: the values that should be larger than `input2` where the target is 1, and smaller where it is -1.
+        input2: the values that `input1` is compared with.
         target: 1 and -1.
-        margin: by how much.
+        margin: the smallest difference for which the loss is zero.
         size_average, reduce: deprecated; use `reduction`.
         reduction: "mean", "sum", or "none" for one value per element.
 
@@ -118,9 +117,9 @@ def cosine_embedding_loss(
     """Return ``1 - cos`` where the target is 1, and ``max(0, cos - margin)`` where it is -1.
 
     Args:
-        input1, input2: the vectors whose angle is meant.
+        input1, input2: the vectors between which the cosine is computed.
         target: 1 and -1.
-        margin: the cosine up to which dissimilar pairs cost nothing.
+        margin: the cosine up to which the loss of dissimilar pairs is zero.
         size_average, reduce: deprecated; use `reduction`.
         reduction: "mean", "sum", or "none" for one value per pair.
 
@@ -160,9 +159,9 @@ def triplet_margin_loss(
 
     Args:
         anchor, positive, negative: the vectors.
-        margin: by how much farther from the anchor the negative should be.
+        margin: the difference of distances from which the loss is zero.
         p: order of the norm.
-        eps: added to differences.
+        eps: added to the differences.
         swap: use the distance between positive and negative where it is smaller than that of anchor and negative.
         size_average, reduce: deprecated; use `reduction`.
         reduction: "mean", "sum", or "none" for one value per triplet.
@@ -194,12 +193,12 @@ def triplet_margin_with_distance_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:
-    """Return :func:`triplet_margin_loss` with a given distance function.
+    """Return the :func:`triplet_margin_loss` with another distance function.
 
     Args:
         anchor, positive, negative: the samples.
         distance_function: a function of two tensors that returns their distances. Default: the norm of order 2.
-        margin: by how much farther from the anchor the negative should be.
+        margin: the difference of distances from which the loss is zero.
         swap: use the distance between positive and negative where it is smaller than that of anchor and negative.
         reduction: "mean", "sum", or "none" for one value per triplet.
 
@@ -224,7 +223,7 @@ def triplet_margin_with_distance_loss(
     if not anchor.dim() == positive.dim() == negative.dim():
         raise RuntimeError(
             f"{name}(anchor, positive, negative): shapes {tuple(anchor.shape)}, {tuple(positive.shape)} and "
-            f"{tuple(negative.shape)} differ in rank"
+            f"{tuple(negative.shape)} have different numbers of dimensions"
         )
     distance = _default_distance if distance_function is None else distance_function
     near, far = distance(anchor, positive), distance(anchor, negative)
@@ -253,7 +252,7 @@ def poisson_nll_loss(
     Args:
         input: the logarithms of the means, or the means without `log_input`.
         target: the counts.
-        log_input: whether the loss is ``exp(input) - target · input``, or ``input - target · log(input + eps)``.
+        log_input: if True, the loss is ``exp(input) - target · input``, otherwise ``input - target · log(input + eps)``.
         full: add Stirling's approximation of log(target!) where the target is above 1.
         size_average, reduce: deprecated; use `reduction`.
         eps: added to the mean in the logarithm.
@@ -292,7 +291,7 @@ def gaussian_nll_loss(
         target: the targets.
         var: the variances.
         full: add the constant log(2 pi) / 2.
-        eps: lower limit of variances; the gradient ignores it.
+        eps: lower limit of the variances, which does not affect the gradient.
         reduction: "mean", "sum", or "none" for one value per element.
 
     Shape:
@@ -310,16 +309,16 @@ def gaussian_nll_loss(
     name = "gaussian_nll_loss"
     if isinstance(var, (int, float)):
         if var < 0:
-            raise ValueError(f"{name}(var): got {var}, variances cannot be negative")
+            raise ValueError(f"{name}(var): got {var}, needs a variance of at least 0")
         var = core.full_like(input, float(var))
     elif bool((var < 0).any()):
-        raise ValueError(f"{name}(var): variances cannot be negative")
+        raise ValueError(f"{name}(var): got a negative variance, needs variances of at least 0")
     if var.shape != input.shape:
         if input.shape[:-1] == var.shape:
             var = var.unsqueeze(-1)
         elif not _differs_in_one_of_size_one(var, input):
             raise ValueError(
-                f"{name}(var): shape {tuple(var.shape)} does not fit the input's {tuple(input.shape)}"
+                f"{name}(var): got shape {tuple(var.shape)}, which does not fit the input's shape {tuple(input.shape)}"
             )
     code = reduction_code(name, reduction)
     var = var.clone()
@@ -386,8 +385,8 @@ def multi_margin_loss(
         input: the scores.
         target: the classes, int64.
         p: 1 or 2.
-        margin: by how much the target's score should be larger.
-        weight: factors of the target classes.
+        margin: the difference of scores from which the loss is zero.
+        weight: a factor for each target class.
         size_average, reduce: deprecated; use `reduction`.
         reduction: "mean", "sum", or "none" for one value per sample.
 
@@ -424,7 +423,7 @@ def multilabel_margin_loss(
 
     Args:
         input: the scores.
-        target: the target classes of each row, int64, followed by -1.
+        target: the target classes of each row, int64; -1 marks their end.
         size_average, reduce: deprecated; use `reduction`.
         reduction: "mean", "sum", or "none" for one value per sample.
 
@@ -457,7 +456,7 @@ def multilabel_soft_margin_loss(
     Args:
         input: the scores.
         target: 0 and 1.
-        weight: factors of the classes.
+        weight: a factor for each class.
         size_average, reduce: deprecated; use `reduction`.
         reduction: "mean", "sum", or "none" for one value per sample.
 

@@ -1,4 +1,4 @@
-"""Normalisation."""
+"""Normalisation functions."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def batch_norm(
         running_mean: running mean of each channel; updated in place while training.
         running_var: running variance of each channel; updated in place while training.
         weight: a factor for each channel.
-        bias: a number that is added to each channel.
+        bias: the bias of each channel, which is added.
         training: use the statistics of the batch instead of the running ones.
-        momentum: the part of the batch in the updated running statistics.
+        momentum: the weight of the batch's statistics in the updated running statistics.
         eps: added to the variance.
 
     Shape:
@@ -46,8 +46,8 @@ def batch_norm(
         - `running_mean`, `running_var`, `weight` and `bias`: (C).
 
     Raises:
-        ValueError: training, and a channel has a single value.
-        IndexError: training, and `input` has no dimension of channels.
+        ValueError: `training` is set, and a channel has a single value.
+        IndexError: `training` is set, and `input` has no dimension of channels.
 
     Example:
         >>> F.batch_norm(torch.tensor([[1.0, 10.0], [3.0, 30.0]]), None, None, training=True)
@@ -83,8 +83,8 @@ def layer_norm(
     Args:
         input: the tensor.
         normalized_shape: the sizes of the last dimensions.
-        weight: factors, of the shape `normalized_shape`.
-        bias: numbers that are added, of the shape `normalized_shape`.
+        weight: factors of the elements, of shape `normalized_shape`.
+        bias: biases, which are added, of shape `normalized_shape`.
         eps: added to the variance.
 
     Shape:
@@ -112,7 +112,7 @@ def group_norm(
         input: the tensor.
         num_groups: number of groups, a divisor of C.
         weight: a factor for each channel.
-        bias: a number that is added to each channel.
+        bias: the bias of each channel, which is added.
         eps: added to the variance.
 
     Shape:
@@ -144,8 +144,8 @@ def rms_norm(
     Args:
         input: the tensor.
         normalized_shape: the sizes of the last dimensions.
-        weight: factors, of the shape `normalized_shape`.
-        eps: added to the mean of squares; None is the machine epsilon of the input's dtype.
+        weight: factors of the elements, of shape `normalized_shape`.
+        eps: added to the mean of squares. If None, the machine epsilon of the input's dtype is used.
 
     Shape:
         - Input and output: (*, *normalized_shape).
@@ -201,9 +201,9 @@ def instance_norm(
         running_mean: running mean of each channel; updated in place with `use_input_stats`.
         running_var: running variance of each channel; updated in place with `use_input_stats`.
         weight: a factor for each channel.
-        bias: a number that is added to each channel.
+        bias: the bias of each channel, which is added.
         use_input_stats: use each sample's statistics instead of the running ones.
-        momentum: the part of the mean over the batch in the updated running statistics.
+        momentum: the weight of the statistics, averaged over the batch, in the updated running statistics.
         eps: added to the variance.
 
     Shape:
@@ -211,7 +211,7 @@ def instance_norm(
         - `running_mean`, `running_var`, `weight` and `bias`: (C).
 
     Raises:
-        ValueError: a channel of a sample has a single value, and its statistics are to be used.
+        ValueError: `use_input_stats` is set, and a channel of a sample has a single value.
 
     Example:
         >>> F.instance_norm(torch.tensor([[[1.0, 3.0], [10.0, 30.0]]]))
@@ -247,7 +247,7 @@ def instance_norm(
 def local_response_norm(
     input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ) -> Tensor:
-    """Divide by a power of the mean of squares of neighbouring channels: ``x / (k + alpha · mean)^beta``.
+    """Divide by a power of the mean square of neighbouring channels: ``x / (k + alpha · mean)^beta``.
 
     The method is that of Krizhevsky, Sutskever and Hinton 2012.
 

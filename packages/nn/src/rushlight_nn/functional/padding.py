@@ -15,22 +15,22 @@ _pad = operator("_pad")
 
 @overridable
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
-    """Extend the last dimensions of a tensor at their ends.
+    """Pad the last dimensions of a tensor.
 
     Args:
         input: the tensor.
         pad: number of elements to add before and after in the last dimension, then in the one before it, and so on.
-            Negative numbers cut off: in mode "circular" before elements are added, in the other modes after it.
-        mode: "constant" adds `value`, "reflect" the mirror image at the border element, "replicate" copies of the
-            border element and "circular" elements of the other end.
-        value: what "constant" adds, 0 by default.
+            Negative numbers remove elements: in mode "circular" before padding, in the other modes after it.
+        mode: "constant" pads with `value`, "reflect" with the mirror image at the border element, "replicate" with copies of
+            the border element, and "circular" with the elements at the other end.
+        value: the value for mode "constant", 0 by default.
 
     Shape:
         - Input: (*, n).
-        - Output: (*, pad[0] + n + pad[1]), and likewise for the dimensions before.
+        - Output: (*, pad[0] + n + pad[1]), and the same for each dimension before it that is padded.
 
     Raises:
-        RuntimeError: `pad` has an odd number of numbers, or more than the input has dimensions for.
+        RuntimeError: the length of `pad` is odd, or more than twice the number of dimensions.
         NotImplementedError: the mode is unknown.
         ValueError: a value is given for a mode other than "constant".
 
@@ -43,7 +43,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     padding = [int(count) for count in pad]
     if len(padding) % 2 or len(padding) > 2 * input.dim():
         raise RuntimeError(
-            f"pad(pad): got {len(padding)} numbers for {input.dim()} dimensions, needs pairs, one for each padded dimension"
+            f"pad(pad): got {len(padding)} numbers for {input.dim()} dimensions, needs one pair for each padded dimension"
         )
     if mode == "constant":
         return _constant_pad(input, padding, 0.0 if value is None else value)
@@ -64,7 +64,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
 
 
 def _check_sizes(input: Tensor, padding: Sequence[int], mode: str) -> None:
-    """Raise RuntimeError where "reflect" or "replicate" has no element to begin from, or leaves none."""
+    """Raise RuntimeError if a dimension is empty before or after padding in mode "reflect" or "replicate"."""
     padded = len(padding) // 2
     if 0 in input.shape[max(0, input.dim() - padded - 1) :]:
         raise RuntimeError(
@@ -75,6 +75,6 @@ def _check_sizes(input: Tensor, padding: Sequence[int], mode: str) -> None:
         size = input.shape[-1 - k] + padding[2 * k] + padding[2 * k + 1]
         if size < 1:
             raise RuntimeError(
-                f"pad(pad): mode {mode!r} leaves dimension {input.dim() - 1 - k} of size {input.shape[-1 - k]} with size"
-                f" {size}, which must be at least 1"
+                f"pad(pad): dimension {input.dim() - 1 - k} of size {input.shape[-1 - k]} would get size {size} in mode"
+                f" {mode!r}, needs at least 1"
             )

@@ -1,4 +1,4 @@
-"""Patches of images, and channels that are rearranged as positions and back."""
+"""Extraction of patches of images, its transpose, and rearrangement of channels into positions."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _col2im = operator("_col2im")
 
 @overridable
 def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
-    """Return the sliding windows of images as columns.
+    """Extract sliding windows of images as columns.
 
     Args:
         input: the images.
-        kernel_size: size of the windows, an int or a pair for height and width; likewise the other arguments.
+        kernel_size: size of the windows. This and the following arguments are an int or a pair for height and width.
         dilation: distance between the elements of a window.
         padding: number of zeros added at both ends.
         stride: distance between windows.
@@ -42,7 +42,7 @@ def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
           :class:`rushlight_nn.Unfold`.
 
     Raises:
-        RuntimeError: a window is larger than the padded image, or a number is out of range.
+        RuntimeError: a window is larger than the padded image, or an argument is out of range.
 
     Example:
         >>> F.unfold(torch.arange(9.0).reshape(1, 1, 3, 3), kernel_size=2)
@@ -60,12 +60,12 @@ def fold(
 ) -> Tensor:
     """Add columns to images at the positions of sliding windows: the transpose of :func:`unfold`.
 
-    Where windows overlap, the image has the sum.
+    Where windows overlap, their elements are added.
 
     Args:
         input: the columns.
         output_size: height and width of the images.
-        kernel_size: size of the windows, an int or a pair for height and width; likewise the arguments after it.
+        kernel_size: size of the windows. This and the following arguments are an int or a pair for height and width.
         dilation: distance between the elements of a window.
         padding: number of elements around the image that windows may cover.
         stride: distance between windows.
@@ -75,7 +75,7 @@ def fold(
         - Output: (N, C, output_size[0], output_size[1]) or without N.
 
     Raises:
-        RuntimeError: the input's sizes do not fit the windows of such an image, or a number is out of range.
+        RuntimeError: the input's sizes do not fit the windows of such an image, or an argument is out of range.
 
     Example:
         >>> F.fold(F.unfold(torch.ones(1, 1, 3, 3), 2), 3, 2)[0, 0]  # in how many windows each pixel is

@@ -1,7 +1,7 @@
 """Pooling.
 
-Windows are an int, or one number a dimension; the stride is the window's size unless it is given. Inputs are
-(N, C, ...) or (C, ...), floating point.
+The window's size is an int or one number per dimension. It is the default of the stride. Inputs are floating-point tensors
+of shape (N, C, ...) or (C, ...).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def max_pool1d(
         stride: distance between windows; `kernel_size` by default.
         padding: number of elements added at both ends, at most half of `kernel_size`.
         dilation: distance between the elements of a window.
-        ceil_mode: round the number of windows up, so that the last one may reach beyond the end.
+        ceil_mode: round the number of windows up instead of down, so that the last one may extend beyond the end.
         return_indices: also return the positions of the maxima, int64.
 
     Shape:
@@ -82,12 +82,11 @@ def max_pool2d(
 
     Args:
         input: the images, floating point.
-        kernel_size: size of the windows, an int or a pair for height and width;
-            likewise `stride`, `padding` and `dilation`.
+        kernel_size: size of the windows. It, `stride`, `padding` and `dilation` are an int or a pair for height and width.
         stride: distance between windows; `kernel_size` by default.
         padding: number of elements added at both ends, at most half of `kernel_size`.
         dilation: distance between the elements of a window.
-        ceil_mode: round the number of windows up, so that the last one may reach beyond the end.
+        ceil_mode: round the number of windows up instead of down, so that the last one may extend beyond the end.
         return_indices: also return the positions of the maxima in their H·W plane, int64.
 
     Shape:
@@ -116,12 +115,12 @@ def max_pool3d(
 
     Args:
         input: the volumes, floating point.
-        kernel_size: size of the windows, an int or a triple for depth, height and width;
-            likewise `stride`, `padding` and `dilation`.
+        kernel_size: size of the windows. It, `stride`, `padding` and `dilation` are an int or a triple for depth, height and
+            width.
         stride: distance between windows; `kernel_size` by default.
         padding: number of elements added at both ends, at most half of `kernel_size`.
         dilation: distance between the elements of a window.
-        ceil_mode: round the number of windows up, so that the last one may reach beyond the end.
+        ceil_mode: round the number of windows up instead of down, so that the last one may extend beyond the end.
         return_indices: also return the positions of the maxima in their D·H·W volume, int64.
 
     Shape:
@@ -155,8 +154,8 @@ def avg_pool1d(
         kernel_size: length of the windows.
         stride: distance between windows; `kernel_size` by default.
         padding: number of zeros added at both ends, at most half of `kernel_size`.
-        ceil_mode: round the number of windows up, so that the last one may reach beyond the end.
-        count_include_pad: whether padding is included in the number of elements of the mean.
+        ceil_mode: round the number of windows up instead of down, so that the last one may extend beyond the end.
+        count_include_pad: whether the mean includes the zeros of the padding.
 
     Shape:
         - Input: (N, C, L) or (C, L).
@@ -184,11 +183,11 @@ def avg_pool2d(
 
     Args:
         input: the images, floating point.
-        kernel_size: size of the windows, an int or a pair for height and width; likewise `stride` and `padding`.
+        kernel_size: size of the windows. It, `stride` and `padding` are an int or a pair for height and width.
         stride: distance between windows; `kernel_size` by default.
         padding: number of zeros added at both ends, at most half of `kernel_size`.
-        ceil_mode: round the number of windows up, so that the last one may reach beyond the end.
-        count_include_pad: whether padding is included in the number of elements of the mean.
+        ceil_mode: round the number of windows up instead of down, so that the last one may extend beyond the end.
+        count_include_pad: whether the mean includes the zeros of the padding.
         divisor_override: divide by this number instead of the window's size.
 
     Shape:
@@ -218,12 +217,11 @@ def avg_pool3d(
 
     Args:
         input: the volumes, floating point.
-        kernel_size: size of the windows, an int or a triple for depth, height and width; likewise `stride` and
-            `padding`.
+        kernel_size: size of the windows. It, `stride` and `padding` are an int or a triple for depth, height and width.
         stride: distance between windows; `kernel_size` by default.
         padding: number of zeros added at both ends, at most half of `kernel_size`.
-        ceil_mode: round the number of windows up, so that the last one may reach beyond the end.
-        count_include_pad: whether padding is included in the number of elements of the mean.
+        ceil_mode: round the number of windows up instead of down, so that the last one may extend beyond the end.
+        count_include_pad: whether the mean includes the zeros of the padding.
         divisor_override: divide by this number instead of the window's size.
 
     Shape:
@@ -243,10 +241,10 @@ def avg_pool3d(
 
 
 def _output_sizes(dims: int, input: Tensor, output_size: Any) -> Any:
-    """Return `output_size` with the input's sizes in place of None.
+    """Return `output_size` with each None replaced by the input's size.
 
     Raises:
-        ValueError: `input` has no dimension beside those that several sizes are given for.
+        ValueError: `output_size` has several sizes, and `input` has no other dimensions.
     """
     if isinstance(output_size, int):
         return output_size
@@ -255,7 +253,7 @@ def _output_sizes(dims: int, input: Tensor, output_size: Any) -> Any:
         return own
     if dims > 1 and input.dim() <= len(output_size):
         raise ValueError(
-            f"adaptive pooling (output_size): {len(output_size)} sizes need an input of at least"
+            f"adaptive pooling(output_size): {len(output_size)} sizes need an input of at least"
             f" {len(output_size) + 1} dimensions, got shape {tuple(input.shape)}"
         )
     return tuple(own[i] if size is None else size for i, size in enumerate(output_size))
@@ -290,7 +288,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
 
     Args:
         input: the images, floating point.
-        output_size: size of the output, an int or a pair; None keeps the input's.
+        output_size: size of the output, an int or a pair; None keeps the size of the input.
 
     Shape:
         - Input: (N, C, H, W) or (C, H, W).
@@ -315,7 +313,7 @@ def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
 
     Args:
         input: the volumes, floating point.
-        output_size: size of the output, an int or a triple; None keeps the input's.
+        output_size: size of the output, an int or a triple; None keeps the size of the input.
 
     Shape:
         - Input: (N, C, D, H, W) or (C, D, H, W).
@@ -366,7 +364,7 @@ def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = 
 
     Args:
         input: the images, floating point.
-        output_size: size of the output, an int or a pair; None keeps the input's.
+        output_size: size of the output, an int or a pair; None keeps the size of the input.
         return_indices: also return the positions of the maxima in their H·W plane, int64.
 
     Shape:
@@ -389,7 +387,7 @@ def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = 
 
     Args:
         input: the volumes, floating point.
-        output_size: size of the output, an int or a triple; None keeps the input's.
+        output_size: size of the output, an int or a triple; None keeps the size of the input.
         return_indices: also return the positions of the maxima in their D·H·W volume, int64.
 
     Shape:

@@ -39,7 +39,7 @@ def _unpool(
             raise ValueError(f"{name}(output_size): got {len(sizes)} sizes, needs {dims}")
         if any(abs(size - n) >= s for size, n, s in zip(sizes, usual, steps, strict=True)):
             raise ValueError(
-                f"{name}(output_size): got {sizes}, must differ from {usual} by less than the stride"
+                f"{name}(output_size): got {sizes}, needs sizes that differ from {usual} by less than the stride"
             )
     planes = tuple(input.shape[:-dims])
     flat = core.zeros((*planes, math.prod(sizes)), dtype=input.dtype, device=input.device)
@@ -57,13 +57,13 @@ def max_unpool1d(
     padding: Any = 0,
     output_size: Any = None,
 ) -> Tensor:
-    """Put maxima back to their positions, among zeros: the partial inverse of :func:`max_pool1d`.
+    """Place maxima at their former positions among zeros, which partially inverts :func:`max_pool1d`.
 
     Args:
         input: the maxima.
-        indices: their positions, int64, as ``max_pool1d(..., return_indices=True)`` returns them.
-        kernel_size, stride, padding: those of the pooling.
-        output_size: the size before the pooling, where several sizes give the same number of windows.
+        indices: the positions of the maxima, int64, as returned by ``max_pool1d(..., return_indices=True)``.
+        kernel_size, stride, padding: the same arguments as for the pooling.
+        output_size: the size before pooling, needed if several sizes give the same number of windows.
 
     Shape:
         - Input and indices: (N, C, L) or (C, L).
@@ -90,13 +90,13 @@ def max_unpool2d(
     padding: Any = 0,
     output_size: Any = None,
 ) -> Tensor:
-    """Put maxima back to their positions, among zeros: the partial inverse of :func:`max_pool2d`.
+    """Place maxima at their former positions among zeros, which partially inverts :func:`max_pool2d`.
 
     Args:
         input: the maxima.
-        indices: their positions, int64, as ``max_pool2d(..., return_indices=True)`` returns them.
-        kernel_size, stride, padding: those of the pooling.
-        output_size: the size before the pooling, where several sizes give the same number of windows.
+        indices: the positions of the maxima, int64, as returned by ``max_pool2d(..., return_indices=True)``.
+        kernel_size, stride, padding: the same arguments as for the pooling.
+        output_size: the size before pooling, needed if several sizes give the same number of windows.
 
     Shape:
         - Input and indices: (N, C, H, W) or (C, H, W).
@@ -127,13 +127,13 @@ def max_unpool3d(
     padding: Any = 0,
     output_size: Any = None,
 ) -> Tensor:
-    """Put maxima back to their positions, among zeros: the partial inverse of :func:`max_pool3d`.
+    """Place maxima at their former positions among zeros, which partially inverts :func:`max_pool3d`.
 
     Args:
         input: the maxima.
-        indices: their positions, int64, as ``max_pool3d(..., return_indices=True)`` returns them.
-        kernel_size, stride, padding: those of the pooling.
-        output_size: the size before the pooling, where several sizes give the same number of windows.
+        indices: the positions of the maxima, int64, as returned by ``max_pool3d(..., return_indices=True)``.
+        kernel_size, stride, padding: the same arguments as for the pooling.
+        output_size: the size before pooling, needed if several sizes give the same number of windows.
 
     Shape:
         - Input and indices: (N, C, D, H, W) or (C, D, H, W).
@@ -181,7 +181,7 @@ def lp_pool1d(
         norm_type: the order p. Infinity gives the largest magnitude, minus infinity the smallest.
         kernel_size: length of the windows.
         stride: distance between windows; `kernel_size` by default.
-        ceil_mode: round the number of windows up, so that the last one may reach beyond the end.
+        ceil_mode: round the number of windows up instead of down, so that the last one may extend beyond the end.
 
     Shape:
         - Input: (N, C, L) or (C, L).
@@ -203,9 +203,9 @@ def lp_pool2d(
     Args:
         input: the images, floating point.
         norm_type: the order p. Infinity gives the largest magnitude, minus infinity the smallest.
-        kernel_size: size of the windows, an int or a pair for height and width; likewise `stride`.
+        kernel_size: size of the windows. It and `stride` are an int or a pair for height and width.
         stride: distance between windows; `kernel_size` by default.
-        ceil_mode: round the number of windows up, so that the last one may reach beyond the end.
+        ceil_mode: round the number of windows up instead of down, so that the last one may extend beyond the end.
 
     Shape:
         - Input: (N, C, H, W) or (C, H, W).
@@ -228,9 +228,9 @@ def lp_pool3d(
     Args:
         input: the volumes, floating point.
         norm_type: the order p. Infinity gives the largest magnitude, minus infinity the smallest.
-        kernel_size: size of the windows, an int or a triple for depth, height and width; likewise `stride`.
+        kernel_size: size of the windows. It and `stride` are an int or a triple for depth, height and width.
         stride: distance between windows; `kernel_size` by default.
-        ceil_mode: round the number of windows up, so that the last one may reach beyond the end.
+        ceil_mode: round the number of windows up instead of down, so that the last one may extend beyond the end.
 
     Shape:
         - Input: (N, C, D, H, W) or (C, D, H, W).

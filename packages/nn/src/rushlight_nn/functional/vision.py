@@ -45,17 +45,17 @@ def interpolate(
     Args:
         input: floating point, or uint8 with the modes "nearest", "nearest-exact", "bilinear" and "bicubic".
         size: size of the output, an int or one number per dimension;
-        scale_factor: factor of the sizes of the input, instead of `size`.
-        mode: "nearest" rounds positions down and "nearest-exact" to the nearest; "linear" (sequences), "bilinear" and
-            "bicubic" (images; Keys 1981) and "trilinear" (volumes) interpolate; "area" averages.
-        align_corners: whether the centres of the corner elements of input and output coincide, instead of their outer
-            edges. Only for the modes that interpolate.
-        recompute_scale_factor: compute the scale from the sizes, instead of using `scale_factor`, after rounding.
-        antialias: widen the filter where the output is smaller; "bilinear" and "bicubic" only.
+        scale_factor: factors that the sizes of the input are multiplied by, instead of `size`.
+        mode: "nearest" rounds positions down, and "nearest-exact" rounds them to the nearest. "linear" (sequences),
+            "bilinear" and "bicubic" (images; Keys 1981) and "trilinear" (volumes) interpolate. "area" averages.
+        align_corners: align the centres of the corner elements of input and output, instead of their outer edges. Only for
+            the modes that interpolate.
+        recompute_scale_factor: interpolate with the ratio of the rounded sizes instead of `scale_factor`.
+        antialias: widen the filter if the output is smaller than the input; only for "bilinear" and "bicubic".
 
     Shape:
         - Input: (N, C, W), (N, C, H, W) or (N, C, D, H, W).
-        - Output: the same with other sizes after C: `size`, or floor(size of the input · scale_factor).
+        - Output: the same with other sizes after C, which are `size` or floor(input size · scale_factor).
 
     Raises:
         ValueError: the arguments contradict each other.
@@ -111,7 +111,7 @@ def interpolate(
 def _resample_bytes(
     input: Tensor, dim: int, size: int, kind: int, align_corners: bool, scale: float | None, antialias: bool
 ) -> Tensor:
-    """Resize one dimension of a uint8 tensor in fixed-point numbers, with weights of 15 bits and a sign as in Pillow."""
+    """Resize one dimension of a uint8 tensor in fixed-point arithmetic, with 15-bit weights and a sign, as in Pillow."""
     identity = core.eye(input.shape[dim], dtype=core.float64)
     weights = _resample(identity, 1, size, kind, align_corners, scale, antialias)  # (old, new)
     most, bits = float(weights.max()), 0
@@ -130,20 +130,24 @@ def _resample_bytes(
 def _sizes(
     old: tuple[int, ...], size: Any, scale_factor: Any, recompute: bool | None
 ) -> tuple[list[int], list[float | None]]:
-    """Return the result's sizes, and the scales to use where they are not the quotients of the sizes."""
+    """Return the sizes of the output and, for each dimension, the scale, or None to use the ratio of the sizes."""
     dims = len(old)
     if (size is None) == (scale_factor is None):
-        raise ValueError("interpolate(size, scale_factor): exactly one of them must be given")
+        raise ValueError("interpolate(size, scale_factor): needs exactly one of them")
     if size is not None:
         if recompute:
-            raise ValueError("interpolate(recompute_scale_factor): must not be given with a size")
+            raise ValueError("interpolate(recompute_scale_factor): cannot be combined with a size")
         sizes = list(size) if isinstance(size, (tuple, list)) else [size] * dims
         if len(sizes) != dims:
-            raise ValueError(f"interpolate(size): got {len(sizes)} numbers for {dims} dimensions")
+            raise ValueError(
+                f"interpolate(size): got {len(sizes)} numbers, needs one for each of {dims} dimensions"
+            )
         return [int(s) for s in sizes], [None] * dims
     factors = list(scale_factor) if isinstance(scale_factor, (tuple, list)) else [scale_factor] * dims
     if len(factors) != dims:
-        raise ValueError(f"interpolate(scale_factor): got {len(factors)} numbers for {dims} dimensions")
+        raise ValueError(
+            f"interpolate(scale_factor): got {len(factors)} numbers, needs one for each of {dims} dimensions"
+        )
     sizes = [math.floor(float(n) * float(f)) for n, f in zip(old, factors, strict=True)]
     return sizes, [None] * dims if recompute else [float(f) for f in factors]
 
@@ -171,7 +175,7 @@ def upsample(
 
 @overridable
 def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """Deprecated: :func:`interpolate` with mode "nearest".
+    """Deprecated alias of :func:`interpolate` with mode "nearest".
 
     Shape:
         - Input and output: those of :func:`interpolate`.
@@ -186,7 +190,7 @@ def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) 
 
 @overridable
 def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """Deprecated: :func:`interpolate` with mode "bilinear" and `align_corners=True`.
+    """Deprecated alias of :func:`interpolate` with mode "bilinear" and `align_corners=True`.
 
     Shape:
         - Input and output: (N, C, H, W), with other H and W.
