@@ -1,5 +1,6 @@
-"""Losses of similarity, order and counts. Every loss has an argument `reduction`: "mean" (the default), "sum", or "none" for
-one value per element or row.
+"""Losses of similarity, order and counts.
+
+Every loss has an argument `reduction`: "mean" (the default), "sum", or "none" for one value per element or row.
 """
 
 from __future__ import annotations

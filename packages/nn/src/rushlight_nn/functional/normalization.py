@@ -36,7 +36,7 @@ def batch_norm(
         running_mean: running mean of each channel; updated in place while training.
         running_var: running variance of each channel; updated in place while training.
         weight: a factor for each channel.
-        bias: the bias of each channel, which is added.
+        bias: a bias that is added to each channel.
         training: use the statistics of the batch instead of the running ones.
         momentum: the weight of the batch's statistics in the updated running statistics.
         eps: added to the variance.
@@ -84,7 +84,7 @@ def layer_norm(
         input: the tensor.
         normalized_shape: the sizes of the last dimensions.
         weight: factors of the elements, of shape `normalized_shape`.
-        bias: biases, which are added, of shape `normalized_shape`.
+        bias: biases that are added, of shape `normalized_shape`.
         eps: added to the variance.
 
     Shape:
@@ -112,7 +112,7 @@ def group_norm(
         input: the tensor.
         num_groups: number of groups, a divisor of C.
         weight: a factor for each channel.
-        bias: the bias of each channel, which is added.
+        bias: a bias that is added to each channel.
         eps: added to the variance.
 
     Shape:
@@ -201,7 +201,7 @@ def instance_norm(
         running_mean: running mean of each channel; updated in place with `use_input_stats`.
         running_var: running variance of each channel; updated in place with `use_input_stats`.
         weight: a factor for each channel.
-        bias: the bias of each channel, which is added.
+        bias: a bias that is added to each channel.
         use_input_stats: use each sample's statistics instead of the running ones.
         momentum: the weight of the statistics, averaged over the batch, in the updated running statistics.
         eps: added to the variance.

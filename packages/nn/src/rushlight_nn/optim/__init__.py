@@ -1,4 +1,5 @@
-"""Optimizers and learning-rate schedulers: `rushlight.optim`. They take any tensors, modules or not."""
+"""Optimizers and learning-rate schedulers: `rushlight.optim`. They work on any tensors, not only on parameters of
+modules."""
 
 from __future__ import annotations
 

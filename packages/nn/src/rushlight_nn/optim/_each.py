@@ -12,42 +12,42 @@ from .optimizer import Optimizer
 
 
 class EachParameter(Optimizer):
-    """A subclass defines how one parameter is updated from its gradient and state."""
+    """The base of optimizers that update one parameter at a time; a subclass defines the update."""
 
     _step_count: int = 0
-    _reads_count = True  # whether updates depend on the count of steps, which is on the CPU
+    _reads_count = True  # whether updates depend on the step count, which is on the CPU
 
     def _start(self, group: dict[str, Any], param: Tensor, state: dict[str, Any]) -> None:
-        """Fill the state of a parameter that is updated for the first time."""
+        """Fill the state of a real parameter before its first update."""
         raise NotImplementedError
 
     def _begin(self, group: dict[str, Any], param: Tensor, state: dict[str, Any]) -> None:
-        """Fill the state of a parameter, which may be complex: then its entries are, as in PyTorch."""
+        """Fill the state of a parameter. For a complex parameter, the entries are complex, as in PyTorch."""
         values = as_real(param)
         self._start(group, values, state)
         if param.is_complex():
             state.update(_complex_entries(state, values.shape))
 
     def _update(self, group: dict[str, Any], param: Tensor, grad: Tensor, state: dict[str, Any]) -> None:
-        """Update `param` in place; `maximize` and, where `_decays`, weight decay are applied to the gradient already."""
+        """Update `param` in place. The gradient already includes `maximize` and, if `_decays` is true, weight decay."""
         raise NotImplementedError
 
     def _decays(self, group: dict[str, Any]) -> bool:
-        """Return whether weight decay is added to the gradient: where the optimizer has it as a setting."""
+        """Return whether weight decay is set and is to be added to the gradient."""
         return "weight_decay" in self.defaults and bool(group["weight_decay"])
 
     def _refuse_capture(self, param: Tensor) -> None:
         if param.device.type != "cpu" and core.devices.is_current_stream_capturing(param.device):
             raise RuntimeError(
                 f"{type(self).__name__}.step(): cannot be recorded in a graph: updates depend on the count of steps, "
-                "which is on the CPU\nhint: Adam, AdamW and SGD can be recorded"
+                "which is on the CPU\nhint: steps of Adam, AdamW and SGD can be recorded"
             )
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update all parameters that have a gradient.
 
         Args:
-            closure: computes the loss and its gradients; its value is returned.
+            closure: a function that computes the gradients and returns the loss. Its result is returned.
         """
         loss = None if closure is None else self._evaluate(closure)
         with core.no_grad():
@@ -63,7 +63,7 @@ class EachParameter(Optimizer):
         return loss
 
     def _update_one(self, group: dict[str, Any], param: Tensor, grad: Tensor, state: dict[str, Any]) -> None:
-        """Take the step of one parameter, whose state exists."""
+        """Take a step of one parameter that already has a state."""
         values, grad = as_real(param), as_real(grad)
         if "step" in state:
             if self._reads_count:
@@ -83,7 +83,7 @@ class EachParameter(Optimizer):
 
 
 def as_real(tensor: Tensor) -> Tensor:
-    """Return a complex tensor as the pairs of its parts, which are updated alike; return others unchanged."""
+    """Return a complex tensor as a view of its real and imaginary parts; return other tensors unchanged."""
     return core.view_as_real(tensor) if tensor.is_complex() else tensor
 
 
@@ -92,7 +92,7 @@ def _real_entry(value: Any) -> Any:
 
 
 def _complex_entries(state: dict[str, Any], shape: Any) -> dict[str, Any]:
-    """Return the entries of a state that have the shape of the parameter's parts as complex views."""
+    """Return complex views of those entries of a state that have the shape `shape` of the parameter's real view."""
     return {
         key: core.view_as_complex(value)
         for key, value in state.items()
@@ -101,12 +101,12 @@ def _complex_entries(state: dict[str, Any], shape: Any) -> dict[str, Any]:
 
 
 def counter() -> Tensor:
-    """Return the number of steps of a parameter: float32, on the CPU, where reading it does not wait for a device."""
+    """Return a new step counter: float32, and on the CPU, so that reading it does not wait for a device."""
     return core.zeros((), dtype=core.float32)
 
 
 def check_betas(optimizer: str, betas: tuple[float, float]) -> None:
-    """Raise ValueError unless both are at least 0 and below 1."""
+    """Raise ValueError unless both betas are at least 0 and below 1."""
     for position, beta in enumerate(betas):
         if not 0.0 <= beta < 1.0:
             raise ValueError(

@@ -13,26 +13,26 @@ from .optimizer import check_settings, refuse
 
 
 class Adadelta(EachParameter):
-    """Adadelta: steps whose length follows from those of earlier steps (Zeiler 2012).
+    """Adadelta: steps scaled by the root mean square of earlier steps (Zeiler 2012).
 
     Each step is ``p = p - lr · gradient · sqrt(d + eps) / sqrt(v + eps)``, where v is a running mean of the squared
-    gradient and d one of the squared steps.
+    gradients, and d is a running mean of the squared steps.
 
     Args:
         params: tensors or parameter groups.
-        lr: factor of the step.
-        rho: the part of the running means that is kept.
-        eps: added under the roots.
-        weight_decay: this times the parameter is added to the gradient.
-        maximize: ascend instead of descending.
-        foreach: accepted; parameters are updated one after the other.
+        lr: the factor of each step.
+        rho: the decay rate of the running means.
+        eps: added to d and v for numerical stability.
+        weight_decay: weight_decay · parameter is added to the gradient.
+        maximize: maximize the objective instead of minimizing it.
+        foreach: accepted and ignored; parameters are updated one after the other.
         capturable, differentiable: not supported.
 
     Shape:
-        - Parameters: (*), any shape; the tensors of their state have the same shape.
+        - Parameters: (*), any shape. The tensors of their state have the same shape.
 
     Raises:
-        ValueError: a setting is out of range.
+        ValueError: an argument is out of range.
 
     Example:
         >>> w = torch.tensor([1.0], requires_grad=True)

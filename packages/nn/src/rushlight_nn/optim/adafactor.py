@@ -13,24 +13,24 @@ from .optimizer import check_settings
 
 
 class Adafactor(EachParameter):
-    """Adafactor: Adam's division by the root of the mean square, with less memory (Shazeer and Stern 2018).
+    """Adafactor: steps divided by the root mean square of gradients, with little memory (Shazeer and Stern 2018).
 
-    Of matrices only the means of rows and columns of the squared gradient are kept. The length of a step is relative
-    to the size of the parameter.
+    For a matrix, only the means of the squared gradient over rows and over columns are stored. The length of a step is
+    relative to the root mean square of the parameter.
 
     Args:
-        params: tensors or parameter groups; real ones.
-        lr: the longest relative step; the step number t limits it to 1 / sqrt(t).
-        beta2_decay: the squared gradient of step t has the weight t^beta2_decay in the mean squares.
-        eps: the least root mean square of a gradient, by default the dtype's epsilon, and the least size of a
-            parameter.
-        d: updates whose root mean square is larger are scaled down to it.
+        params: real tensors or parameter groups.
+        lr: the relative length of a step. In step t it is at most 1 / sqrt(t).
+        beta2_decay: the weight of the squared gradient of step t in the running means is t^beta2_decay.
+        eps: lower limits of the root mean square of a gradient and of a parameter. The first one is the dtype's machine
+            epsilon by default.
+        d: the largest root mean square of an update; larger updates are scaled down.
         weight_decay: lr · weight_decay · parameter is subtracted from the parameter.
         foreach: accepted and ignored.
-        maximize: ascend instead of descending.
+        maximize: maximize the objective instead of minimizing it.
 
     Raises:
-        ValueError: a setting is out of range.
+        ValueError: an argument is out of range.
         RuntimeError: a parameter is complex.
 
     Example:

@@ -17,28 +17,27 @@ _with_sparse_values = operator("_with_sparse_values")
 
 
 class Adagrad(EachParameter):
-    """Adagrad: steps that are divided by the root of the sum of all squared gradients (Duchi et al. 2011).
+    """Adagrad: steps divided by the root of the sum of all squared gradients (Duchi et al. 2011).
 
-    Each step is ``p = p - lr · gradient / (sqrt(sum) + eps)``. Sparse gradients update only the elements that they
-    have.
+    Each step is ``p = p - lr · gradient / (sqrt(sum) + eps)``. A sparse gradient updates only the elements that it contains.
 
     Args:
         params: tensors or parameter groups.
         lr: learning rate.
-        lr_decay: step t has the rate lr / (1 + (t - 1) · lr_decay).
-        weight_decay: this times the parameter is added to the gradient; not with sparse gradients.
-        initial_accumulator_value: the sum's starting value.
+        lr_decay: the learning rate of step t is lr / (1 + (t - 1) · lr_decay).
+        weight_decay: weight_decay · parameter is added to the gradient; not supported with sparse gradients.
+        initial_accumulator_value: the initial value of the sum.
         eps: added to the root.
-        maximize: ascend instead of descending.
-        foreach, fused: accepted; parameters are updated one after the other.
+        maximize: maximize the objective instead of minimizing it.
+        foreach, fused: accepted and ignored; parameters are updated one after the other.
         differentiable: not supported.
 
     Shape:
-        - Parameters: (*), any shape; the tensors of their state have the same shape.
+        - Parameters: (*), any shape. The tensors of their state have the same shape.
 
     Raises:
-        ValueError: a setting is out of range.
-        RuntimeError: a gradient is sparse and there is weight decay (in a step).
+        ValueError: an argument is out of range.
+        RuntimeError: a gradient is sparse and `weight_decay` is not zero (raised by a step).
 
     Example:
         >>> w = torch.tensor([1.0, 10.0], requires_grad=True)
@@ -89,7 +88,7 @@ class Adagrad(EachParameter):
                 self._begin(group, param, self.state[param])
 
     def share_memory(self) -> None:
-        """Move the state to shared memory, for other processes."""
+        """Move the state to shared memory, so that other processes can use it."""
         for state in self.state.values():
             state["sum"].share_memory_()
 
@@ -114,7 +113,7 @@ class Adagrad(EachParameter):
 
 
 def _update_sparse(param: Tensor, grad: Tensor, total: Tensor, rate: float, eps: float) -> None:
-    """Update the parameter where the gradient has values, and nowhere else."""
+    """Update only those elements of the parameter for which the gradient has values."""
     values = _sparse_values(grad)
     total.add_(_with_sparse_values(values * values, grad))
     root = _sparse_values(total.sparse_mask(grad)).sqrt_().add_(eps)

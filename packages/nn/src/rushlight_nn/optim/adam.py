@@ -1,9 +1,8 @@
 """Adam and AdamW.
 
-Note [Shared step counters]
-The fused operators take one counter per parameter, a 0-d float32 tensor on its device, which the caller has
-advanced. Parameters that have taken every step together share one tensor: it is advanced once, however many
-there are. A parameter that skips a step, because it has no gradient, gets a counter of its own first.
+Note [Shared step counters] The fused operators take one step counter per parameter: a 0-d float32 tensor on the parameter's
+device. The caller increments it before the call. Parameters that have taken the same steps share one counter, which is
+incremented only once. If a parameter skips a step because it has no gradient, it first gets a counter of its own.
 """
 
 from __future__ import annotations
@@ -24,26 +23,27 @@ _fused_adamw_ = operator("_fused_adamw_")
 
 
 class Adam(Optimizer):
-    """Adam: steps along the mean of past gradients, scaled by the root of their mean square (Kingma and Ba 2015).
+    """Adam: steps along the running mean of gradients, divided by the root of their mean square (Kingma and Ba 2015).
 
-    Each step is ``p = p - lr · m̂ / (sqrt(v̂) + eps)``. The running means m̂ of the gradient and v̂ of its square are
-    corrected for having started at zero.
+    Each step is ``p = p - lr · m̂ / (sqrt(v̂) + eps)``. Here m̂ and v̂ are the running means of the gradient and of its
+    square, corrected for their start at zero.
 
     Args:
         params: tensors or parameter groups.
         lr: learning rate.
         betas: the decay rates of the running means of the gradient and of its square.
         eps: added to the root.
-        weight_decay: this times the parameter is added to the gradient; see `decoupled_weight_decay`.
+        weight_decay: weight_decay · parameter is added to the gradient; see `decoupled_weight_decay`.
         amsgrad: divide by the root of the largest v̂ so far (Reddi et al. 2018).
-        maximize: ascend instead of descending.
-        foreach, fused: accepted and not needed: a step is always one fused operator for all parameters.
-        capturable: accepted and not needed: steps are counted beside the parameters, and can be recorded in a graph.
+        maximize: maximize the objective instead of minimizing it.
+        foreach, fused: accepted and ignored; a step is always one fused operator for all parameters.
+        capturable: needed only if `lr` is a tensor and `foreach` is True. Steps can always be recorded in a graph, because
+            the step counters are on the devices of the parameters.
         differentiable: not supported.
-        decoupled_weight_decay: subtract lr · weight_decay · parameter instead, as :class:`AdamW` does.
+        decoupled_weight_decay: subtract lr · weight_decay · parameter from the parameter instead, as :class:`AdamW` does.
 
     Raises:
-        ValueError: a setting is out of range.
+        ValueError: an argument is out of range.
 
     Example:
         >>> model = nn.Linear(3, 1)
@@ -82,7 +82,7 @@ class Adam(Optimizer):
         refuse(name, differentiable=differentiable)
         check_settings(name, lr=lr, eps=eps, weight_decay=weight_decay)
         if foreach and not capturable and isinstance(lr, core.Tensor):
-            raise ValueError(f"{name}(lr): a tensor with foreach=True needs capturable=True")
+            raise ValueError(f"{name}(lr): a tensor with foreach=True requires capturable=True")
         check_betas(name, betas)
         defaults = {
             "lr": lr,
@@ -103,7 +103,7 @@ class Adam(Optimizer):
         """Update all parameters that have a gradient.
 
         Args:
-            closure: computes the loss and its gradients; its value is returned.
+            closure: a function that computes the gradients and returns the loss. Its result is returned.
         """
         loss = None if closure is None else self._evaluate(closure)
         with core.no_grad():
@@ -152,7 +152,7 @@ class Adam(Optimizer):
             raise
 
     def _states(self, params: list[Any], amsgrad: bool) -> list[dict[str, Any]]:
-        """Return the state of each of `params`, which is created here if there is none."""
+        """Return the state of each of `params`, and create it if there is none."""
         state = self.state
         states = [state[param] for param in params]
         counter = None
@@ -168,7 +168,7 @@ class Adam(Optimizer):
         return states
 
     def _part_counters(self, group_params: list[Any], params: list[Any], counters: dict[int, Any]) -> None:
-        """Give parameters that skip this step counters of their own; see Note [Shared step counters]."""
+        """Give each parameter that skips this step a counter of its own; see Note [Shared step counters]."""
         stepping = set(map(id, params))
         for param in group_params:
             if id(param) not in stepping and param in self.state:
@@ -177,10 +177,10 @@ class Adam(Optimizer):
                     own["step"] = own["step"].clone()
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state and the groups' settings, with parameters replaced by their numbers.
+        """Return the state and the groups' settings, with parameters replaced by their indices.
 
-        Tensors are the optimizer's own, not copies, except for shared counters: every parameter has one of its own here,
-        since PyTorch, which may read the state, adds to each.
+        Tensors are those of the optimizer, not copies. Only shared step counters are copied, so that each parameter has
+        its own: PyTorch, which can load the state, increments each of them.
         """
         result = super().state_dict()
         seen: set[int] = set()
@@ -200,7 +200,7 @@ class Adam(Optimizer):
             self._share_counters(group["params"])
 
     def _share_counters(self, params: list[Any]) -> None:
-        """Make parameters whose counters are equal share one. Counters may also come as plain numbers."""
+        """Let parameters with equal step counters share one. Counters may also be plain numbers."""
         shared: dict[Any, Any] = {}
         for param in params:
             own = self.state.get(param)
@@ -213,22 +213,25 @@ class Adam(Optimizer):
 
 
 class AdamW(Adam):
-    """Adam with decoupled weight decay: first ``p = (1 - lr · weight_decay) · p`` (Loshchilov and Hutter 2019).
+    """Adam with decoupled weight decay (Loshchilov and Hutter 2019).
+
+    Each step begins with ``p = (1 - lr · weight_decay) · p`` and continues as in :class:`Adam`.
 
     Args:
         params: tensors or parameter groups.
         lr: learning rate.
         betas: the decay rates of the running means of the gradient and of its square.
         eps: added to the root.
-        weight_decay: how fast parameters decay.
+        weight_decay: the decay rate of the parameters, in units of `lr`.
         amsgrad: divide by the root of the largest mean square so far (Reddi et al. 2018).
-        maximize: ascend instead of descending.
-        foreach, fused: accepted and not needed: a step is always one fused operator for all parameters.
-        capturable: accepted and not needed: steps are counted beside the parameters, and can be recorded in a graph.
+        maximize: maximize the objective instead of minimizing it.
+        foreach, fused: accepted and ignored; a step is always one fused operator for all parameters.
+        capturable: needed only if `lr` is a tensor and `foreach` is True. Steps can always be recorded in a graph, because
+            the step counters are on the devices of the parameters.
         differentiable: not supported.
 
     Raises:
-        ValueError: a setting is out of range.
+        ValueError: an argument is out of range.
 
     Example:
         >>> model = nn.Sequential(nn.Linear(4, 8), nn.LayerNorm(8))

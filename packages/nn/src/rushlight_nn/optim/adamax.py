@@ -13,23 +13,23 @@ from .optimizer import check_settings, refuse
 
 
 class Adamax(EachParameter):
-    """Adamax: Adam with a decaying maximum of the gradient instead of the mean square (Kingma and Ba 2015).
+    """Adamax: Adam with a decaying maximum of the gradient's magnitude instead of the mean square (Kingma and Ba 2015).
 
     Args:
         params: tensors or parameter groups.
         lr: learning rate.
         betas: the decay rates of the running mean of the gradient and of its largest magnitude.
-        eps: added to that magnitude.
-        weight_decay: this times the parameter is added to the gradient.
-        maximize: ascend instead of descending.
-        foreach: accepted; parameters are updated one after the other.
+        eps: added to the largest magnitude.
+        weight_decay: weight_decay · parameter is added to the gradient.
+        maximize: maximize the objective instead of minimizing it.
+        foreach: accepted and ignored; parameters are updated one after the other.
         capturable, differentiable: not supported.
 
     Shape:
-        - Parameters: (*), any shape; the tensors of their state have the same shape.
+        - Parameters: (*), any shape. The tensors of their state have the same shape.
 
     Raises:
-        ValueError: a setting is out of range.
+        ValueError: an argument is out of range.
 
     Example:
         >>> w = torch.tensor([1.0, 10.0], requires_grad=True)

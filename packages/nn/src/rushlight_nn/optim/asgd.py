@@ -15,24 +15,24 @@ from .optimizer import check_settings, refuse
 class ASGD(EachParameter):
     """Averaged stochastic gradient descent (Polyak and Juditsky 1992).
 
-    The average of the iterates is in `optimizer.state[parameter]["ax"]`; the parameters themselves are not averaged.
+    The average of a parameter is stored in `optimizer.state[parameter]["ax"]`; the parameter itself is not averaged.
 
     Args:
         params: tensors or parameter groups.
         lr: learning rate.
-        lambd: rate of decay of the parameters, and of the learning rate.
-        alpha: power of the decay of the learning rate.
+        lambd: the decay rate of the parameters and of the learning rate.
+        alpha: the exponent of the decay of the learning rate.
         t0: the step at which averaging starts.
-        weight_decay: this times the parameter is added to the gradient.
-        maximize: ascend instead of descending.
-        foreach: accepted; parameters are updated one after the other.
+        weight_decay: weight_decay · parameter is added to the gradient.
+        maximize: maximize the objective instead of minimizing it.
+        foreach: accepted and ignored; parameters are updated one after the other.
         capturable, differentiable: not supported.
 
     Shape:
-        - Parameters: (*), any shape; the tensors of their state have the same shape.
+        - Parameters: (*), any shape. The tensors of their state have the same shape.
 
     Raises:
-        ValueError: a setting is out of range.
+        ValueError: an argument is out of range.
 
     Example:
         >>> w = torch.tensor([1.0], requires_grad=True)

@@ -1,8 +1,8 @@
-"""The steps of optimizers as functions of lists: parameters, their gradients, and each part of their states.
+"""The steps of optimizers as functions of lists of parameters, gradients and parts of the state.
 
-PyTorch has them in the modules of the optimizers (`torch.optim.adam.adam`) and in `torch.optim._functional`. Parameters
-and states are updated in place, and every tensor of `state_steps` is advanced by one. The settings are those of the
-optimizer of the same name. `foreach`, `fused` and `has_complex` are accepted and not needed.
+In PyTorch these functions are in the modules of the optimizers (`torch.optim.adam.adam`) and in `torch.optim._functional`.
+Parameters and states are updated in place, and every tensor in `state_steps` is incremented by one. The other arguments are
+those of the optimizer of the same name. `foreach`, `fused` and `has_complex` are accepted and ignored.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _each(
     states: Mapping[str, Sequence[Tensor]],
     settings: dict[str, Any],
 ) -> None:
-    """Take a step of an optimizer that updates one parameter after the other."""
+    """Take a step of an optimizer that updates one parameter at a time."""
     optimizer = kind.__new__(kind)  # for its rules: it has no parameters
     optimizer.defaults = settings
     group = {**settings, "params": params}
@@ -56,7 +56,7 @@ def _each(
 
 
 def _kinds(params: Sequence[Tensor]) -> list[list[int]]:
-    """Return the positions of parameters by device and dtype: a fused step takes one kind."""
+    """Group the positions of parameters by device and dtype, because a fused step requires equal ones."""
     found: dict[Any, list[int]] = {}
     for i, param in enumerate(params):
         found.setdefault((param.device, param.dtype), []).append(i)
@@ -94,16 +94,16 @@ def adam(
         grads: their gradients.
         exp_avgs: running means of the gradients.
         exp_avg_sqs: running means of their squares.
-        max_exp_avg_sqs: largest running means of squares; empty without `amsgrad`.
-        state_steps: the number of steps of each parameter, float32; advanced by one.
-        Settings are those of the class; `foreach`, `fused` and `has_complex` have no effect.
+        max_exp_avg_sqs: the largest running means of squares so far; empty without `amsgrad`.
+        state_steps: the number of steps of each parameter, float32; incremented by one.
+        The other arguments are those of the class; `foreach`, `fused` and `has_complex` have no effect.
 
     Shape:
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
 
     Raises:
         RuntimeError: a gradient is sparse.
-        NotImplementedError: an argument is given that is not supported.
+        NotImplementedError: an unsupported option is selected.
 
     Example:
         >>> from rushlight_nn.optim.functional import adam
@@ -167,16 +167,16 @@ def adamw(
         grads: their gradients.
         exp_avgs: running means of the gradients.
         exp_avg_sqs: running means of their squares.
-        max_exp_avg_sqs: largest running means of squares; empty without `amsgrad`.
-        state_steps: the number of steps of each parameter, float32; advanced by one.
-        Settings are those of the class; `foreach`, `fused` and `has_complex` have no effect.
+        max_exp_avg_sqs: the largest running means of squares so far; empty without `amsgrad`.
+        state_steps: the number of steps of each parameter, float32; incremented by one.
+        The other arguments are those of the class; `foreach`, `fused` and `has_complex` have no effect.
 
     Shape:
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
 
     Raises:
         RuntimeError: a gradient is sparse.
-        NotImplementedError: an argument is given that is not supported.
+        NotImplementedError: an unsupported option is selected.
 
     Example:
         >>> from rushlight_nn.optim.functional import adamw
@@ -217,14 +217,14 @@ def sgd(
     Args:
         params: the parameters.
         d_p_list: their gradients.
-        momentum_buffer_list: directions with momentum; a None is replaced by a new tensor.
-        Settings are those of the class; `foreach`, `fused` and `has_sparse_grad` have no effect.
+        momentum_buffer_list: the momentum buffers; None is replaced by a new tensor.
+        The other arguments are those of the class; `foreach`, `fused` and `has_sparse_grad` have no effect.
 
     Shape:
         - Parameters, gradients and states: (*), the same shape for each parameter.
 
     Raises:
-        NotImplementedError: an argument is given that is not supported.
+        NotImplementedError: an unsupported option is selected.
 
     Example:
         >>> from rushlight_nn.optim.functional import sgd
@@ -286,8 +286,8 @@ def sparse_adam(
         grads: their gradients, sparse.
         exp_avgs: running means of the gradients.
         exp_avg_sqs: running means of their squares.
-        state_steps: the number of steps of each parameter, ints that count this step already.
-        Settings are those of the class.
+        state_steps: the number of steps of each parameter, as ints that include this step.
+        The other arguments are those of the class.
 
     Shape:
         - Parameters, gradients and states: (*), the same shape for each parameter.
@@ -334,15 +334,15 @@ def adagrad(
         params: the parameters.
         grads: their gradients.
         state_sums: sums of squared gradients.
-        state_steps: the number of steps of each parameter, float32; advanced by one.
-        Settings are those of the class; `foreach`, `fused` and `has_complex` have no effect.
+        state_steps: the number of steps of each parameter, float32; incremented by one.
+        The other arguments are those of the class; `foreach`, `fused` and `has_complex` have no effect.
 
     Shape:
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
 
     Raises:
-        RuntimeError: a gradient is sparse and there is weight decay.
-        NotImplementedError: an argument is given that is not supported.
+        RuntimeError: a gradient is sparse and `weight_decay` is not zero.
+        NotImplementedError: an unsupported option is selected.
 
     Example:
         >>> from rushlight_nn.optim.functional import adagrad
@@ -396,14 +396,14 @@ def adadelta(
         grads: their gradients.
         square_avgs: running means of squared gradients.
         acc_deltas: running means of squared steps.
-        state_steps: the number of steps of each parameter, float32; advanced by one.
-        Settings are those of the class; `foreach`, `fused` and `has_complex` have no effect.
+        state_steps: the number of steps of each parameter, float32; incremented by one.
+        The other arguments are those of the class; `foreach`, `fused` and `has_complex` have no effect.
 
     Shape:
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
 
     Raises:
-        NotImplementedError: an argument is given that is not supported.
+        NotImplementedError: an unsupported option is selected.
 
     Example:
         >>> from rushlight_nn.optim.functional import adadelta
@@ -445,15 +445,15 @@ def adamax(
         params: the parameters.
         grads: their gradients.
         exp_avgs: running means of the gradients.
-        exp_infs: decaying maxima of their magnitudes.
-        state_steps: the number of steps of each parameter, float32; advanced by one.
-        Settings are those of the class; `foreach`, `fused` and `has_complex` have no effect.
+        exp_infs: decaying maxima of the gradients' magnitudes.
+        state_steps: the number of steps of each parameter, float32; incremented by one.
+        The other arguments are those of the class; `foreach`, `fused` and `has_complex` have no effect.
 
     Shape:
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
 
     Raises:
-        NotImplementedError: an argument is given that is not supported.
+        NotImplementedError: an unsupported option is selected.
 
     Example:
         >>> from rushlight_nn.optim.functional import adamax
@@ -501,15 +501,15 @@ def nadam(
         grads: their gradients.
         exp_avgs: running means of the gradients.
         exp_avg_sqs: running means of their squares.
-        mu_products: products of the momentum of all steps.
-        state_steps: the number of steps of each parameter, float32; advanced by one.
-        Settings are those of the class; `foreach`, `fused` and `has_complex` have no effect.
+        mu_products: the products of the momentum factors of all steps.
+        state_steps: the number of steps of each parameter, float32; incremented by one.
+        The other arguments are those of the class; `foreach`, `fused` and `has_complex` have no effect.
 
     Shape:
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
 
     Raises:
-        NotImplementedError: an argument is given that is not supported.
+        NotImplementedError: an unsupported option is selected.
 
     Example:
         >>> from rushlight_nn.optim.functional import nadam
@@ -556,14 +556,14 @@ def radam(
         grads: their gradients.
         exp_avgs: running means of the gradients.
         exp_avg_sqs: running means of their squares.
-        state_steps: the number of steps of each parameter, float32; advanced by one.
-        Settings are those of the class; `foreach`, `fused` and `has_complex` have no effect.
+        state_steps: the number of steps of each parameter, float32; incremented by one.
+        The other arguments are those of the class; `foreach`, `fused` and `has_complex` have no effect.
 
     Shape:
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
 
     Raises:
-        NotImplementedError: an argument is given that is not supported.
+        NotImplementedError: an unsupported option is selected.
 
     Example:
         >>> from rushlight_nn.optim.functional import radam
@@ -611,15 +611,15 @@ def rmsprop(
         grads: their gradients.
         square_avgs: running means of squared gradients.
         grad_avgs: running means of gradients, if `centered`.
-        momentum_buffer_list: directions, with momentum.
-        state_steps: the number of steps of each parameter, float32; advanced by one.
-        Settings are those of the class; `foreach`, `fused` and `has_complex` have no effect.
+        momentum_buffer_list: the momentum buffers, if `momentum` is not zero.
+        state_steps: the number of steps of each parameter, float32; incremented by one.
+        The other arguments are those of the class; `foreach`, `fused` and `has_complex` have no effect.
 
     Shape:
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
 
     Raises:
-        NotImplementedError: an argument is given that is not supported.
+        NotImplementedError: an unsupported option is selected.
 
     Example:
         >>> from rushlight_nn.optim.functional import rmsprop
@@ -665,16 +665,16 @@ def rprop(
     Args:
         params: the parameters.
         grads: their gradients.
-        prevs: gradients of the step before.
+        prevs: the gradients of the previous step.
         step_sizes: lengths of the steps.
-        state_steps: the number of steps of each parameter, float32; advanced by one.
-        Settings are those of the class; `foreach`, `fused` and `has_complex` have no effect.
+        state_steps: the number of steps of each parameter, float32; incremented by one.
+        The other arguments are those of the class; `foreach`, `fused` and `has_complex` have no effect.
 
     Shape:
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
 
     Raises:
-        NotImplementedError: an argument is given that is not supported.
+        NotImplementedError: an unsupported option is selected.
 
     Example:
         >>> from rushlight_nn.optim.functional import rprop
@@ -719,16 +719,16 @@ def asgd(
         params: the parameters.
         grads: their gradients.
         axs: averages of the parameters.
-        mus: weights of the next average.
+        mus: the weights of the parameters in the next averages.
         etas: learning rates.
-        state_steps: the number of steps of each parameter, float32; advanced by one.
-        Settings are those of the class; `foreach`, `fused` and `has_complex` have no effect.
+        state_steps: the number of steps of each parameter, float32; incremented by one.
+        The other arguments are those of the class; `foreach`, `fused` and `has_complex` have no effect.
 
     Shape:
         - Parameters, gradients and states: (*), the same shape for each parameter; `state_steps`: ().
 
     Raises:
-        NotImplementedError: an argument is given that is not supported.
+        NotImplementedError: an unsupported option is selected.
 
     Example:
         >>> from rushlight_nn.optim.functional import asgd

@@ -14,28 +14,28 @@ from .optimizer import Optimizer, check_settings
 
 
 class LBFGS(Optimizer):
-    """L-BFGS: Newton's method with a curvature that is estimated from the last steps (Liu and Nocedal 1989).
+    """L-BFGS: a quasi-Newton method that estimates the curvature from the last steps (Liu and Nocedal 1989).
 
-    A step evaluates the loss several times, by the closure that it is given. There is one parameter group, and all of
-    its parameters take part; complex ones as pairs of real numbers.
+    A step calls the closure several times to evaluate the loss and its gradients. There is only one parameter group, and all
+    of its parameters are updated; complex ones are treated as pairs of real numbers.
 
     Args:
         params: tensors, or one parameter group.
-        lr: length of a step, in units of the Newton step.
-        max_iter: iterations in a step.
-        max_eval: evaluations in a step; 1.25 · max_iter by default.
-        tolerance_grad: stop when no element of the gradient is larger.
-        tolerance_change: stop when neither the loss nor a parameter changes by more.
+        lr: the length of a step relative to the quasi-Newton step.
+        max_iter: the largest number of iterations in a step.
+        max_eval: the largest number of evaluations in a step; 1.25 · max_iter by default.
+        tolerance_grad: stop if no element of the gradient has a larger magnitude.
+        tolerance_change: stop if the change of the loss is below this number, or no parameter changes by more than it.
         history_size: number of past steps from which the curvature is estimated.
-        line_search_fn: "strong_wolfe" searches along the direction; None takes the whole step.
+        line_search_fn: "strong_wolfe" selects a line search along the direction; None takes the whole step.
 
     Shape:
         - Parameters: (*), any shapes; the state is one vector of all their elements.
 
     Raises:
         ValueError: there is more than one parameter group, or `lr` is negative.
-        RuntimeError: `line_search_fn` is another string.
-        TypeError: a step is taken without a closure.
+        RuntimeError: `line_search_fn` is unknown.
+        TypeError: `step` is called without a closure.
 
     Example:
         >>> x = torch.tensor([-1.2, 1.0], requires_grad=True)  # minimise Rosenbrock's function
@@ -77,14 +77,16 @@ class LBFGS(Optimizer):
         }
         super().__init__(params, defaults)
         if len(self.param_groups) != 1:
-            raise ValueError(f"LBFGS(params): got {len(self.param_groups)} parameter groups, needs one")
+            raise ValueError(
+                f"LBFGS(params): got {len(self.param_groups)} parameter groups, needs exactly one"
+            )
 
     @property
     def _params(self) -> list[Tensor]:
         return self.param_groups[0]["params"]
 
     def _gradient(self) -> Tensor:
-        """Return all gradients in one vector."""
+        """Return all gradients as one vector."""
         grads = [core.zeros_like(p) if p.grad is None else p.grad for p in self._params]
         return core.cat([as_real(grad).reshape(-1) for grad in grads])
 
@@ -97,10 +99,10 @@ class LBFGS(Optimizer):
             start += values.numel()
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Take up to `max_iter` iterations; `closure` computes the loss and its gradients.
+        """Take up to `max_iter` iterations; `closure` computes the gradients and returns the loss.
 
         Returns:
-            the loss at the start.
+            the loss before the first iteration.
         """
         if closure is None:
             raise TypeError("LBFGS.step(closure): needs a function that computes the loss and its gradients")
@@ -166,7 +168,7 @@ class LBFGS(Optimizer):
         return first
 
     def _direction(self, state: dict[str, Any], direction: Any, length: Any, gradient: Tensor) -> Tensor:
-        """Minus the gradient times the estimate of the inverse Hessian."""
+        """Return minus the estimate of the inverse Hessian times the gradient."""
         if state["n_iter"] == 1:
             state["old_dirs"], state["old_stps"], state["ro"] = [], [], []
             state["H_diag"] = 1.0

@@ -13,7 +13,7 @@ Point = tuple[float, float, Tensor, float]
 
 
 def cubic_minimum(a: Point, b: Point, bounds: tuple[float, float] | None = None) -> float:
-    """Return the minimum, within `bounds`, of the cubic through two points with slopes (Nocedal and Wright, 3.59)."""
+    """Return the minimum within `bounds` of the cubic through two points with given slopes (Nocedal and Wright, 3.59)."""
     (x1, f1, _, g1), (x2, f2, _, g2) = a, b
     low, high = bounds or (min(x1, x2), max(x1, x2))
     d1 = g1 + g2 - 3 * (f1 - f2) / (x1 - x2)
@@ -40,14 +40,17 @@ def strong_wolfe(
     tolerance: float = 1e-9,
     most: int = 25,
 ) -> tuple[float, Tensor, float, int]:
-    """Search along `direction` from a point of `value`, `gradient` and `slope` (Nocedal and Wright, algorithms 3.5, 3.6).
+    """Search along `direction` for a step length (Nocedal and Wright, algorithms 3.5 and 3.6).
+
+    The search begins at a point with the given `value`, `gradient` and `slope`.
 
     Args:
-        evaluate: the value and the gradient at a step length.
-        length: the first one to try.
-        lower, flatter: constants of the two conditions.
-        tolerance: the length of the bracket, in the direction's largest element, at which the search ends.
-        most: the largest number of evaluations in each of the two phases.
+        evaluate: a function that returns the value and the gradient at a step length.
+        length: the first step length to try.
+        lower, flatter: the constants of the sufficient decrease and curvature conditions.
+        tolerance: the search ends when the length of the bracket times the largest element of `direction` is below this
+            number.
+        most: the largest number of evaluations after the first one.
 
     Returns:
         the value and gradient at the length found, the length, and the number of evaluations.

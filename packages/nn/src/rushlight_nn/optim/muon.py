@@ -16,29 +16,28 @@ _ADJUSTMENTS = (None, "original", "match_rms_adamw")
 
 
 class Muon(EachParameter):
-    """Muon: steps along the momentum, whose singular values are all made about one (Jordan et al. 2024).
+    """Muon: steps along the momentum, orthogonalized so that all singular values are about one (Jordan et al. 2024).
 
-    It is made for the matrices of hidden layers; use another optimizer for other parameters, embeddings and the last
-    layer.
+    Muon is for the matrices of hidden layers. Use another optimizer for embeddings, the last layer, and other parameters.
 
     Args:
         params: matrices, or parameter groups of them.
-        lr: length of a step.
+        lr: learning rate.
         weight_decay: lr · weight_decay · parameter is subtracted from the parameter.
-        momentum: the part of the running mean of the gradient that is kept.
-        nesterov: step along the mean after a further update with the same gradient.
-        ns_coefficients: factors of x, x³ and x⁵ in the polynomial that is iterated on the singular values.
-        eps: least norm by which is divided.
+        momentum: the decay rate of the running mean of the gradient.
+        nesterov: use Nesterov's momentum: update the mean once more with the same gradient for the step.
+        ns_coefficients: coefficients of x, x³ and x⁵ in the polynomial that is applied to the singular values.
+        eps: lower limit of the norm by which a matrix is divided.
         ns_steps: number of iterations, below 100.
-        adjust_lr_fn: how the length depends on a matrix's shape: "original" (None) multiplies by sqrt(rows / columns)
-            where that is above one, "match_rms_adamw" by 0.2 · sqrt(max(rows, columns)), so that steps are as large
-            as AdamW's.
+        adjust_lr_fn: the factor of the learning rate by the shape of the matrix. "original" and None use max(1, sqrt(rows /
+            columns)); "match_rms_adamw" uses 0.2 · sqrt(max(rows, columns)), so that steps are about as large as those of
+            AdamW.
 
     Shape:
         - Parameters: (rows, columns).
 
     Raises:
-        ValueError: a setting is out of range, or a parameter is not a matrix.
+        ValueError: an argument is out of range, or a parameter is not a matrix.
 
     Example:
         >>> layer = nn.Linear(8, 4, bias=False)
@@ -67,7 +66,7 @@ class Muon(EachParameter):
         if len(ns_coefficients) != 3:
             raise ValueError(f"Muon(ns_coefficients): got {len(ns_coefficients)} numbers, needs 3")
         if not 0 <= ns_steps < 100:
-            raise ValueError(f"Muon(ns_steps): got {ns_steps}, needs 0 to 99")
+            raise ValueError(f"Muon(ns_steps): got {ns_steps}, needs a number from 0 to 99")
         defaults = {
             "lr": lr,
             "weight_decay": weight_decay,
@@ -113,9 +112,9 @@ class Muon(EachParameter):
 def orthogonalized(
     matrix: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float
 ) -> Tensor:
-    """Return the matrix with its singular values moved to about one, by iterating an odd polynomial (Newton and Schulz).
+    """Return the matrix with singular values near one, computed by iterating an odd polynomial (Newton-Schulz).
 
-    In the matrix's own dtype; bfloat16 would do, where a processor multiplies it faster.
+    The computation uses the dtype of the matrix. The precision of bfloat16 would be sufficient, too.
     """
     a, b, c = coefficients
     tall = matrix.shape[0] > matrix.shape[1]

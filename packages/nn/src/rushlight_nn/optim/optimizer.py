@@ -1,4 +1,4 @@
-"""The base class of optimizers: parameter groups, state, hooks."""
+"""The base class of optimizers, with parameter groups, state and hooks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _global_step_post_hooks = HookTable()
 def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(optimizer, args, kwargs)` before every step of every optimizer, before the optimizer's own hooks.
 
-    It may return another pair of arguments.
+    The hook may return another pair (args, kwargs).
 
     Args:
         hook: the function.
@@ -75,20 +75,20 @@ def _add_global_hook(table: HookTable, hook: Any) -> RemovableHandle:
 class Optimizer:
     """The base of optimizers.
 
-    A subclass defines `step(closure=None)`, which updates the parameters of `param_groups` from their gradients. It
-    stores its state of a parameter in the dictionary `state[parameter]`.
+    A subclass defines `step(closure=None)`, which updates the parameters of `param_groups` from their gradients. It stores
+    the state of a parameter in the dictionary `state[parameter]`.
 
     Args:
-        params: tensors, pairs of name and tensor, or dictionaries with an entry "params" and settings of their own.
-        defaults: settings of the groups that do not give them.
+        params: tensors, pairs of name and tensor, or parameter groups: dictionaries with an entry "params" and settings.
+        defaults: settings for the groups that do not contain them.
 
     Shape:
         - Parameters: (*), any shapes.
 
     Raises:
         TypeError: `params` is a tensor or contains something other than tensors.
-        ValueError: there is no parameter, one appears twice, or one was computed from other tensors.
-        NotImplementedError: the subclass does not define `step` (when it is called).
+        ValueError: there is no parameter, a parameter appears twice, or one is not a leaf.
+        NotImplementedError: the subclass does not define `step` (raised when `step` is called).
 
     Example:
         >>> class SignDescent(torch.optim.Optimizer):
@@ -135,7 +135,7 @@ class Optimizer:
     # Groups -------------------------------------------------------------------------------------------------
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Add parameters, `param_group["params"]`, with settings of their own."""
+        """Add a parameter group: a dictionary with the parameters as "params" and their settings."""
         name = type(self).__name__
         if not isinstance(param_group, dict):
             raise TypeError(
@@ -175,10 +175,10 @@ class Optimizer:
         self.param_groups.append({"params": params, **{k: v for k, v in group.items() if k != "params"}})
 
     def _patch_step_function(self) -> None:
-        """Called by optimizers that wrap another and do not run `__init__`; hooks of steps need no preparation here."""
+        """Do nothing. Optimizers that wrap another one call this method, but step hooks need no preparation here."""
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Drop the gradients of all parameters, or with `set_to_none=False` fill them with zeros."""
+        """Remove the gradients of all parameters, or fill them with zeros if `set_to_none` is False."""
         if set_to_none:
             for group in self.param_groups:
                 for param in group["params"]:
@@ -192,16 +192,16 @@ class Optimizer:
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update the parameters.
 
-        `closure`, if given, computes the loss and its gradients, and its value is returned.
+        `closure`, if given, computes the gradients and returns the loss, which is the result.
         """
         raise NotImplementedError(f"{type(self).__name__} does not define step")
 
     # State --------------------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state and the groups' settings, with parameters replaced by their numbers.
+        """Return the state and the groups' settings, with parameters replaced by their indices.
 
-        Tensors are the optimizer's own, not copies.
+        Tensors are those of the optimizer, not copies.
         """
         for hook in self._hooks("_state_dict_pre_hooks"):
             hook(self)
@@ -227,10 +227,10 @@ class Optimizer:
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Restore the state that :meth:`state_dict` returned.
 
-        Tensors are copied, to their parameter's device and dtype.
+        Tensors are copied to the device and dtype of their parameter.
 
         Raises:
-            ValueError: the groups are not those of this optimizer; nothing has been changed.
+            ValueError: the parameter groups do not match those of the optimizer. The optimizer is not changed then.
         """
         state_dict = dict(state_dict)
         for hook in self._hooks("_load_state_dict_pre_hooks"):
@@ -267,7 +267,7 @@ class Optimizer:
             hook(self)
 
     def _adopt(self, value: Any, param: Tensor, key: str) -> Any:
-        """Return a copy of a value of the state, fit for `param`."""
+        """Return a copy of a value of the state, on the device and in the dtype that fit `param`."""
         if isinstance(value, Tensor):
             value = value.detach()
             # A step counter stays float32: bfloat16 cannot count beyond 256.
@@ -295,9 +295,9 @@ class Optimizer:
         return self.__dict__.setdefault(name, HookTable()).add(hook, prepend)
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `hook(optimizer, args, kwargs)` before every step; `args` are `(optimizer, *args)` of the call.
+        """Call `hook(optimizer, args, kwargs)` before every step, where `args` begins with the optimizer.
 
-        It may return another pair of arguments.
+        The hook may return another pair (args, kwargs).
         """
         return self._add_step_hook("_step_pre_hooks", hook)
 
@@ -322,25 +322,25 @@ class Optimizer:
     def register_state_dict_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
-        """Call `hook(optimizer)` before the state is read."""
+        """Call `hook(optimizer)` before :meth:`state_dict` reads the state."""
         return self._add_hook("_state_dict_pre_hooks", hook, prepend)
 
     def register_state_dict_post_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
-        """Call `hook(optimizer, state_dict)` after the state was read; it may return another one."""
+        """Call `hook(optimizer, state_dict)` after :meth:`state_dict`; the hook may return another state."""
         return self._add_hook("_state_dict_post_hooks", hook, prepend)
 
     def register_load_state_dict_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
-        """Call `hook(optimizer, state_dict)` before a state is loaded; it may return another one."""
+        """Call `hook(optimizer, state_dict)` before a state is loaded; the hook may return another state."""
         return self._add_hook("_load_state_dict_pre_hooks", hook, prepend)
 
     def register_load_state_dict_post_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
-        """Call `hook(optimizer)` after a state was loaded."""
+        """Call `hook(optimizer)` after a state has been loaded."""
         return self._add_hook("_load_state_dict_post_hooks", hook, prepend)
 
     def __repr__(self) -> str:
@@ -377,7 +377,7 @@ def _step_with_hooks(optimizer: Optimizer, *given: Any, **kwargs: Any) -> Any:
 
 
 def check_settings(optimizer: str, **settings: Any) -> None:
-    """Raise ValueError for a setting below zero, or a tensor of several numbers. (Zero disables a part.)"""
+    """Raise ValueError if a setting is negative or a tensor of several elements."""
     for name, value in settings.items():
         if isinstance(value, Tensor) and value.numel() != 1:
             raise ValueError(
@@ -388,9 +388,7 @@ def check_settings(optimizer: str, **settings: Any) -> None:
 
 
 def refuse(optimizer: str, **options: Any) -> None:
-    """Raise NotImplementedError for an option that is selected but not supported."""
+    """Raise NotImplementedError if one of the unsupported options is selected."""
     for name, value in options.items():
         if value:
-            raise NotImplementedError(
-                f"{optimizer}({name}={value!r}) is not supported: steps are always fused"
-            )
+            raise NotImplementedError(f"{optimizer}({name}={value!r}) is not supported")

@@ -13,24 +13,24 @@ from .optimizer import check_settings, refuse
 
 
 class RAdam(EachParameter):
-    """RAdam: Adam that takes plain momentum steps until its mean square is reliable (Liu et al. 2020).
+    """RAdam: Adam with plain momentum steps until the variance of its step length is small (Liu et al. 2020).
 
     Args:
         params: tensors or parameter groups.
         lr: learning rate.
         betas: the decay rates of the running means of the gradient and of its square.
         eps: added to the root.
-        weight_decay: this times the parameter is added to the gradient; see `decoupled_weight_decay`.
-        decoupled_weight_decay: subtract lr · weight_decay · parameter instead, as :class:`AdamW` does.
-        maximize: ascend instead of descending.
-        foreach: accepted; parameters are updated one after the other.
+        weight_decay: weight_decay · parameter is added to the gradient; see `decoupled_weight_decay`.
+        decoupled_weight_decay: subtract lr · weight_decay · parameter from the parameter instead, as :class:`AdamW` does.
+        maximize: maximize the objective instead of minimizing it.
+        foreach: accepted and ignored; parameters are updated one after the other.
         capturable, differentiable: not supported.
 
     Shape:
-        - Parameters: (*), any shape; the tensors of their state have the same shape.
+        - Parameters: (*), any shape. The tensors of their state have the same shape.
 
     Raises:
-        ValueError: a setting is out of range.
+        ValueError: an argument is out of range.
 
     Example:
         >>> w = torch.tensor([1.0, 10.0], requires_grad=True)

@@ -13,28 +13,28 @@ from .optimizer import check_settings, refuse
 
 
 class RMSprop(EachParameter):
-    """RMSprop: steps that are divided by the root of the running mean of the squared gradient.
+    """RMSprop: steps divided by the root of the running mean of the squared gradient.
 
-    Each step is ``p = p - lr · gradient / (sqrt(v) + eps)``, where v is the running mean (Tieleman and Hinton,
-    lecture 6.5, 2012; centred after Graves 2013).
+    Each step is ``p = p - lr · gradient / (sqrt(v) + eps)``, where v is the running mean (Tieleman and Hinton, lecture 6.5,
+    2012). The centered version is that of Graves 2013.
 
     Args:
         params: tensors or parameter groups.
         lr: learning rate.
-        alpha: the part of the running mean that is kept.
+        alpha: the decay rate of the running mean.
         eps: added to the root.
-        weight_decay: this times the parameter is added to the gradient.
+        weight_decay: weight_decay · parameter is added to the gradient.
         momentum: factor of the previous direction.
-        centered: subtract the square of the running mean of the gradient from v.
-        maximize: ascend instead of descending.
-        foreach: accepted; parameters are updated one after the other.
+        centered: subtract the squared running mean of the gradient from v.
+        maximize: maximize the objective instead of minimizing it.
+        foreach: accepted and ignored; parameters are updated one after the other.
         capturable, differentiable: not supported.
 
     Shape:
-        - Parameters: (*), any shape; the tensors of their state have the same shape.
+        - Parameters: (*), any shape. The tensors of their state have the same shape.
 
     Raises:
-        ValueError: a setting is out of range.
+        ValueError: an argument is out of range.
 
     Example:
         >>> w = torch.tensor([2.0, 10.0], requires_grad=True)

@@ -13,21 +13,21 @@ from .optimizer import check_settings, refuse
 
 
 class Rprop(EachParameter):
-    """Rprop: steps along the sign of the gradient, longer where it stays and shorter where it changes.
+    """Rprop: steps along the sign of the gradient, which grow while the sign stays the same and shrink when it changes.
 
-    Only the sign of the gradient counts, so that it is made for gradients of all samples (Riedmiller and Braun 1993).
+    Only the sign of the gradient matters, so gradients should be computed from all samples (Riedmiller and Braun 1993).
 
     Args:
         params: tensors or parameter groups.
-        lr: length of the first step.
-        etas: factors of the length where the sign changed, and where it did not.
-        step_sizes: the shortest and the longest step.
-        maximize: ascend instead of descending.
-        foreach: accepted; parameters are updated one after the other.
+        lr: the length of the first step.
+        etas: factors of the step length, for elements whose sign changed and for elements whose sign did not change.
+        step_sizes: the smallest and the largest step length.
+        maximize: maximize the objective instead of minimizing it.
+        foreach: accepted and ignored; parameters are updated one after the other.
         capturable, differentiable: not supported.
 
     Shape:
-        - Parameters: (*), any shape; the tensors of their state have the same shape.
+        - Parameters: (*), any shape. The tensors of their state have the same shape.
 
     Raises:
         ValueError: `lr` is negative or `etas` are out of range.
@@ -60,7 +60,7 @@ class Rprop(EachParameter):
         refuse("Rprop", capturable=capturable, differentiable=differentiable)
         check_settings("Rprop", lr=lr)
         if not 0.0 < etas[0] < 1.0 < etas[1]:
-            raise ValueError(f"Rprop(etas): got {etas}, needs one number below 1 and one above")
+            raise ValueError(f"Rprop(etas): got {etas}, needs a number below 1 and a number above 1")
         defaults = {
             "lr": lr,
             "etas": etas,

@@ -17,22 +17,22 @@ _fused_sgd_ = operator("_fused_sgd_")
 class SGD(Optimizer):
     """Stochastic gradient descent, optionally with momentum.
 
-    Each step is ``p = p - lr · b``, where b is the gradient, or with momentum
-    ``b = momentum · b + (1 - dampening) · gradient``, which begins as the first gradient.
+    Each step is ``p = p - lr · b``, where b is the gradient. With momentum, b is the first gradient in the first step, and
+    ``b = momentum · b + (1 - dampening) · gradient`` in later steps.
 
     Args:
         params: tensors or parameter groups.
         lr: learning rate.
-        momentum: factor of the previous direction b.
-        dampening: the part of the gradient that is left out of the direction.
-        weight_decay: this times the parameter is added to the gradient.
-        nesterov: step along gradient + momentum · b instead of b (Sutskever et al. 2013).
-        maximize: ascend instead of descending.
-        foreach, fused: accepted and not needed: a step is always one fused operator for all parameters.
+        momentum: the factor of the previous b.
+        dampening: the fraction by which the gradient is reduced when it is added to b.
+        weight_decay: weight_decay · parameter is added to the gradient.
+        nesterov: use gradient + momentum · b instead of b in the step (Sutskever et al. 2013).
+        maximize: maximize the objective instead of minimizing it.
+        foreach, fused: accepted and ignored; a step is always one fused operator for all parameters.
         differentiable: not supported.
 
     Raises:
-        ValueError: a setting is negative, or `nesterov` is selected without momentum or with dampening.
+        ValueError: an argument is negative, or `nesterov` is selected without momentum or with dampening.
 
     Example:
         >>> w = torch.tensor([1.0, 2.0], requires_grad=True)
@@ -65,7 +65,7 @@ class SGD(Optimizer):
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError(
                 f"SGD(nesterov): got momentum {momentum} and dampening {dampening}, "
-                "needs a momentum and no dampening"
+                "nesterov requires a positive momentum and zero dampening"
             )
         defaults = {
             "lr": lr,
@@ -84,7 +84,7 @@ class SGD(Optimizer):
         """Update all parameters that have a gradient.
 
         Args:
-            closure: computes the loss and its gradients; its value is returned.
+            closure: a function that computes the gradients and returns the loss. Its result is returned.
         """
         loss = None if closure is None else self._evaluate(closure)
         with core.no_grad():
@@ -107,12 +107,12 @@ class SGD(Optimizer):
             self._step_with_momentum(group, params, grads)
 
     def _is_sparse(self, param: Any) -> bool:
-        """Return whether the gradient of `param`, or its direction, is sparse."""
+        """Return whether the gradient of `param` or its momentum buffer is sparse."""
         buffer = self.state[param].get("momentum_buffer") if param in self.state else None
         return param.grad.is_sparse or (buffer is not None and buffer.is_sparse)
 
     def _step_each(self, group: dict[str, Any], params: list[Any]) -> None:
-        """Take the step of parameters with sparse gradients, at a cost proportional to the gradients' rows."""
+        """Update parameters with sparse gradients, at a cost proportional to the number of rows in the gradients."""
         plain = [param for param in params if not self._is_sparse(param)]
         if plain:
             self._step_fused(group, plain, [param.grad for param in plain])

@@ -20,18 +20,18 @@ _with_sparse_values = operator("_with_sparse_values")
 class SparseAdam(Optimizer):
     """Adam for sparse gradients, such as those of `nn.Embedding(sparse=True)`.
 
-    It updates the running means and the parameter only where the gradient has values.
+    The running means and the parameter are updated only where the gradient has values.
 
     Args:
-        params: dense tensors or parameter groups, whose gradients are sparse.
+        params: dense tensors with sparse gradients, or parameter groups of them.
         lr: learning rate.
         betas: the decay rates of the running means of the gradient and of its square.
         eps: added to the root.
-        maximize: ascend instead of descending.
+        maximize: maximize the objective instead of minimizing it.
 
     Raises:
-        ValueError: a setting is out of range, or a parameter is sparse.
-        RuntimeError: a gradient is dense (in a step).
+        ValueError: an argument is out of range, or a parameter is sparse.
+        RuntimeError: a gradient is dense (raised by a step).
 
     Example:
         >>> table = nn.Embedding(1000, 4, sparse=True)
@@ -66,7 +66,7 @@ class SparseAdam(Optimizer):
         """Update all parameters that have a gradient.
 
         Args:
-            closure: computes the loss and its gradients; its value is returned.
+            closure: a function that computes the gradients and returns the loss. Its result is returned.
 
         Raises:
             RuntimeError: a gradient is dense.
@@ -91,7 +91,7 @@ class SparseAdam(Optimizer):
 
 
 def update_rows(group: dict[str, Any], param: Tensor, grad: Tensor, state: dict[str, Any]) -> None:
-    """Update `param` where its gradient has values; the state's count includes this step."""
+    """Update `param` where its gradient has values. The step count in the state already includes this step."""
     grad = grad.coalesce()
     first, second = group["betas"]
     values = _sparse_values(grad)
@@ -105,7 +105,7 @@ def update_rows(group: dict[str, Any], param: Tensor, grad: Tensor, state: dict[
 
 
 def _move(average: Tensor, places: Tensor, values: Tensor, weight: float) -> Tensor:
-    """Move an average towards `values` at their indices, and return the result there."""
+    """Update a running mean with `values` at the indices of `places`, and return its new values there."""
     before = _sparse_values(average.sparse_mask(places))
     change = (values - before).mul_(weight)
     average.add_(_with_sparse_values(change, places))

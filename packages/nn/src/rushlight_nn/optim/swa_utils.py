@@ -1,4 +1,4 @@
-"""Averages of a model's weights over training."""
+"""Averages of the weights of a model during training."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable[[Tensor, Tensor, Any], Tens
     Its arguments are the average so far, the new value, and a number that is ignored. All have the same shape.
 
     Args:
-        decay: the part of the average that is kept, from 0 to 1.
+        decay: the weight of the old average, from 0 to 1.
 
     Raises:
         ValueError: `decay` is out of range.
@@ -85,7 +85,7 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[[Any, Any, Any], None
     """Return a function that updates lists of exponential moving averages in place; see :func:`get_ema_avg_fn`.
 
     Args:
-        decay: the part of the averages that is kept, from 0 to 1.
+        decay: the weight of the old averages, from 0 to 1.
 
     Raises:
         ValueError: `decay` is out of range.
@@ -115,15 +115,15 @@ def _check_decay(function: str, decay: float) -> None:
 
 
 class AveragedModel(Module):
-    """A copy of a model whose parameters are averages of the model's; calling it calls the copy.
+    """A copy of a model whose parameters are averages of the model's parameters during training.
 
     Args:
         model: the model to average.
-        device: where the averages are kept.
-        avg_fn: a function of the average of a tensor, the model's tensor of the same shape and the number of updates
-            that returns the new average. Default: the plain mean.
+        device: the device of the averages.
+        avg_fn: a function that returns the new average of a tensor from the old average, the model's tensor and the number
+            of updates. By default, it computes the plain mean.
         multi_avg_fn: a function that updates a list of averages in place.
-        use_buffers: average buffers, too; otherwise they are copied from the model.
+        use_buffers: average the buffers, too; otherwise they are copied from the model.
 
     Raises:
         AssertionError: both `avg_fn` and `multi_avg_fn` are given.
@@ -153,7 +153,9 @@ class AveragedModel(Module):
     ) -> None:
         super().__init__()
         if avg_fn is not None and multi_avg_fn is not None:
-            raise AssertionError("AveragedModel(avg_fn, multi_avg_fn): only one of them may be given")
+            raise AssertionError(
+                "AveragedModel(avg_fn, multi_avg_fn): got both, at most one of them may be given"
+            )
         self.module = copy.deepcopy(model)
         if device is not None:
             self.module = self.module.to(device)
@@ -170,7 +172,7 @@ class AveragedModel(Module):
         return list(itertools.chain(tensors, model.buffers()) if self.use_buffers else tensors)
 
     def update_parameters(self, model: Module) -> None:
-        """Include the present values of `model` in the averages; the first values are copied."""
+        """Include the current values of `model` in the averages. The first call copies the values."""
         ours, theirs = self._averaged_tensors(self.module), self._averaged_tensors(model)
         values = [new.detach().to(old.device) for old, new in zip(ours, theirs, strict=True)]
         with core.no_grad():
@@ -190,12 +192,12 @@ class AveragedModel(Module):
 
 
 def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
-    """Recompute the running statistics of the batch normalisation layers of `model` as means over `loader`.
+    """Recompute the running statistics of all batch normalisation layers as means over the batches of `loader`.
 
     Args:
-        loader: batches; of a list or tuple the first element is the input.
+        loader: an iterable of batches. If a batch is a list or tuple, its first element is the input.
         model: the model, which is called with every batch.
-        device: where batches are moved first.
+        device: the device to which each batch is moved first.
 
     Example:
         >>> model = nn.BatchNorm1d(1)
@@ -224,17 +226,17 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
 
 
 class SWALR(LRScheduler):
-    """A schedule that anneals the learning rate to `swa_lr` and holds it, for averaging weights (Izmailov et al. 2018).
+    """A schedule that anneals the rate to `swa_lr` and then keeps it, for weight averaging (Izmailov et al. 2018).
 
     Args:
-        optimizer: the optimizer whose rates are set.
-        swa_lr: the final rate, or one for each group.
-        anneal_epochs: number of epochs of annealing.
+        optimizer: the optimizer whose learning rates are set.
+        swa_lr: the final rate, one number for all groups or a list with one for each group.
+        anneal_epochs: number of epochs in which the rate is annealed.
         anneal_strategy: "cos" or "linear".
-        last_epoch: the number of the last epoch done, to continue a schedule; -1 starts one.
+        last_epoch: the number of the last completed epoch, to continue a schedule; -1 starts a new schedule.
 
     Raises:
-        ValueError: a setting is out of range.
+        ValueError: an argument is out of range.
 
     Example:
         >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.5)
@@ -275,7 +277,7 @@ class SWALR(LRScheduler):
         return done if self.anneal_strategy == "linear" else (1 - math.cos(math.pi * done)) / 2
 
     def get_lr(self) -> list[float]:
-        """The next rates, from the present ones. They depend on how many steps were taken, also where an epoch was given."""
+        """Return the next rates. They depend on the current rates and the number of steps, even if an epoch was given."""
         step = self._step_count - 1
         if self.anneal_epochs == 0:
             step = max(1, step)

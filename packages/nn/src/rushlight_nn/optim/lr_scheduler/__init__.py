@@ -1,8 +1,8 @@
 """Learning-rate schedules.
 
-A scheduler sets the learning rate of every parameter group of an optimizer; `step()` moves it on, usually
-once an epoch, after the optimizer's step. Most schedules compute the next rate from the current one, so that
-several can act on one optimizer and multiply.
+A scheduler sets the learning rate of every parameter group of an optimizer. Its `step()` is called after the optimizer's
+step, usually once per epoch. Most schedules compute the next rate from the current one, so that several schedules of one
+optimizer multiply their factors.
 """
 
 from __future__ import annotations

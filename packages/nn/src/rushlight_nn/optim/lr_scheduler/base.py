@@ -1,4 +1,4 @@
-"""What learning-rate schedules share."""
+"""The base class of learning-rate schedules, and functions that the schedules share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..optimizer import Optimizer
 
 
 def set_rate(group: dict[str, Any], rate: Any) -> None:
-    """A rate given as a tensor is changed in place: other code may hold that tensor."""
+    """Set the learning rate of a group. A tensor is changed in place, because other code may refer to it."""
     if hasattr(group["lr"], "fill_"):
         group["lr"].fill_(float(rate))
     else:
@@ -17,27 +17,29 @@ def set_rate(group: dict[str, Any], rate: Any) -> None:
 
 
 def per_group(scheduler: str, name: str, value: Any, count: int) -> list[Any]:
-    """Return `value` for every group: a list or tuple has one for each, anything else counts for all."""
+    """Return a list with one value per group: the elements of a list or tuple, or `value` for every group."""
     if not isinstance(value, (list, tuple)):
         return [value] * count
     if len(value) != count:
-        raise ValueError(f"{scheduler}({name}): got {len(value)} values for {count} parameter groups")
+        raise ValueError(
+            f"{scheduler}({name}): got {len(value)} values, needs one for each of {count} parameter groups"
+        )
     return list(value)
 
 
 class LRScheduler:
-    """The base of learning-rate schedules: a subclass defines `get_lr`.
+    """The base of learning-rate schedules. A subclass defines `get_lr`.
 
-    `get_lr` returns the rate of each group at `last_epoch`. `step` is called after the optimizer's step, usually once
-    an epoch. The initial rate of each group is stored in its "initial_lr".
+    `get_lr` returns the rate of each group at `last_epoch`. `step` is called after the optimizer's step, usually once per
+    epoch. The initial rate of each group is stored in its entry "initial_lr".
 
     Args:
-        optimizer: the optimizer whose rates are set.
-        last_epoch: the number of the last epoch done, to continue a schedule; -1 starts one.
+        optimizer: the optimizer whose learning rates are set.
+        last_epoch: the number of the last completed epoch, to continue a schedule; -1 starts a new schedule.
 
     Raises:
         TypeError: `optimizer` is not an optimizer.
-        KeyError: `last_epoch` is given and a group has no "initial_lr".
+        KeyError: `last_epoch` is given and a group has no entry "initial_lr".
         NotImplementedError: the subclass does not define `get_lr`.
 
     Example:
@@ -71,7 +73,7 @@ class LRScheduler:
                 group.setdefault("initial_lr", float(group["lr"]))
             elif "initial_lr" not in group:
                 raise KeyError(
-                    f"{type(self).__name__}(last_epoch): to go on from epoch {last_epoch}, "
+                    f"{type(self).__name__}(last_epoch): to continue from epoch {last_epoch}, "
                     f"parameter group {position} needs an 'initial_lr'"
                 )
         self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
@@ -92,11 +94,11 @@ class LRScheduler:
         raise NotImplementedError(f"{type(self).__name__} does not define get_lr")
 
     def get_last_lr(self) -> list[float]:
-        """Return the rates set last, one per group."""
+        """Return the rates that were set last, one per group."""
         return self._last_lr
 
     def step(self, epoch: int | None = None) -> None:
-        """Advance by one epoch and set the rates. (`epoch` jumps to an epoch; deprecated.)"""
+        """Advance by one epoch and set the rates. The deprecated `epoch` selects another epoch."""
         if self._step_count == 1 and self.optimizer._step_count == 0:
             warnings.warn(
                 f"{type(self).__name__}.step() was called before the optimizer's first step: "
@@ -122,9 +124,9 @@ class LRScheduler:
         return [float(group["lr"]) for group in self.optimizer.param_groups]
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimizer."""
+        """Return all attributes except for the optimizer as a dictionary."""
         return {key: value for key, value in self.__dict__.items() if key not in self._unsaved}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restore the state that :meth:`state_dict` returned. The optimizer's own state holds the rates."""
+        """Restore the state that :meth:`state_dict` returned. The learning rates are part of the optimizer's state."""
         self.__dict__.update(state_dict)

@@ -1,4 +1,4 @@
-"""Schedules made of schedules."""
+"""Schedules that combine other schedules."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class _Combined(LRScheduler):
     _schedulers: list[Any]
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimizer, with the states of the schedulers."""
+        """Return all attributes except for the optimizer as a dictionary, with the states of the schedulers."""
         return {
             **super().state_dict(),
             "_schedulers": [scheduler.state_dict() for scheduler in self._schedulers],
@@ -30,18 +30,19 @@ class _Combined(LRScheduler):
 
 
 class SequentialLR(_Combined):
-    """A schedule that runs schedulers one after the other.
+    """A schedule that runs several schedulers one after the other.
 
-    Scheduler i takes over at epoch ``milestones[i - 1]`` and starts from its own epoch 0.
+    Scheduler i starts at epoch ``milestones[i - 1]``, with its own epoch 0.
 
     Args:
-        optimizer: the optimizer whose rates are set.
-        schedulers: the schedulers, all of this optimizer.
-        milestones: the epochs of the changes, one less than there are schedulers.
-        last_epoch: the number of the last epoch done, to continue a schedule; -1 starts one.
+        optimizer: the optimizer whose learning rates are set.
+        schedulers: the schedulers, all for this optimizer.
+        milestones: the epochs at which the next scheduler starts, one fewer than schedulers.
+        last_epoch: the number of the last completed epoch, to continue a schedule; -1 starts a new schedule.
 
     Raises:
-        ValueError: the numbers of schedulers and milestones do not fit, or a scheduler belongs to another optimizer.
+        ValueError: the number of milestones is not one less than that of schedulers, or a scheduler belongs to another
+            optimizer.
 
     Example:
         >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
@@ -63,7 +64,7 @@ class SequentialLR(_Combined):
         if not schedulers or len(milestones) != len(schedulers) - 1:
             raise ValueError(
                 f"SequentialLR(milestones): got {len(milestones)} for {len(schedulers)} schedulers, "
-                "needs one less than there are schedulers"
+                "needs one milestone fewer than schedulers"
             )
         for position, scheduler in enumerate(schedulers):
             if scheduler.optimizer is not optimizer:
@@ -82,7 +83,7 @@ class SequentialLR(_Combined):
         self._last_lr = self._schedulers[0].get_last_lr()
 
     def step(self) -> None:  # type: ignore[override]
-        """Move on by one epoch and set the rates."""
+        """Advance by one epoch and set the rates."""
         self.last_epoch += 1
         number = bisect_right(self._milestones, self.last_epoch)
         scheduler = self._schedulers[number]
@@ -98,11 +99,11 @@ class ChainedScheduler(_Combined):
     """A schedule that runs several schedulers at once, so that their factors multiply.
 
     Args:
-        schedulers: the schedulers, all of one optimizer.
-        optimizer: their optimizer; that of the first one by default.
+        schedulers: the schedulers, all for one optimizer.
+        optimizer: the optimizer of the schedulers; by default that of the first scheduler.
 
     Raises:
-        ValueError: there is no scheduler, or one belongs to another optimizer.
+        ValueError: `schedulers` is empty, or a scheduler belongs to another optimizer.
 
     Example:
         >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
@@ -120,7 +121,7 @@ class ChainedScheduler(_Combined):
 
     def __init__(self, schedulers: Sequence[Any], optimizer: Optimizer | None = None) -> None:
         if not schedulers:
-            raise ValueError("ChainedScheduler(schedulers): got none")
+            raise ValueError("ChainedScheduler(schedulers): got none, needs at least one")
         self.optimizer: Any | Optimizer = schedulers[0].optimizer if optimizer is None else optimizer
         for position, scheduler in enumerate(schedulers):
             if scheduler.optimizer is not self.optimizer:

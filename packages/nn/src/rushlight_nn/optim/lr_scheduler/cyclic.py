@@ -18,26 +18,29 @@ _MODES = ("triangular", "triangular2", "exp_range")
 
 
 class CyclicLR(LRScheduler):
-    """A schedule that goes up from `base_lr` to `max_lr` and down again, in cycles (Smith 2017).
+    """A schedule in which the rate rises from `base_lr` to `max_lr` and falls again, in cycles (Smith 2017).
 
     `step` is called after every batch.
 
     Args:
-        optimizer: the optimizer whose rates are set; with `cycle_momentum` its groups have "momentum" or "betas".
-        base_lr, max_lr: the ends of the cycle, one for all groups or one for each.
-        step_size_up: number of steps up.
-        step_size_down: number of steps down; as many as up by default.
-        mode: "triangular" keeps the height, "triangular2" halves it every cycle, "exp_range" multiplies it by
-            gamma^step.
-        gamma: base of "exp_range".
-        scale_fn: a function that returns the height, instead of `mode`.
-        scale_mode: whether its argument is the number of the "cycle" or the "iterations".
-        cycle_momentum: also change the momentum, from `max_momentum` at the lowest rate to `base_momentum`.
-        base_momentum, max_momentum: the ends of the momentum, one for all groups or one for each.
-        last_epoch: the number of the last epoch done, to continue a schedule; -1 starts one.
+        optimizer: the optimizer whose learning rates are set; with `cycle_momentum`, its groups must have "momentum" or
+            "betas".
+        base_lr, max_lr: the lowest and the highest rate, one number for all groups or a list with one for each group.
+        step_size_up: number of steps in which the rate rises.
+        step_size_down: number of steps in which the rate falls; `step_size_up` by default.
+        mode: how the amplitude of the cycle changes. "triangular" keeps it, "triangular2" halves it in every cycle, and
+            "exp_range" multiplies it by gamma^step.
+        gamma: the factor per step for "exp_range".
+        scale_fn: a function that returns the factor of the amplitude, instead of `mode`.
+        scale_mode: the argument of `scale_fn`: the number of the cycle ("cycle") or of steps ("iterations").
+        cycle_momentum: also change the momentum, from `max_momentum` at the lowest rate to `base_momentum` at the highest
+            rate.
+        base_momentum, max_momentum: the smallest and the largest momentum, one number for all groups or a list with one for
+            each group.
+        last_epoch: the number of the last completed epoch, to continue a schedule; -1 starts a new schedule.
 
     Raises:
-        ValueError: a setting is out of range, or there is no momentum to change.
+        ValueError: an argument is out of range, or `cycle_momentum` is set and the optimizer has no momentum.
 
     Example:
         >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1, momentum=0.9)
@@ -81,7 +84,8 @@ class CyclicLR(LRScheduler):
         down = step_size_up if step_size_down is None else step_size_down
         if step_size_up <= 0 or down < 0:
             raise ValueError(
-                f"CyclicLR(step_size_up, step_size_down): got {step_size_up} and {down}, needs steps"
+                f"CyclicLR(step_size_up, step_size_down): got {step_size_up} and {down}, "
+                "needs a number above 0 and one of at least 0"
             )
         self.total_size: float = float(step_size_up + down)
         self.step_ratio: float = step_size_up / self.total_size
@@ -109,14 +113,15 @@ class CyclicLR(LRScheduler):
     _unsaved = ("optimizer", "scale_fn")
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimizer; of `scale_fn` the attributes, unless it is a function."""
+        """Return all attributes except for the optimizer and `scale_fn`. If `scale_fn` is an object, its attributes are
+        included."""
         state = super().state_dict()
         custom = self.scale_fn is not None and not isinstance(self.scale_fn, FunctionType)
         state["_scale_fn_custom"] = dict(vars(self.scale_fn)) if custom else None
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restore the state that :meth:`state_dict` returned. The optimizer's own state holds the rates."""
+        """Restore the state that :meth:`state_dict` returned. The learning rates are part of the optimizer's state."""
         state = dict(state_dict)
         attributes = state.pop("_scale_fn_custom", None)
         super().load_state_dict(state)
@@ -131,7 +136,7 @@ class CyclicLR(LRScheduler):
         return self.gamma**x if self.mode == "exp_range" else 1.0
 
     def get_lr(self) -> list[float]:
-        """Return the rate of each group at `last_epoch`; sets the momentum too."""
+        """Return the rate of each group at `last_epoch`, and set the momentum."""
         cycles = self.last_epoch / self.total_size
         cycle = math.floor(1 + cycles)
         x = 1 + cycles - cycle

@@ -1,4 +1,4 @@
-"""Schedules that are a formula of the epoch."""
+"""Schedules whose rate is a function of the epoch."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from .base import LRScheduler, per_group, set_rate
 
 
 class LambdaLR(LRScheduler):
-    """A schedule by a function: the rate is ``initial rate · lr_lambda(epoch)``.
+    """A schedule that multiplies the initial rate by ``lr_lambda(epoch)``.
 
     Args:
-        optimizer: the optimizer whose rates are set.
-        lr_lambda: the function, or a list with one for each group.
-        last_epoch: the number of the last epoch done, to continue a schedule; -1 starts one.
+        optimizer: the optimizer whose learning rates are set.
+        lr_lambda: the function, or a list with one function for each group.
+        last_epoch: the number of the last completed epoch, to continue a schedule; -1 starts a new schedule.
 
     Raises:
-        ValueError: the list has a different length from the groups.
+        ValueError: the length of the list is not the number of groups.
 
     Example:
         >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
@@ -47,7 +47,7 @@ class LambdaLR(LRScheduler):
         return [base * fn(self.last_epoch) for base, fn in zip(self.base_lrs, self.lr_lambdas, strict=True)]
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimizer and functions; of callable objects, their attributes."""
+        """Return all attributes except for the optimizer and functions. The attributes of callable objects are included."""
         state = super().state_dict()
         state["lr_lambdas"] = [dict(getattr(f, "__dict__", {})) or None for f in self.lr_lambdas]
         return state
@@ -62,15 +62,15 @@ class LambdaLR(LRScheduler):
 
 
 class MultiplicativeLR(LambdaLR):
-    """A schedule by a function: in every epoch the rate is multiplied by ``lr_lambda(epoch)``.
+    """A schedule that multiplies the current rate by ``lr_lambda(epoch)`` in every epoch.
 
     Args:
-        optimizer: the optimizer whose rates are set.
-        lr_lambda: the function, or a list with one for each group.
-        last_epoch: the number of the last epoch done, to continue a schedule; -1 starts one.
+        optimizer: the optimizer whose learning rates are set.
+        lr_lambda: the function, or a list with one function for each group.
+        last_epoch: the number of the last completed epoch, to continue a schedule; -1 starts a new schedule.
 
     Raises:
-        ValueError: the list has a different length from the groups.
+        ValueError: the length of the list is not the number of groups.
 
     Example:
         >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
@@ -91,13 +91,13 @@ class MultiplicativeLR(LambdaLR):
 
 
 class StepLR(LRScheduler):
-    """A schedule of steps: the rate is multiplied by `gamma` every `step_size` epochs.
+    """A schedule that multiplies the rate by `gamma` every `step_size` epochs.
 
     Args:
-        optimizer: the optimizer whose rates are set.
-        step_size: number of epochs between two steps.
+        optimizer: the optimizer whose learning rates are set.
+        step_size: number of epochs between two changes of the rate.
         gamma: the factor.
-        last_epoch: the number of the last epoch done, to continue a schedule; -1 starts one.
+        last_epoch: the number of the last completed epoch, to continue a schedule; -1 starts a new schedule.
 
     Example:
         >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
@@ -127,13 +127,13 @@ class StepLR(LRScheduler):
 
 
 class MultiStepLR(LRScheduler):
-    """A schedule of steps: the rate is multiplied by `gamma` at each milestone.
+    """A schedule that multiplies the rate by `gamma` at each milestone.
 
     Args:
-        optimizer: the optimizer whose rates are set.
-        milestones: epochs; one that is listed twice counts twice.
+        optimizer: the optimizer whose learning rates are set.
+        milestones: the epochs of the changes; an epoch that is listed twice counts twice.
         gamma: the factor.
-        last_epoch: the number of the last epoch done, to continue a schedule; -1 starts one.
+        last_epoch: the number of the last completed epoch, to continue a schedule; -1 starts a new schedule.
 
     Example:
         >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
@@ -163,7 +163,7 @@ class MultiStepLR(LRScheduler):
         return [base * self.gamma**passed for base in self.base_lrs]
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimizer; the milestones as a plain dictionary from epoch to count."""
+        """Return all attributes except for the optimizer. The milestones are a dictionary from epochs to counts."""
         return {**super().state_dict(), "milestones": dict(self.milestones)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -172,13 +172,13 @@ class MultiStepLR(LRScheduler):
 
 
 class ConstantLR(LRScheduler):
-    """A schedule that multiplies the rate by `factor` until epoch `total_iters`, and then keeps the original rate.
+    """A schedule that multiplies the rate by `factor` before epoch `total_iters`, and restores the original rate then.
 
     Args:
-        optimizer: the optimizer whose rates are set.
+        optimizer: the optimizer whose learning rates are set.
         factor: the factor, from 0 to 1.
-        total_iters: the epoch from which the rate is the optimizer's own.
-        last_epoch: the number of the last epoch done, to continue a schedule; -1 starts one.
+        total_iters: the epoch in which the original rate is restored.
+        last_epoch: the number of the last completed epoch, to continue a schedule; -1 starts a new schedule.
 
     Raises:
         ValueError: `factor` is out of range.
@@ -219,14 +219,14 @@ class ConstantLR(LRScheduler):
 
 
 class LinearLR(LRScheduler):
-    """A schedule whose factor changes linearly from `start_factor` to `end_factor`, such as a warm-up.
+    """A schedule that multiplies the rate by a factor that changes linearly, for example for a warm-up.
 
     Args:
-        optimizer: the optimizer whose rates are set.
-        start_factor: factor of the first epoch, above 0 and at most 1.
-        end_factor: factor from epoch `total_iters` on, from 0 to 1.
-        total_iters: number of epochs of the change.
-        last_epoch: the number of the last epoch done, to continue a schedule; -1 starts one.
+        optimizer: the optimizer whose learning rates are set.
+        start_factor: the factor in the first epoch, above 0 and at most 1.
+        end_factor: the factor from epoch `total_iters` on, from 0 to 1.
+        total_iters: number of epochs in which the factor changes.
+        last_epoch: the number of the last completed epoch, to continue a schedule; -1 starts a new schedule.
 
     Raises:
         ValueError: a factor is out of range.
@@ -252,7 +252,9 @@ class LinearLR(LRScheduler):
         last_epoch: int = -1,
     ) -> None:
         if not 0 < start_factor <= 1:
-            raise ValueError(f"LinearLR(start_factor): got {start_factor}, needs a number above 0, at most 1")
+            raise ValueError(
+                f"LinearLR(start_factor): got {start_factor}, needs a number above 0 and at most 1"
+            )
         if not 0 <= end_factor <= 1:
             raise ValueError(f"LinearLR(end_factor): got {end_factor}, needs a number from 0 to 1")
         self.start_factor = start_factor
@@ -280,9 +282,9 @@ class ExponentialLR(LRScheduler):
     """A schedule that multiplies the rate by `gamma` every epoch.
 
     Args:
-        optimizer: the optimizer whose rates are set.
+        optimizer: the optimizer whose learning rates are set.
         gamma: the factor.
-        last_epoch: the number of the last epoch done, to continue a schedule; -1 starts one.
+        last_epoch: the number of the last completed epoch, to continue a schedule; -1 starts a new schedule.
 
     Example:
         >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
@@ -309,13 +311,13 @@ class ExponentialLR(LRScheduler):
 
 
 class PolynomialLR(LRScheduler):
-    """A schedule ``initial rate · (1 - epoch / total_iters)^power``, which is zero from epoch `total_iters` on.
+    """A schedule with the rate ``initial rate · (1 - epoch / total_iters)^power``, and 0 from epoch `total_iters` on.
 
     Args:
-        optimizer: the optimizer whose rates are set.
+        optimizer: the optimizer whose learning rates are set.
         total_iters: the epoch from which the rate is zero.
-        power: the power.
-        last_epoch: the number of the last epoch done, to continue a schedule; -1 starts one.
+        power: the exponent.
+        last_epoch: the number of the last completed epoch, to continue a schedule; -1 starts a new schedule.
 
     Example:
         >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
@@ -348,15 +350,15 @@ class PolynomialLR(LRScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """A schedule along half a cosine, from the initial rate down to `eta_min` in `T_max` epochs, and back.
+    """A schedule along a cosine: the rate falls to `eta_min` in `T_max` epochs, and then rises again.
 
-    It is that of Loshchilov and Hutter 2017 without their restarts.
+    It is the schedule of Loshchilov and Hutter 2017 without restarts.
 
     Args:
-        optimizer: the optimizer whose rates are set.
-        T_max: number of epochs down.
+        optimizer: the optimizer whose learning rates are set.
+        T_max: number of epochs in which the rate falls.
         eta_min: the lowest rate.
-        last_epoch: the number of the last epoch done, to continue a schedule; -1 starts one.
+        last_epoch: the number of the last completed epoch, to continue a schedule; -1 starts a new schedule.
 
     Example:
         >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
@@ -391,19 +393,19 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """A schedule along half a cosine that starts again from the initial rate (Loshchilov and Hutter 2017).
+    """A schedule along half a cosine, with restarts from the initial rate (Loshchilov and Hutter 2017).
 
-    `step(epoch)` takes fractions of epochs, to be called after every batch.
+    `step(epoch)` accepts fractions of epochs, so that it can be called after every batch.
 
     Args:
-        optimizer: the optimizer whose rates are set.
+        optimizer: the optimizer whose learning rates are set.
         T_0: number of epochs of the first period.
-        T_mult: by what each period is longer than the one before.
+        T_mult: the factor by which each period is longer than the previous one.
         eta_min: the lowest rate.
-        last_epoch: the number of the last epoch done, to continue a schedule; -1 starts one.
+        last_epoch: the number of the last completed epoch, to continue a schedule; -1 starts a new schedule.
 
     Raises:
-        ValueError: `T_0` is not a positive int, or `T_mult` not an int of at least 1.
+        ValueError: `T_0` is not a positive int, or `T_mult` is not an int of at least 1.
 
     Example:
         >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
@@ -440,7 +442,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         return [self.eta_min + (base - self.eta_min) * height for base in self.base_lrs]
 
     def step(self, epoch: float | None = None) -> None:
-        """Move on by one epoch, or to the possibly fractional `epoch`, and set the rates."""
+        """Advance by one epoch, or to `epoch`, which may be a fraction, and set the rates."""
         if epoch is None:
             epoch = self.last_epoch + 1
         if epoch < 0:

@@ -10,29 +10,33 @@ from .base import LRScheduler, per_group
 
 
 class OneCycleLR(LRScheduler):
-    """A schedule that goes up to `max_lr` and down again, once (Smith and Topin 2019). Step after every batch.
+    """A schedule in which the rate rises to `max_lr` and falls again, once (Smith and Topin 2019). `step` is called after
+    every batch.
 
-    The rate starts at max_lr / div_factor and ends at max_lr / (div_factor · final_div_factor); the momentum goes the
-    other way.
+    The rate starts at max_lr / div_factor and ends at max_lr / (div_factor · final_div_factor); the momentum changes in the
+    opposite direction.
 
     Args:
-        optimizer: the optimizer whose rates are set; with `cycle_momentum` its groups have "momentum" or "betas".
-        max_lr: the highest rate, one for all groups or one for each.
-        total_steps: number of steps; or give `epochs` and `steps_per_epoch`.
+        optimizer: the optimizer whose learning rates are set; with `cycle_momentum`, its groups must have "momentum" or
+            "betas".
+        max_lr: the highest rate, one number for all groups or a list with one for each group.
+        total_steps: number of steps; by default epochs · steps_per_epoch.
         epochs: number of epochs.
         steps_per_epoch: number of steps in an epoch.
-        pct_start: the part of the steps in which the rate goes up.
+        pct_start: the fraction of the steps in which the rate rises.
         anneal_strategy: "cos" or "linear".
-        cycle_momentum: also change the momentum, between `max_momentum` at the start and `base_momentum`.
-        base_momentum, max_momentum: the ends of the momentum, one for all groups or one for each.
+        cycle_momentum: also change the momentum, from `max_momentum` at the lowest rate to `base_momentum` at the highest
+            rate.
+        base_momentum, max_momentum: the smallest and the largest momentum, one number for all groups or a list with one for
+            each group.
         div_factor: the quotient of the highest and the first rate.
         final_div_factor: the quotient of the first and the last rate.
-        three_phase: go down as fast as up, and to the last rate in a third phase.
-        last_epoch: the number of the last epoch done, to continue a schedule; -1 starts one.
+        three_phase: let the rate fall to the first rate as fast as it rose, and to the last rate in a third phase.
+        last_epoch: the number of the last completed epoch, to continue a schedule; -1 starts a new schedule.
 
     Raises:
-        ValueError: a setting is out of range, there is no momentum to change, or more than `total_steps` steps are
-            taken.
+        ValueError: an argument is out of range, `cycle_momentum` is set and the optimizer has no momentum, or `step` is
+            called more than `total_steps` times.
 
     Example:
         >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1, momentum=0.9)
@@ -67,7 +71,7 @@ class OneCycleLR(LRScheduler):
     ) -> None:
         if total_steps is None:
             if epochs is None or steps_per_epoch is None:
-                raise ValueError("OneCycleLR: needs total_steps, or epochs and steps_per_epoch")
+                raise ValueError("OneCycleLR(total_steps): needs total_steps, or epochs and steps_per_epoch")
             total_steps = epochs * steps_per_epoch
         if not isinstance(total_steps, int) or total_steps <= 0:
             raise ValueError(f"OneCycleLR(total_steps): got {total_steps!r}, needs a positive int")
@@ -119,7 +123,9 @@ class OneCycleLR(LRScheduler):
     def get_lr(self) -> list[float]:
         step = self.last_epoch
         if step > self.total_steps:
-            raise ValueError(f"OneCycleLR.step(): step {step + 1} of a schedule of {self.total_steps} steps")
+            raise ValueError(
+                f"OneCycleLR.step(): got step {step + 1}, but the schedule has only {self.total_steps} steps"
+            )
         number = next((i for i, phase in enumerate(self._phases) if step <= phase[0]), len(self._phases) - 1)
         begin = self._phases[number - 1][0] if number else 0.0
         end, *names = self._phases[number]
@@ -133,7 +139,7 @@ class OneCycleLR(LRScheduler):
 
 
 def set_momentum(group: dict[str, Any], momentum: float) -> None:
-    """Adam has it as the first of its betas."""
+    """Set the momentum of a group. For Adam, it is the first element of "betas"."""
     if "betas" in group:
         group["betas"] = (momentum, *group["betas"][1:])
     else:

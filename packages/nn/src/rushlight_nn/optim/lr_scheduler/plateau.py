@@ -1,4 +1,4 @@
-"""A schedule that depends on results."""
+"""A schedule that depends on a metric."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from .base import LRScheduler, per_group, set_rate
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """A schedule that multiplies the rate by `factor` when a metric has not improved for more than `patience` epochs.
+    """A schedule that multiplies the rate by `factor` if a metric has not improved for more than `patience` epochs.
 
-    `step(metric)` is called once an epoch, usually with the loss of a validation set.
+    `step(metric)` is called once per epoch, usually with the loss of a validation set.
 
     Args:
-        optimizer: the optimizer whose rates are set.
-        mode: whether "min" or "max" is better.
+        optimizer: the optimizer whose learning rates are set.
+        mode: "min" if a smaller metric is better, "max" if a larger one is.
         factor: the factor, below 1.
-        patience: number of epochs without improvement that are tolerated.
-        threshold: by how much a metric must be better than the best one.
-        threshold_mode: "rel" for a part of the best one, or "abs" for a difference.
-        cooldown: number of epochs after a reduction that are not counted.
-        min_lr: the lowest rate, one for all groups or one for each.
-        eps: smaller changes are not made.
+        patience: number of epochs without an improvement before the rate is reduced.
+        threshold: the smallest improvement over the best metric that counts.
+        threshold_mode: "rel" if the threshold is a fraction of the best metric, "abs" if it is a difference.
+        cooldown: number of epochs after a reduction that do not count towards `patience`.
+        min_lr: the lowest rate, one number for all groups or a list with one for each group.
+        eps: the rate is changed only by more than this number.
 
     Raises:
-        ValueError: a setting is out of range.
+        ValueError: an argument is out of range.
 
     Example:
         >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
@@ -82,7 +82,7 @@ class ReduceLROnPlateau(LRScheduler):
 
     @property
     def in_cooldown(self) -> bool:
-        """Whether a reduction was so recent that epochs do not count."""
+        """Return whether the last reduction was so recent that epochs do not count."""
         return self.cooldown_counter > 0
 
     def is_better(self, a: float, best: float) -> bool:
@@ -92,7 +92,7 @@ class ReduceLROnPlateau(LRScheduler):
         return a < best * (1 - self.threshold) if self.mode == "min" else a > best * (1 + self.threshold)
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
-        """Note the epoch's result `metrics`, a number, and reduce the rates if it is time."""
+        """Record the metric of an epoch, the number `metrics`, and reduce the rates if it has not improved for too long."""
         current = float(metrics)
         self.last_epoch: int = self.last_epoch + 1 if epoch is None else epoch
         if self.is_better(current, self.best):
