@@ -119,7 +119,7 @@ class Optimizer:
         if isinstance(params, Tensor):
             raise TypeError(
                 f"{type(self).__name__}(params): got a tensor, needs an iterable of tensors or dictionaries\n"
-                "hint: [tensor]"
+                "hint: pass [tensor]"
             )
         self.state = defaultdict(dict)
         self.param_groups = []

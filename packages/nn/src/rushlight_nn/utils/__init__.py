@@ -1,4 +1,4 @@
-"""Helpers around modules and their gradients: `rushlight.nn.utils`."""
+"""Functions for modules, parameters and gradients: `rushlight.nn.utils`."""
 
 from __future__ import annotations
 

@@ -21,12 +21,12 @@ def get_total_norm(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """Return the norm of all elements of several tensors taken together.
+    """Return the norm of all elements of several tensors, taken as one vector.
 
     Args:
-        tensors: a tensor or several.
-        norm_type: order of the norm, possibly infinite.
-        error_if_nonfinite: raise an error if the norm is infinite or NaN; this waits for the device.
+        tensors: a tensor or an iterable of tensors.
+        norm_type: the order of the norm, possibly infinity.
+        error_if_nonfinite: raise an error if the norm is infinite or NaN. The check waits for the device.
         foreach: accepted and ignored.
 
     Shape:
@@ -49,7 +49,7 @@ def get_total_norm(
         if error_if_nonfinite and not bool(core.isfinite(total)):
             raise RuntimeError(
                 f"get_total_norm: the norm of order {order} of the tensors is {float(total)}\n"
-                "hint: error_if_nonfinite=False disables this check"
+                "hint: pass error_if_nonfinite=False to disable this check"
             )
     return total
 
@@ -57,12 +57,12 @@ def get_total_norm(
 def clip_grads_with_norm_(
     parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Tensor, foreach: bool | None = None
 ) -> None:
-    """Scale gradients in place by ``max_norm / total_norm``, where that is below one.
+    """Scale gradients in place by ``max_norm / total_norm`` if this factor is below one.
 
     Args:
-        parameters: a tensor or several, whose gradients are scaled.
+        parameters: a tensor or an iterable of tensors, whose gradients are scaled.
         max_norm: the largest norm.
-        total_norm: the norm of the gradients, which :func:`get_total_norm` computes.
+        total_norm: the norm of the gradients, as computed by :func:`get_total_norm`.
         foreach: accepted and ignored.
 
     Shape:
@@ -89,18 +89,18 @@ def clip_grad_norm_(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """Scale gradients in place so that their norm, all taken together, is at most `max_norm`.
+    """Scale gradients in place so that their norm, taken as one vector, is at most `max_norm`.
 
     Args:
-        parameters: a tensor or several; those without a gradient are left out.
+        parameters: a tensor or an iterable of tensors; those without a gradient are ignored.
         max_norm: the largest norm.
-        norm_type: order of the norm, possibly infinite.
-        error_if_nonfinite: raise an error if the norm is infinite or NaN; this waits for the device.
+        norm_type: the order of the norm, possibly infinity.
+        error_if_nonfinite: raise an error if the norm is infinite or NaN. The check waits for the device.
         foreach: accepted and ignored.
 
     Shape:
         - Parameters: (*), any shapes.
-        - Output: (), the norm before.
+        - Output: (), the norm before scaling.
 
     Raises:
         RuntimeError: the norm is infinite or NaN, and `error_if_nonfinite` is set.
@@ -130,7 +130,7 @@ def clip_grad_norm(
 
     Shape:
         - Parameters: (*), any shapes.
-        - Output: (), the norm before.
+        - Output: (), the norm before scaling.
 
     Example:
         >>> w = torch.zeros(2, requires_grad=True)
@@ -144,11 +144,11 @@ def clip_grad_norm(
 def clip_grad_value_(
     parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None
 ) -> None:
-    """Limit every element of gradients in place to ±`clip_value`.
+    """Limit every element of the gradients in place to the range from -`clip_value` to `clip_value`.
 
     Args:
-        parameters: a tensor or several; those without a gradient are left out.
-        clip_value: the largest magnitude.
+        parameters: a tensor or an iterable of tensors; those without a gradient are ignored.
+        clip_value: the largest magnitude of an element.
         foreach: accepted and ignored.
 
     Shape:

@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 
 def skip_init(module_cls: Callable[..., M], *args: Any, **kwargs: Any) -> M:
-    """Return ``module_cls(*args, **kwargs)`` with arbitrary values, for a module whose state is going to be loaded.
+    """Return ``module_cls(*args, **kwargs)`` without initialising its values, for example before a state is loaded.
 
-    The module is made on the `meta` device, where starting values cost nothing, and then gets memory.
+    The module is created on the `meta` device, where initialisation is free, and then gets uninitialised memory.
 
     Args:
-        module_cls: a class of modules that takes `device` and uses it for everything that it makes.
-        args, kwargs: its arguments; `device` is where the module is created.
+        module_cls: a class of modules with an argument `device`, which it must use for all of its tensors.
+        args, kwargs: the arguments of the class. `device` is the final device of the module.
 
     Raises:
-        RuntimeError: the class is not a Module, or does not take `device`.
+        RuntimeError: `module_cls` is not a subclass of `Module`, or has no argument `device`.
 
     Example:
         >>> layer = nn.utils.skip_init(nn.Linear, 2, 3)
@@ -35,7 +35,7 @@ def skip_init(module_cls: Callable[..., M], *args: Any, **kwargs: Any) -> M:
 
     parameters = inspect.signature(module_cls).parameters
     if "device" not in parameters and not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
-        raise RuntimeError(f"skip_init(module_cls): {module_cls.__name__} does not take 'device'")
+        raise RuntimeError(f"skip_init(module_cls): {module_cls.__name__} has no argument 'device'")
     wanted = kwargs.pop("device", None)
     make: Any = module_cls
     return make(*args, **kwargs, device="meta").to_empty(device="cpu" if wanted is None else wanted)

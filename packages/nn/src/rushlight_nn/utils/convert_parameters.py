@@ -1,4 +1,4 @@
-"""All parameters as one vector."""
+"""Conversion between parameters and one vector."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rushlight_core import Tensor
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
-    """Return the elements of all parameters as one vector, through which gradients flow.
+    """Return the elements of all parameters as one vector, which is differentiable in the parameters.
 
     Args:
         parameters: the tensors.
@@ -47,7 +47,7 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
 
     Raises:
         TypeError: `vec` is not a tensor.
-        RuntimeError: `vec` does not have as many elements as the parameters; nothing has been copied.
+        RuntimeError: `vec` does not have as many elements as the parameters. Nothing is copied then.
 
     Example:
         >>> layer = nn.Linear(2, 1)

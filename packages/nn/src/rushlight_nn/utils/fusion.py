@@ -1,4 +1,4 @@
-"""Fusion of layers with batch normalisation, which is a factor and a shift per channel in evaluation mode."""
+"""Fusion of layers with a following batch normalisation in evaluation mode."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ def fuse_conv_bn_weights(
     conv_w: Tensor, conv_b: Tensor | None, bn_rm: Tensor, bn_rv: Tensor, bn_eps: float, bn_w: Tensor | None,
     bn_b: Tensor | None, transpose: bool = False,
 ) -> tuple[Parameter, Parameter]:  # fmt: skip
-    """Return weight and bias of one convolution that computes a convolution and a batch normalisation after it.
+    """Return the weight and bias of a convolution that also computes the batch normalisation after it.
 
     Args:
         conv_w: weight of the convolution.
-        conv_b: its bias, or None.
+        conv_b: bias of the convolution, or None.
         bn_rm: running mean of the normalisation.
-        bn_rv: its running variance.
-        bn_eps: its eps.
-        bn_w: its weight, or None.
-        bn_b: its bias, or None.
-        transpose: whether the convolution is transposed, so that its outputs are the second dimension.
+        bn_rv: running variance of the normalisation.
+        bn_eps: `eps` of the normalisation.
+        bn_w: weight of the normalisation, or None.
+        bn_b: bias of the normalisation, or None.
+        transpose: whether the convolution is transposed, so that the output channels are the second dimension of its weight.
 
     Shape:
-        - `conv_w`: (out, in, *kernel), transposed (in, out, *kernel); the others: (out).
+        - `conv_w`: (out, in, *kernel), or (in, out, *kernel) if transposed; the others: (out).
         - Output: the shapes of `conv_w` and of the bias, (out).
 
     Example:
@@ -68,7 +68,7 @@ def fuse_linear_bn_weights(
     linear_w: Tensor, linear_b: Tensor | None, bn_rm: Tensor, bn_rv: Tensor, bn_eps: float, bn_w: Tensor | None,
     bn_b: Tensor | None,
 ) -> tuple[Parameter, Parameter]:  # fmt: skip
-    """Return weight and bias of one linear layer that computes a linear layer and a batch normalisation after it.
+    """Return the weight and bias of a linear layer that also computes the batch normalisation after it.
 
     The arguments are those of :func:`fuse_conv_bn_weights`.
 
@@ -95,7 +95,7 @@ def fuse_conv_bn_eval(conv: Layer, bn: Module, transpose: bool = False) -> Layer
         transpose: whether the convolution is transposed.
 
     Raises:
-        RuntimeError: one of both is in training mode, or `bn` has no running statistics.
+        RuntimeError: a layer is in training mode, or `bn` has no running statistics.
 
     Example:
         >>> conv, bn = nn.Conv2d(3, 8, 3).eval(), nn.BatchNorm2d(8).eval()
@@ -117,8 +117,7 @@ def fuse_linear_bn_eval(linear: Layer, bn: Module) -> Layer:
         bn: a batch normalisation with running statistics.
 
     Raises:
-        RuntimeError: one of both is in training mode, or `bn` has no running statistics or another number of
-            features.
+        RuntimeError: a layer is in training mode, or `bn` has no running statistics or another number of features.
 
     Example:
         >>> linear, bn = nn.Linear(3, 8).eval(), nn.BatchNorm1d(8).eval()
@@ -129,7 +128,8 @@ def fuse_linear_bn_eval(linear: Layer, bn: Module) -> Layer:
     """
     if linear.out_features != bn.num_features and bn.num_features != 1:
         raise RuntimeError(
-            f"fuse_linear_bn_eval(linear, bn): {linear.out_features} features against {bn.num_features} channels"
+            f"fuse_linear_bn_eval(linear, bn): got {linear.out_features} features and {bn.num_features} channels, "
+            "needs equal numbers"
         )
     return _joined("fuse_linear_bn_eval", linear, bn, [-1, 1])
 

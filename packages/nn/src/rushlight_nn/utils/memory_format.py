@@ -1,4 +1,4 @@
-"""Conversion of weights to another memory format."""
+"""Conversion of the weights of convolutions to another memory format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The computations of weight and spectral normalisation, which hooks and parametrizations share."""
+"""Computations of weight and spectral normalisation that hooks and parametrizations share."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from ..functional import normalize
 
 
 def norm_except(weight: Tensor, dim: int | None) -> Tensor:
-    """Return the norm over all dimensions except `dim`, with size one there; for None the norm of all elements, 0-d.
+    """Return the norm over all dimensions except `dim`, which are kept with size 1; for None, the norm of all elements.
 
-    A `dim` of -1, which PyTorch writes for None, means None, too.
+    A `dim` of -1 is treated as None, as in PyTorch.
     """
     if dim is None or dim == -1:
         return core.linalg.vector_norm(weight)
@@ -22,14 +22,14 @@ def norm_except(weight: Tensor, dim: int | None) -> Tensor:
 
 
 def rows_of(weight: Tensor, dim: int) -> Tensor:
-    """Return the weight as a matrix, whose rows are `dim`."""
+    """Return the weight as a matrix, with dimension `dim` as its rows."""
     return weight.movedim(dim, 0).flatten(1)
 
 
 def power_iteration(
     matrix: Tensor, u: Tensor, v: Tensor, count: int, eps: float, v_first: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """Return directions that approach the singular vectors of the largest singular value; they have no graph."""
+    """Return estimates of the singular vectors of the largest singular value, without recording gradients."""
     with core.no_grad():
         adjoint = matrix.mT.conj() if matrix.is_complex() else matrix.mT
         for _ in range(count):

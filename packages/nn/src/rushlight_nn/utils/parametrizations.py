@@ -1,4 +1,4 @@
-"""Weights that are orthogonal, of a given norm, or of spectral norm one: `rushlight.nn.utils.parametrizations`."""
+"""Parametrizations of weights: orthogonal, by norm and direction, and with spectral norm one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _adjoint(matrix: Tensor) -> Tensor:
 
 
 def _make_orthogonal(matrix: Tensor) -> Tensor:
-    """Return the orthogonal factor of a tall or square matrix, with the signs that make an orthogonal one its own factor."""
+    """Return the orthogonal factor of a tall or square matrix, with signs such that an orthogonal matrix is unchanged."""
     factors, tau = core.geqrf(matrix)
     signs = factors.diagonal(dim1=-2, dim2=-1).sgn()
     return core.linalg.householder_product(factors, tau) * signs.unsqueeze(-2)
@@ -36,7 +36,7 @@ def _is_orthogonal(matrix: Tensor) -> bool:
 class _Orthogonal(Module):
     """A module that maps any matrix to a matrix with orthonormal columns, or rows if there are fewer rows.
 
-    With `base` the matrix can start at any given value: the mapped parameter is multiplied by it.
+    The result is multiplied by `base`, so that the initial matrix can be any orthogonal matrix.
     """
 
     base: Any
@@ -45,7 +45,7 @@ class _Orthogonal(Module):
         super().__init__()
         if weight.is_complex() and orthogonal_map == "householder":
             raise ValueError(
-                "orthogonal(orthogonal_map): 'householder' is for real matrices, the tensor is complex"
+                "orthogonal(orthogonal_map): got 'householder' for a complex tensor, needs 'matrix_exp' or 'cayley'"
             )
         self.shape = weight.shape
         self.orthogonal_map = orthogonal_map
@@ -123,22 +123,23 @@ def orthogonal(
 ) -> Module:
     """Parametrize a matrix, or a batch of them, so that it stays orthogonal, or unitary if it is complex.
 
-    A matrix with more rows than columns gets orthonormal columns, another one orthonormal rows (Lezcano-Casado 2019).
+    A matrix with more columns than rows gets orthonormal rows, any other matrix orthonormal columns (Lezcano-Casado 2019).
 
     Args:
         module: the module, which is returned.
-        name: the name of its parameter or buffer.
-        orthogonal_map: "matrix_exp" or "cayley" of a skew-symmetric matrix, or "householder", a product of
-            reflections. By default "matrix_exp" for square and complex matrices, and "householder" for others.
-        use_trivialization: start from the orthogonal factor of the tensor, and allow assigning to it; this takes a
-            buffer as large as a square matrix.
+        name: the name of the parameter or buffer.
+        orthogonal_map: "matrix_exp" or "cayley" for the matrix exponential or the Cayley map of a skew-symmetric matrix, or
+            "householder" for a product of reflections. The default is "matrix_exp" for square and complex matrices, and
+            "householder" for others.
+        use_trivialization: start from the orthogonal factor of the tensor, and allow assignments to the tensor. This
+            requires a buffer of the size of a square matrix.
 
     Shape:
         - Tensor: (*, rows, columns).
 
     Raises:
-        ValueError: there is no such tensor or map, it has fewer than two dimensions, or "householder" is selected for a
-            complex one.
+        ValueError: the tensor or the map does not exist, the tensor has fewer than two dimensions, or "householder" is
+            selected for a complex tensor.
 
     Example:
         >>> layer = nn.utils.parametrizations.orthogonal(nn.Linear(5, 3))
@@ -178,13 +179,13 @@ class _WeightNorm(Module):
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
     """Parametrize a weight by its norm and its direction: ``w = g · v / |v|`` (Salimans and Kingma 2016).
 
-    The state has `parametrizations.weight.original0`, g, and `original1`, v. A state that the older
-    `nn.utils.weight_norm` wrote, with `weight_g` and `weight_v`, can be loaded, too.
+    The state contains g as `parametrizations.weight.original0` and v as `parametrizations.weight.original1`. A state with
+    `weight_g` and `weight_v`, written with the older `nn.utils.weight_norm`, can also be loaded.
 
     Args:
         module: the module, which is returned.
-        name: the name of its parameter or buffer.
-        dim: the dimension along which there is a norm for each index; None has one norm of the whole tensor.
+        name: the name of the parameter or buffer.
+        dim: the dimension that has a separate norm for each index; None selects one norm for the whole tensor.
 
     Shape:
         - Tensor: (*); g has the same number of dimensions, of size 1 except for `dim`.
@@ -200,7 +201,7 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
 
 
 class _RenameOlder:
-    """Rename keys of the older `weight_norm`. (A class, so that modules can be copied.)"""
+    """A hook that renames the keys of the older `weight_norm`. It is a class so that modules can be copied."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -219,7 +220,9 @@ class _SpectralNorm(Module):
     def __init__(self, weight: Tensor, n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12) -> None:
         super().__init__()
         if not -weight.dim() <= dim < weight.dim():
-            raise IndexError(f"spectral_norm(dim): got {dim}, the tensor has {weight.dim()} dimensions")
+            raise IndexError(
+                f"spectral_norm(dim): got {dim}, out of range for a tensor of {weight.dim()} dimensions"
+            )
         if n_power_iterations <= 0:
             raise ValueError(f"spectral_norm(n_power_iterations): got {n_power_iterations}, needs at least 1")
         self.dim = dim if dim >= 0 else dim + weight.dim()
@@ -262,20 +265,21 @@ def spectral_norm(
 ) -> Module:
     """Parametrize a weight so that its largest singular value is one (Miyato et al. 2018).
 
-    That value is estimated by power iteration, which is continued in every forward while training.
+    The largest singular value is estimated by power iteration, which continues in every forward pass in training mode.
 
     Args:
         module: the module, which is returned.
-        name: the name of its parameter or buffer.
-        n_power_iterations: number of iterations each time.
-        eps: least norm by which is divided.
-        dim: the dimension that is the matrix's rows, the others being columns; 0, but 1 for transposed convolutions.
+        name: the name of the parameter or buffer.
+        n_power_iterations: number of iterations in each forward pass.
+        eps: lower limit of the norms by which vectors are divided.
+        dim: the dimension of the rows of the matrix; the other dimensions are its columns. The default is 1 for transposed
+            convolutions, and 0 for other modules.
 
     Shape:
         - Tensor: (*), any shape.
 
     Raises:
-        ValueError: there is no such tensor, or no iteration.
+        ValueError: the tensor does not exist, or `n_power_iterations` is not positive.
         IndexError: `dim` is out of range.
 
     Example:

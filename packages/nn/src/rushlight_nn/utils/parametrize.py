@@ -1,9 +1,9 @@
 """Parametrizations, which compute tensors of a module from other tensors: `rushlight.nn.utils.parametrize`.
 
-Note [Classes of parametrized modules]
-A parametrized tensor is a property, and properties belong to classes. A module with a parametrization therefore gets
-a class derived from its original one. Every change creates another class, and classes are never modified, so that
-modules that share a class (copies do) do not affect each other. Copies and pickles identify the class by its parts.
+Note [Classes of parametrized modules] A parametrized tensor is a property, and properties belong to classes. A module with a
+parametrization therefore gets a class that is derived from its original class. Every change creates a new class, and classes
+are never modified. Therefore modules that share a class, such as copies, do not affect each other. Copies and pickles
+identify the class by the original class and the names of the parametrized tensors.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _cache: dict[tuple[int, str], tuple[Module, Any]] = {}
 
 @contextmanager
 def cached() -> Iterator[None]:
-    """Return a context manager within which every parametrized tensor is computed once.
+    """Return a context manager in which every parametrized tensor is computed only once.
 
-    It is for models that read a tensor often, such as a recurrent cell's weight. Parameters must not change within
-    it.
+    This saves time if a model reads a tensor repeatedly, such as the weight of a recurrent cell. Parameters must not be
+    changed in this context.
 
     Example:
         >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(2, 3))
@@ -49,18 +49,19 @@ def cached() -> Iterator[None]:
 
 
 class ParametrizationList(ModuleList):
-    """The modules that compute one tensor, each from the result of the one before; the first from `original`.
+    """The sequence of parametrizations that computes a tensor from `original`.
 
-    Where the first takes several tensors they are `original0`, `original1` and so on.
+    Each module takes the result of the previous one. If the first module takes several tensors, they are called `original0`,
+    `original1` and so on.
 
     Args:
-        modules: what is called, in this order.
-        original: the tensor so far. The inverses of the modules (`right_inverse`), where they have one, are applied
-            to it in reverse.
-        unsafe: do not check that shape and dtype remain what they were.
+        modules: the modules to call, in this order.
+        original: the tensor before it is parametrized. The methods `right_inverse` of the modules that have one are applied
+            to it in reverse order.
+        unsafe: do not check that shape and dtype remain the same.
 
     Raises:
-        ValueError: shape or dtype change.
+        ValueError: the shape or dtype changes.
 
     Shape:
         - `original`: (*), any shape.
@@ -107,7 +108,7 @@ class ParametrizationList(ModuleList):
                 if not isinstance(part, Tensor):
                     raise ValueError(
                         f"parametrization: right_inverse of {type(modules[0]).__name__} returned "
-                        f"{type(part).__name__} at {i}, needs tensors"
+                        f"{type(part).__name__} at {i}, needs a tensor"
                     )
                 if isinstance(original, Parameter):
                     part = Parameter(part.detach(), original.requires_grad)
@@ -137,11 +138,11 @@ class ParametrizationList(ModuleList):
         )
 
     def right_inverse(self, value: Tensor) -> None:
-        """Set what is stored so that the result becomes `value`, as assigning to the tensor does.
+        """Set the originals so that the result becomes `value`, as an assignment to the tensor does.
 
         Raises:
             RuntimeError: a parametrization has no `right_inverse`.
-            ValueError: `right_inverse` returned other numbers of tensors or dtypes than those stored.
+            ValueError: the number or the dtypes of the tensors that `right_inverse` returned differ from the originals.
         """
         with core.no_grad():
             start: Any = value
@@ -156,17 +157,17 @@ class ParametrizationList(ModuleList):
             originals = self._originals()
             if not isinstance(parts, Sequence) or len(parts) != len(originals):
                 raise ValueError(
-                    f"parametrization: right_inverse gave {len(parts) if isinstance(parts, Sequence) else 1} tensors, "
-                    f"{len(originals)} are stored"
+                    f"parametrization: right_inverse returned {len(parts) if isinstance(parts, Sequence) else 1} "
+                    f"tensors, needs {len(originals)}"
                 )
             for i, (part, original) in enumerate(zip(parts, originals, strict=True)):
                 if not isinstance(part, Tensor):
                     raise ValueError(
-                        f"parametrization: right_inverse gave {type(part).__name__} at {i}, needs tensors"
+                        f"parametrization: right_inverse returned {type(part).__name__} at {i}, needs a tensor"
                     )
                 if part.dtype != original.dtype:
                     raise ValueError(
-                        f"parametrization: right_inverse gave {part.dtype} at {i}, {original.dtype} is stored"
+                        f"parametrization: right_inverse returned {part.dtype} at {i}, needs {original.dtype}"
                     )
             for part, original in zip(parts, originals, strict=True):
                 _replace(original, part)
@@ -181,7 +182,7 @@ class ParametrizationList(ModuleList):
 
 
 def _replace(tensor: Tensor, value: Tensor) -> None:
-    """Give `tensor` other values in new memory, which may have another shape."""
+    """Replace the values of `tensor`, in new memory if the shape or dtype differs."""
     value = value.detach()
     with core.no_grad():
         if tensor.shape == value.shape and tensor.dtype == value.dtype:
@@ -201,7 +202,7 @@ def _register(module: Module, name: str, tensor: Tensor) -> None:
 
 
 class _Parametrized:
-    """Marks the classes of parametrized modules; see Note [Classes of parametrized modules]."""
+    """The base of the classes of parametrized modules; see Note [Classes of parametrized modules]."""
 
     _unparametrized: type
     _parametrized: tuple[str, ...]
@@ -216,7 +217,7 @@ def _rebuild(base: type, names: tuple[str, ...]) -> Any:
 
 
 def _class(base: type, names: tuple[str, ...]) -> type:
-    """Return a class whose instances compute the tensors `names`; `base` itself where there are none."""
+    """Return a class derived from `base` that computes the tensors `names`, or `base` itself if `names` is empty."""
     if not names:
         return base
     members: dict[str, Any] = {name: _property(name) for name in names}
@@ -241,7 +242,7 @@ def _property(name: str) -> property:
 
 
 def type_before_parametrizations(module: Module) -> type:
-    """Return the class that a module had before it was parametrized; its class, if it is not.
+    """Return the class of a module before it was parametrized, or its current class if it is not parametrized.
 
     Args:
         module: the module.
@@ -255,11 +256,11 @@ def type_before_parametrizations(module: Module) -> type:
 
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
-    """Return whether any tensor of a module is parametrized, or the one of a name.
+    """Return whether any tensor of a module, or the tensor of a given name, is parametrized.
 
     Args:
         module: the module; its children are not checked.
-        tensor_name: the name of a tensor.
+        tensor_name: the name of a tensor; None checks for any tensor.
 
     Example:
         >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(2, 3))
@@ -277,15 +278,15 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
 def register_parametrization(
     module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False
 ) -> Module:
-    """Compute a tensor of a module from a parameter: `module.tensor_name` becomes ``parametrization(original)``.
+    """Parametrize a tensor of a module: `module.tensor_name` becomes ``parametrization(original)``.
 
-    It is computed whenever it is read. The parameter or buffer that was there becomes
-    `module.parametrizations.tensor_name.original`; several parametrizations of one tensor are applied one after the
-    other. A method `right_inverse` of the parametrization makes assignments to the tensor possible, and computes the
-    first `original`; it may return several tensors, which are then all passed to the parametrization.
+    The tensor is computed whenever it is read. The former parameter or buffer becomes
+    `module.parametrizations.tensor_name.original`. Several parametrizations of one tensor are applied one after the other.
+    If the parametrization has a method `right_inverse`, it computes the initial `original`, and allows assignments to the
+    tensor. It may return several tensors, which are then all passed to the parametrization.
 
     Args:
-        module: the module, which is returned; its class changes to one derived from it.
+        module: the module, which is returned. Its class is replaced by a derived class.
         tensor_name: the name of a parameter or buffer.
         parametrization: a module that computes a tensor from a tensor.
         unsafe: do not check that shape and dtype remain the same.
@@ -294,7 +295,7 @@ def register_parametrization(
         - Tensor: (*), any shape; the parametrization keeps it, unless `unsafe`.
 
     Raises:
-        ValueError: there is no such parameter or buffer, or shape or dtype change.
+        ValueError: the parameter or buffer does not exist, or the shape or dtype changes.
 
     Example:
         >>> class Symmetric(nn.Module):
@@ -335,7 +336,7 @@ def register_parametrization(
 
 
 def _check_further(before: Tensor, parametrization: Any) -> None:
-    """Raise ValueError unless another parametrization keeps shape and dtype."""
+    """Raise ValueError unless an additional parametrization keeps the shape and dtype."""
     name = type(parametrization).__name__
 
     def check(what: str, value: Any) -> None:
@@ -364,13 +365,13 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
     """Make a parametrized tensor an ordinary parameter or buffer again.
 
     Args:
-        module: the module, which is returned; without any parametrizations left it has its old class again.
+        module: the module, which is returned. If no parametrization is left, its original class is restored.
         tensor_name: the name of the tensor.
-        leave_parametrized: keep the value that the tensor has now; otherwise that of `original`, which must be one
-            tensor.
+        leave_parametrized: keep the current value of the tensor. If False, the value of `original` is restored, which must
+            be a single tensor.
 
     Raises:
-        ValueError: the tensor is not parametrized, or there are several originals to return to.
+        ValueError: the tensor is not parametrized, or `leave_parametrized` is False and there are several originals.
 
     Example:
         >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(2, 3))
@@ -392,7 +393,7 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
     elif not leave_parametrized:
         raise ValueError(
             f"remove_parametrizations(leave_parametrized): {tensor_name!r} is computed from {steps.ntensors} tensors, "
-            "so the parameter cannot be restored\nhint: leave_parametrized=True"
+            "so the parameter cannot be restored\nhint: pass leave_parametrized=True"
         )
     else:
         with core.no_grad():
@@ -413,17 +414,17 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
 def transfer_parametrizations_and_params(
     from_module: Module, to_module: Module, tensor_name: str | None = None
 ) -> Module:
-    """Parametrize one module like another, and copy the tensors from which the results are computed.
+    """Parametrize a module like another one, and copy the original tensors.
 
-    The parametrizations are shared.
+    Both modules share the parametrizations.
 
     Args:
-        from_module: the module that is parametrized.
+        from_module: the parametrized module.
         to_module: the module to parametrize, which is returned.
         tensor_name: the name of one tensor; None selects all parametrized tensors.
 
     Raises:
-        ValueError: `from_module` is not parametrized so, or `to_module` has no such tensor.
+        ValueError: the tensor of `from_module` is not parametrized, or `to_module` has no such tensor.
 
     Example:
         >>> source, target = nn.utils.parametrizations.weight_norm(nn.Linear(2, 3)), nn.Linear(2, 3)

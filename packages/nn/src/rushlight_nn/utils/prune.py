@@ -1,7 +1,7 @@
-"""Pruning, which keeps parts of parameters at zero: `rushlight.nn.utils.prune`.
+"""Pruning of parameters, which sets some of their elements to zero: `rushlight.nn.utils.prune`.
 
-A pruned parameter `name` is replaced by a parameter `name_orig` and a buffer `name_mask` of zeros and ones. `name` is
-their product, which is computed before every forward pass. Pruning again sets further elements of the mask to zero.
+A pruned parameter `name` is replaced by a parameter `name_orig` and a buffer `name_mask` of zeros and ones. `name` is their
+product, which is computed before every forward pass. Pruning the parameter again sets further elements of the mask to zero.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
 
 
 def identity(module: M, name: str) -> M:
-    """Add a mask of ones to a parameter, as pruning would.
+    """Add a mask of ones to a parameter, without pruning any element.
 
     Args:
         module: the module, which is returned.
-        name: the name of its parameter.
+        name: the name of the parameter.
 
     Shape:
         - Parameter and mask: (*), the same shape.
 
     Raises:
-        ValueError: there is no such parameter.
+        ValueError: the parameter does not exist.
 
     Example:
         >>> layer = nn.utils.prune.identity(nn.Linear(4, 2), "weight")
@@ -58,14 +58,14 @@ def random_unstructured(module: M, name: str, amount: int | float) -> M:
 
     Args:
         module: the module, which is returned.
-        name: the name of its parameter.
-        amount: number of elements to prune, or the fraction of them, a float between 0 and 1.
+        name: the name of the parameter.
+        amount: the number of elements to prune as an int, or the fraction of all elements as a float between 0 and 1.
 
     Shape:
         - Parameter and mask: (*), the same shape.
 
     Raises:
-        ValueError: there is no such parameter, or `amount` is out of range.
+        ValueError: the parameter does not exist, or `amount` is out of range.
 
     Example:
         >>> layer = nn.utils.prune.random_unstructured(nn.Linear(4, 2), "weight", amount=0.5)
@@ -77,19 +77,19 @@ def random_unstructured(module: M, name: str, amount: int | float) -> M:
 
 
 def l1_unstructured(module: M, name: str, amount: int | float, importance_scores: Tensor | None = None) -> M:
-    """Prune the elements of a parameter of least magnitude.
+    """Prune the elements of a parameter that have the smallest magnitude.
 
     Args:
         module: the module, which is returned.
-        name: the name of its parameter.
-        amount: number of elements to prune, or the fraction of them, a float between 0 and 1.
-        importance_scores: numbers of the parameter's shape that are compared instead of its values.
+        name: the name of the parameter.
+        amount: the number of elements to prune as an int, or the fraction of all elements as a float between 0 and 1.
+        importance_scores: a tensor of the parameter's shape that is compared instead of the parameter.
 
     Shape:
         - Parameter and mask: (*), the same shape.
 
     Raises:
-        ValueError: there is no such parameter, or `amount` is out of range.
+        ValueError: the parameter does not exist, or `amount` is out of range.
 
     Example:
         >>> layer = nn.utils.prune.l1_unstructured(nn.Linear(4, 2), "weight", amount=4)
@@ -105,15 +105,15 @@ def random_structured(module: M, name: str, amount: int | float, dim: int) -> M:
 
     Args:
         module: the module, which is returned.
-        name: the name of its parameter.
-        amount: number of channels to prune, or the fraction of them, a float between 0 and 1.
+        name: the name of the parameter.
+        amount: the number of channels to prune as an int, or the fraction of all channels as a float between 0 and 1.
         dim: the dimension of the channels.
 
     Shape:
         - Parameter and mask: (*), the same shape.
 
     Raises:
-        ValueError: there is no such parameter, or `amount` is out of range.
+        ValueError: the parameter does not exist, or `amount` is out of range.
 
     Example:
         >>> layer = nn.utils.prune.random_structured(nn.Linear(4, 2), "weight", amount=1, dim=0)
@@ -127,21 +127,21 @@ def random_structured(module: M, name: str, amount: int | float, dim: int) -> M:
 def ln_structured(
     module: M, name: str, amount: int | float, n: Any, dim: int, importance_scores: Tensor | None = None
 ) -> M:
-    """Prune the channels of a parameter of least norm.
+    """Prune the channels of a parameter that have the smallest norm.
 
     Args:
         module: the module, which is returned.
-        name: the name of its parameter.
-        amount: number of channels to prune, or the fraction of them, a float between 0 and 1.
+        name: the name of the parameter.
+        amount: the number of channels to prune as an int, or the fraction of all channels as a float between 0 and 1.
         n: order of the norm.
         dim: the dimension of the channels.
-        importance_scores: numbers of the parameter's shape that are compared instead of its values.
+        importance_scores: a tensor of the parameter's shape that is compared instead of the parameter.
 
     Shape:
         - Parameter and mask: (*), the same shape.
 
     Raises:
-        ValueError: there is no such parameter, or `amount` is out of range.
+        ValueError: the parameter does not exist, or `amount` is out of range.
 
     Example:
         >>> layer = nn.utils.prune.ln_structured(nn.Linear(4, 2), "weight", amount=1, n=2, dim=0)
@@ -153,11 +153,11 @@ def ln_structured(
 
 
 def custom_from_mask(module: M, name: str, mask: Tensor) -> M:
-    """Prune a parameter where a mask is zero.
+    """Prune those elements of a parameter for which a mask is zero.
 
     Args:
         module: the module, which is returned.
-        name: the name of its parameter.
+        name: the name of the parameter.
         mask: zeros and ones, of the parameter's shape.
 
     Shape:
@@ -181,19 +181,20 @@ def global_unstructured(
     importance_scores: dict[tuple[Module, str], Tensor] | None = None,
     **kwargs: Any,
 ) -> None:
-    """Prune elements of several parameters, which are compared with one another.
+    """Prune elements of several parameters, chosen by a comparison over all of them.
 
     Args:
-        parameters: pairs of module and name.
-        pruning_method: a class of type "unstructured".
-        importance_scores: numbers that are compared instead of a parameter's values, by pair.
-        kwargs: arguments of the class.
+        parameters: pairs of a module and the name of a parameter.
+        pruning_method: a pruning method class of the type "unstructured".
+        importance_scores: a dictionary from such pairs to tensors that are compared instead of the parameters.
+        kwargs: arguments of the pruning method class.
 
     Shape:
         - Importance scores: the parameter's shape.
 
     Raises:
-        TypeError: `parameters` are not pairs, `importance_scores` is not a dictionary, or the class is of another type.
+        TypeError: `parameters` are not pairs, `importance_scores` is not a dictionary, or the class is not of the type
+            "unstructured".
 
     Example:
         >>> model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 1))
@@ -204,7 +205,7 @@ def global_unstructured(
     """
     pairs = list(parameters)
     if not all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs):
-        raise TypeError("global_unstructured(parameters): needs pairs of module and name")
+        raise TypeError("global_unstructured(parameters): needs pairs of a module and a name")
     if importance_scores is not None and not isinstance(importance_scores, dict):
         raise TypeError(
             f"global_unstructured(importance_scores): got {type(importance_scores).__name__}, needs a dict"
@@ -221,7 +222,7 @@ def global_unstructured(
     if method.PRUNING_TYPE != "unstructured":
         raise TypeError(
             f"global_unstructured(pruning_method): {pruning_method.__name__} is {method.PRUNING_TYPE}, "
-            "needs an unstructured one"
+            "needs 'unstructured'"
         )
     container.add_pruning_method(method)
     final, start = container.compute_mask(scores, masks), 0
@@ -237,7 +238,7 @@ def _mask_of(module: Module, name: str) -> Tensor:
 
 
 def remove(module: M, name: str) -> M:
-    """Make a pruned tensor an ordinary parameter, with the value that it has now.
+    """Make a pruned tensor an ordinary parameter again, with its current value.
 
     Args:
         module: the module, which is returned.
@@ -260,7 +261,7 @@ def remove(module: M, name: str) -> M:
 
 
 def is_pruned(module: Module) -> bool:
-    """Return whether a parameter of a module, or of a module within it, is pruned.
+    """Return whether a parameter of a module or of one of its submodules is pruned.
 
     Args:
         module: the module.

@@ -1,4 +1,4 @@
-"""Methods of pruning: classes that compute the masks of parameters, and apply them before every forward pass."""
+"""Pruning methods: classes that compute masks of parameters, and apply them before every forward pass."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ __all__ = [
 
 
 class BasePruningMethod(ABC):
-    """The base of pruning methods, each of which is also the hook that multiplies by the mask.
+    """The base of pruning methods. An instance is also the forward pre-hook that applies the mask.
 
-    A subclass defines `compute_mask(t, default_mask)`. Its `PRUNING_TYPE` selects the elements for which the mask is
-    computed: for those that are left ("unstructured"), for the channels along `dim` that are left ("structured"), or
-        for all ("global").
+    A subclass defines `compute_mask(t, default_mask)`. Its `PRUNING_TYPE` selects the part of the tensor for which the mask
+    is computed: the elements that are not yet pruned ("unstructured"), the channels along `dim` that are not yet pruned
+    ("structured"), or the whole tensor ("global").
 
     Shape:
         - Parameter and mask: (*), the same shape.
 
     Raises:
-        ValueError: the module has no parameter `name`, or importance scores do not have its shape (when it is applied).
+        ValueError: the module has no parameter `name`, or the importance scores do not have its shape (raised by `apply`).
 
     Example:
         >>> class PruneNegative(nn.utils.prune.BasePruningMethod):
@@ -58,7 +58,7 @@ class BasePruningMethod(ABC):
 
     @abstractmethod
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the mask, zeros where `t` is pruned. `default_mask` is that of former pruning."""
+        """Return the mask, which is zero where `t` is pruned. `default_mask` is the mask of previous pruning."""
 
     def apply_mask(self, module: Module) -> Tensor:
         """Return the pruned tensor."""
@@ -70,9 +70,9 @@ class BasePruningMethod(ABC):
     def apply(
         cls, module: Module, name: str, *args: Any, importance_scores: Tensor | None = None, **kwargs: Any
     ) -> BasePruningMethod:
-        """Prune the parameter `name` of `module`; further arguments are the class's.
+        """Prune the parameter `name` of `module`. Further arguments are passed to the class.
 
-        `importance_scores`, of the parameter's shape, are compared in place of its values.
+        `importance_scores`, a tensor of the parameter's shape, is compared instead of the parameter.
         """
         method: BasePruningMethod = cls(*args, **kwargs)
         method._tensor_name = name
@@ -83,7 +83,7 @@ class BasePruningMethod(ABC):
         tensor = getattr(module, name)
         if importance_scores is not None and importance_scores.shape != tensor.shape:
             raise ValueError(
-                f"prune(importance_scores): shape {tuple(importance_scores.shape)}, needs {tuple(tensor.shape)}"
+                f"prune(importance_scores): got shape {tuple(importance_scores.shape)}, needs {tuple(tensor.shape)}"
             )
         scores = (tensor if importance_scores is None else importance_scores).detach()
         hook = method
@@ -108,15 +108,17 @@ class BasePruningMethod(ABC):
     def prune(
         self, t: Tensor, default_mask: Tensor | None = None, importance_scores: Tensor | None = None
     ) -> Tensor:
-        """Return a pruned version of `t`, for tensors that belong to no module."""
+        """Return a pruned copy of `t`, a tensor that need not belong to a module."""
         scores = t if importance_scores is None else importance_scores
         if scores.shape != t.shape:
-            raise ValueError(f"prune(importance_scores): shape {tuple(scores.shape)}, needs {tuple(t.shape)}")
+            raise ValueError(
+                f"prune(importance_scores): got shape {tuple(scores.shape)}, needs {tuple(t.shape)}"
+            )
         mask = core.ones_like(t) if default_mask is None else default_mask
         return t * self.compute_mask(scores, default_mask=mask)
 
     def remove(self, module: Module) -> None:
-        """Make the pruned tensor the parameter `name` again, in the place of `name_orig` and `name_mask`."""
+        """Make the pruned tensor the parameter `name` again, and remove `name_orig` and `name_mask`."""
         name = self._tensor_name
         original = module._parameters[f"{name}_orig"]
         assert original is not None
@@ -128,7 +130,7 @@ class BasePruningMethod(ABC):
 
 
 def method_of(module: Module, name: str) -> tuple[int | None, BasePruningMethod | None]:
-    """Return the hook that prunes the tensor `name`, and its key."""
+    """Return the hook that prunes the tensor `name`, and the key of the hook."""
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, BasePruningMethod) and hook._tensor_name == name:
             return key, hook
@@ -136,10 +138,10 @@ def method_of(module: Module, name: str) -> tuple[int | None, BasePruningMethod 
 
 
 class PruningContainer(BasePruningMethod):
-    """A sequence of pruning methods, each of which prunes what those before have left.
+    """A sequence of pruning methods. Each of them prunes elements that the previous ones have not pruned.
 
     Args:
-        args: methods for one parameter, or an iterable of them.
+        args: pruning methods for one parameter, or an iterable of them.
 
     Shape:
         - Parameter and mask: (*), the same shape.
@@ -167,7 +169,7 @@ class PruningContainer(BasePruningMethod):
             self.add_pruning_method(method)  # type: ignore[arg-type]
 
     def add_pruning_method(self, method: BasePruningMethod) -> None:
-        """Add a method for the same tensor.
+        """Add a pruning method for the same tensor.
 
         Raises:
             TypeError: the argument is not a pruning method.
@@ -181,7 +183,7 @@ class PruningContainer(BasePruningMethod):
             self._tensor_name = method._tensor_name
         if self._tensor_name != method._tensor_name:
             raise ValueError(
-                f"add_pruning_method(method): it prunes {method._tensor_name!r}, the others {self._tensor_name!r}"
+                f"add_pruning_method(method): got a method for {method._tensor_name!r}, needs one for {self._tensor_name!r}"
             )
         self._pruning_methods.append(method)
 
@@ -195,7 +197,7 @@ class PruningContainer(BasePruningMethod):
         return self._pruning_methods[index]
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the last method's mask of what `default_mask` leaves."""
+        """Return `default_mask` after pruning with the last method."""
         method = self._pruning_methods[-1]
         mask = default_mask.clone()
         if method.PRUNING_TYPE == "unstructured":
@@ -219,7 +221,7 @@ class PruningContainer(BasePruningMethod):
 
 
 class Identity(BasePruningMethod):
-    """A pruning method that prunes nothing: it adds a mask of ones.
+    """A pruning method that prunes no element, and adds a mask of ones.
 
     Shape:
         - Parameter and mask: (*), the same shape.
@@ -236,7 +238,7 @@ class Identity(BasePruningMethod):
 
     @classmethod
     def apply(cls, module: Module, name: str) -> BasePruningMethod:  # type: ignore[override]
-        """Give the parameter a mask of ones."""
+        """Add a mask of ones to the parameter `name`."""
         return super().apply(module, name)
 
 
@@ -244,7 +246,7 @@ class RandomUnstructured(BasePruningMethod):
     """A pruning method that prunes elements at random.
 
     Args:
-        amount: number of elements to prune, or the fraction of them, a float between 0 and 1.
+        amount: the number of elements to prune as an int, or the fraction of all elements as a float between 0 and 1.
 
     Shape:
         - Parameter and mask: (*), the same shape.
@@ -278,10 +280,10 @@ class RandomUnstructured(BasePruningMethod):
 
 
 class L1Unstructured(BasePruningMethod):
-    """A pruning method that prunes the elements of least magnitude.
+    """A pruning method that prunes the elements of smallest magnitude.
 
     Args:
-        amount: number of elements to prune, or the fraction of them, a float between 0 and 1.
+        amount: the number of elements to prune as an int, or the fraction of all elements as a float between 0 and 1.
 
     Shape:
         - Parameter and mask: (*), the same shape.
@@ -319,7 +321,7 @@ class RandomStructured(BasePruningMethod):
     """A pruning method that prunes channels at random.
 
     Args:
-        amount: number of channels to prune, or the fraction of them, a float between 0 and 1.
+        amount: the number of channels to prune as an int, or the fraction of all channels as a float between 0 and 1.
         dim: the dimension of the channels.
 
     Shape:
@@ -355,10 +357,10 @@ class RandomStructured(BasePruningMethod):
 
 
 class LnStructured(BasePruningMethod):
-    """A pruning method that prunes the channels of least norm.
+    """A pruning method that prunes the channels of smallest norm.
 
     Args:
-        amount: number of channels to prune, or the fraction of them, a float between 0 and 1.
+        amount: the number of channels to prune as an int, or the fraction of all channels as a float between 0 and 1.
         n: order of the norm.
         dim: the dimension of the channels.
 
@@ -403,7 +405,7 @@ class LnStructured(BasePruningMethod):
 
 
 class CustomFromMask(BasePruningMethod):
-    """A pruning method that prunes where a mask is zero.
+    """A pruning method that prunes the elements for which a given mask is zero.
 
     Args:
         mask: zeros and ones, of the parameter's shape.
@@ -429,13 +431,13 @@ class CustomFromMask(BasePruningMethod):
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         if self.mask.shape != default_mask.shape:
             raise ValueError(
-                f"custom_from_mask(mask): shape {tuple(self.mask.shape)}, needs {tuple(default_mask.shape)}"
+                f"custom_from_mask(mask): got shape {tuple(self.mask.shape)}, needs {tuple(default_mask.shape)}"
             )
         return default_mask * self.mask.to(default_mask.dtype)
 
     @classmethod
     def apply(cls, module: Module, name: str, mask: Tensor) -> BasePruningMethod:  # type: ignore[override]
-        """Prune the parameter `name` where the mask is zero."""
+        """Prune the elements of the parameter `name` for which the mask is zero."""
         return super().apply(module, name, mask=mask)
 
 
@@ -447,25 +449,28 @@ def _check_amount(amount: Any) -> None:
 
 
 def _count(amount: int | float, size: int) -> int:
-    """Return how many of `size` are pruned."""
+    """Return how many of `size` elements or channels to prune."""
     count = int(amount) if isinstance(amount, numbers.Integral) else round(amount * size)
     if count > size:
-        raise ValueError(f"prune(amount): got {amount}, there are {size} left")
+        raise ValueError(
+            f"prune(amount): got {amount}, needs at most {size}, the number of elements or channels left"
+        )
     return count
 
 
 def _channels(amount: int | float, t: Tensor, dim: int) -> int:
     if t.dim() < 2:
         raise ValueError(
-            f"prune: got {t.dim()} dimensions, channels need at least 2\nhint: use an unstructured method"
+            f"prune: got a tensor of {t.dim()} dimensions, needs at least 2 to prune channels\n"
+            "hint: use an unstructured method"
         )
     if not -t.dim() <= dim < t.dim():
-        raise IndexError(f"prune(dim): got {dim}, the tensor has {t.dim()} dimensions")
+        raise IndexError(f"prune(dim): got {dim}, out of range for a tensor of {t.dim()} dimensions")
     return _count(amount, t.shape[dim])
 
 
 def _without(t: Tensor, dim: int, scores: Tensor, count: int, default_mask: Tensor) -> Tensor:
-    """Return `default_mask` without the `count` channels of least score."""
+    """Return `default_mask` with the `count` channels of smallest score set to zero."""
     if not count:
         return default_mask
     mask = default_mask.clone()

@@ -1,4 +1,4 @@
-"""Sequences of different lengths in one tensor: padded, or packed without padding."""
+"""Sequences of different lengths in one tensor, either padded or packed without padding."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ else:
 
 
 class PackedSequence(_Fields):
-    """Sequences of different lengths, packed step by step; :func:`pack_padded_sequence` makes it.
+    """Packed sequences of different lengths, as returned by :func:`pack_padded_sequence`.
 
     Attributes:
-        data: the first elements of all sequences, the longest first, then the second ones, and so on.
-        batch_sizes: how many sequences have a first element, a second one, and so on; int64, on the CPU.
-        sorted_indices: the order in which the sequences are stored; None where it is their own.
-        unsorted_indices: the inverse of that order.
+        data: the first elements of all sequences, longest sequence first, then the second elements, and so on.
+        batch_sizes: the number of sequences that have a first element, a second element, and so on; int64, on the CPU.
+        sorted_indices: the order in which the sequences are stored; None if it is the original order.
+        unsorted_indices: the inverse permutation of `sorted_indices`.
 
     Shape:
         - `data`: (total, *); `batch_sizes`: (T); `sorted_indices` and `unsorted_indices`: (N).
@@ -66,7 +66,8 @@ class PackedSequence(_Fields):
         return type(self), tuple(self)
 
     def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
-        """Return the packed sequence with `data` converted or moved as by `Tensor.to`; indices follow to the device."""
+        """Return the packed sequence with `data` converted or moved as by `Tensor.to`. The indices are moved to the same
+        device."""
         data = self.data.to(*args, **kwargs)
         if data is self.data:
             return self
@@ -103,7 +104,7 @@ class PackedSequence(_Fields):
 
 
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:
-    """Return the inverse of a permutation: at which position each number is. None gives None.
+    """Return the inverse of a permutation, or None for None.
 
     Args:
         permutation: the numbers from 0 to N - 1 in some order.
@@ -129,16 +130,16 @@ def pack_padded_sequence(
     Args:
         input: the padded sequences.
         lengths: the length of each sequence, from 1 to T; a list, or a tensor on the CPU.
-        batch_first: the batch is the first dimension of the input, not the second.
-        enforce_sorted: whether the sequences come with the longest first; otherwise they are sorted.
+        batch_first: whether the batch is the first dimension of the input instead of the second.
+        enforce_sorted: require sequences in order of decreasing length. If False, the sequences are sorted.
 
     Shape:
-        - Input: (T, N, *), with `batch_first` (N, T, *).
+        - Input: (T, N, *), or (N, T, *) with `batch_first`.
         - Lengths: (N).
         - Output: a :class:`PackedSequence` with `data` (sum of the lengths, *).
 
     Raises:
-        RuntimeError: the lengths do not fit the input, or are not sorted.
+        RuntimeError: the lengths do not fit the input, or are not sorted with `enforce_sorted`.
 
     Example:
         >>> padded = torch.tensor([[1, 2, 3], [4, 5, 0]])
@@ -162,15 +163,17 @@ def pack_padded_sequence(
     counts = lengths.tolist()
     time, batch = input.shape[:2]
     if len(counts) != batch:
-        raise RuntimeError(f"pack_padded_sequence(lengths): got {len(counts)} lengths for {batch} sequences")
+        raise RuntimeError(
+            f"pack_padded_sequence(lengths): got {len(counts)} lengths, needs one for each of {batch} sequences"
+        )
     if not counts or min(counts) < 1 or max(counts) > time:
         raise RuntimeError(
-            f"pack_padded_sequence(lengths): got {counts}, needs lengths from 1 to the input's {time}"
+            f"pack_padded_sequence(lengths): got {counts}, needs lengths from 1 to {time}, the length of the input"
         )
     if any(a < b for a, b in pairwise(counts)):
         raise RuntimeError(
-            "pack_padded_sequence(lengths): they must not grow when enforce_sorted is on\n"
-            "hint: enforce_sorted=False sorts the sequences"
+            "pack_padded_sequence(lengths): got unsorted lengths, needs non-increasing lengths with enforce_sorted=True\n"
+            "hint: pass enforce_sorted=False to sort the sequences"
         )
     sizes = []
     live = batch
@@ -188,16 +191,16 @@ def pad_packed_sequence(
     padding_value: float = 0.0,
     total_length: int | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Return packed sequences as one padded tensor, and their lengths: the inverse of :func:`pack_padded_sequence`.
+    """Return packed sequences as one padded tensor and their lengths, which inverts :func:`pack_padded_sequence`.
 
     Args:
         sequence: the packed sequences.
-        batch_first: return the batch as the first dimension, not the second.
-        padding_value: what is added to shorter sequences.
-        total_length: T, if it is to be larger than the longest sequence.
+        batch_first: return the batch as the first dimension instead of the second.
+        padding_value: the value with which shorter sequences are padded.
+        total_length: the length T of the output; by default that of the longest sequence.
 
     Shape:
-        - Output: (T, N, *), with `batch_first` (N, T, *); and the lengths (N), int64.
+        - Output: (T, N, *), or (N, T, *) with `batch_first`. Lengths: (N), int64.
 
     Raises:
         ValueError: `total_length` is too small.
@@ -214,7 +217,8 @@ def pad_packed_sequence(
     if total_length is not None:
         if total_length < time:
             raise ValueError(
-                f"pad_packed_sequence(total_length): got {total_length}, the longest sequence has {time}"
+                f"pad_packed_sequence(total_length): got {total_length}, needs at least {time}, "
+                "the length of the longest sequence"
             )
         time = total_length
     batch = sizes[0]
@@ -244,16 +248,16 @@ def pad_sequence(
 
     Args:
         sequences: the tensors.
-        batch_first: return the batch as the first dimension, not the second.
-        padding_value: what is added to shorter sequences.
-        padding_side: where it is added, "right" or "left".
+        batch_first: return the batch as the first dimension instead of the second.
+        padding_value: the value with which shorter sequences are padded.
+        padding_side: the side on which sequences are padded, "right" or "left".
 
     Shape:
         - Inputs: (L_i, *), with the same sizes after the first.
-        - Output: (T, N, *), with `batch_first` (N, T, *), where T is the largest L_i.
+        - Output: (T, N, *), or (N, T, *) with `batch_first`, where T is the largest L_i.
 
     Raises:
-        RuntimeError: there is no sequence, their other sizes differ, or `padding_side` is unknown.
+        RuntimeError: `sequences` is empty, sizes after the first differ, or `padding_side` is unknown.
 
     Example:
         >>> nn.utils.rnn.pad_sequence([torch.tensor([1, 2, 3]), torch.tensor([4])], batch_first=True)
@@ -284,15 +288,15 @@ def pad_sequence(
 
 
 def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
-    """Return the sequences in a padded tensor as a list: the inverse of :func:`pad_sequence`.
+    """Return the sequences of a padded tensor as a list, which inverts :func:`pad_sequence`.
 
     Args:
         padded_sequences: the padded tensor.
         lengths: the lengths of the sequences.
-        batch_first: the batch is the first dimension, not the second.
+        batch_first: whether the batch is the first dimension of the input instead of the second.
 
     Shape:
-        - Input: (T, N, *), with `batch_first` (N, T, *); lengths: (N).
+        - Input: (T, N, *), or (N, T, *) with `batch_first`. Lengths: (N).
         - Outputs: (L_i, *).
 
     Example:
@@ -309,7 +313,7 @@ def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> P
 
     Args:
         sequences: the tensors.
-        enforce_sorted: whether the sequences come with the longest first; otherwise they are sorted.
+        enforce_sorted: require sequences in order of decreasing length. If False, the sequences are sorted.
 
     Shape:
         - Inputs: (L_i, *), with the same sizes after the first.
@@ -326,7 +330,7 @@ def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> P
 
 
 def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
-    """Return packed sequences as a list of tensors: the inverse of :func:`pack_sequence`.
+    """Return packed sequences as a list of tensors, which inverts :func:`pack_sequence`.
 
     Args:
         packed_sequences: the packed sequences.

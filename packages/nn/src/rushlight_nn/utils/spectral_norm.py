@@ -1,4 +1,4 @@
-"""Spectral normalisation by a hook that computes the weight before every forward (the older interface)."""
+"""Spectral normalisation by a hook that computes the weight before every forward pass (the older interface)."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 class SpectralNorm:
-    """The hook, which sets `name` to the parameter `name_orig` divided by its largest singular value.
+    """A hook that sets `name` to the parameter `name_orig` divided by its largest singular value.
 
-    The buffers `name_u` and `name_v` hold estimates of that value's singular vectors.
+    The buffers `name_u` and `name_v` contain estimates of the singular vectors of this value.
     """
 
     def __init__(self, name: str, n_power_iterations: int, dim: int, eps: float) -> None:
@@ -56,21 +56,21 @@ def spectral_norm(
     eps: float = 1e-12,
     dim: int | None = None,
 ) -> M:
-    """Divide a weight by its largest singular value before every forward, by a hook (Miyato et al. 2018).
+    """Divide a weight by its largest singular value in a hook before every forward pass (Miyato et al. 2018).
 
-    :func:`rushlight_nn.utils.parametrizations.spectral_norm` does so without a hook. This function is for programs and
+    :func:`rushlight_nn.utils.parametrizations.spectral_norm` does the same without a hook. This function is for programs and
     states with the older names `name_orig`, `name_u` and `name_v`.
 
     Args:
         module: the module, which is returned.
-        name: the name of its parameter.
-        n_power_iterations: number of power iterations in every forward while training.
-        eps: least norm by which is divided.
-        dim: the dimension that is the matrix's rows; 0, but 1 for transposed convolutions.
+        name: the name of the parameter.
+        n_power_iterations: number of power iterations in every forward pass in training mode.
+        eps: lower limit of the norms by which vectors are divided.
+        dim: the dimension of the rows of the matrix. The default is 1 for transposed convolutions, and 0 for other modules.
 
     Raises:
-        ValueError: there is no such parameter, it has no shape yet, or the number of iterations is not positive.
-        RuntimeError: the parameter is normalised already.
+        ValueError: the parameter does not exist or has no shape yet, or `n_power_iterations` is not positive.
+        RuntimeError: the parameter is already normalised.
 
     Example:
         >>> layer = nn.utils.spectral_norm(nn.Linear(20, 40))
@@ -80,13 +80,13 @@ def spectral_norm(
     for hook in module._forward_pre_hooks.values():
         if isinstance(hook, SpectralNorm) and hook.name == name:
             raise RuntimeError(
-                f"spectral_norm(name): {name!r} of {type(module).__name__} is normalised already"
+                f"spectral_norm(name): {name!r} of {type(module).__name__} is already normalised"
             )
     weight = module._parameters.get(name)
     if weight is None:
         raise ValueError(f"spectral_norm(name): {type(module).__name__} has no parameter {name!r}")
     if is_lazy(weight):
-        raise ValueError(f"spectral_norm(name): {name!r} has no shape yet\nhint: call the module once before")
+        raise ValueError(f"spectral_norm(name): {name!r} has no shape yet\nhint: call the module once first")
     if dim is None:
         dim = 1 if isinstance(module, _TransposedConvolution) else 0
     hook = SpectralNorm(name, n_power_iterations, dim, eps)
@@ -105,14 +105,14 @@ def spectral_norm(
 
 
 def remove_spectral_norm(module: M, name: str = "weight") -> M:
-    """Make a weight an ordinary parameter again, with the value that it has now.
+    """Make a weight an ordinary parameter again, with its current value.
 
     Args:
         module: the module, which is returned.
         name: the name of the parameter.
 
     Raises:
-        ValueError: :func:`spectral_norm` was not applied to it.
+        ValueError: :func:`spectral_norm` was not applied to the parameter.
 
     Example:
         >>> layer = nn.utils.remove_spectral_norm(nn.utils.spectral_norm(nn.Linear(20, 40)))

@@ -23,21 +23,22 @@ def functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
-    """Call `module(*args, **kwargs)` with other parameters and buffers, which replace its own during the call.
+    """Call `module(*args, **kwargs)` with its parameters and buffers replaced during the call.
 
     Args:
-        module: the module, which is left unchanged, also if the call raises.
-        parameter_and_buffer_dicts: tensors by the names of `named_parameters` and `named_buffers`; others keep their values.
-            A name that the module does not have is an attribute during the call. Several dictionaries are merged. What the
-            module writes in place, such as running statistics, is written to these tensors.
+        module: the module, which is left unchanged, even if the call raises an error.
+        parameter_and_buffer_dicts: a dictionary from the names of parameters and buffers, as in `named_parameters` and
+            `named_buffers`, to tensors. Other parameters and buffers keep their values. An unknown name becomes an attribute
+            during the call. Several dictionaries are merged. In-place updates, such as those of running statistics, change
+            the given tensors.
         args: a tuple of arguments, or a single argument that is not a tuple.
         kwargs: keyword arguments.
-        tie_weights: whether a parameter that the module has under several names is replaced under all of them.
-        strict: whether every parameter and buffer must be named, and nothing else.
+        tie_weights: whether a parameter with several names is replaced under all of them.
+        strict: require the names of all parameters and buffers, and no other names.
 
     Raises:
-        ValueError: a name is in two dictionaries, or one parameter would get two values.
-        RuntimeError: with `strict`, names are missing or unknown.
+        ValueError: a name is in two dictionaries, or one parameter would get different values.
+        RuntimeError: `strict` is set, and names are missing or unknown.
         AttributeError: a name contains a submodule that does not exist.
         TypeError: a name refers to an attribute that is not a tensor, or the value of an unknown name is not a tensor.
 
@@ -89,7 +90,7 @@ _ABSENT = object()
 
 
 def _slots(module: Module) -> dict[str, _Slot]:
-    """Return where each parameter and buffer is stored, tied ones under all of their names."""
+    """Return the dictionary and key where each parameter and buffer is stored, under all of its names."""
     found: dict[str, _Slot] = {}
     for path, child in module.named_modules(remove_duplicate=False):
         for table in (child._parameters, child._buffers):
@@ -100,7 +101,7 @@ def _slots(module: Module) -> dict[str, _Slot]:
 
 
 def _new_slot(module: Module, path: str, value: Any) -> _Slot:
-    """Return the slot for a tensor that the module does not have: an attribute of the named submodule."""
+    """Return the slot for a tensor with an unknown name, which becomes an attribute of its submodule."""
     owner, _, name = path.rpartition(".")
     home = module.get_submodule(owner)
     if not name:
@@ -117,7 +118,7 @@ def _new_slot(module: Module, path: str, value: Any) -> _Slot:
 
 
 def _tied(slots: dict[str, _Slot], given: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Return `given`, and the same values under the other names of the same parameters."""
+    """Return `given` with each value also under the other names of the same parameter."""
     by_tensor: dict[int, list[str]] = {}
     for name, (table, key) in slots.items():
         by_tensor.setdefault(id(table[key]), []).append(name)
@@ -154,19 +155,19 @@ def _replaced(given: dict[str, Tensor], slots: dict[str, _Slot]) -> Iterator[Non
 def stack_module_state(
     models: Sequence[Module],
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """Return the parameters and the buffers of several modules, stacked: the first dimension has one entry per module.
+    """Stack the parameters and the buffers of several modules along a new first dimension.
 
-    `functional_call` with one entry of them computes what that module computes; with `vmap` over all entries it
-    computes what the ensemble does. The stacked parameters are leaves, which require grad where the modules' do.
+    `functional_call` with the slice at one index computes the output of that module, and `vmap` over all slices computes the
+    outputs of all modules. The stacked parameters are leaves, and require gradients if those of the modules do.
 
     Args:
         models: modules of one class.
 
     Shape:
-        - Outputs: dictionaries of tensors (number of modules, *), each * the shape of the modules' tensors.
+        - Outputs: dictionaries of tensors (number of modules, *), where * is the shape of the tensor in each module.
 
     Raises:
-        RuntimeError: there is no module, or they differ in class, in training mode or in what requires grad.
+        RuntimeError: `models` is empty, or the modules differ in class, training mode or `requires_grad`.
 
     Example:
         >>> models = [nn.Linear(2, 3) for _ in range(4)]
@@ -181,7 +182,7 @@ def stack_module_state(
         raise RuntimeError("stack_module_state(models): needs at least one module")
     if len({type(m) for m in modules}) > 1:
         raise RuntimeError(
-            f"stack_module_state(models): must be of one class, got {sorted({type(m).__name__ for m in modules})}"
+            f"stack_module_state(models): needs modules of one class, got {sorted({type(m).__name__ for m in modules})}"
         )
     if len({m.training for m in modules}) > 1:
         raise RuntimeError("stack_module_state(models): all must be in training mode, or none")
@@ -191,9 +192,9 @@ def stack_module_state(
 
 
 def replace_all_batch_norm_modules_(root: Module) -> Module:
-    """Make the batch normalisations of a module work without running statistics, in place.
+    """Remove the running statistics of all batch normalisation layers of a module, in place.
 
-    Inside of `vmap` every example would update the same statistics.
+    In `vmap`, every example would update the same statistics.
 
     Args:
         root: the module, which is returned.

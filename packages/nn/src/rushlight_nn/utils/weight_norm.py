@@ -1,4 +1,4 @@
-"""Weight normalisation by a hook that computes the weight before every forward (the older interface)."""
+"""Weight normalisation by a hook that computes the weight before every forward pass (the older interface)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class WeightNorm:
-    """The hook, which sets `name` to g v / |v|, computed from the parameters `name_g` and `name_v`."""
+    """A hook that sets `name` to g · v / |v|, where g and v are the parameters `name_g` and `name_v`."""
 
     def __init__(self, name: str, dim: int | None) -> None:
         self.name = name
@@ -32,19 +32,20 @@ class WeightNorm:
 
 
 def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
-    """Compute a weight from its norm and its direction before every forward, by a hook (Salimans and Kingma 2016).
+    """Compute a weight from its norm and direction in a hook before every forward pass (Salimans and Kingma 2016).
 
-    The parameters are `name_g` and `name_v`. :func:`rushlight_nn.utils.parametrizations.weight_norm` does so without
-    a hook, and its weight is never out of date; this one is for programs and states that have the older names.
+    The norm and the direction are the parameters `name_g` and `name_v`.
+    :func:`rushlight_nn.utils.parametrizations.weight_norm` does the same without a hook, and its weight is never out of
+    date. This function is for programs and states with the older names.
 
     Args:
         module: the module, which is returned.
-        name: the name of its parameter.
-        dim: the dimension along which there is a norm for each index; None has one norm of the whole tensor.
+        name: the name of the parameter.
+        dim: the dimension that has a separate norm for each index; None selects one norm for the whole tensor.
 
     Raises:
-        ValueError: there is no such parameter, or it has no shape yet.
-        RuntimeError: the parameter is normalised already.
+        ValueError: the parameter does not exist, or has no shape yet.
+        RuntimeError: the parameter is already normalised.
 
     Example:
         >>> layer = nn.utils.weight_norm(nn.Linear(20, 40))
@@ -54,13 +55,13 @@ def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
     for hook in module._forward_pre_hooks.values():
         if isinstance(hook, WeightNorm) and hook.name == name:
             raise RuntimeError(
-                f"weight_norm(name): {name!r} of {type(module).__name__} is normalised already"
+                f"weight_norm(name): {name!r} of {type(module).__name__} is already normalised"
             )
     weight = module._parameters.get(name)
     if weight is None:
         raise ValueError(f"weight_norm(name): {type(module).__name__} has no parameter {name!r}")
     if is_lazy(weight):
-        raise ValueError(f"weight_norm(name): {name!r} has no shape yet\nhint: call the module once before")
+        raise ValueError(f"weight_norm(name): {name!r} has no shape yet\nhint: call the module once first")
     hook = WeightNorm(name, dim)
     del module._parameters[name]
     values = weight.detach()
@@ -72,14 +73,14 @@ def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
 
 
 def remove_weight_norm(module: M, name: str = "weight") -> M:
-    """Make a weight an ordinary parameter again, with the value that it has now.
+    """Make a weight an ordinary parameter again, with its current value.
 
     Args:
         module: the module, which is returned.
         name: the name of the parameter.
 
     Raises:
-        ValueError: :func:`weight_norm` was not applied to it.
+        ValueError: :func:`weight_norm` was not applied to the parameter.
 
     Example:
         >>> layer = nn.utils.remove_weight_norm(nn.utils.weight_norm(nn.Linear(20, 40)))
