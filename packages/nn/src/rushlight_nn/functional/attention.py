@@ -200,7 +200,8 @@ def _check_inputs(name: str, inputs: tuple[Tensor, Tensor, Tensor], width: int, 
         raise AssertionError(f"{name}(num_heads): {width} cannot be split into {heads} equal heads")
     if key.shape[:-1] != value.shape[:-1]:
         raise ValueError(
-            f"{name}(key, value): shapes {tuple(key.shape)} and {tuple(value.shape)} differ in length or batch"
+            f"{name}(key, value): got shapes {tuple(key.shape)} and {tuple(value.shape)}, "
+            "needs the same length and batch size"
         )
 
 

@@ -1,5 +1,7 @@
-"""Optimizers and learning-rate schedulers: `rushlight.optim`. They work on any tensors, not only on parameters of
-modules."""
+"""Optimizers and learning-rate schedulers: `rushlight.optim`.
+
+Optimizers update any tensors, not only the parameters of modules.
+"""
 
 from __future__ import annotations
 

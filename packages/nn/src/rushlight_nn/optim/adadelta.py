@@ -24,7 +24,7 @@ class Adadelta(EachParameter):
         rho: the decay rate of the running means.
         eps: added to d and v for numerical stability.
         weight_decay: weight_decay · parameter is added to the gradient.
-        maximize: maximize the objective instead of minimizing it.
+        maximize: maximise the objective instead of minimising it.
         foreach: accepted and ignored; parameters are updated one after the other.
         capturable, differentiable: not supported.
 

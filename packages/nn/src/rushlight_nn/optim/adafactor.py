@@ -27,7 +27,7 @@ class Adafactor(EachParameter):
         d: the largest root mean square of an update; larger updates are scaled down.
         weight_decay: lr · weight_decay · parameter is subtracted from the parameter.
         foreach: accepted and ignored.
-        maximize: maximize the objective instead of minimizing it.
+        maximize: maximise the objective instead of minimising it.
 
     Raises:
         ValueError: an argument is out of range.

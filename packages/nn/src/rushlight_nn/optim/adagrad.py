@@ -28,7 +28,7 @@ class Adagrad(EachParameter):
         weight_decay: weight_decay · parameter is added to the gradient; not supported with sparse gradients.
         initial_accumulator_value: the initial value of the sum.
         eps: added to the root.
-        maximize: maximize the objective instead of minimizing it.
+        maximize: maximise the objective instead of minimising it.
         foreach, fused: accepted and ignored; parameters are updated one after the other.
         differentiable: not supported.
 

@@ -1,8 +1,9 @@
 """Adam and AdamW.
 
-Note [Shared step counters] The fused operators take one step counter per parameter: a 0-d float32 tensor on the parameter's
-device. The caller increments it before the call. Parameters that have taken the same steps share one counter, which is
-incremented only once. If a parameter skips a step because it has no gradient, it first gets a counter of its own.
+Note [Shared step counters]
+The fused operators take one step counter per parameter: a 0-d float32 tensor on the parameter's device. The caller
+increments it before the call. Parameters that have taken the same steps share one counter, which is incremented only once.
+If a parameter skips a step because it has no gradient, it first gets a counter of its own.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Adam(Optimizer):
         eps: added to the root.
         weight_decay: weight_decay · parameter is added to the gradient; see `decoupled_weight_decay`.
         amsgrad: divide by the root of the largest v̂ so far (Reddi et al. 2018).
-        maximize: maximize the objective instead of minimizing it.
+        maximize: maximise the objective instead of minimising it.
         foreach, fused: accepted and ignored; a step is always one fused operator for all parameters.
         capturable: needed only if `lr` is a tensor and `foreach` is True. Steps can always be recorded in a graph, because
             the step counters are on the devices of the parameters.
@@ -222,9 +223,9 @@ class AdamW(Adam):
         lr: learning rate.
         betas: the decay rates of the running means of the gradient and of its square.
         eps: added to the root.
-        weight_decay: the decay rate of the parameters, in units of `lr`.
+        weight_decay: the weight decay coefficient.
         amsgrad: divide by the root of the largest mean square so far (Reddi et al. 2018).
-        maximize: maximize the objective instead of minimizing it.
+        maximize: maximise the objective instead of minimising it.
         foreach, fused: accepted and ignored; a step is always one fused operator for all parameters.
         capturable: needed only if `lr` is a tensor and `foreach` is True. Steps can always be recorded in a graph, because
             the step counters are on the devices of the parameters.

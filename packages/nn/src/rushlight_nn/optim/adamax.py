@@ -21,7 +21,7 @@ class Adamax(EachParameter):
         betas: the decay rates of the running mean of the gradient and of its largest magnitude.
         eps: added to the largest magnitude.
         weight_decay: weight_decay · parameter is added to the gradient.
-        maximize: maximize the objective instead of minimizing it.
+        maximize: maximise the objective instead of minimising it.
         foreach: accepted and ignored; parameters are updated one after the other.
         capturable, differentiable: not supported.
 

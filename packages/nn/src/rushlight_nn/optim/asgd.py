@@ -24,7 +24,7 @@ class ASGD(EachParameter):
         alpha: the exponent of the decay of the learning rate.
         t0: the step at which averaging starts.
         weight_decay: weight_decay · parameter is added to the gradient.
-        maximize: maximize the objective instead of minimizing it.
+        maximize: maximise the objective instead of minimising it.
         foreach: accepted and ignored; parameters are updated one after the other.
         capturable, differentiable: not supported.
 

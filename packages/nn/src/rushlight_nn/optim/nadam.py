@@ -23,7 +23,7 @@ class NAdam(EachParameter):
         weight_decay: weight_decay · parameter is added to the gradient; see `decoupled_weight_decay`.
         momentum_decay: the rate at which the momentum approaches the first of `betas`.
         decoupled_weight_decay: subtract lr · weight_decay · parameter from the parameter instead, as :class:`AdamW` does.
-        maximize: maximize the objective instead of minimizing it.
+        maximize: maximise the objective instead of minimising it.
         foreach: accepted and ignored; parameters are updated one after the other.
         capturable, differentiable: not supported.
 

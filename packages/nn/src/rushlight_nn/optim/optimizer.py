@@ -125,7 +125,7 @@ class Optimizer:
         self.param_groups = []
         groups = list(params)
         if not groups:
-            raise ValueError(f"{type(self).__name__}(params): got no parameters")
+            raise ValueError(f"{type(self).__name__}(params): got no parameters, needs at least one")
         if not isinstance(groups[0], dict):
             groups = [{"params": groups}]
         for group in groups:
@@ -160,7 +160,7 @@ class Optimizer:
                 )
         for key, value in self.defaults.items():
             if value is required and key not in group:
-                raise ValueError(f"{name}: a parameter group does not give {key!r}, which has no default")
+                raise ValueError(f"{name}: a parameter group has no value for {key!r}, which has no default")
             group.setdefault(key, value)
         ids = {id(p) for p in params}
         if len(ids) != len(params):
@@ -239,15 +239,14 @@ class Optimizer:
         saved = state_dict["param_groups"]
         if len(saved) != len(self.param_groups):
             raise ValueError(
-                f"{name}.load_state_dict: the state has {len(saved)} parameter groups, the optimizer "
-                f"{len(self.param_groups)}"
+                f"{name}.load_state_dict: got a state with {len(saved)} parameter groups, needs {len(self.param_groups)}"
             )
         params: dict[int, Tensor] = {}
         for position, (theirs, ours) in enumerate(zip(saved, self.param_groups, strict=True)):
             if len(theirs["params"]) != len(ours["params"]):
                 raise ValueError(
-                    f"{name}.load_state_dict: group {position} has {len(theirs['params'])} parameters in the "
-                    f"state, {len(ours['params'])} in the optimizer"
+                    f"{name}.load_state_dict: got {len(theirs['params'])} parameters in group {position} of the "
+                    f"state, needs {len(ours['params'])}"
                 )
             params.update(zip(theirs["params"], ours["params"], strict=True))
         state: defaultdict[Any, Any] = defaultdict(dict)

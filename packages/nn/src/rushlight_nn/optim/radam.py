@@ -22,7 +22,7 @@ class RAdam(EachParameter):
         eps: added to the root.
         weight_decay: weight_decay · parameter is added to the gradient; see `decoupled_weight_decay`.
         decoupled_weight_decay: subtract lr · weight_decay · parameter from the parameter instead, as :class:`AdamW` does.
-        maximize: maximize the objective instead of minimizing it.
+        maximize: maximise the objective instead of minimising it.
         foreach: accepted and ignored; parameters are updated one after the other.
         capturable, differentiable: not supported.
 

@@ -16,7 +16,7 @@ class RMSprop(EachParameter):
     """RMSprop: steps divided by the root of the running mean of the squared gradient.
 
     Each step is ``p = p - lr · gradient / (sqrt(v) + eps)``, where v is the running mean (Tieleman and Hinton, lecture 6.5,
-    2012). The centered version is that of Graves 2013.
+    2012). The centred version is that of Graves 2013.
 
     Args:
         params: tensors or parameter groups.
@@ -26,7 +26,7 @@ class RMSprop(EachParameter):
         weight_decay: weight_decay · parameter is added to the gradient.
         momentum: factor of the previous direction.
         centered: subtract the squared running mean of the gradient from v.
-        maximize: maximize the objective instead of minimizing it.
+        maximize: maximise the objective instead of minimising it.
         foreach: accepted and ignored; parameters are updated one after the other.
         capturable, differentiable: not supported.
 

@@ -22,7 +22,7 @@ class Rprop(EachParameter):
         lr: the length of the first step.
         etas: factors of the step length, for elements whose sign changed and for elements whose sign did not change.
         step_sizes: the smallest and the largest step length.
-        maximize: maximize the objective instead of minimizing it.
+        maximize: maximise the objective instead of minimising it.
         foreach: accepted and ignored; parameters are updated one after the other.
         capturable, differentiable: not supported.
 

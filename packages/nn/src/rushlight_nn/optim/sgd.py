@@ -27,7 +27,7 @@ class SGD(Optimizer):
         dampening: the fraction by which the gradient is reduced when it is added to b.
         weight_decay: weight_decay · parameter is added to the gradient.
         nesterov: use gradient + momentum · b instead of b in the step (Sutskever et al. 2013).
-        maximize: maximize the objective instead of minimizing it.
+        maximize: maximise the objective instead of minimising it.
         foreach, fused: accepted and ignored; a step is always one fused operator for all parameters.
         differentiable: not supported.
 

@@ -27,7 +27,7 @@ class SparseAdam(Optimizer):
         lr: learning rate.
         betas: the decay rates of the running means of the gradient and of its square.
         eps: added to the root.
-        maximize: maximize the objective instead of minimizing it.
+        maximize: maximise the objective instead of minimising it.
 
     Raises:
         ValueError: an argument is out of range, or a parameter is sparse.

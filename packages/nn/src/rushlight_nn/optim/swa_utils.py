@@ -117,6 +117,8 @@ def _check_decay(function: str, decay: float) -> None:
 class AveragedModel(Module):
     """A copy of a model whose parameters are averages of the model's parameters during training.
 
+    Calling the averaged model calls the copy.
+
     Args:
         model: the model to average.
         device: the device of the averages.

@@ -1,9 +1,10 @@
 """Parametrizations, which compute tensors of a module from other tensors: `rushlight.nn.utils.parametrize`.
 
-Note [Classes of parametrized modules] A parametrized tensor is a property, and properties belong to classes. A module with a
-parametrization therefore gets a class that is derived from its original class. Every change creates a new class, and classes
-are never modified. Therefore modules that share a class, such as copies, do not affect each other. Copies and pickles
-identify the class by the original class and the names of the parametrized tensors.
+Note [Classes of parametrized modules]
+A parametrized tensor is a property, and properties belong to classes. A module with a parametrization therefore gets a class
+that is derived from its original class. Every change creates a new class, and classes are never modified. Therefore modules
+that share a class, such as copies, do not affect each other. Copies and pickles identify the class by the original class and
+the names of the parametrized tensors.
 """
 
 from __future__ import annotations

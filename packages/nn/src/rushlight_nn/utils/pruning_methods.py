@@ -445,7 +445,7 @@ def _check_amount(amount: Any) -> None:
     if not isinstance(amount, numbers.Real) or isinstance(amount, bool):
         raise TypeError(f"prune(amount): got {amount!r}, needs a number")
     if not float(amount) >= 0 or (not isinstance(amount, numbers.Integral) and float(amount) > 1.0):
-        raise ValueError(f"prune(amount): got {amount}, needs a float from 0 to 1, or a count")
+        raise ValueError(f"prune(amount): got {amount}, needs a float from 0 to 1 or a non-negative int")
 
 
 def _count(amount: int | float, size: int) -> int:

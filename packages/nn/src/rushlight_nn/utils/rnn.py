@@ -66,8 +66,10 @@ class PackedSequence(_Fields):
         return type(self), tuple(self)
 
     def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
-        """Return the packed sequence with `data` converted or moved as by `Tensor.to`. The indices are moved to the same
-        device."""
+        """Return the packed sequence with `data` converted or moved as by `Tensor.to`.
+
+        The indices are moved to the same device.
+        """
         data = self.data.to(*args, **kwargs)
         if data is self.data:
             return self

@@ -113,8 +113,10 @@ class CyclicLR(LRScheduler):
     _unsaved = ("optimizer", "scale_fn")
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all attributes except for the optimizer and `scale_fn`. If `scale_fn` is an object, its attributes are
-        included."""
+        """Return all attributes except for the optimizer and `scale_fn`.
+
+        If `scale_fn` is an object other than a function, its attributes are included.
+        """
         state = super().state_dict()
         custom = self.scale_fn is not None and not isinstance(self.scale_fn, FunctionType)
         state["_scale_fn_custom"] = dict(vars(self.scale_fn)) if custom else None

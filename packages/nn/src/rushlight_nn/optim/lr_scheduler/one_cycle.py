@@ -10,8 +10,9 @@ from .base import LRScheduler, per_group
 
 
 class OneCycleLR(LRScheduler):
-    """A schedule in which the rate rises to `max_lr` and falls again, once (Smith and Topin 2019). `step` is called after
-    every batch.
+    """A schedule in which the rate rises to `max_lr` and falls again, once (Smith and Topin 2019).
+
+    `step` is called after every batch.
 
     The rate starts at max_lr / div_factor and ends at max_lr / (div_factor · final_div_factor); the momentum changes in the
     opposite direction.
