@@ -171,9 +171,9 @@ def test_linear_cross_entropy_elsewhere():
 
 def test_arguments_of_linear_cross_entropy():
     x, w = core.randn(4, 5), core.randn(7, 5)
-    with pytest.raises(RuntimeError, match=r"linear_weight\): shape \(7, 4\)"):
+    with pytest.raises(RuntimeError, match=r"linear_weight\): got shape \(7, 4\)"):
         F.linear_cross_entropy(x, w[:, :4], core.arange(4))
-    with pytest.raises(RuntimeError, match=r"linear_bias\): shape \(5,\)"):
+    with pytest.raises(RuntimeError, match=r"linear_bias\): got shape \(5,\)"):
         F.linear_cross_entropy(x, w, core.arange(4), linear_bias=core.zeros(5))
     with pytest.raises(RuntimeError, match="ignore_index"):
         F.linear_cross_entropy(x, w, core.rand(4, 7), ignore_index=3)

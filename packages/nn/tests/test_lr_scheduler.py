@@ -123,7 +123,7 @@ def test_one_cycle(strategy, three_phase):
     part = (1 - math.cos(math.pi / 2)) / 2 if strategy == "cos" else 0.5
     assert middle == pytest.approx(low + (0.8 - low) * part)
     scheduler.step()
-    with pytest.raises(ValueError, match="schedule of 20 steps"):
+    with pytest.raises(ValueError, match="schedule has only 20 steps"):
         scheduler.step()
 
 
@@ -177,7 +177,7 @@ def test_every_group_has_its_rate():
     opt.step()
     scheduler.step()
     assert scheduler.get_last_lr() == pytest.approx([0.2, 0.8])
-    with pytest.raises(ValueError, match="1 values for 2 parameter groups"):
+    with pytest.raises(ValueError, match="1 values, needs one for each of 2 parameter groups"):
         lr_scheduler.LambdaLR(opt, [lambda e: 1.0])
 
 

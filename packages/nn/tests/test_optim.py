@@ -285,7 +285,7 @@ def test_refusals():
     [
         (lambda p: optim.SGD(p, lr=-1.0), r"SGD\(lr\): got -1.0"),
         (lambda p: optim.SGD(p, momentum=-1.0), r"SGD\(momentum\)"),
-        (lambda p: optim.SGD(p, nesterov=True), "needs a momentum and no dampening"),
+        (lambda p: optim.SGD(p, nesterov=True), "requires a positive momentum and zero dampening"),
         (lambda p: optim.Adam(p, betas=(0.9, 1.0)), r"Adam\(betas\): entry 1 must be .*, got 1.0"),
         (lambda p: optim.AdamW(p, eps=-1e-8), r"AdamW\(eps\)"),
         (lambda p: optim.Adam(p, lr=float("nan")), r"Adam\(lr\): got nan"),
@@ -420,10 +420,10 @@ def test_state_follows_dtype_and_counters_may_be_numbers():
 def test_states_of_other_optimizers_are_refused():
     params, optimizer, _ = trained(MAKERS["sgd"])
     state = optimizer.state_dict()
-    with pytest.raises(ValueError, match="group 0 has 3 parameters in the state, 1 in the optimizer"):
+    with pytest.raises(ValueError, match="got 3 parameters in group 0 of the state, needs 1"):
         MAKERS["sgd"](params[:1]).load_state_dict(state)
     two = optim.SGD([{"params": params[:1]}, {"params": params[1:]}], 0.1)
-    with pytest.raises(ValueError, match="1 parameter groups, the optimizer 2"):
+    with pytest.raises(ValueError, match="1 parameter groups, needs 2"):
         two.load_state_dict(state)
     assert len(two.state) == 0
 

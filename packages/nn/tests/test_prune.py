@@ -117,7 +117,7 @@ def test_scores_in_the_place_of_values():
     [
         (lambda: prune.l1_unstructured(conv(), "weight", -1), ValueError, "got -1"),
         (lambda: prune.l1_unstructured(conv(), "weight", 1.5), ValueError, "from 0 to 1"),
-        (lambda: prune.l1_unstructured(conv(), "weight", 25), ValueError, "24 left"),
+        (lambda: prune.l1_unstructured(conv(), "weight", 25), ValueError, "needs at most 24"),
         (lambda: prune.l1_unstructured(conv(), "weight", "half"), TypeError, "needs a number"),
         (lambda: prune.l1_unstructured(conv(), "stride", 1), ValueError, "no parameter 'stride'"),
         (lambda: prune.ln_structured(conv(), "bias", 1, 2, 0), ValueError, "at least 2"),
@@ -125,7 +125,7 @@ def test_scores_in_the_place_of_values():
         (
             lambda: prune.global_unstructured([(conv(), "weight")], prune.LnStructured, amount=1, n=2),
             TypeError,
-            "needs an unstructured",
+            "needs 'unstructured'",
         ),
     ],
 )

@@ -66,9 +66,9 @@ def test_packing_and_padding():
     assert pickle.loads(pickle.dumps(packed)).data.tolist() == packed.data.tolist()
     with pytest.raises(RuntimeError, match="enforce_sorted=False"):
         rnn.pack_padded_sequence(padded, [3, 1, 2], batch_first=True)
-    with pytest.raises(RuntimeError, match="from 1 to the input's 3"):
+    with pytest.raises(RuntimeError, match="from 1 to 3, the length of the input"):
         rnn.pack_padded_sequence(padded, [4, 1, 0], batch_first=True)
-    with pytest.raises(ValueError, match="longest sequence has 3"):
+    with pytest.raises(ValueError, match="needs at least 3, the length of the longest"):
         rnn.pad_packed_sequence(packed, total_length=2)
 
 

@@ -88,7 +88,7 @@ def test_fusing_with_batch_norm(bias: bool) -> None:
     assert core.allclose(utils.fuse_linear_bn_eval(linear, flat)(rows), flat(linear(rows)), 1e-4, 1e-5)
     with pytest.raises(RuntimeError, match="evaluation mode"):
         utils.fuse_conv_bn_eval(conv.train(), bn)
-    with pytest.raises(RuntimeError, match="4 features against 5"):
+    with pytest.raises(RuntimeError, match="4 features and 5"):
         utils.fuse_linear_bn_eval(linear, bn)
 
 

@@ -337,7 +337,7 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 
     Args:
         input: the tensor.
-        dim: the dimension along which the results add up to 1. If None, it is chosen by the number of dimensions, with a
+        dim: the dimension along which the results add up to 1. If None, it depends on the number of dimensions, with a
             warning.
         _stacklevel: ignored.
         dtype: dtype to which the input is converted first, such as float32 for a float16 input.
@@ -360,7 +360,7 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 
     Args:
         input: the tensor.
-        dim: the dimension along which the results add up to 1. If None, it is chosen by the number of dimensions, with a
+        dim: the dimension along which the results add up to 1. If None, it depends on the number of dimensions, with a
             warning.
         _stacklevel: ignored.
         dtype: dtype to which the input is converted first, such as float32 for a float16 input.
@@ -383,8 +383,8 @@ def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dty
 
     Args:
         input: the tensor.
-        dim: the dimension along which the probabilities add up to 1. If None, it is chosen by the number of dimensions, with
-            a warning.
+        dim: the dimension along which the probabilities add up to 1. If None, it depends on the number of dimensions, with a
+            warning.
         _stacklevel: ignored.
         dtype: dtype to which the input is converted first, such as float32 for a float16 input.
 

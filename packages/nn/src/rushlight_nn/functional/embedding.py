@@ -149,7 +149,7 @@ def embedding_bag(
         - Output: (B, width).
 
     Raises:
-        ValueError: `input` or `offsets` has another number of dimensions, `per_sample_weights` does not have the shape
+        ValueError: `input` or `offsets` has a wrong number of dimensions, `per_sample_weights` does not have the shape
             of `input`, or `mode` is unknown.
         RuntimeError: the offsets are out of range.
         NotImplementedError: `per_sample_weights` are given for a mode other than "sum".
@@ -175,7 +175,7 @@ def embedding_bag(
     bags, length = _bags(name, input, offsets, include_last_offset)
     flat = input.reshape(-1)
     if mode == "max" and sparse:
-        raise ValueError(f"{name}(sparse): mode 'max' does not support sparse gradients")
+        raise ValueError(f"{name}(sparse): max mode does not support sparse weights")
     if mode != "max" and per_sample_weights is None and weight.device.type == "cpu":
         row = _checked(flat, weight, padding_idx, max_norm, norm_type)
         equal = padding_idx is None and input.dim() == 2  # bags of one size

@@ -101,7 +101,7 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
         raise NotImplementedError(f"affine_grid(size): got {len(sizes)} sizes, needs 4 or 5")
     if tuple(theta.shape) != (sizes[0], dims, dims + 1):
         raise ValueError(
-            f"affine_grid(theta): got shape {tuple(theta.shape)}, needs {(sizes[0], dims, dims + 1)} for {sizes}"
+            f"affine_grid(theta): got shape {tuple(theta.shape)}, needs {(sizes[0], dims, dims + 1)} for size {sizes}"
         )
     if min(sizes) <= 0:
         raise ValueError(f"affine_grid(size): got {sizes}, needs positive sizes")

@@ -221,7 +221,7 @@ def global_unstructured(
     method._tensor_name = "together"
     if method.PRUNING_TYPE != "unstructured":
         raise TypeError(
-            f"global_unstructured(pruning_method): {pruning_method.__name__} is {method.PRUNING_TYPE}, "
+            f"global_unstructured(pruning_method): got {pruning_method.__name__} of type {method.PRUNING_TYPE}, "
             "needs 'unstructured'"
         )
     container.add_pruning_method(method)
