@@ -199,7 +199,7 @@ def embedding_bag(
 
 
 def _mean(sums: Tensor, flat: Tensor, bags: Tensor, length: int, absent: Tensor | None) -> Tensor:
-    """Divide the sum of each bag by the number of its rows, without those in `absent`."""
+    """Divide the sum of each bag by the number of its rows, not counting the rows in `absent`."""
     present = core.ones(flat.shape, dtype=sums.dtype, device=sums.device)
     if absent is not None:
         present = present.masked_fill(absent, 0.0)

@@ -163,7 +163,7 @@ def triplet_margin_loss(
         margin: the difference of distances from which the loss is zero.
         p: order of the norm.
         eps: added to the differences.
-        swap: use the distance between positive and negative where it is smaller than that of anchor and negative.
+        swap: use the distance between positive and negative if it is smaller than the distance between anchor and negative.
         size_average, reduce: deprecated; use `reduction`.
         reduction: "mean", "sum", or "none" for one value per triplet.
 
@@ -200,7 +200,7 @@ def triplet_margin_with_distance_loss(
         anchor, positive, negative: the samples.
         distance_function: a function of two tensors that returns their distances. Default: the norm of order 2.
         margin: the difference of distances from which the loss is zero.
-        swap: use the distance between positive and negative where it is smaller than that of anchor and negative.
+        swap: use the distance between positive and negative if it is smaller than the distance between anchor and negative.
         reduction: "mean", "sum", or "none" for one value per triplet.
 
     Shape:

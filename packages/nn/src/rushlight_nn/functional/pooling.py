@@ -82,7 +82,8 @@ def max_pool2d(
 
     Args:
         input: the images, floating point.
-        kernel_size: size of the windows. It, `stride`, `padding` and `dilation` are an int or a pair for height and width.
+        kernel_size: size of the windows, an int or a pair for height and width. The same holds for `stride`, `padding` and
+            `dilation`.
         stride: distance between windows; `kernel_size` by default.
         padding: number of elements added at both ends, at most half of `kernel_size`.
         dilation: distance between the elements of a window.
@@ -115,8 +116,8 @@ def max_pool3d(
 
     Args:
         input: the volumes, floating point.
-        kernel_size: size of the windows. It, `stride`, `padding` and `dilation` are an int or a triple for depth, height and
-            width.
+        kernel_size: size of the windows, an int or a triple for depth, height and width. The same holds for `stride`,
+            `padding` and `dilation`.
         stride: distance between windows; `kernel_size` by default.
         padding: number of elements added at both ends, at most half of `kernel_size`.
         dilation: distance between the elements of a window.
@@ -183,7 +184,7 @@ def avg_pool2d(
 
     Args:
         input: the images, floating point.
-        kernel_size: size of the windows. It, `stride` and `padding` are an int or a pair for height and width.
+        kernel_size: size of the windows, an int or a pair for height and width. The same holds for `stride` and `padding`.
         stride: distance between windows; `kernel_size` by default.
         padding: number of zeros added at both ends, at most half of `kernel_size`.
         ceil_mode: round the number of windows up instead of down, so that the last one may extend beyond the end.
@@ -217,7 +218,8 @@ def avg_pool3d(
 
     Args:
         input: the volumes, floating point.
-        kernel_size: size of the windows. It, `stride` and `padding` are an int or a triple for depth, height and width.
+        kernel_size: size of the windows, an int or a triple for depth, height and width. The same holds for `stride` and
+            `padding`.
         stride: distance between windows; `kernel_size` by default.
         padding: number of zeros added at both ends, at most half of `kernel_size`.
         ceil_mode: round the number of windows up instead of down, so that the last one may extend beyond the end.

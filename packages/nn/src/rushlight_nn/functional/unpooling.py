@@ -203,7 +203,7 @@ def lp_pool2d(
     Args:
         input: the images, floating point.
         norm_type: the order p. Infinity gives the largest magnitude, minus infinity the smallest.
-        kernel_size: size of the windows. It and `stride` are an int or a pair for height and width.
+        kernel_size: size of the windows, an int or a pair for height and width. The same holds for `stride`.
         stride: distance between windows; `kernel_size` by default.
         ceil_mode: round the number of windows up instead of down, so that the last one may extend beyond the end.
 
@@ -228,7 +228,7 @@ def lp_pool3d(
     Args:
         input: the volumes, floating point.
         norm_type: the order p. Infinity gives the largest magnitude, minus infinity the smallest.
-        kernel_size: size of the windows. It and `stride` are an int or a triple for depth, height and width.
+        kernel_size: size of the windows, an int or a triple for depth, height and width. The same holds for `stride`.
         stride: distance between windows; `kernel_size` by default.
         ceil_mode: round the number of windows up instead of down, so that the last one may extend beyond the end.
 

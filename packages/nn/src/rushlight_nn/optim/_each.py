@@ -39,7 +39,7 @@ class EachParameter(Optimizer):
     def _refuse_capture(self, param: Tensor) -> None:
         if param.device.type != "cpu" and core.devices.is_current_stream_capturing(param.device):
             raise RuntimeError(
-                f"{type(self).__name__}.step(): cannot be recorded in a graph: updates depend on the count of steps, "
+                f"{type(self).__name__}.step(): cannot be recorded in a graph: updates depend on the step count, "
                 "which is on the CPU\nhint: steps of Adam, AdamW and SGD can be recorded"
             )
 

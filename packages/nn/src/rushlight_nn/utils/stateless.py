@@ -179,7 +179,7 @@ def stack_module_state(
     """
     modules = list(models)
     if not modules:
-        raise RuntimeError("stack_module_state(models): needs at least one module")
+        raise RuntimeError("stack_module_state(models): got none, needs at least one module")
     if len({type(m) for m in modules}) > 1:
         raise RuntimeError(
             f"stack_module_state(models): needs modules of one class, got {sorted({type(m).__name__ for m in modules})}"
