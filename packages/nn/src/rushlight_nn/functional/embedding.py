@@ -101,7 +101,9 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         raise RuntimeError(f"one_hot(tensor): got {tensor.dtype}, needs int64 class numbers")
     if tensor.numel() == 0:
         if num_classes <= 0:
-            raise RuntimeError("one_hot(num_classes): needs a positive number if the tensor is empty")
+            raise RuntimeError(
+                f"one_hot(num_classes): got {num_classes} for an empty tensor, needs a positive number"
+            )
         return core.zeros((*tensor.shape, num_classes), dtype=core.int64, device=tensor.device)
     least, largest = (int(x) for x in core.aminmax(tensor))
     if least < 0:

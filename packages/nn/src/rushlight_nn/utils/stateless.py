@@ -185,7 +185,9 @@ def stack_module_state(
             f"stack_module_state(models): needs modules of one class, got {sorted({type(m).__name__ for m in modules})}"
         )
     if len({m.training for m in modules}) > 1:
-        raise RuntimeError("stack_module_state(models): all must be in training mode, or none")
+        raise RuntimeError(
+            "stack_module_state(models): got different modes, needs all modules in training or all in evaluation mode"
+        )
     parameters = _stacked([dict(m.named_parameters()) for m in modules])
     buffers = _stacked([dict(m.named_buffers()) for m in modules])
     return parameters, buffers
