@@ -186,7 +186,7 @@ def stack_module_state(
         )
     if len({m.training for m in modules}) > 1:
         raise RuntimeError(
-            "stack_module_state(models): got different modes, needs all modules in training or all in evaluation mode"
+            "stack_module_state(models): got different modes, needs all in training mode or all in evaluation mode"
         )
     parameters = _stacked([dict(m.named_parameters()) for m in modules])
     buffers = _stacked([dict(m.named_buffers()) for m in modules])
