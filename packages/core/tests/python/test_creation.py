@@ -124,7 +124,7 @@ def test_integers_beyond_64_bits(number: int) -> None:
         core.tensor(10**400, dtype=core.float64)
     with pytest.raises(OverflowError, match="does not fit 64 bits"):
         core.ones(2) + number
-    with pytest.raises(OverflowError, match="full.*does not fit 64 bits"):
+    with pytest.raises(OverflowError, match=r"full.*does not fit 64 bits"):
         core.full((2,), number)
 
 

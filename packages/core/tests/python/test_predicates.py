@@ -202,4 +202,6 @@ def test_no_dtype_holds_uint64_and_int64() -> None:
 def test_a_view_is_known() -> None:
     x = core.ones(3)
     assert not x._is_view()
-    assert x[1:]._is_view() and x.t()._is_view() and not x.clone()._is_view()
+    assert x[1:]._is_view()
+    assert x.t()._is_view()
+    assert not x.clone()._is_view()

@@ -122,8 +122,8 @@ class AveragedModel(Module):
     Args:
         model: the model to average.
         device: the device of the averages.
-        avg_fn: a function that returns the new average of a tensor from the old average, the model's tensor and the number
-            of updates. By default, it computes the plain mean.
+        avg_fn: a function that returns the new average of a tensor from the old average, the model's tensor of the same
+            shape and the number of updates. By default, it computes the plain mean.
         multi_avg_fn: a function that updates a list of averages in place.
         use_buffers: average the buffers, too; otherwise they are copied from the model.
 

@@ -33,7 +33,7 @@ def moved(value: Any, device: str) -> Any:
 
 
 def tensors_in(value: Any) -> Iterator[Tensor]:
-    """Yield the tensors in a result.
+    """Yield the tensors of any shape in a result.
 
     Example:
         >>> len(list(tensors_in((torch.ones(2), [torch.ones(3), 4]))))

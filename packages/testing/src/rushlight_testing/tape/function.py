@@ -20,7 +20,7 @@ from rushlight_testing.tape.graph import (
 
 
 class FunctionCtx:
-    """The context in which `forward` stores tensors and attributes for `backward`.
+    """The context in which `forward` stores tensors of any shape and attributes for `backward`.
 
     Args:
         needs_input_grad: a tuple that gives for each argument of `apply` whether it requires grad.
