@@ -90,7 +90,7 @@ def test_errors_of_recurrent_layers():
         layer(core.zeros(5, 2, 4))
     with pytest.raises(ValueError, match="needs 3, or 2 without a batch"):
         layer(core.zeros(3))
-    with pytest.raises(RuntimeError, match=r"cell states \(1, 2, 3\), need \(1, 2, 4\)"):
+    with pytest.raises(RuntimeError, match=r"cell states of shape \(1, 2, 3\), needs \(1, 2, 4\)"):
         layer(x, (core.zeros(1, 2, 4), core.zeros(1, 2, 3)))
     with pytest.raises(ValueError, match="float64"):
         layer(x.double())
