@@ -46,7 +46,7 @@ void* new_stream(Device device, int priority) {
     {
         std::lock_guard lock(pools_mutex);
         StreamPool& pool = pools[{device.type, device.index, priority}];
-        if (pool.streams.size() == kPooledStreams) return pool.streams[pool.next++ % kPooledStreams];
+        if (pool.streams.size() >= kPooledStreams) return pool.streams[pool.next++ % kPooledStreams];
     }
     void* stream = nullptr;
     check_backend(create(device.index, priority, &stream), owner.backend, "creating a stream");
