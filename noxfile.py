@@ -463,7 +463,7 @@ def mutation(session: nox.Session) -> None:
 @nox.session
 @nox.parametrize("part", [nox.param(part, id=part) for part in ("core", "autograd", "cpp")])
 def sanitize(session: nox.Session, part: str) -> None:
-    """Run the tests of core and autograd under ASan and UBSan, and those of the engine's threads under TSan."""
+    """Run the tests of core and autograd under ASan and UBSan, and C++ tests of their threads under TSan."""
     core, autograd = GRAPH["core"], GRAPH["autograd"]
     variant = builder("sanitize")
     # The process ends with a report, so the report must bypass pytest.
@@ -475,7 +475,14 @@ def sanitize(session: nox.Session, part: str) -> None:
         session.run(
             *PYTEST, f"--rootdir={core.folder}", *options, str(programs), *session.posargs, env=variant.environment
         )  # fmt: skip
-        # The engine with a few operators of the test's own: all of core would take as long as the other parts.
+        # Of core, what threads share.
+        threads = "parallel or cpu_allocator or device_allocator or runtime or backend or [random]"
+        session.run(
+            *PYTEST, f"--rootdir={core.folder}", *options, str(programs), "-k", threads, *session.posargs,
+            env={"RUSHLIGHT_SANITIZE": "thread"},
+        )  # fmt: skip
+        # The engine and collectives with a few operators of the tests' own: all of core would take as long as the other
+        # parts.
         engine = autograd.folder / "tests" / "test_cpp.py"
         session.run(
             *PYTEST, f"--rootdir={autograd.folder}", *options, str(engine), *session.posargs,

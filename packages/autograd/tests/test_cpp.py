@@ -1,4 +1,4 @@
-"""The engine's C++ tests under the thread sanitizer: part of `nox -s sanitize`, which sets RUSHLIGHT_SANITIZE=thread.
+"""The C++ tests of threads under the thread sanitizer: part of `nox -s sanitize`, which sets RUSHLIGHT_SANITIZE=thread.
 
 Each program of tests/cpp is built from the sources that its head names, core's among them, so the repository must be there.
 """
@@ -22,10 +22,10 @@ SANITIZE = os.environ.get("RUSHLIGHT_SANITIZE", "")
 pytestmark = pytest.mark.skipif("thread" not in SANITIZE, reason="for the thread sanitizer: nox -s sanitize")
 
 
-def empty_entries(folder: Path) -> str:
-    """C++ that defines the operators' entries which the objects of a folder name and none of them defines."""
+def empty_entries(objects: list[Path]) -> str:
+    """C++ that defines the operators' entries which the objects name and none of them defines."""
     listing = subprocess.run(
-        ["nm", "--demangle", *map(str, folder.glob("*.o"))], check=True, capture_output=True, text=True
+        ["nm", "--demangle", *map(str, objects)], check=True, capture_output=True, text=True
     ).stdout
     names = re.findall(r"([A-Z]) rushlight::(op_\w+)$", listing, flags=re.MULTILINE)
     missing = {name for kind, name in names if kind == "U"} - {name for kind, name in names if kind != "U"}
@@ -36,8 +36,14 @@ def empty_entries(folder: Path) -> str:
     return f'#include "rushlight/dispatch.h"\nnamespace rushlight {{\n{entries}}}\n'
 
 
+@pytest.fixture(scope="module")
+def objects_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where programs find what another one has compiled."""
+    return tmp_path_factory.mktemp("objects")
+
+
 @pytest.mark.parametrize("source", sorted(TESTS.glob("cpp/test_*.cpp")), ids=lambda path: path.stem)
-def test_program(source: Path, tmp_path: Path) -> None:
+def test_program(source: Path, objects_folder: Path, tmp_path: Path) -> None:
     named = " ".join(re.findall(r"^// sources: (.*)$", source.read_text(), flags=re.MULTILINE)).split()
     sources = [source, *(path for name in named for path in sorted(PACKAGES.glob(name)))]
     core = importlib.util.find_spec("rushlight_core")  # not imported: it may be built with another sanitizer
@@ -53,24 +59,25 @@ def test_program(source: Path, tmp_path: Path) -> None:
         *(f"-I{path}" for path in includes),
     ]
 
-    def build(path: Path) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*compiler, "-c", str(path), "-o", str(tmp_path / f"{path.parent.name}-{path.stem}.o")],
-            capture_output=True,
-            text=True,
-        )
+    def build(path: Path, folder: Path = objects_folder) -> Path:
+        target = folder / f"{path.parent.name}-{path.stem}.o"
+        if not target.exists():  # programs share sources
+            built = subprocess.run(
+                [*compiler, "-c", str(path), "-o", str(target)], capture_output=True, text=True
+            )
+            assert built.returncode == 0, built.stderr
+        return target
 
     with ThreadPoolExecutor(2) as pool:
-        for built in pool.map(build, sources):
-            assert built.returncode == 0, built.stderr
+        objects = list(pool.map(build, sources))
     rest = tmp_path / "empty_entries.cpp"
-    rest.write_text(empty_entries(tmp_path))
-    built = build(rest)
-    assert built.returncode == 0, built.stderr
+    rest.write_text(empty_entries(objects))
+    objects.append(build(rest, tmp_path))
     program = tmp_path / source.stem
-    objects = [str(path) for path in tmp_path.glob("*.o")]
     linked = subprocess.run(
-        [*compiler, *objects, "-ldl", "-lpthread", "-o", str(program)], capture_output=True, text=True
+        [*compiler, *map(str, objects), "-ldl", "-lpthread", "-o", str(program)],
+        capture_output=True,
+        text=True,
     )
     assert linked.returncode == 0, linked.stderr
     # Blocks come from malloc, which the sanitizer watches.
