@@ -191,7 +191,7 @@ def test_scan_keeps_results_that_the_next_step_overwrites() -> None:
 
 
 def test_associative_scan_names_what_does_not_fit() -> None:
-    with pytest.raises(ValueError, match="shapes that it is given"):
+    with pytest.raises(ValueError, match="shapes of its arguments"):
         associative_scan(lambda a, b: (a + b).sum(), torch.ones(4, 2), 0)
     with pytest.raises(ValueError, match="combine_mode"):
         associative_scan(torch.add, torch.ones(4), 0, combine_mode="x")

@@ -58,7 +58,7 @@ def test_backward_hook_where_no_input_needs_a_gradient():
 def test_backward_hook_that_returns_too_much():
     layer = nn.Linear(2, 2)
     layer.register_full_backward_hook(lambda m, gi, go: (gi[0], gi[0]))
-    with pytest.raises(RuntimeError, match="2 gradients for grad_input, needs 1"):
+    with pytest.raises(RuntimeError, match="2 gradients for grad_input from the hook, needs 1"):
         layer(torch.ones(1, 2, requires_grad=True)).sum().backward()
 
 
