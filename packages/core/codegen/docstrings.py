@@ -42,7 +42,10 @@ def docstring(spelling: str, name: str, group: list[Op], method: bool) -> str:
 
 
 def help_text(spelling: str, name: str, group: list[Op], method: bool) -> str:
-    """Return the text of a docstring: the full text for a function, and a summary for other spellings and forms."""
+    """Return the text of a docstring: for a function the full text, and for a method with the same function a summary.
+
+    For another name of the operator, return "Alias of ...".
+    """
     if spelling != name:
         return f"Alias of `{'Tensor' if method else 'rushlight'}.{name}`."
     if method and any("function" in op.variants for op in group):

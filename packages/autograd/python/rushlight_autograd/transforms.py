@@ -323,8 +323,8 @@ def jvp(
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
     """Return ``func(*primals)``, and the derivative at `primals` as a linear function of tangents.
 
-    `func` runs once; the linear function computes only what depends on the tangents. The linear function is computed as the
-    transpose of a transpose, a vjp of a vjp, so that every operator needs a second derivative in reverse mode.
+    `func` runs once; the linear function computes only what depends on the tangents. The linear function is the vjp of a
+    vjp (the transpose of a transpose). Therefore every operator in `func` must be differentiable twice in reverse mode.
 
     Args:
         func: a function that returns tensors, in any container.

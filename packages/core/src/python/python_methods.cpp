@@ -99,7 +99,7 @@ PythonMethod python_functions[] = {
      "sparse_dim($self)\n--\n\nReturn the number of dimensions that the indices address, 0 for a dense tensor.",
      nullptr},
     {"dense_dim", "_sparse", "dense_dim",
-     "dense_dim($self)\n--\n\nReturn the number of dimensions that the indices do not address, all of a dense tensor.",
+     "dense_dim($self)\n--\n\nReturn the number of dimensions that the indices do not address: all dimensions for a dense tensor.",
      nullptr},
     {"sparse_mask", "_sparse", "sparse_mask",
      "sparse_mask($self, mask)\n--\n\nReturn the elements at the indices of the sparse tensor `mask`, which has the same shape, as a sparse tensor.",

@@ -287,7 +287,7 @@ def save(
         ep: the program.
         f: a path, or an open binary file. A file at the path is replaced once the new file is complete.
         extra_files: texts by name, which `load` returns.
-        opset_version: must be None: a program lists the operators that it needs one by one.
+        opset_version: must be None, because the file lists each operator of the program instead of opset versions.
         pickle_protocol: must be 2, the default: nothing is pickled.
 
     Raises:

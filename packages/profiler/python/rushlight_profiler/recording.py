@@ -62,7 +62,7 @@ class Recording:
         return give_advice(self.header, self._events)
 
     def memory_timeline(self, device: str = "cpu") -> list[MemoryPoint]:
-        """Return the bytes of tensors in use on a device over time; empty unless memory was recorded."""
+        """Return the memory that tensors use on a device after each change. The list is empty if memory was not recorded."""
         points: list[MemoryPoint] = []
         nbytes = self.header.allocated if device == "cpu" else 0
         for event in self.raw:

@@ -144,13 +144,18 @@ def _tensor(entry: Message, folder: Path | None) -> tuple[str, Tensor]:
     elif "raw_data" in entry:
         raw = entry["raw_data"]
         if len(raw) != count * kind.itemsize:
-            raise OnnxLoadError(f"onnx.load: tensor '{name}' of shape {shape} has {len(raw)} bytes")
+            raise OnnxLoadError(
+                f"onnx.load: tensor '{name}' of shape {shape} and dtype {dtype} needs {count * kind.itemsize} bytes, "
+                f"got {len(raw)}"
+            )
         array = np.frombuffer(bytes(raw), kind)
     else:
         fields = {"float32": "float_data", "float64": "double_data", "int64": "int64_data"}
         numbers = entry[fields.get(dtype, "uint64_data" if dtype in ("uint32", "uint64") else "int32_data")]
         if len(numbers) != count:
-            raise OnnxLoadError(f"onnx.load: tensor '{name}' of shape {shape} has {len(numbers)} elements")
+            raise OnnxLoadError(
+                f"onnx.load: tensor '{name}' of shape {shape} needs {count} elements, got {len(numbers)}"
+            )
         if dtype == "float16":
             array = np.array(numbers, np.uint16).view(np.float16)
         else:

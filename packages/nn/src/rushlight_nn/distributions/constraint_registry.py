@@ -1,7 +1,7 @@
 """Transforms from unconstrained real numbers to constrained sets, for optimizers and samplers.
 
-`transform_to(constraint)` returns a transform for optimization: it avoids ill-conditioned functions, and need not be
-invertible. `biject_to(constraint)` returns a bijection that computes the determinant of its Jacobian, as densities require.
+`transform_to(constraint)` returns a transform for optimization, which is well conditioned but may not be invertible.
+`biject_to(constraint)` returns a bijection that computes the determinant of its Jacobian, as densities require.
 """
 
 from __future__ import annotations

@@ -279,7 +279,10 @@ class SWALR(LRScheduler):
         return done if self.anneal_strategy == "linear" else (1 - math.cos(math.pi * done)) / 2
 
     def get_lr(self) -> list[float]:
-        """Return the next rates. They depend on the current rates and the number of steps, even if an epoch was given."""
+        """Return the next rates, which depend on the current rates and the number of calls of `step`.
+
+        The argument `epoch` of `step` has no effect on them.
+        """
         step = self._step_count - 1
         if self.anneal_epochs == 0:
             step = max(1, step)

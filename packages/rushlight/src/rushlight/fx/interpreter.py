@@ -188,7 +188,7 @@ class Transformer(Interpreter):
         return self.tracer.create_proxy("call_method", target, args, kwargs)
 
     def transform(self) -> GraphModule:
-        """Return the module of the new graph."""
+        """Run the graph with proxies, and return a module with the graph that is recorded."""
         result = self.run()
         if result is not None:
 
