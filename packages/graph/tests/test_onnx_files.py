@@ -182,7 +182,10 @@ def test_structures_come_back(function_module: Callable[..., Any]) -> None:
             "uses 'none', which no earlier node computes",
         ),
         (lambda m: m["graph"]["output"][0].update(name="none"), "no node computes the output 'none'"),
-        (lambda m: m["graph"]["initializer"][0].update(dims=[7, 7]), "of shape \\[7, 7\\] and dtype float32 needs 196 bytes, got 24"),
+        (
+            lambda m: m["graph"]["initializer"][0].update(dims=[7, 7]),
+            "and dtype float32 needs 196 bytes, got 24",
+        ),
         (lambda m: m["graph"]["initializer"][0].update(dims=[-2, -3]), "has the invalid shape"),
         (lambda m: m["graph"]["initializer"][0].update(data_type=8), "is of type 8"),
         (lambda m: m["graph"]["input"][0].pop("type"), "is not a tensor of a dtype and rank"),
