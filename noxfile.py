@@ -475,7 +475,7 @@ def sanitize(session: nox.Session, part: str) -> None:
         session.run(
             *PYTEST, f"--rootdir={core.folder}", *options, str(programs), *session.posargs, env=variant.environment
         )  # fmt: skip
-        # Of core, what threads share.
+        # Core's programs that test what several threads use.
         threads = "parallel or cpu_allocator or device_allocator or runtime or backend or [random]"
         session.run(
             *PYTEST, f"--rootdir={core.folder}", *options, str(programs), "-k", threads, *session.posargs,

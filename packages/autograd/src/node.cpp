@@ -70,7 +70,7 @@ struct NodeAccess {
 };
 
 namespace {
-// A stack of nodes. The first few need no memory of their own: most nodes have few edges.
+// A stack of nodes. Up to 16 are stored in place, which is enough for most graphs.
 class PendingNodes {
   public:
     void push(Node* node) {

@@ -300,3 +300,13 @@ def test_qr_of_a_matrix_without_columns_has_a_derivative(mode: str) -> None:
     (q.sum() + r.sum()).backward()
     assert x.grad is not None
     assert x.grad.shape == (3, 0)
+
+
+def test_linear_of_a_vector_takes_a_bias_of_one_row() -> None:
+    leaves = [core.ones(*shape, dtype=core.float64, requires_grad=True) for shape in ((3,), (4, 3), (1, 4))]
+    y = core.linear(*leaves)
+    assert y.tolist() == [4.0, 4.0, 4.0, 4.0]
+    y.sum().backward()
+    bias = leaves[2]
+    assert bias.grad is not None
+    assert bias.grad.tolist() == [[1.0, 1.0, 1.0, 1.0]]

@@ -43,7 +43,7 @@ def range(
     warnings.warn("range() is deprecated: arange() leaves out the end, as Python's range does", stacklevel=2)
     if out is None:
         dtype = _C.get_default_dtype() if dtype is None else dtype
-    held = dtype if out is None else out.dtype
+    held = (_C.empty(0, dtype=dtype) if out is None else out).dtype  # `dtype` may be Python's int or float
     if not (held.is_floating_point or held.is_complex) and step and step == int(step):
         # In an integer dtype the ends lose their fractions before the numbers are counted.
         start, end, step = int(start), int(end), int(step)

@@ -47,6 +47,10 @@ def test_what_a_tensor_is_not() -> None:
 def test_a_range_with_its_end() -> None:
     with pytest.warns(UserWarning, match="arange"):
         assert core.range(1, 4).tolist() == [1.0, 2.0, 3.0, 4.0]
+    for dtype, stored in ((float, core.float64), (int, core.int64)):
+        with pytest.warns(UserWarning, match="arange"):
+            made = core.range(1, 4, dtype=dtype)
+        assert (made.tolist(), made.dtype) == ([1, 2, 3, 4], stored)
     with pytest.warns(UserWarning, match="arange"):
         assert core.range(0, 1, 0.5, dtype=core.float64).tolist() == [0.0, 0.5, 1.0]
     with pytest.warns(UserWarning, match="arange"):
