@@ -274,6 +274,19 @@ def test_running_sums_of_exponentials_at_infinity(values: list[float], slopes: l
     assert core.isclose(moved.sum(), x.grad.sum())
 
 
+@pytest.mark.parametrize(
+    ("dtype", "least"), [(core.uint8, 0), (core.int8, -128), (core.int64, -(2**63))], ids=str
+)
+def test_the_least_integer_is_an_exponent(dtype: Any, least: int) -> None:
+    """The exponent of the derivative, one less, does not fit the dtype."""
+    x = core.tensor([3.0, 1e30, 1.01], requires_grad=True)
+    (x ** core.full((3,), least, dtype=dtype)).sum().backward()
+    y = x.detach().clone().requires_grad_()
+    (y ** core.full((3,), float(least))).sum().backward()
+    assert x.grad.tolist() == y.grad.tolist()
+    assert x.grad.isfinite().all()
+
+
 def test_the_next_number_is_as_far_as_its_neighbour() -> None:
     x = core.tensor([1.0, 2.0], requires_grad=True)
     core.nextafter(x, core.tensor([2.0, 2.0])).sum().backward()

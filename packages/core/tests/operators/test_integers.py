@@ -138,3 +138,28 @@ def test_negative_integers_wrap_around_in_unsigned_dtypes_and_other_misfits_rais
         for number in numbers:
             with pytest.raises(RuntimeError, match="does not fit"):
                 fill(t(), number)
+
+
+@pytest.mark.parametrize("name", ["uint8", "int8", "int64"])
+def test_areas_between_falling_samples(name: str) -> None:
+    """Differences below zero, and sums beyond a small dtype."""
+    dtype = getattr(core, name)
+    y, x = core.tensor([100, 90, 120], dtype=dtype), core.tensor([9, 4, 0], dtype=dtype)
+    expected = np.trapezoid([100, 90, 120], [9, 4, 0])
+    assert core.trapezoid(y, x).item() == expected
+    assert core.trapezoid(y.double(), x).item() == expected
+    assert core.cumulative_trapezoid(y, x).tolist() == [-475.0, expected]
+
+
+@pytest.mark.parametrize("name", ["uint8", "int8", "int64"])
+def test_losses_beside_integers(name: str) -> None:
+    dtype = getattr(core, name)
+    large, small = core.tensor([[100, 50]], dtype=dtype), core.tensor([[0.5, 2.0]])
+    found = core.cosine_embedding_loss(large, small, core.tensor([1]))
+    assert found.item() == pytest.approx(
+        core.cosine_embedding_loss(large.float(), small, core.tensor([1])).item()
+    )
+    logits, labels = core.tensor([0.5, -2.0]), core.tensor([2, 3], dtype=dtype)
+    assert core.binary_cross_entropy_with_logits(logits, labels).item() == pytest.approx(
+        core.binary_cross_entropy_with_logits(logits, labels.float()).item()
+    )

@@ -100,8 +100,12 @@ Tensor _binary_cross_entropy(const Tensor& input, const Tensor& target) {
 Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target, const Tensor& weight,
                                         const Tensor& pos_weight, int64_t reduction) {
     Tensor logs = ops::log_sigmoid(input);
-    if (pos_weight.defined()) logs = ops::mul(logs, ops::add(ops::mul(ops::sub(pos_weight, 1), target), 1));
-    Tensor losses = ops::sub(ops::mul(ops::sub(1, target), input), logs);
+    // Small integers wrap when they are subtracted.
+    auto numbers = [&](const Tensor& t) { return is_integral(t.dtype()) ? ops::to(t, logs.dtype()) : t; };
+    const Tensor labels = numbers(target);
+    if (pos_weight.defined())
+        logs = ops::mul(logs, ops::add(ops::mul(ops::sub(numbers(pos_weight), 1), labels), 1));
+    Tensor losses = ops::sub(ops::mul(ops::sub(1, labels), input), logs);
     return reduce("binary_cross_entropy_with_logits", weight.defined() ? ops::mul(losses, weight) : losses,
                   reduction);
 }

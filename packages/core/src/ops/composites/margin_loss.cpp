@@ -101,12 +101,13 @@ Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const T
         op, to_string(input1.sizes()).c_str(), to_string(input2.sizes()).c_str(),
         to_string(target.sizes()).c_str());
     // Squares of small vectors are below the range of float16, and so is the epsilon for vectors of length zero.
-    const DType dtype = input1.dtype();
-    if (dtype == input2.dtype() && (dtype == DType::Float16 || dtype == DType::BFloat16)) {
-        auto wide = [](const Tensor& t) { return ops::_to_copy(t, DType::Float32); };
-        return ops::_to_copy(cosine_embedding_loss(wide(input1), wide(input2), target, margin, reduction),
-                             dtype);
-    }
+    // Squares of integers are beyond the range of small integer types.
+    const DType common = promote(input1.dtype(), input2.dtype());
+    const DType dtype = is_differentiable(common) ? common : default_dtype(), wide = compute_dtype(dtype);
+    if (input1.dtype() != wide || input2.dtype() != wide)
+        return ops::to(cosine_embedding_loss(ops::to(input1, wide), ops::to(input2, wide), target, margin,
+                                             reduction),
+                       dtype);
     constexpr double kEps = 1e-12;  // of vectors of length zero
     auto length = [](const Tensor& t) { return ops::add(sum_last(ops::square(t)), kEps); };
     Tensor cosine =

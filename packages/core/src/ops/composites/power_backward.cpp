@@ -3,7 +3,7 @@
 #include "bodies/power_backward.h"
 #include "rushlight/ops/_shift.h"
 #include "rushlight/ops/_to_copy.h"
-#include "rushlight/ops/add.h"
+#include "rushlight/ops/clamp_min.h"
 #include "rushlight/ops/cumprod.h"
 #include "rushlight/ops/div.h"
 #include "rushlight/ops/eq.h"
@@ -32,6 +32,12 @@ namespace {
 Tensor product_of_others(const Tensor& t, int64_t dim) {
     const Tensor backwards = ops::flip(ops::cumprod(ops::flip(t, {dim}), dim), {dim});
     return ops::mul(ops::_shift(ops::cumprod(t, dim), dim, 1, 1), ops::_shift(backwards, dim, -1, 1));
+}
+
+// The exponents minus one. A small integer type may not hold them, and the least integer has none below it.
+Tensor one_less(const Tensor& exponent) {
+    if (!is_integral(exponent.dtype(), true)) return ops::sub(exponent, 1);
+    return ops::sub(ops::clamp_min(ops::to(exponent, DType::Int64), INT64_MIN + 1), 1);
 }
 
 }  // namespace
@@ -64,7 +70,7 @@ Tensor pow_backward_input(const Tensor& grad, const TensorOrScalar& input, const
         const Tensor invertible = ops::isfinite(ops::reciprocal(input.tensor()));
         const Tensor flat = ops::logical_and(ops::eq(exponent.tensor(), 0), ops::logical_not(invertible));
         const Tensor base = ops::where(flat, 1, input);
-        Tensor derivative = ops::mul(exponent, ops::pow(base, ops::add(exponent, -1)));
+        Tensor derivative = ops::mul(exponent, ops::pow(base, one_less(exponent.tensor())));
         return ops::where(flat, 0, ops::mul(grad, derivative));
     }
     Scalar e = exponent.scalar();

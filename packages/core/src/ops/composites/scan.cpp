@@ -20,6 +20,7 @@
 #include "rushlight/ops/reshape.h"
 #include "rushlight/ops/sub.h"
 #include "rushlight/ops/sum.h"
+#include "rushlight/ops/to.h"
 
 namespace rushlight::composites {
 namespace {
@@ -28,24 +29,30 @@ void check_samples(const char* op, const char* argument, const Tensor& t) {
     RL_CHECK(t.dtype() != DType::Bool, throw_runtime, "%s(%s): not defined for dtype bool", op, argument);
 }
 
+// Integers of a type whose sums and differences do not leave its range.
+Tensor without_wrapping(const Tensor& t) {
+    return is_integral(t.dtype()) ? ops::to(t, DType::Int64) : t;
+}
+
 // Twice the areas between neighbours, dx apart or at x.
-Tensor strips(const char* op, const Tensor& y, int64_t dim, const Tensor* x) {
-    check_samples(op, "y", y);
-    RL_CHECK(y.dim() > 0, throw_index, "%s(y): needs at least one dimension", op);
+Tensor strips(const char* op, const Tensor& samples, int64_t dim, const Tensor* x) {
+    check_samples(op, "y", samples);
+    RL_CHECK(samples.dim() > 0, throw_index, "%s(y): needs at least one dimension", op);
+    const Tensor y = without_wrapping(samples);
     const int d = wrap_dim(op, dim, y.dim());
     const int64_t n = y.sizes()[d], rest = std::max<int64_t>(n - 1, 0);
     const int64_t first = std::min<int64_t>(1, n);
     Tensor sums = ops::add(ops::narrow(y, d, 0, rest), ops::narrow(y, d, first, n - first));
     if (!x) return sums;
     check_samples(op, "x", *x);
-    Tensor positions = *x;
+    Tensor positions = without_wrapping(*x);
     if (x->dim() == 1) {
         RL_CHECK(x->numel() == n, throw_runtime,
                  "%s(x): needs a coordinate for each of the %lld samples, got %lld", op, (long long)n,
                  (long long)x->numel());
         std::vector<int64_t> shape(static_cast<size_t>(y.dim() - d), 1);
         shape[0] = n;
-        positions = ops::reshape(*x, shape);
+        positions = ops::reshape(positions, shape);
     }
     const int64_t behind = y.dim() - d;
     RL_CHECK(positions.dim() >= behind && positions.size(-behind) == n, throw_runtime,
