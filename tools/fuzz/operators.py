@@ -11,11 +11,11 @@ from fuzz.program import Named
 MOST_ELEMENTS = 64  # of a sample's tensor
 # The prefix of an operator's name chooses the module.
 MODULES = {"linalg_": "linalg", "special_": "special", "fft_": "fft"}
-# Memory that nobody wrote, addresses, and what changes more than a tensor.
+# Memory that nobody wrote, addresses, what changes more than a tensor, and parts that are not views in PyTorch.
 LEFT_OUT = {
     "data_ptr", "set_", "resize_", "resize_as_", "share_memory_", "pin_memory", "requires_grad_", "retain_grad", "numpy",
     "empty_like", "new_empty", "is_pinned", "is_shared", "storage_offset", "stride", "is_contiguous", "from_file",
-    "is_set_to", "hash_tensor", "dropout", "rrelu",
+    "is_set_to", "hash_tensor", "dropout", "rrelu", "unsafe_chunk", "unsafe_split", "unsafe_split_with_sizes",
 }  # fmt: skip
 
 
