@@ -69,10 +69,15 @@ def difference(program: Program, ours: Observation, theirs: Observation) -> Diff
             return Difference(found[0], call.op, found[1], i)
     if ours.error or theirs.error:
         return _raised(program, ours, theirs)
-    for name in theirs.final:
+    for name in sorted(theirs.final, key=lambda name: _dimensions(theirs.final[name])):
         found = _results([ours.final.get(name)], [theirs.final[name]], least)
         if found and program.mode in ("jvp", "vmap"):
-            return Difference(found[0], _only(program), f"{name}: {found[1]}")
+            variable, _, index = name.rstrip("]").partition("[")
+            return Difference(
+                found[0],
+                _only(program),
+                f"result {index}: {found[1]}" if index else f"{variable}: {found[1]}",
+            )
         if found:
             writing = [call.op for call in program.calls if call.writes]
             return Difference(
@@ -131,10 +136,14 @@ def _results(ours: list[Any], theirs: list[Any], least: float = 0.0) -> tuple[st
     """
     if len(ours) != len(theirs):
         return "shape", f"{len(ours)} results, not {len(theirs)}"
-    for i in sorted(range(len(ours)), key=lambda i: len(getattr(theirs[i], "shape", ()))):
+    for i in sorted(range(len(ours)), key=lambda i: _dimensions(theirs[i])):
         if found := _result(ours[i], theirs[i], least):
             return found[0], f"result {i}: {found[1]}" if len(ours) > 1 else found[1]
     return None
+
+
+def _dimensions(value: Any) -> int:
+    return len(getattr(value, "shape", ()))
 
 
 def _result(a: Any, b: Any, least: float) -> tuple[str, str] | None:
