@@ -129,7 +129,7 @@ std::vector<Tensor> run_backward(TensorList outputs, TensorList grads, TensorLis
     std::vector<Tensor> result = run_backward(roots, edges, options);
     // Leaves, and tensors that retain their gradients, have accumulated gradients during the pass.
     for (size_t i = 0; options.accumulate_grad && i < inputs.size(); ++i)
-        if (result[i].defined() && !inputs[i].is_leaf() && !meta(inputs[i].impl()).retained)
+        if (result[i].defined() && !inputs[i].is_leaf() && !meta(inputs[i].impl()).retains_grad())
             add_to_grad(inputs[i], result[i], options.create_graph);
     if (!options.retain_graph) look_for_holders(outputs, roots);
     return result;

@@ -51,7 +51,6 @@ Node::~Node() {
     if (counted_.load(std::memory_order_relaxed)) [[unlikely]]
         Growth::forget(this);
     if (edges_ != inline_edges_) delete[] edges_;
-    delete hooks_.load(std::memory_order_relaxed);
 }
 
 void Node::resize_edges(uint32_t n) {
@@ -136,14 +135,6 @@ void Node::leave(bool last, bool failed) noexcept {
     else if (failed) claimed_.store(false, std::memory_order_release);
 }
 
-Node::Hooks& Node::hooks() {
-    if (Hooks* made = hooks_or_null()) return *made;
-    auto fresh = std::make_unique<Hooks>();
-    Hooks* none = nullptr;
-    return hooks_.compare_exchange_strong(none, fresh.get(), std::memory_order_acq_rel) ? *fresh.release()
-                                                                                        : *none;
-}
-
 void Node::fail_released() const {
     throw_runtime(
         "backward(): the graph of this output was used already, and the tensors saved by %s were freed\n"
@@ -158,10 +149,11 @@ void AccumulateGrad::apply(std::span<Tensor> grads, std::span<Tensor>) {
     if (!grads[0].defined()) return;
     accumulate(grads[0]);
     Meta* m = meta_or_null(variable_.impl());
-    if (!m || !m->hooked.load(std::memory_order_acquire)) return;
-    auto hooks = [m] {
+    Meta::Hooks* found = m ? m->hooks.get_or_null() : nullptr;
+    if (!found) return;
+    auto hooks = [found] {
         std::lock_guard lock(hooks_mutex());
-        return m->post_accumulate;
+        return found->post_accumulate;
     }();
     Tensor self = variable_;
     for (auto& hook : hooks) hook->call({&self, 1}, {});

@@ -308,8 +308,9 @@ uint64_t Pass::idle_edges(uint32_t at) const {
 
 void Pass::run_pre_hooks(Node* node, Node::Hooks* hooks, std::span<Tensor> grads) {
     if (auto* leaf = leaf_or_null(node)) {
-        if (Meta* m = meta_or_null(leaf->variable().impl()); m && m->hooked.load(std::memory_order_acquire))
-            for (auto& hook : copy_of(m->hooks)) hook->call(grads.subspan(0, 1), {});
+        const Meta* m = meta_or_null(leaf->variable().impl());
+        if (Meta::Hooks* of_leaf = m ? m->hooks.get_or_null() : nullptr)
+            for (auto& hook : copy_of(of_leaf->pre)) hook->call(grads.subspan(0, 1), {});
     }
     if (!hooks) return;
     for (auto& [index, hook] : copy_of(hooks->tensor_hooks)) hook->call(grads.subspan(index, 1), {});

@@ -19,20 +19,20 @@ void RetainGrad::call(std::span<Tensor> gradients, std::span<const Tensor>) {
 // gradient belongs to the tensor: when an in-place operator gives it another history, the hook that keeps the gradient goes
 // to the new node. It is kept in a separate list, which runs after all tensor hooks, in any order of registration.
 void move_retained(Meta& m, Node* former) {
-    if (!m.retained) return;
+    if (!m.retains_grad()) return;
+    const std::shared_ptr<RetainGrad>& hook = m.hooks.get().retained;
     std::lock_guard lock(hooks_mutex());
     if (former)
-        std::erase_if(former->hooks().retained,
-                      [&](const auto& entry) { return entry.second == m.retained; });
-    if (m.grad_fn) m.grad_fn->hooks().retained.emplace_back(m.index, m.retained);
+        std::erase_if(former->hooks().retained, [&](const auto& entry) { return entry.second == hook; });
+    if (m.grad_fn) m.grad_fn->hooks().retained.emplace_back(m.index, hook);
 }
 
 void retain_grad(const Tensor& t) {
     RL_CHECK(t.requires_grad(), throw_runtime, "retain_grad(): this tensor does not require grad");
     if (!grad_fn(t)) return;
     Meta& m = meta(t.impl());
-    if (m.retained) return;
-    m.retained = std::make_shared<RetainGrad>(t.impl());
+    if (m.retains_grad()) return;
+    m.hooks.get().retained = std::make_shared<RetainGrad>(t.impl());
     move_retained(m, nullptr);
 }
 

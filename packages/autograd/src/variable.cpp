@@ -35,22 +35,25 @@ uint32_t generation_of(const TensorImpl* root) {
 void destroy_meta(void* m) {
     // The tensor is destroyed after its accumulator, which owns it.
     auto* meta = static_cast<Meta*>(m);
-    if (meta->retained) meta->retained->forget();
+    if (meta->retains_grad()) meta->hooks.get().retained->forget();
     delete meta;
 }
 int traverse_meta(void* m, int (*visit)(void*, void*), void* argument) {
     auto* meta = static_cast<Meta*>(m);
-    for (auto* list : {&meta->hooks, &meta->post_accumulate})
-        for (auto& hook : *list)
-            if (void* object = hook->object())
-                if (int result = visit(object, argument)) return result;
+    if (Meta::Hooks* hooks = meta->hooks.get_or_null())
+        for (auto* list : {&hooks->pre, &hooks->post_accumulate})
+            for (auto& hook : *list)
+                if (void* object = hook->object())
+                    if (int result = visit(object, argument)) return result;
     if (meta->grad_fn && meta->grad_fn->use_count() == 1) return meta->grad_fn->traverse(visit, argument);
     return 0;
 }
 void clear_meta(void* m) {
     auto* meta = static_cast<Meta*>(m);
-    meta->hooks.clear();
-    meta->post_accumulate.clear();
+    if (Meta::Hooks* hooks = meta->hooks.get_or_null()) {
+        hooks->pre.clear();
+        hooks->post_accumulate.clear();
+    }
     meta->grad_fn = nullptr;
 }
 

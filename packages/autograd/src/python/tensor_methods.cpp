@@ -104,11 +104,11 @@ PyObject* method_register_hook(PyObject* self, PyObject* args, PyObject* kwargs)
         add_hook(node->hooks().tensor_hooks, std::pair(meta(t.impl()).index, hook));
         return make_handle(hook, [node, hook = hook.get()] { take_hook(node->hooks().tensor_hooks, hook); });
     }
-    add_hook(meta(t.impl()).hooks, hook);
-    meta(t.impl()).hooked = true;
+    add_hook(meta(t.impl()).hooks.get().pre, hook);
     if (!PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);  // the hook may refer back to the tensor
     // The handle does not keep the tensor: a hook exists no longer than its tensor.
-    return make_handle(hook, [impl = t.impl(), hook = hook.get()] { take_hook(meta(impl).hooks, hook); });
+    return make_handle(hook,
+                       [impl = t.impl(), hook = hook.get()] { take_hook(meta(impl).hooks.get().pre, hook); });
     RL_CATCH
 }
 
@@ -124,11 +124,11 @@ PyObject* method_register_post_accumulate_grad_hook(PyObject* self, PyObject* ar
     RL_CHECK(t.requires_grad() && t.is_leaf(), throw_runtime,
              "register_post_accumulate_grad_hook(): only leaves that require grad accumulate one");
     auto hook = make_hook(callable, false);
-    add_hook(meta(t.impl()).post_accumulate, hook);
-    meta(t.impl()).hooked = true;
+    add_hook(meta(t.impl()).hooks.get().post_accumulate, hook);
     if (!PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);
-    return make_handle(hook,
-                       [impl = t.impl(), hook = hook.get()] { take_hook(meta(impl).post_accumulate, hook); });
+    return make_handle(hook, [impl = t.impl(), hook = hook.get()] {
+        take_hook(meta(impl).hooks.get().post_accumulate, hook);
+    });
     RL_CATCH
 }
 
@@ -161,7 +161,7 @@ PyObject* get_retains_grad(PyObject* self, void*) {
     PyObject* answer = nullptr;
     if (answered("retains_grad", "__get__", self, nullptr, nullptr, answer)) return answer;
     Meta* m = meta_or_null(unwrap(self));
-    return PyBool_FromLong(m && m->retained);
+    return PyBool_FromLong(m && m->retains_grad());
     RL_CATCH
 }
 

@@ -248,8 +248,7 @@ TEST(hooks_that_raise) {
     auto raises = std::make_shared<Raises>();
     auto counts = std::make_shared<Counts>();
     grad_fn(y)->hooks().pre.push_back(raises);
-    meta(x.impl()).post_accumulate.push_back(counts);
-    meta(x.impl()).hooked = true;
+    meta(x.impl()).hooks.get().post_accumulate.push_back(counts);
     std::atomic<int> passed{0};
     on_threads([&](int) {
         for (int i = 0; i < 15; ++i) {

@@ -84,7 +84,10 @@ struct ThreadCache : SmallCache {
     ThreadCache *previous, *next;
 };
 
+// Nodes of graphs and tensors are blocks of up to 256 bytes. A bin of these holds what a pass through a thousand operators
+// releases at its end, so that the next pass needs nothing from the slabs.
 constexpr uint32_t bin_capacity(size_t size_class) {
+    if (size_class <= 4) return 1024;
     return std::clamp<uint32_t>(static_cast<uint32_t>(kSlabSize / (size_class * kSmallGrain)), 16, 256);
 }
 

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "rushlight/autograd/lazy.h"
 #include "rushlight/dispatch.h"
 #include "rushlight/mutex.h"
 
@@ -118,8 +119,8 @@ class RL_API Node : public RefCounted {
         std::string calls;  // that led to the operator: anomaly mode
         std::shared_ptr<void> metadata;  // of the bindings
     };
-    Hooks& hooks();
-    Hooks* hooks_or_null() { return hooks_.load(std::memory_order_acquire); }
+    Hooks& hooks() { return hooks_.get(); }
+    Hooks* hooks_or_null() { return hooks_.get_or_null(); }
 
   protected:
     friend struct NodeAccess;
@@ -146,7 +147,7 @@ class RL_API Node : public RefCounted {
     bool never_used_up_ = false;
     Edge* edges_;
     Edge inline_edges_[kInlineEdges];
-    std::atomic<Hooks*> hooks_{nullptr};  // made when needed
+    Lazy<Hooks> hooks_;
 };
 
 /// Guards the lists of hooks of all nodes and tensors; never held while a hook runs.

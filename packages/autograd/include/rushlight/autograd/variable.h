@@ -19,12 +19,19 @@ struct Meta {
     uint32_t generation = 0;
     AccumulateGrad* accumulator = nullptr;  // of a leaf; not owned: the node owns the leaf
     std::shared_ptr<Tangent> tangent;  // forward mode
-    std::atomic<bool> hooked{false};  // there was a hook in one of these lists, which hooks_mutex() guards
     uint64_t transform = 0;  // that made this leaf: Note [Transforms]
     Batched batched;  // of a batched tensor: Note [Batched tensors]
-    std::vector<std::shared_ptr<Hook>> hooks;  // on the gradient, before it is accumulated or handed on
-    std::vector<std::shared_ptr<Hook>> post_accumulate;
-    std::shared_ptr<RetainGrad> retained;  // of retain_grad(): Note [Retained gradients]
+    struct Hooks {
+        // Guarded by hooks_mutex(). Those in `pre` get the gradient before it is accumulated or handed on.
+        std::vector<std::shared_ptr<Hook>> pre, post_accumulate;
+        std::shared_ptr<RetainGrad> retained;  // of retain_grad(): Note [Retained gradients]
+    };
+    Lazy<Hooks> hooks;
+
+    bool retains_grad() const {
+        const Hooks* made = hooks.get_or_null();
+        return made && made->retained;
+    }
 };
 
 inline Meta* meta_or_null(const TensorImpl* impl) { return static_cast<Meta*>(impl->meta()); }

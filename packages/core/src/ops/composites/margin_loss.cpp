@@ -105,9 +105,9 @@ Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const T
     const DType common = promote(input1.dtype(), input2.dtype());
     const DType dtype = is_differentiable(common) ? common : default_dtype(), wide = compute_dtype(dtype);
     if (input1.dtype() != wide || input2.dtype() != wide)
-        return ops::to(cosine_embedding_loss(ops::to(input1, wide), ops::to(input2, wide), target, margin,
-                                             reduction),
-                       dtype);
+        return ops::to(
+            cosine_embedding_loss(ops::to(input1, wide), ops::to(input2, wide), target, margin, reduction),
+            dtype);
     constexpr double kEps = 1e-12;  // of vectors of length zero
     auto length = [](const Tensor& t) { return ops::add(sum_last(ops::square(t)), kEps); };
     Tensor cosine =

@@ -30,9 +30,7 @@ void check_samples(const char* op, const char* argument, const Tensor& t) {
 }
 
 // Integers of a type whose sums and differences do not leave its range.
-Tensor without_wrapping(const Tensor& t) {
-    return is_integral(t.dtype()) ? ops::to(t, DType::Int64) : t;
-}
+Tensor without_wrapping(const Tensor& t) { return is_integral(t.dtype()) ? ops::to(t, DType::Int64) : t; }
 
 // Twice the areas between neighbours, dx apart or at x.
 Tensor strips(const char* op, const Tensor& samples, int64_t dim, const Tensor* x) {
