@@ -202,8 +202,10 @@ class Campaign:
         if isinstance(theirs, Ended):
             return replace(found, text=f"{found.text}; {ENDS}")
         rest = difference(program, mine, theirs)
-        if rest is not None and not covered(self.known, rest, names_of(rest.op), program.mode):
-            return found
+        if rest is not None:
+            rest = explained(program, rest, self.ours.run, self.theirs.keep)
+            if not covered(self.known, rest, names_of(rest.op), program.mode):
+                return found
         return replace(found, text=f"{found.text}; {KEPT}")
 
     def _is_unstable(self, program: Program, found: Difference) -> bool:

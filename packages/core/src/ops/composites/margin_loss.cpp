@@ -102,8 +102,9 @@ Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const T
         to_string(target.sizes()).c_str());
     // Squares of small vectors are below the range of float16, and so is the epsilon for vectors of length zero.
     // Squares of integers are beyond the range of small integer types.
-    const DType common = promote(input1.dtype(), input2.dtype());
-    const DType dtype = is_differentiable(common) ? common : default_dtype(), wide = compute_dtype(dtype);
+    auto floating = [](DType t) { return is_differentiable(t) ? t : default_dtype(); };
+    const DType dtype = promote(floating(input1.dtype()), floating(input2.dtype())),
+                wide = compute_dtype(dtype);
     if (input1.dtype() != wide || input2.dtype() != wide)
         return ops::to(
             cosine_embedding_loss(ops::to(input1, wide), ops::to(input2, wide), target, margin, reduction),

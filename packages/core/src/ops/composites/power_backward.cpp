@@ -37,6 +37,8 @@ Tensor product_of_others(const Tensor& t, int64_t dim) {
 // The exponents minus one. A small integer type may not hold them, and the least integer has none below it.
 Tensor one_less(const Tensor& exponent) {
     if (!is_integral(exponent.dtype(), true)) return ops::sub(exponent, 1);
+    // Any power will do where the exponent is 0: the derivative is multiplied by it.
+    if (exponent.dtype() == DType::UInt64) return ops::sub(ops::clamp_min(exponent, 1), 1);
     return ops::sub(ops::clamp_min(ops::to(exponent, DType::Int64), INT64_MIN + 1), 1);
 }
 
