@@ -72,7 +72,7 @@ def _explain(op: Op, formulas: dict[str, Derivative] | None) -> str:
 
 
 def _at(file: str, definition: str) -> str:
-    """Return the file, with the line that matches if the sources exist."""
+    """Return "file:line" for the first match of the pattern, or only the file if there is none."""
     path = CORE / file
     if path.exists():
         text = path.read_text()

@@ -1,6 +1,6 @@
 """Derivative formulas: expressions in Python's syntax, parsed, checked and turned into C++.
 
-A formula may call operators, use the arguments and results of its operator, and these names:
+A formula may call operators. It may use the arguments and results of the operator that it differentiates, and these names:
 
     grad            gradient of the (first) result            grads[i]    of the i-th, zeros where there is none
     tangent         in jvp formulas: tangent of the argument  result      the (first) result; results[i]

@@ -538,7 +538,7 @@ Program Recorder::finish(TensorList outputs, std::map<std::string, std::string> 
     for (const Outside& outside : outside_) {
         const Named& named = outside.named;
         RL_CHECK(outside.before.defined() || named.tensor.version() == outside.version, throw_not_implemented,
-                 "capture: '%s' was written by an operator whose schema does not declare it",
+                 "capture: '%s' was modified in place by an operator whose schema does not declare this write",
                  named.name.c_str());
     }
     if (level == Level::Above && !changed_gradients_.empty()) {

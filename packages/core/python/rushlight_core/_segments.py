@@ -76,8 +76,10 @@ def segment_reduce(
     if not unsafe or offsets is None:
         covered = counts.sum(-1)
         if bool((covered != n).any()) or (offsets is not None and bool((offsets[..., 0] != 0).any())):
+            if offsets is not None:
+                raise RuntimeError(f"{name}(offsets): must begin with 0 and end with data.size({axis}) = {n}")
             raise RuntimeError(
-                f"{name}(): Expected all rows of lengths along axis to sum to data.size(axis) = {n}"
+                f"{name}(lengths): must sum to data.size({axis}) = {n} along the last dimension"
             )
     segments, rest = counts.shape[-1], tuple(data.shape[axis + 1 :])
     total = counts[..., 0].numel() * segments if segments else 0

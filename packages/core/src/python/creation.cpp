@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "ops/element_types.h"
 #include "python/arguments.h"
 #include "python/conversions.h"
 #include "python/default_device.h"
@@ -128,12 +129,12 @@ T element(PyObject* o) {
             double v = std::trunc(s.to<double>());
             constexpr double kEnd = 2.0 * static_cast<double>(std::numeric_limits<T>::max() / 2 + 1);
             RL_CHECK(v >= static_cast<double>(std::numeric_limits<T>::min()) && v < kEnd, throw_runtime,
-                     "tensor(data): %g does not fit an integer of %zu bits", s.to<double>(), 8 * sizeof(T));
+                     "tensor(data): %g does not fit dtype %s", s.to<double>(), name(DTypeOf<T>::value));
         } else {
             auto v = s.to<int64_t>();
             RL_CHECK(static_cast<int64_t>(static_cast<T>(v)) == v && (v >= 0 || std::is_signed_v<T>),
-                     throw_runtime, "tensor(data): %lld does not fit an integer of %zu bits", (long long)v,
-                     8 * sizeof(T));
+                     throw_runtime, "tensor(data): %lld does not fit dtype %s", (long long)v,
+                     name(DTypeOf<T>::value));
         }
         return s.to<T>();
     } else {

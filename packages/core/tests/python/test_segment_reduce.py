@@ -45,10 +45,10 @@ def test_rows_and_another_axis() -> None:
 def test_bad_arguments() -> None:
     data = core.ones(4)
     for arguments, text in [
-        ({"lengths": core.tensor([1, 2])}, "to sum to"),
+        ({"lengths": core.tensor([1, 2])}, "must sum to"),
         ({"lengths": core.tensor([5, -1])}, "negative"),
         ({"lengths": core.tensor([1.0, 3.0])}, "int64 or int32"),
-        ({"offsets": core.tensor([1, 4])}, "to sum to"),
+        ({"offsets": core.tensor([1, 4])}, "begin with 0 and end with"),
         ({}, "either lengths or offsets"),
         ({"lengths": core.tensor([[4]])}, "do not fit"),
         ({"indices": core.tensor([0])}, "not supported yet"),

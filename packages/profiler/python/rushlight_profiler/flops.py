@@ -1,7 +1,8 @@
 """Count the floating-point operations of an operator from the shapes of its arguments.
 
-A multiplication and an addition count as two. Operators that are not listed count nothing; for an operator that calls others
-(matmul, linear), the called operators are counted if they are recorded, and the operator itself otherwise.
+A multiplication and an addition count as two. Operators that are not listed below count as 0. If an operator calls listed
+operators and they are recorded, only these are counted: for `matmul`, the `mm` or `bmm` that it calls. `linear` itself is
+counted if no such call is recorded.
 """
 
 from __future__ import annotations

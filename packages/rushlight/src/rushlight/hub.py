@@ -32,7 +32,10 @@ def _get_torch_home() -> str:
 
 
 def get_dir() -> str:
-    """Return the folder of downloaded files: `$TORCH_HOME/hub`, by default `~/.cache/torch/hub`.
+    """Return the folder of downloaded files.
+
+    This is the folder passed to `set_dir`, or else `$TORCH_HOME/hub`. The default of `TORCH_HOME` is
+    `$XDG_CACHE_HOME/torch`, and that of `XDG_CACHE_HOME` is `~/.cache`.
 
     Example:
         >>> before = torch.hub.get_dir()

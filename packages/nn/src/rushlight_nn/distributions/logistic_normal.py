@@ -18,7 +18,9 @@ __all__ = ["LogisticNormal"]
 
 
 class LogisticNormal(TransformedDistribution):
-    """The logistic-normal distribution of vectors that sum to 1: normal variables after stick-breaking.
+    """The logistic-normal distribution of vectors that sum to 1.
+
+    A sample is a vector of normal variables, transformed by :class:`StickBreakingTransform`.
 
     Args:
         loc: means of the normal variables.

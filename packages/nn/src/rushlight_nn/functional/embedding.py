@@ -135,7 +135,8 @@ def embedding_bag(
     """Return the sum, mean or maximum of the rows of a table in each bag.
 
     Args:
-        input: indices of rows, int32 or int64. Each row is a bag, or all bags are concatenated.
+        input: indices of rows of the table, int32 or int64. If it is 2-D, each row of `input` is a bag. If it is 1-D, it
+            contains the bags one after another, and `offsets` tells where each begins.
         weight: the table.
         offsets: position in `input` at which each concatenated bag begins; the first is 0. The result of an empty bag is
             zero.

@@ -180,7 +180,10 @@ def _locked(folder: str) -> Iterator[int]:
 
 
 def _clean(path: str, lock: int, old: set[str]) -> None:
-    """Remove the shards of `path` that no index names; without an exclusive lock, only those in `old`."""
+    """Remove the shards of `path` that are not listed in any index.
+
+    If no exclusive lock can be obtained, only shards in `old` are removed.
+    """
     alone = True
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

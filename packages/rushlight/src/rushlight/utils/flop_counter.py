@@ -103,8 +103,8 @@ class FlopCounterMode:
         mods: accepted, as in PyTorch, which no longer uses it.
         depth: how many levels of modules the table shows; None for all.
         display: whether the table is printed at the end of the block.
-        custom_mapping: formulas of custom operators, as `register_flop_formula` takes them, by operator. They replace
-            registered ones. A formula with a true attribute `_get_raw` takes the tensors themselves.
+        custom_mapping: a dict from custom operators to their formulas, which are as for `register_flop_formula` and
+            replace registered ones. A formula with a true attribute `_get_raw` takes the tensors themselves.
 
     Raises:
         ValueError: a key of `custom_mapping` is not a custom operator.

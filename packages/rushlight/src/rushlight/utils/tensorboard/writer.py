@@ -393,7 +393,7 @@ class SummaryWriter:
         self._get_file_writer().add_summary(summary.text(tag, text_string), global_step, walltime)
 
     def add_onnx_graph(self, prototxt: Any) -> None:
-        """Add the graph of a model in ONNX, given by the file's name. It needs the package onnx."""
+        """Add the graph of the ONNX model in the file `prototxt`. This needs the package onnx."""
         import onnx
 
         from rushlight.utils.tensorboard import _graph
@@ -411,7 +411,7 @@ class SummaryWriter:
             model: the module.
             input_to_model: example arguments: a tensor, or a tuple or a list of them.
             verbose: print the captured program, too.
-            use_strict_trace: accepted, as in PyTorch; results may be lists and dictionaries in any case.
+            use_strict_trace: accepted for compatibility and ignored. The module may return lists and dictionaries.
         """
         from rushlight.utils.tensorboard import _graph
 
