@@ -84,11 +84,15 @@ struct ThreadCache : SmallCache {
     ThreadCache *previous, *next;
 };
 
-// Nodes of graphs and tensors are blocks of up to 256 bytes. A bin of these holds what a pass through a thousand operators
-// releases at its end, so that the next pass needs nothing from the slabs.
-constexpr uint32_t bin_capacity(size_t size_class) {
-    if (size_class <= 4) return 1024;
+// The blocks of a size that a thread may keep for long.
+constexpr uint32_t lasting_capacity(size_t size_class) {
     return std::clamp<uint32_t>(static_cast<uint32_t>(kSlabSize / (size_class * kSmallGrain)), 16, 256);
+}
+// Nodes of graphs and tensors are blocks of up to 256 bytes. A bin of these holds what a pass through a thousand operators
+// releases at its end, so that the next pass needs nothing from the slabs. `trim` takes back what exceeds lasting_capacity.
+constexpr size_t kLargeBins = 4;
+constexpr uint32_t bin_capacity(size_t size_class) {
+    return size_class <= kLargeBins ? 1024 : lasting_capacity(size_class);
 }
 
 struct Center {
@@ -267,6 +271,24 @@ ThreadCache* this_thread_cache() {
     return cache;
 }
 
+/// Takes the blocks of a bin that were released first, and leaves `kept` of them.
+FreeBlock* take_cold(SmallBin& bin, uint32_t kept) {
+    FreeBlock* last_kept = bin.head;
+    for (uint32_t i = 1; i < kept; ++i) last_kept = last_kept->next;
+    FreeBlock* cold = last_kept->next;
+    last_kept->next = nullptr;
+    __atomic_store_n(&bin.count, kept, __ATOMIC_RELAXED);
+    return cold;
+}
+
+// A block in a bin keeps a slab from being empty.
+void trim(SmallCache* cache) {
+    for (size_t i = 1; i <= kLargeBins; ++i) {
+        if (cache->bins[i].count > lasting_capacity(i))
+            center().put(take_cold(cache->bins[i], lasting_capacity(i)), i);
+    }
+}
+
 void flush(ThreadCache* cache) {
     Center& c = center();
     for (size_t i = 1; i < kClasses; ++i) {
@@ -307,7 +329,12 @@ void tick(uint64_t now) noexcept {
     Center& c = center();
     if (now < c.next_look_ms.load(std::memory_order_relaxed)) return;
     // The holder of the lock checks at its own next call.
-    if (std::unique_lock lock(c.mutex, std::try_to_lock); lock) c.give_back_due(now);
+    if (std::unique_lock lock(c.mutex, std::try_to_lock); lock) {
+        c.next_look_ms.store(now + RecentUse::kLookMs,
+                             std::memory_order_relaxed);  // or trimming would look, too
+        trim(small_cache);
+        c.give_back_due(now);
+    }
 }
 
 void give_back_unused() noexcept {
@@ -357,20 +384,16 @@ void release(void* data, size_t nbytes) noexcept {
         return;
     }
     SmallBin& bin = cache->bins[size_class];
-    uint32_t count = bin.count, capacity = bin_capacity(size_class);
-    if (count >= capacity) {  // the colder half goes back
-        FreeBlock* last_kept = bin.head;
-        for (uint32_t i = 1; i < capacity / 2; ++i) last_kept = last_kept->next;
-        FreeBlock* cold = last_kept->next;
-        last_kept->next = nullptr;
-        count = capacity / 2;
+    const uint32_t capacity = bin_capacity(size_class);
+    if (bin.count >= capacity) {  // the colder half goes back
+        FreeBlock* cold = take_cold(bin, capacity / 2);
         std::lock_guard lock(c.mutex);
         ++c.counters.flush_count;
         c.put(cold, size_class);
     }
     block->next = bin.head;
     bin.head = block;
-    __atomic_store_n(&bin.count, count + 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&bin.count, bin.count + 1, __ATOMIC_RELAXED);
 }
 
 void empty_cache() noexcept {

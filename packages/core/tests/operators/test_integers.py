@@ -159,6 +159,8 @@ def test_losses_beside_integers(name: str) -> None:
     assert found.item() == pytest.approx(
         core.cosine_embedding_loss(large.float(), small, core.tensor([1])).item()
     )
+    beyond = core.tensor([10**10, 0])
+    assert core.cosine_embedding_loss(beyond, beyond, core.tensor(1)).item() == 0
     logits, labels = core.tensor([0.5, -2.0]), core.tensor([2, 3], dtype=dtype)
     assert core.binary_cross_entropy_with_logits(logits, labels).item() == pytest.approx(
         core.binary_cross_entropy_with_logits(logits, labels.float()).item()

@@ -101,7 +101,9 @@ Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& targe
                                         const Tensor& pos_weight, int64_t reduction) {
     Tensor logs = ops::log_sigmoid(input);
     // Small integers wrap when they are subtracted.
-    auto numbers = [&](const Tensor& t) { return is_integral(t.dtype()) ? ops::to(t, logs.dtype()) : t; };
+    auto numbers = [](const Tensor& t) {
+        return is_integral(t.dtype()) && t.dtype() != DType::UInt64 ? ops::to(t, DType::Int64) : t;
+    };
     const Tensor labels = numbers(target);
     if (pos_weight.defined())
         logs = ops::mul(logs, ops::add(ops::mul(ops::sub(numbers(pos_weight), 1), labels), 1));

@@ -101,10 +101,11 @@ Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const T
         op, to_string(input1.sizes()).c_str(), to_string(input2.sizes()).c_str(),
         to_string(target.sizes()).c_str());
     // Squares of small vectors are below the range of float16, and so is the epsilon for vectors of length zero.
-    // Squares of integers are beyond the range of small integer types.
+    // Squares of integers are beyond the range of their dtypes.
     auto floating = [](DType t) { return is_differentiable(t) ? t : default_dtype(); };
-    const DType dtype = promote(floating(input1.dtype()), floating(input2.dtype())),
-                wide = compute_dtype(dtype);
+    const DType dtype = promote(floating(input1.dtype()), floating(input2.dtype()));
+    const bool whole = is_integral(input1.dtype(), true) || is_integral(input2.dtype(), true);
+    const DType wide = whole ? promote(dtype, DType::Float64) : compute_dtype(dtype);
     if (input1.dtype() != wide || input2.dtype() != wide)
         return ops::to(
             cosine_embedding_loss(ops::to(input1, wide), ops::to(input2, wide), target, margin, reduction),

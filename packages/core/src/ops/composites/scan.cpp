@@ -29,8 +29,10 @@ void check_samples(const char* op, const char* argument, const Tensor& t) {
     RL_CHECK(t.dtype() != DType::Bool, throw_runtime, "%s(%s): not defined for dtype bool", op, argument);
 }
 
-// Integers of a type whose sums and differences do not leave its range.
-Tensor without_wrapping(const Tensor& t) { return is_integral(t.dtype()) ? ops::to(t, DType::Int64) : t; }
+// Small integers in a type whose range their sums and differences do not leave.
+Tensor without_wrapping(const Tensor& t) {
+    return is_integral(t.dtype()) && t.dtype() != DType::UInt64 ? ops::to(t, DType::Int64) : t;
+}
 
 // Twice the areas between neighbours, dx apart or at x.
 Tensor strips(const char* op, const Tensor& samples, int64_t dim, const Tensor* x) {
