@@ -537,9 +537,10 @@ Program Recorder::finish(TensorList outputs, std::map<std::string, std::string> 
         "capture: the default generator was seeded or drawn from by something other than an operator of the program");
     for (const Outside& outside : outside_) {
         const Named& named = outside.named;
-        RL_CHECK(outside.before.defined() || named.tensor.version() == outside.version, throw_not_implemented,
-                 "capture: '%s' was modified in place by an operator whose schema does not declare this write",
-                 named.name.c_str());
+        RL_CHECK(
+            outside.before.defined() || named.tensor.version() == outside.version, throw_not_implemented,
+            "capture: '%s' was modified in place by an operator whose schema does not declare this write",
+            named.name.c_str());
     }
     if (level == Level::Above && !changed_gradients_.empty()) {
         needs_below = true;

@@ -178,6 +178,23 @@ TEST(small_calls_that_become_rare_return_memory_within_some_calls) {
     CHECK(memory_statistics().reserved_bytes <= detail::kHugePage);
 }
 
+TEST(a_thread_keeps_a_thousand_small_blocks_for_a_while) {
+    if (!caching()) return;
+    empty_cache();
+    FakeClock clock;
+    const detail::SmallBin& bin = detail::small_cache->bins[2];
+    use(1000, 128);
+    CHECK(bin.count >= 1000);  // with what is left of the last batch
+    uint64_t refills = memory_statistics().allocation_count;
+    use(1000, 128);
+    CHECK_EQUAL(memory_statistics().allocation_count, refills);
+    FakeClock::now += 1000;
+    small_calls(40, 0);
+    CHECK_EQUAL(bin.count, 256u);
+    use(1000, 128);  // and those that are left are in order
+    CHECK(bin.count >= 1000);
+}
+
 TEST(a_loop_keeps_small_blocks_for_its_next_step) {
     if (!caching()) return;
     empty_cache();
