@@ -182,8 +182,8 @@ TEST(a_thread_keeps_a_thousand_small_blocks_for_a_while) {
     if (!caching()) return;
     empty_cache();
     FakeClock clock;
-    const detail::SmallBin& bin = detail::small_cache->bins[2];
     use(1000, 128);
+    const detail::SmallBin& bin = detail::small_cache->bins[2];
     CHECK(bin.count >= 1000);  // with what is left of the last batch
     uint64_t refills = memory_statistics().allocation_count;
     use(1000, 128);
