@@ -287,6 +287,12 @@ def test_the_least_integer_is_an_exponent(dtype: Any, least: int) -> None:
     assert x.grad.isfinite().all()
 
 
+def test_an_exponent_beyond_int64() -> None:
+    x = core.tensor([0.5, 3.0], dtype=core.float64, requires_grad=True)
+    (x ** core.tensor([2**63, 0], dtype=core.uint64)).sum().backward()
+    assert x.grad.tolist() == [0.0, 0.0]
+
+
 def test_the_next_number_is_as_far_as_its_neighbour() -> None:
     x = core.tensor([1.0, 2.0], requires_grad=True)
     core.nextafter(x, core.tensor([2.0, 2.0])).sum().backward()
