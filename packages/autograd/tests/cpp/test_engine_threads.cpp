@@ -361,3 +361,55 @@ TEST(graphs_that_die_elsewhere) {
     for (int i = 0; i < kThreads; ++i) outputs.push_back(branches(x, 4, 200));
     on_threads([&](int i) { outputs[static_cast<size_t>(i)] = Tensor(); });
 }
+
+namespace {
+// A language's bindings: tensors whose wrappers they keep, and last references that were handed to them.
+std::mutex handed_lock;
+std::vector<TensorImpl*> handed;
+std::atomic<int> ended{0};
+
+Tensor wrapped(void* wrapper) {
+    static float values[16];
+    auto release = [](void*, void*, size_t) { ++ended; };
+    Tensor t = make_over(Storage::wrap(values, sizeof(values), {}, StorageKind::Foreign, release, nullptr),
+                         kShape, kStride, 0, DType::Float32);
+    t.impl()->set_wrapper(wrapper, true);
+    return t;
+}
+void drop_handed() {
+    std::lock_guard lock(handed_lock);
+    for (TensorImpl* impl : std::exchange(handed, {})) {
+        impl->set_wrapper(nullptr, false);
+        Ref<TensorImpl>::adopt(impl);
+    }
+}
+}  // namespace
+
+TEST(wrappers_that_are_found_while_their_tensors_end) {
+    set_wrapper_table({[](TensorImpl* impl) {
+        std::lock_guard lock(handed_lock);
+        handed.push_back(impl);
+    }});
+    for (int round = 0; round < 300; ++round) {
+        int wrapper = 0;
+        ended = 0;
+        std::vector<Tensor> holders(kThreads - 1, wrapped(&wrapper));
+        TensorImpl* impl = holders[0].impl();
+        std::atomic<int> left{kThreads - 1};
+        on_threads([&](int i) {
+            if (i < kThreads - 1) {
+                holders[static_cast<size_t>(i)] = Tensor();
+                --left;
+                return;
+            }
+            do {
+                Tensor found = Tensor::share(impl);
+                CHECK(found.impl()->wrapper() == &wrapper && found.impl()->owns_wrapper());
+            } while (left);
+        });
+        CHECK_EQUAL(handed.size(), 1u);
+        CHECK_EQUAL(ended.load(), 0);
+        drop_handed();
+        CHECK_EQUAL(ended.load(), 1);
+    }
+}

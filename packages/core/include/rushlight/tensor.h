@@ -72,8 +72,8 @@ RL_API const MetaTable* meta_table_or_null();
 
 /// Functions through which the language bindings keep a tensor's wrapper object.
 struct WrapperTable {
-    /// The tensor is destroyed and releases the wrapper that it owned; the function may add a reference again.
-    void (*release)(void* wrapper, TensorImpl* impl);
+    /// Takes over the last reference to a tensor that owns its wrapper: Note [Owned wrappers]. On any thread.
+    void (*release)(TensorImpl* impl);
 };
 RL_API void set_wrapper_table(const WrapperTable& table);
 
@@ -141,13 +141,31 @@ class RL_API TensorImpl final : public RefCounted {
     TensorImpl* grad() const { return grad_; }
     void set_grad(Ref<TensorImpl> grad);
 
-    // The wrapper slot, for the bindings alone. `owned`: the tensor keeps its wrapper alive, not the reverse.
+    // Note [Owned wrappers]
+    // The wrapper slot is for the bindings alone, under their lock. `owned`: the tensor keeps its wrapper alive, not the
+    // reverse. Then the wrapper's pointer counts no reference, and the bindings may add one at any time, even while another
+    // thread, without their lock, drops the last one. So a bit of the count says that the wrapper is owned, and the last
+    // reference to such a tensor is not dropped but handed to the bindings, which drop it or give it to the wrapper.
     void* wrapper() const { return wrapper_; }
-    bool owns_wrapper() const { return owns_wrapper_; }
+    bool owns_wrapper() const { return refs_.load(std::memory_order_relaxed) & kOwnsWrapper; }
     void set_wrapper(void* wrapper, bool owned) {
         wrapper_ = wrapper;
-        owns_wrapper_ = owned;
+        if (owned == owns_wrapper()) return;
+        owned ? refs_.fetch_or(kOwnsWrapper, std::memory_order_acq_rel)
+              : refs_.fetch_and(~kOwnsWrapper, std::memory_order_acq_rel);
     }
+    bool drop() const noexcept {
+        uint32_t n = refs_.load(std::memory_order_acquire);
+        if (n == 1) {
+            refs_.store(0, std::memory_order_relaxed);
+            return true;
+        }
+        while ((n & ~kOwnsWrapper) != 1)
+            if (refs_.compare_exchange_weak(n, n - 1, std::memory_order_acq_rel, std::memory_order_acquire))
+                return false;
+        return true;
+    }
+    uint32_t use_count() const noexcept { return RefCounted::use_count() & ~kOwnsWrapper; }
 
     /// Points this tensor at other memory and geometry (`set_`, `.data =`, resizing an out= argument).
     void assign(Ref<Storage> storage, IntList sizes, IntList strides, int64_t offset, DType dtype);
@@ -160,8 +178,8 @@ class RL_API TensorImpl final : public RefCounted {
     void set_geometry(const int64_t* sizes, const int64_t* strides, int ndim);
     void classify();
 
+    static constexpr uint32_t kOwnsWrapper = uint32_t{1} << 31;
     uint8_t ndim_ = 0;
-    bool owns_wrapper_ = false;
     uint64_t key_ = 0;
     TensorImpl* root_ = nullptr;
     Storage* storage_ = nullptr;

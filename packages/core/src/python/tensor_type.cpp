@@ -6,8 +6,8 @@
 // wrapper's Python state: a __dict__, weak references, a subclass. Such a wrapper is kept while the tensor exists: its
 // dealloc resurrects it with one reference, which the tensor owns (`owns_wrapper`). From then on its pointer to the
 // tensor is borrowed: a weak reference still gives out the wrapper, whose tensor can be used. When the tensor is handed
-// to Python again the ownership is reversed again. When the tensor is destroyed, the wrapper owns it once more, and
-// either runs its finalizers or, if a weak reference has given it out, keeps the tensor (`release_wrapper`).
+// to Python again the ownership is reversed again. C++'s last reference becomes the wrapper's, which either runs its
+// finalizers or, if a weak reference has given it out, keeps the tensor (`release_wrapper`).
 #include <vector>
 
 #include "python/docstrings.h"
@@ -134,16 +134,18 @@ int tensor_setattro(PyObject* object, PyObject* name, PyObject* value) {
     return result;
 }
 
-// A tensor that owned its wrapper is destroyed: the wrapper owns it once more, during its finalizers or for as long as it is
-// used. Without the GIL that time comes later (Note [Releases without the GIL]).
-void release_wrapper(void* wrapper, TensorImpl* impl) {
+// Takes the last reference to a tensor that owns its wrapper. It becomes the wrapper's, which runs its finalizers or, if a
+// weak reference has given it out, keeps the tensor. Without the GIL that time comes later (Note [Releases without the
+// GIL]), when there may be other references again.
+void release_wrapper(TensorImpl* impl) {
     if (!Py_IsInitialized()) return;
-    auto* self = static_cast<PyTensor*>(wrapper);
-    impl->retain();  // for the wrapper's pointer, which was borrowed
     if (!PyGILState_Check())
-        return run_with_gil([](void* w) { Py_DECREF(static_cast<PyObject*>(w)); }, wrapper);
+        return run_with_gil([](void* t) { Ref<TensorImpl>::adopt(static_cast<TensorImpl*>(t)); }, impl);
+    const Tensor kept = Tensor::share(impl);  // its address is not used again while it is the dying one
+    auto* wrapper = static_cast<PyObject*>(impl->wrapper());
+    impl->set_wrapper(wrapper, false);
     TensorImpl* outer = std::exchange(dying, impl);
-    Py_DECREF(reinterpret_cast<PyObject*>(self));
+    Py_DECREF(wrapper);
     dying = outer;
 }
 

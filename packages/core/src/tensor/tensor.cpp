@@ -273,12 +273,8 @@ void TensorImpl::classify() {
 
 void TensorImpl::destroy(TensorImpl* impl) {
     // A wrapper that the tensor keeps alive goes first: while it is destroyed, Python code may still use the tensor.
-    if (impl->owns_wrapper_) [[unlikely]] {
-        impl->retain();
-        impl->owns_wrapper_ = false;
-        wrapper_table.release(impl->wrapper_, impl);
-        if (!impl->drop()) return;  // a reference was added meanwhile
-    }
+    if (impl->owns_wrapper()) [[unlikely]]
+        return wrapper_table.release(impl);
     if (impl->meta_) meta_table.destroy(impl->meta_);
     if (impl->grad_ && impl->grad_->drop()) destroy(impl->grad_);
     if (impl->root_ != impl && impl->root_->drop()) destroy(impl->root_);
