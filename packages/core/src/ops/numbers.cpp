@@ -5,6 +5,7 @@
 
 #include "ops/copying.h"
 #include "rushlight/error.h"
+#include "rushlight/ops/to.h"
 
 namespace rushlight {
 
@@ -64,6 +65,10 @@ Scalar element_of(const char* op, const char* argument, Scalar value, DType t) {
 Scalar fill_element(Scalar value, DType t) {
     const bool half = t == DType::Float16 || t == DType::BFloat16;
     return element_of("fill", "value", value, half ? DType::Float32 : t);
+}
+
+Tensor as_int64_if_integral(const Tensor& t) {
+    return is_integral(t.dtype()) && t.dtype() != DType::UInt64 ? ops::to(t, DType::Int64) : t;
 }
 
 Scalar value_of(const Tensor& t) {

@@ -16,6 +16,10 @@ Scalar element_of(const char* op, const char* argument, Scalar value, DType t);
 /// The same for `fill_` and similar functions: what is beyond the range of half precision becomes an infinity.
 Scalar fill_element(Scalar value, DType t);
 
+/// An integer tensor as int64, in which sums and differences of smaller integers do not wrap around; other tensors, and those
+/// of uint64, as they are.
+Tensor as_int64_if_integral(const Tensor& t);
+
 /// The value of a tensor of one element on the CPU.
 Scalar value_of(const Tensor& t);
 

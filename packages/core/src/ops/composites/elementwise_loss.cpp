@@ -1,6 +1,7 @@
 // Losses that compare element by element.
 #include "bodies/elementwise_loss.h"
 #include "ops/broadcasting.h"
+#include "ops/numbers.h"
 #include "rushlight/ops/_binary_cross_entropy.h"
 #include "rushlight/ops/_huber.h"
 #include "rushlight/ops/abs.h"
@@ -100,13 +101,9 @@ Tensor _binary_cross_entropy(const Tensor& input, const Tensor& target) {
 Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target, const Tensor& weight,
                                         const Tensor& pos_weight, int64_t reduction) {
     Tensor logs = ops::log_sigmoid(input);
-    // Small integers wrap when they are subtracted.
-    auto numbers = [](const Tensor& t) {
-        return is_integral(t.dtype()) && t.dtype() != DType::UInt64 ? ops::to(t, DType::Int64) : t;
-    };
-    const Tensor labels = numbers(target);
+    const Tensor labels = as_int64_if_integral(target);
     if (pos_weight.defined())
-        logs = ops::mul(logs, ops::add(ops::mul(ops::sub(numbers(pos_weight), 1), labels), 1));
+        logs = ops::mul(logs, ops::add(ops::mul(ops::sub(as_int64_if_integral(pos_weight), 1), labels), 1));
     Tensor losses = ops::sub(ops::mul(ops::sub(1, labels), input), logs);
     return reduce("binary_cross_entropy_with_logits", weight.defined() ? ops::mul(losses, weight) : losses,
                   reduction);

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "bodies/scan.h"
+#include "ops/numbers.h"
 #include "ops/views.h"
 #include "rushlight/ops/_recurrence.h"
 #include "rushlight/ops/_shift.h"
@@ -20,7 +21,6 @@
 #include "rushlight/ops/reshape.h"
 #include "rushlight/ops/sub.h"
 #include "rushlight/ops/sum.h"
-#include "rushlight/ops/to.h"
 
 namespace rushlight::composites {
 namespace {
@@ -29,23 +29,18 @@ void check_samples(const char* op, const char* argument, const Tensor& t) {
     RL_CHECK(t.dtype() != DType::Bool, throw_runtime, "%s(%s): not defined for dtype bool", op, argument);
 }
 
-// Small integers in a type whose range their sums and differences do not leave.
-Tensor without_wrapping(const Tensor& t) {
-    return is_integral(t.dtype()) && t.dtype() != DType::UInt64 ? ops::to(t, DType::Int64) : t;
-}
-
 // Twice the areas between neighbours, dx apart or at x.
 Tensor strips(const char* op, const Tensor& samples, int64_t dim, const Tensor* x) {
     check_samples(op, "y", samples);
     RL_CHECK(samples.dim() > 0, throw_index, "%s(y): needs at least one dimension", op);
-    const Tensor y = without_wrapping(samples);
+    const Tensor y = as_int64_if_integral(samples);
     const int d = wrap_dim(op, dim, y.dim());
     const int64_t n = y.sizes()[d], rest = std::max<int64_t>(n - 1, 0);
     const int64_t first = std::min<int64_t>(1, n);
     Tensor sums = ops::add(ops::narrow(y, d, 0, rest), ops::narrow(y, d, first, n - first));
     if (!x) return sums;
     check_samples(op, "x", *x);
-    Tensor positions = without_wrapping(*x);
+    Tensor positions = as_int64_if_integral(*x);
     if (x->dim() == 1) {
         RL_CHECK(x->numel() == n, throw_runtime,
                  "%s(x): needs a coordinate for each of the %lld samples, got %lld", op, (long long)n,
