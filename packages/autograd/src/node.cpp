@@ -7,6 +7,7 @@
 #include "rushlight/allocator.h"
 #include "rushlight/autograd/anomaly.h"
 #include "rushlight/autograd/variable.h"
+#include "rushlight/caller_locks.h"
 #include "rushlight/hooks.h"
 #include "rushlight/ops/add.h"
 #include "rushlight/ops/clone.h"
@@ -170,6 +171,7 @@ void AccumulateGrad::accumulate(Tensor& grad) {
         to_string(grad.sizes()).c_str(), rushlight::name(grad.dtype()),
         rushlight::name(grad.device()).c_str(), to_string(leaf->sizes()).c_str(),
         rushlight::name(leaf->dtype()), rushlight::name(leaf->device()).c_str());
+    const KeptCallerLocks kept;
     std::lock_guard lock(adding_);
     Tensor existing = variable_.grad();
     if (!existing.defined()) {

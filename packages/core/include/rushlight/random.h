@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "rushlight/caller_locks.h"
 #include "rushlight/device.h"
 #include "rushlight/export.h"
 #include "rushlight/intrusive.h"
@@ -66,6 +67,7 @@ class RL_API Generator final : public RefCounted {
         MersenneTwister& operator*() const { return twister_; }
 
       private:
+        KeptCallerLocks kept_;
         std::lock_guard<std::mutex> lock_;
         MersenneTwister& twister_;
     };

@@ -2,6 +2,7 @@
 
 #include "cpu/contiguous.h"
 #include "cpu/odometer.h"
+#include "rushlight/caller_locks.h"
 #include "rushlight/parallel.h"
 
 // Its threads are disabled, and so is its cache of plans, whose lock a fork could find taken.
@@ -49,7 +50,10 @@ void each_group(const FftSequences& sequences, One one, Several several) {
     constexpr auto kLanes = static_cast<int64_t>(pf::VLEN<T>::val);
     const int64_t count = sequences.count;
     const int64_t groups = (count + kLanes - 1) / kLanes;
-    const int64_t grain = std::max<int64_t>(1, (int64_t{1} << 14) / (sequences.n * kLanes));
+    constexpr int64_t kMany = 1 << 14, kLong = 1 << 12;  // elements
+    const int64_t grain = std::max<int64_t>(1, kMany / (sequences.n * kLanes));
+    // One long sequence is no range that is shared out.
+    const WithoutCallerLocks others_run(WithoutCallerLocks::While::Computing, sequences.n * count >= kLong);
     parallel_for(0, groups, grain, [&](int64_t begin, int64_t end) {
         for (int64_t group = begin; group < end; ++group) {
             const int64_t first = group * kLanes;

@@ -4,10 +4,10 @@
 
 #include "ops/copying.h"
 #include "rushlight/backend.h"
+#include "rushlight/caller_locks.h"
 #include "rushlight/graphs.h"
 #include "rushlight/streams.h"
 #include "rushlight/tensor.h"
-#include "rushlight/waiting.h"
 
 namespace rushlight {
 
@@ -69,7 +69,7 @@ void copy_bytes(const Tensor& target, const Tensor& source, bool non_blocking) {
     const Backend& b = require_backend(device.type);
     BackendStatus status;
     if (copy.until == CopyUntil::Done) {
-        const Waiting others_go_on;
+        const WithoutCallerLocks others_run(WithoutCallerLocks::While::Waiting);
         status = b.copy(&copy);
     } else {
         status = b.copy(&copy);

@@ -4,6 +4,7 @@
 
 #include "cpu/creation.h"
 #include "ops/copying.h"
+#include "ops/cpu_kernel.h"
 #include "ops/numbers.h"
 #include "ops/outputs.h"
 #include "ops/params.h"
@@ -28,7 +29,7 @@ void run(SharedKernel& kernel, const Tensor& t, const Scalar* numbers, int count
     const View view = t.impl()->view();
     KernelArgs args{sizeof(KernelArgs), 1,      0, static_cast<uint16_t>(count), t.dtype(), kNoDType, &view,
                     given.params(),     nullptr};
-    if (t.device().type == DeviceType::CPU) return found(args);
+    if (t.device().type == DeviceType::CPU) return call_cpu_kernel(found, args);
     if (found) {
         record_current_use(*t.impl()->storage());
         return backend_call(kernel.name, t.device(), found, std::move(args));

@@ -1,6 +1,7 @@
 #include "ops/launch.h"
 
 #include "ops/copying.h"
+#include "ops/cpu_kernel.h"
 #include "ops/device_kernel.h"
 #include "ops/outputs.h"
 #include "rushlight/backend.h"
@@ -67,7 +68,7 @@ void Launch::fail_device(const Tensor& t) const {
                     nullptr};
     if (device_.type == DeviceType::CPU) {
         args.context = context_.get(key_);
-        slots[static_cast<int>(DeviceType::CPU)].load(std::memory_order_acquire)(args);
+        call_cpu_kernel(slots[static_cast<int>(DeviceType::CPU)].load(std::memory_order_acquire), args);
     } else {
         KernelContext context{nullptr, key_, nullptr, nullptr};
         args.context = &context;

@@ -3,7 +3,6 @@
 #include "rushlight/backend.h"
 #include "rushlight/device_fallback.h"
 #include "rushlight/dispatch.h"
-#include "rushlight/waiting.h"
 
 namespace rushlight::python {
 namespace {
@@ -106,11 +105,6 @@ PyObject* set_device_fallback_py(PyObject*, PyObject* o) {
     Py_RETURN_NONE;
     RL_PY_CATCH
 }
-// A thread that waits for a device lets others run: what they do may be what it waits for.
-constexpr WaitFunctions without_gil{
-    []() -> void* { return Py_IsInitialized() && PyGILState_Check() ? PyEval_SaveThread() : nullptr; },
-    [](void* state) { PyEval_RestoreThread(static_cast<PyThreadState*>(state)); }};
-
 // _plugin_device() -> the name of the device type of the backend beside CUDA's; "" without one
 PyObject* plugin_device(PyObject*, PyObject*) {
     const Backend* b = backend_of(DeviceType::Plugin);
@@ -169,7 +163,6 @@ PyMethodDef functions[] = {{"_load_backend", load_backend_py, METH_O, nullptr},
 
 int add_devices(PyObject* module) {
     set_backend_finder(find_in_packages);
-    set_wait_functions(&without_gil);
     return PyModule_AddFunctions(module, functions);
 }
 

@@ -10,7 +10,8 @@ int execute(PyObject* module) {
                      add_dtype_functions, add_buffers,     add_dlpack,         add_modes,    add_override,
                      add_overridable,     add_capsule,     add_introspection,  add_sites,    add_interrupts,
                      add_devices,         add_streams,     add_graphs,         add_stages,   add_errors,
-                     add_lapack,          add_compute,     add_default_device, add_sparse,   add_collective})
+                     add_lapack,          add_compute,     add_default_device, add_sparse,   add_collective,
+                     add_caller_locks})
         if (add(module) < 0) return -1;
     if (PyModule_AddStringConstant(module, "__version__", RUSHLIGHT_VERSION) < 0 ||
         PyModule_AddStringConstant(module, "_abi", RUSHLIGHT_ABI) < 0)

@@ -147,6 +147,7 @@ int add_capsule(PyObject* module);
 int add_introspection(PyObject* module);
 int add_sites(PyObject* module);
 int add_interrupts(PyObject* module);
+int add_caller_locks(PyObject* module);
 int add_devices(PyObject* module);
 int add_streams(PyObject* module);
 int add_graphs(PyObject* module);

@@ -20,6 +20,7 @@
 #endif
 
 #include "limits.h"
+#include "rushlight/caller_locks.h"
 #include "rushlight/error.h"
 
 // Note [Threads]
@@ -35,6 +36,8 @@
 namespace rushlight {
 
 namespace {
+
+constexpr auto kComputing = WithoutCallerLocks::While::Computing;
 
 std::atomic<int> limit{0};               // num_threads(); 0: not read yet
 std::atomic<int> lent{0};                // threads lent beyond the borrowers themselves
@@ -147,6 +150,7 @@ ThreadLease::~ThreadLease() { give_back(extra_); }
 namespace detail {
 
 void run_ranges(int64_t begin, int64_t end, int64_t grain, RangeBody body, void* context) {
+    const WithoutCallerLocks others_run(kComputing, !working);
     int64_t length = end - begin, most = length / std::max<int64_t>(grain, 1);
     int extra = most > 1 ? borrow() : 0;
     if (extra == 0) return body(context, begin, end);
@@ -165,6 +169,7 @@ void run_ranges(int64_t begin, int64_t end, int64_t grain, RangeBody body, void*
 }
 
 void run_chunks(int64_t count, RangeBody body, void* context) {
+    const WithoutCallerLocks others_run(kComputing, !working);
     int extra = borrow();
     if (extra == 0) return body(context, 0, count);
     std::atomic<int64_t> next{0};

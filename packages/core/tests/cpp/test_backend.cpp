@@ -1,6 +1,6 @@
 // sources: src/dispatch/kernel_owners.cpp src/runtime/backend.cpp src/runtime/device_memory.cpp src/runtime/host_table.cpp
 // sources: src/runtime/interrupt.cpp src/runtime/error.cpp src/runtime/site.cpp src/runtime/cpu_context.cpp src/runtime/run_on_cpu.cpp
-// sources: src/runtime/graphs.cpp src/runtime/random.cpp src/runtime/mersenne_twister.cpp src/runtime/streams.cpp src/runtime/pinned_memory.cpp src/tensor/storage.cpp src/runtime/hooks.cpp
+// sources: src/runtime/graphs.cpp src/runtime/caller_locks.cpp src/runtime/random.cpp src/runtime/mersenne_twister.cpp src/runtime/streams.cpp src/runtime/pinned_memory.cpp src/tensor/storage.cpp src/runtime/hooks.cpp
 // sources: src/runtime/cpu_allocator.cpp src/runtime/small_blocks.cpp src/runtime/pages.cpp src/runtime/limits.cpp
 // sources: src/runtime/caching_allocator.cpp src/tensor/device.cpp
 

@@ -1,7 +1,7 @@
 // sources: src/cpu/convolution.cpp src/cpu/contiguous.cpp src/cpu/capability.cpp src/cpu/kernels_in_use.cpp
 // sources: src/cpu/onednn/convolution.cpp src/cpu/kernels/convolution.cpp src/cpu/kernels/depthwise.cpp
 // sources: src/cpu/kernels/winograd.cpp src/cpu/kernels/convolution_1x1.cpp src/cpu/kernels/gemm.cpp src/cpu/kernels/cast.cpp
-// sources: src/cpu/kernels/contiguous.cpp src/runtime/parallel.cpp src/runtime/limits.cpp src/runtime/error.cpp src/tensor/dtype.cpp
+// sources: src/cpu/kernels/contiguous.cpp src/runtime/caller_locks.cpp src/runtime/parallel.cpp src/runtime/limits.cpp src/runtime/error.cpp src/tensor/dtype.cpp
 // options: -DRUSHLIGHT_CPU=avx2 -DRUSHLIGHT_HAVE_AVX2=1
 
 // Convolutions without a vendor library: against the definition, and gradients by the identity

@@ -3,7 +3,7 @@
 // sources: src/cpu/kernels/row_norm.cpp src/cpu/kernels/pool.cpp src/cpu/kernels/softmax.cpp
 // sources: src/cpu/kernels/loss.cpp src/cpu/kernels/embedding.cpp src/cpu/kernels/attention.cpp
 // sources: src/cpu/kernels/gemm.cpp src/cpu/kernels/cast.cpp src/cpu/kernels/contiguous.cpp
-// sources: src/cpu/kernels/positions.cpp src/runtime/parallel.cpp
+// sources: src/cpu/kernels/positions.cpp src/runtime/caller_locks.cpp src/runtime/parallel.cpp
 // sources: src/runtime/limits.cpp src/runtime/error.cpp src/tensor/dtype.cpp
 // options: -DRUSHLIGHT_CPU=avx2 -DRUSHLIGHT_HAVE_AVX2=1
 

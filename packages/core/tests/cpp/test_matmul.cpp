@@ -1,5 +1,5 @@
 // sources: src/cpu/matmul.cpp src/cpu/contiguous.cpp src/cpu/capability.cpp src/cpu/kernels/gemm.cpp
-// sources: src/cpu/kernels/cast.cpp src/cpu/kernels/contiguous.cpp src/runtime/parallel.cpp src/runtime/limits.cpp
+// sources: src/cpu/kernels/cast.cpp src/cpu/kernels/contiguous.cpp src/runtime/caller_locks.cpp src/runtime/parallel.cpp src/runtime/limits.cpp
 // sources: src/runtime/error.cpp src/tensor/dtype.cpp
 // options: -DRUSHLIGHT_CPU=avx2 -DRUSHLIGHT_HAVE_AVX2=1
 

@@ -1,4 +1,4 @@
-// sources: src/runtime/parallel.cpp src/runtime/limits.cpp src/runtime/error.cpp
+// sources: src/runtime/caller_locks.cpp src/runtime/parallel.cpp src/runtime/limits.cpp src/runtime/error.cpp
 
 // Threads: the division of work, errors, and the number of threads.
 #include "rushlight/parallel.h"
@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "check.h"
+#include "rushlight/caller_locks.h"
 
 using namespace rushlight;
 
@@ -194,4 +195,56 @@ TEST(a_forked_child_computes_alone_but_its_threads_need_not) {
     waitpid(child, &status, 0);
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     CHECK_EQUAL(team_size(), 3);
+}
+
+namespace {
+// The locks of a caller: how often they were released, and whether they are now.
+int released = 0;
+bool held = true;
+constexpr CallerLocks locks{[](bool) -> void* {
+                                if (!held) return nullptr;
+                                held = false;
+                                return &++released;
+                            },
+                            [](void*) { held = true; }};
+
+struct CallerWithLocks {
+    CallerWithLocks() : former(set_caller_locks(&locks)) { released = 0; }
+    ~CallerWithLocks() { set_caller_locks(former); }
+    const CallerLocks* former;
+};
+}  // namespace
+
+TEST(locks_of_the_caller_are_released_once_for_long_work) {
+    const CallerWithLocks caller;
+    const auto work = [](int64_t, int64_t) { CHECK(!held); };
+    for (int threads : {1, 2}) {
+        const Threads scope(threads);
+        released = 0;
+        parallel_for(0, 64, 1, work);
+        CHECK_EQUAL(released, 1);
+        CHECK(held);
+        parallel_chunks(64, [&](int64_t) {
+            CHECK(!held);
+            parallel_for(0, 64, 1, work);
+        });
+        CHECK_EQUAL(released, 2);
+        CHECK(held);
+    }
+    parallel_for(0, 64, 64, [](int64_t, int64_t) { CHECK(held); });
+    CHECK_EQUAL(released, 2);
+}
+
+TEST(locks_of_the_caller_are_taken_again_after_an_error) {
+    const CallerWithLocks caller;
+    CHECK_RAISES(Value, "work", parallel_for(0, 64, 1, [](int64_t, int64_t) { throw_value("work"); }));
+    CHECK_EQUAL(released, 1);
+    CHECK(held);
+}
+
+TEST(locks_of_the_caller_are_kept_beside_a_lock_of_ours) {
+    const CallerWithLocks caller;
+    const KeptCallerLocks kept;
+    parallel_for(0, 64, 1, [](int64_t, int64_t) { CHECK(held); });
+    CHECK_EQUAL(released, 0);
 }

@@ -1,4 +1,4 @@
-// sources: src/runtime/random.cpp src/runtime/mersenne_twister.cpp src/runtime/error.cpp
+// sources: src/runtime/caller_locks.cpp src/runtime/random.cpp src/runtime/mersenne_twister.cpp src/runtime/error.cpp
 
 // Random numbers: known answers, distributions, and the generators that assign streams.
 #include "rushlight/random.h"

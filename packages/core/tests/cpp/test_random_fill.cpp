@@ -1,5 +1,5 @@
 // sources: src/cpu/random_fill.cpp src/cpu/kernels/random_fill.cpp src/cpu/capability.cpp
-// sources: src/runtime/parallel.cpp src/runtime/limits.cpp src/runtime/error.cpp
+// sources: src/runtime/caller_locks.cpp src/runtime/parallel.cpp src/runtime/limits.cpp src/runtime/error.cpp
 // options: -DRUSHLIGHT_CPU=avx2 -DRUSHLIGHT_HAVE_AVX2=1
 
 // Random values in bulk are those that Note [Random values] defines one by one, wherever a range begins.

@@ -12,6 +12,7 @@
 
 #include "cpu/linalg/routines.h"
 #include "rushlight/allocator.h"
+#include "rushlight/caller_locks.h"
 #include "rushlight/error.h"
 #include "rushlight/kernel.h"
 #include "rushlight/parallel.h"
@@ -155,6 +156,8 @@ void for_matrices(int64_t count, double work, F&& body) {
     if (count <= 0) return;
     // Below a millisecond or so OpenBLAS's threads cost more than they give, much more where processors are busy.
     constexpr double kLarge = 1 << 24, kGrain = 1 << 16, kCall = 1 << 9;
+    const WithoutCallerLocks others_run(WithoutCallerLocks::While::Computing,
+                                        work * static_cast<double>(count) >= kGrain);
     if (work >= kLarge && !in_parallel()) {
         ThreadLease lease;
         lapack::Threads threads(lease.threads());

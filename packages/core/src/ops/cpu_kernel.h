@@ -1,0 +1,18 @@
+// The call of a CPU kernel.
+#pragma once
+
+#include "rushlight/caller_locks.h"
+#include "rushlight/kernel.h"
+
+namespace rushlight {
+
+/// Calls a kernel, without the caller's locks if its operands are large: Note [Locks of the caller].
+inline void call_cpu_kernel(KernelFn kernel, const KernelArgs& args) {
+    constexpr int64_t kMany = 1 << 15;  // elements, which take 10 microseconds or more
+    int64_t elements = 0;
+    for (int i = 0; i < args.num_outputs + args.num_inputs; ++i) elements += args.tensors[i].numel;
+    const WithoutCallerLocks others_run(WithoutCallerLocks::While::Computing, elements >= kMany);
+    kernel(args);
+}
+
+}  // namespace rushlight

@@ -1,0 +1,54 @@
+// When operators and waits release the GIL: Note [Locks of the caller].
+#include <ctime>
+
+#include "python/python.h"
+#include "rushlight/caller_locks.h"
+
+namespace rushlight::python {
+namespace {
+
+int64_t nanoseconds() {
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1'000'000'000 + now.tv_nsec;
+}
+
+// Note [Fair shares of the GIL]
+// A thread that executes bytecode gives up the GIL only every 5 ms, so a kernel of 20 microseconds that released it could
+// wait that long to get it back, and a program of many kernels would almost stand still beside one busy thread. So a
+// thread that had to wait keeps the GIL for as long as it waited: beside a thread that always wants the GIL it gets half of
+// the time, and beside threads that compute in kernels, or wait for files, it hardly ever has to wait.
+thread_local int64_t keeps_until = 0;
+
+// The list of threads is not read, since other threads may change it; whether this one is alone in it can be seen from its
+// ends.
+bool is_only_thread() {
+    PyThreadState* mine = PyThreadState_Get();
+    return PyInterpreterState_ThreadHead(PyThreadState_GetInterpreter(mine)) == mine &&
+           PyThreadState_Next(mine) == nullptr;
+}
+
+void* release(bool waits) {
+    if (!Py_IsInitialized() || !PyGILState_Check()) return nullptr;
+    if (!waits && (is_only_thread() || nanoseconds() < keeps_until)) return nullptr;
+    return PyEval_SaveThread();
+}
+
+void acquire(void* state) {
+    sleep_if_interpreter_ends();
+    const int64_t begin = nanoseconds();
+    PyEval_RestoreThread(static_cast<PyThreadState*>(state));
+    const int64_t end = nanoseconds();
+    keeps_until = end + (end - begin);
+}
+
+constexpr CallerLocks the_gil{release, acquire};
+
+}  // namespace
+
+int add_caller_locks(PyObject*) {
+    set_caller_locks(&the_gil);
+    return 0;
+}
+
+}  // namespace rushlight::python
