@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -508,6 +509,58 @@ def sanitize(session: nox.Session, part: str) -> None:
         *PYTEST, *sampled, f"--rootdir={package.folder}", *options, f"--ignore={programs}",
         str(package.folder / "tests"), *session.posargs, env=environment,
     )  # fmt: skip
+
+
+@nox.session
+def races(session: nox.Session) -> None:
+    """Run what uses threads under the thread sanitizer, sampled: operators, the engine, loaders, collectives. By hand.
+
+    `-- NAME` selects: `together` is the program of tools/races, any other name a package whose tests of threads are run.
+    """
+    packages = [GRAPH[name] for name in ("core", "autograd", "nn", "data", "multiprocessing")]
+    install(session, builder("races"), packages, extra="test")
+    reports = Path(session.create_tmp()).resolve() / "reports"
+    shutil.rmtree(reports, ignore_errors=True)
+    reports.mkdir(parents=True)
+    options = {
+        "suppressions": ROOT / "tools" / "races" / "suppressions.txt",
+        "log_path": reports / "report",
+        "exitcode": 0,  # what is reported fails the session at its end, and not the test at hand
+        "die_after_fork": 0,
+        "report_signal_unsafe": 0,
+        "history_size": 4,
+        "second_deadlock_stack": 1,
+    }
+    environment = {
+        "LD_PRELOAD": _compiler_file(session, "libtsan.so"),
+        "TSAN_OPTIONS": ":".join(f"{name}={value}" for name, value in options.items()),
+        "RUSHLIGHT_SANITIZE": "thread",  # for what tests compile
+    }
+    # GCC's sanitizer ends at once where the kernel places libraries at addresses that are more random than it expects.
+    fixed = ("setarch", "-R") if shutil.which("setarch") else ()
+    commands = {"together": [str(ROOT / "tools" / "races" / "together.py")]}
+    for name, chosen in {
+        "core": ["operators/test_threads.py", "-p", "rushlight_testing.sampling", "--every-case", "25"],
+        "autograd": ["test_branches.py", "test_device_threads.py"],
+        "data": ["test_loader.py", "test_persistence.py", "test_errors.py", "-k", "threads"],
+        "multiprocessing": ["test_collectives.py", "test_queues.py"],
+    }.items():
+        folder = GRAPH[name].folder
+        files = [str(folder / "tests" / text) if text.endswith(".py") else text for text in chosen]
+        commands[name] = [*PYTEST[2:], f"--rootdir={folder}", "-p", "no:cacheprovider", *files]
+    failed = []
+    for name in session.posargs or commands:
+        try:
+            session.run(*fixed, "python", "-P", *commands[name], env=environment, external=True)
+        except CommandFailed:
+            failed.append(name)
+    found = sorted(reports.iterdir())
+    for report in found:
+        print(report.read_text())
+    if failed or found:
+        session.error(
+            f"failed: {', '.join(failed) or 'none'}; processes with reports: {len(found)}, in {reports}"
+        )
 
 
 @nox.session

@@ -2,11 +2,12 @@
 
 The build environments and the build folder of each package are kept, so that only changed files are compiled again. An
 environment contains only the build requirements that the package declares, so that a missing declaration fails as it would
-under pip's build isolation. Three variants never mix:
+under pip's build isolation. Four variants never mix:
 
 * ``portable``: the published wheels, in dist/;
 * ``native``: CPU kernels for this machine only, which is faster to build;
-* ``sanitize``: AddressSanitizer and UndefinedBehaviorSanitizer.
+* ``sanitize``: AddressSanitizer and UndefinedBehaviorSanitizer;
+* ``races``: ThreadSanitizer.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ VARIANTS = {
     "portable": {"RUSHLIGHT_ARCH": "portable", "RUSHLIGHT_SANITIZE": ""},
     "native": {"RUSHLIGHT_ARCH": "native", "RUSHLIGHT_SANITIZE": ""},
     "sanitize": {"RUSHLIGHT_ARCH": "native", "RUSHLIGHT_SANITIZE": "address,undefined"},
+    "races": {"RUSHLIGHT_ARCH": "native", "RUSHLIGHT_SANITIZE": "thread"},
 }
 # What a package compiled against another one sees of it. Editing the rest of core does not rebuild autograd.
 SURFACE = ("include", "cmake", "ops", "codegen", "pyproject.toml")

@@ -2,10 +2,17 @@
 # The sources learn what exists from RUSHLIGHT_HAVE_AVX2 and RUSHLIGHT_HAVE_AVX512, and choose at run time.
 include_guard(GLOBAL)
 
+# The thread sanitizer does not see kernels, which it would make several times slower: they share no state, count no references
+# and write to the ranges that parallel.h gives them.
+set(kernel_sanitizers "${RUSHLIGHT_SANITIZE}")
+if(kernel_sanitizers STREQUAL "thread")
+    set(kernel_sanitizers "")
+endif()
+
 # Kernels vectorise at -O3. No -ffast-math: it would switch the whole process to flush-to-zero when the library loads. What
 # is given up by hand is errno and traps, which no kernel reads.
 set(kernel_options -fopenmp-simd -fno-math-errno -fno-trapping-math)
-if(NOT RUSHLIGHT_SANITIZE)
+if(NOT kernel_sanitizers)
     list(APPEND kernel_options $<$<NOT:$<CONFIG:Debug>>:-O3>)
 elseif(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # The address sanitizer keeps frames after their end in memory that is not aligned to 64 bytes, and GCC stores whole vectors
@@ -39,6 +46,7 @@ function(rushlight_cpu_kernels library)
     list(TRANSFORM exist PREPEND RUSHLIGHT_HAVE_)
     list(TRANSFORM exist APPEND =1)
     target_compile_definitions(${library} PRIVATE ${exist})
+    set(RUSHLIGHT_SANITIZE "${kernel_sanitizers}")
     foreach(capability IN LISTS RUSHLIGHT_CAPABILITIES)
         set(objects ${library}_${capability})
         add_library(${objects} OBJECT ${ARGN})
