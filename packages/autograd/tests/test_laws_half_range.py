@@ -1,7 +1,8 @@
-"""Law: where float16 holds a gradient, nothing overflows on the way to it.
+"""Law: where a dtype holds a gradient, nothing overflows on the way to it.
 
 Each sample of an operator is called with float16 tensors whose elements are small, and beside it in float64. What comes from
 the loss is small, too, as the gradient of a mean is: a formula that multiplies large derivatives before that overflows.
+Pointwise operators are also called at the ends of the range of each dtype, where squares and multiples overflow.
 """
 
 from __future__ import annotations
@@ -26,13 +27,21 @@ OPS = [
 ]
 FACTOR = 2.0**-6  # of the samples' elements, which are small numbers
 FROM_LOSS = 2.0**-8
-LARGEST = 65504.0
 
 # Operators that overflow: a term of the derivative, which does not fit float16, is computed before it is multiplied.
 KNOWN = {
     "pow", "digamma", "polygamma", "special_zeta", "special_bessel_y1", "special_modified_bessel_k1",
     "special_scaled_modified_bessel_k1",
 }  # fmt: skip
+
+
+# Numbers whose multiples, or whose squares, a dtype does not hold.
+FAR = {
+    "float16": (60000.0, -60000.0, 1000.0, -1000.0),
+    "bfloat16": (3e38, -3e38, 1e25, -1e25),
+    "float32": (3e38, -3e38, 1e25, -1e25),
+}
+KNOWN_FAR: set[str] = set()
 
 
 def gradients(op: Op, sample: Any) -> list[Any]:
@@ -53,12 +62,12 @@ def gradients(op: Op, sample: Any) -> list[Any]:
     return list(grad(results, leaves, from_loss, allow_unused=True))
 
 
-def overflows(mine: Any, exact: Any) -> bool:
-    """Whether a float16 gradient is not finite where float64's is well within the range."""
-    if mine is None or exact is None or mine.dtype != core.float16:
+def overflows(mine: Any, exact: Any, dtype: str = "float16") -> bool:
+    """Whether a gradient of a dtype is not finite where float64's is well within the range."""
+    if mine is None or exact is None or mine.dtype != getattr(core, dtype):
         return False
     got, want = mine.double().numpy(), exact.double().numpy()
-    return bool((~np.isfinite(got) & (np.abs(want) < LARGEST / 4)).any())
+    return bool((~np.isfinite(got) & (np.abs(want) < core.finfo(mine.dtype).max / 4)).any())
 
 
 @pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
@@ -74,3 +83,28 @@ def test_no_gradient_overflows(op: Op) -> None:
         if len(mine) == len(exact) and any(overflows(*pair) for pair in zip(mine, exact, strict=True)):
             found.append(sample.text)
     assert bool(found) == (op.name in KNOWN), found
+
+
+@pytest.mark.parametrize("op", [op for op in OPS if op.kind == "pointwise"], ids=lambda op: op.name)
+def test_no_gradient_overflows_far_from_zero(op: Op) -> None:
+    found = []
+    for dtype, values in FAR.items():
+        there = core.tensor(values, dtype=getattr(core, dtype))
+
+        def moved(t: Any, there: Any = there) -> Any:
+            if t.dtype != there.dtype:
+                return t
+            return there.repeat(-(-t.numel() // len(there)))[: t.numel()].reshape(t.shape)
+
+        for sample in samples_of_dtype(op, dtype):
+            far = map_tensors(moved, sample)
+            wide = map_tensors(lambda t, there=there: t.double() if t.dtype == there.dtype else t, far)
+            try:
+                exact, mine = gradients(op, wide), gradients(op, far)
+            except TYPED_ERRORS:
+                continue
+            if len(mine) == len(exact) and any(
+                overflows(*pair, dtype) for pair in zip(mine, exact, strict=True)
+            ):
+                found.append((dtype, sample.text))
+    assert bool(found) == (op.name in KNOWN_FAR), found
