@@ -1,7 +1,9 @@
 """Operators that compute for long release the GIL, so that other threads run meanwhile."""
 
 import ctypes
+import itertools
 import math
+import os
 import sys
 import threading
 import time
@@ -212,3 +214,26 @@ def test_threads_compute_what_one_computes():
     for thread in threads:
         thread.join()
     assert found == [expected] * 80
+
+
+def test_processes_forked_while_threads_compute(beside):
+    """A child finds no lock taken: not ours, LAPACK's, or those under which oneDNN makes primitives."""
+    sides = itertools.cycle(range(16, 96))
+
+    def work(side):
+        rl.conv2d(rl.randn(1, 16, side, 16), rl.randn(16, 16, 5, 5))
+        rl.linalg.svd(rl.randn(48, 48))
+        rl.randn(N).sort()
+
+    work(8)
+    for _ in range(3):
+        beside(lambda: work(next(sides)))
+    for side in range(100, 130):
+        child = os.fork()
+        if child == 0:
+            try:
+                work(side)
+                os._exit(0)
+            finally:
+                os._exit(1)
+        assert os.waitpid(child, 0)[1] == 0

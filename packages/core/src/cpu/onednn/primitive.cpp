@@ -2,19 +2,17 @@
 
 #include "cpu/onednn/primitive.h"
 
-#include <mutex>
+#include <pthread.h>
 
 #include "runtime/constant_memory.h"
 
 namespace rushlight::cpu::onednn {
 namespace {
 
-// The same number for equal layouts, from 1 on.
+// The same number for equal layouts, from 1 on. Needs `making_primitives()`.
 uint64_t number_of(const_dnnl_memory_desc_t layout) {
-    static std::mutex mutex;
     static auto* const known =
         new std::vector<Layout>();  // oneDNN may be closed before static objects are destroyed
-    const std::lock_guard lock(mutex);
     for (size_t i = 0; i < known->size(); ++i)
         if (functions().memory_desc_equal((*known)[i].get(), layout)) return i + 1;
     dnnl_memory_desc_t copy;
@@ -24,6 +22,15 @@ uint64_t number_of(const_dnnl_memory_desc_t layout) {
 }
 
 }  // namespace
+
+std::mutex& making_primitives() {
+    static std::mutex mutex;
+    static const int watching =
+        pthread_atfork([] { making_primitives().lock(); }, [] { making_primitives().unlock(); },
+                       [] { making_primitives().unlock(); });
+    (void)watching;
+    return mutex;
+}
 
 Layout strided_layout(int ndim, const dnnl_dim_t* sizes, const dnnl_dim_t* strides) {
     dnnl_memory_desc_t layout;

@@ -9,6 +9,7 @@
 #include <initializer_list>
 #include <list>
 #include <memory>
+#include <mutex>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -74,6 +75,9 @@ class Primitive {
     size_t scratch_bytes_ = 0;
 };
 
+/// Held while a primitive is made. A child that was forked meanwhile would find oneDNN's own locks taken for ever.
+std::mutex& making_primitives();
+
 /// The primitives that this thread used last, by shape: fetching one from oneDNN's own cache takes
 /// microseconds.
 template <class Key, class Hash>
@@ -87,7 +91,10 @@ class PrimitiveCache {
             used_.splice(used_.begin(), used_, found->second);
             return used_.front().second.get();
         }
-        used_.emplace_front(key, make());
+        {
+            const std::lock_guard lock(making_primitives());
+            used_.emplace_front(key, make());
+        }
         index_.emplace(key, used_.begin());
         if (used_.size() > kCapacity) {
             index_.erase(used_.back().first);
