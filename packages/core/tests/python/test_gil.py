@@ -216,6 +216,9 @@ def test_threads_compute_what_one_computes():
     assert found == [expected] * 80
 
 
+@pytest.mark.skipif(
+    "libasan" in os.environ.get("LD_PRELOAD", ""), reason="forks may find a sanitizer's locks taken"
+)
 def test_processes_forked_while_threads_compute(beside):
     """A child finds no lock taken: not ours, LAPACK's, or those under which oneDNN makes primitives."""
     sides = itertools.cycle(range(16, 96))
