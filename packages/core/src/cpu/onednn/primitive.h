@@ -75,7 +75,7 @@ class Primitive {
     size_t scratch_bytes_ = 0;
 };
 
-/// Held while a primitive is made. A child that was forked meanwhile would find oneDNN's own locks taken for ever.
+/// Held while a primitive is made: a child that was forked meanwhile would find oneDNN's own locks taken, and wait without end.
 std::mutex& making_primitives();
 
 /// The primitives that this thread used last, by shape: fetching one from oneDNN's own cache takes
