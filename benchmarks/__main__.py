@@ -23,6 +23,7 @@ SUITES = {
     "checkpoints": ("checkpoints", "CPU time and memory of loading, the first step, saving in shards"),
     "processes": ("processes", "queues, loaders and training in several processes"),
     "branches": ("branches", "a backward pass through independent branches on two threads"),
+    "threads": ("threads", "models in threads of one process"),
     "programs": (
         "programs",
         "programs without Python: loading, calls beside onnxruntime's, capture, calls of C",

@@ -19,7 +19,18 @@ from benchmarks.options import Options
 from benchmarks.processes import queues
 from benchmarks.programs import c_interface
 from benchmarks.rows import Row, ops, optimizers, overhead, shapes
-from benchmarks.suites import against, build, checkpoints, imports, micro, processes, profiler, programs, size
+from benchmarks.suites import (
+    against,
+    build,
+    checkpoints,
+    imports,
+    micro,
+    processes,
+    profiler,
+    programs,
+    size,
+    threads,
+)
 from benchmarks.suites import ops as ops_suite
 from benchmarks.suites import optimizers as optimizers_suite
 from benchmarks.worker import Remote, Worker
@@ -545,3 +556,29 @@ def test_a_step_keeps_one_of_two_promises() -> None:
     assert judged(0.9, 1.2) == "not met"
     assert judged(0.9, 1.095) == "met?"
     assert judged(0.805, 1.2) == "not met?"
+
+
+def test_threads_takes_medians_of_both_libraries_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+
+    def measured(_: Any, name: str) -> dict[str, float]:
+        calls.append(name)
+        value = float(len(calls))
+        return {"alone": 100 * value, "two": value, "busy": 0.5, "pause": 3.0}
+
+    monkeypatch.setattr(process, "fresh", measured)
+    result = threads.run(parse(["threads", "--peer", "numpy"])[1])
+    assert calls == ["rushlight", "numpy"] * 5
+    assert [row["module"]["median"] for row in result["rows"]] == [500, 5, 0.5, 3]
+    assert [row["peer"]["median"] for row in result["rows"]][:2] == [600, 6]
+    assert "two threads" in threads.render(result | {"module": "rushlight", "peer": "numpy"})
+
+
+def test_a_thread_beside_runs_until_the_scope_ends() -> None:
+    calls: list[int] = []
+    with threads._Beside(lambda: calls.append(len(calls))) as _:
+        while len(calls) < 3:
+            pass
+    ended = len(calls)
+    assert threads._pause() > 0
+    assert len(calls) == ended
