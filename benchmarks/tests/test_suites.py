@@ -576,7 +576,7 @@ def test_threads_takes_medians_of_both_libraries_in_turn(monkeypatch: pytest.Mon
 
 def test_a_thread_beside_runs_until_the_scope_ends() -> None:
     calls: list[int] = []
-    with threads._Beside(lambda: calls.append(len(calls))) as _:
+    with threads._Beside(lambda: calls.append(len(calls))):
         while len(calls) < 3:
             pass
     ended = len(calls)
