@@ -17,7 +17,7 @@ import weakref
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import rushlight_autograd
 import rushlight_core as core
@@ -30,6 +30,15 @@ from rushlight_testing.native import compile_cpp, compile_plugin
 
 THREADS = 4
 ROUNDS = 5
+
+
+T = TypeVar("T")
+
+
+def present(value: T | None) -> T:
+    """Return a value that must not be None."""
+    assert value is not None
+    return value
 
 
 def at_once(work: Callable[[int], None], count: int = THREADS) -> None:
@@ -70,8 +79,8 @@ def operators() -> None:
 
     options = ["-pthread", "-Wl,--no-as-needed"]
     for package in (rushlight_autograd, core):
-        folder = Path(package.__path__[0])
-        options += [f"-isystem{folder}/include", f"-L{folder}/lib", f"-Wl,-rpath,{folder}/lib"]
+        files = package.__path__[0]
+        options += [f"-isystem{files}/include", f"-L{files}/lib", f"-Wl,-rpath,{files}/lib"]
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder) / "operators"
         source = Path(__file__).parent / "operators.cpp"
@@ -85,7 +94,7 @@ def backward_passes() -> None:
     model = nn.Sequential(nn.Linear(40, 60), nn.Tanh(), nn.Linear(60, 5))
     x = core.rand(16, 40)
     model(x).sum().backward()
-    one = [p.grad.clone() for p in model.parameters()]
+    one = [present(p.grad).clone() for p in model.parameters()]
     model.zero_grad()
 
     def work(number: int) -> None:
@@ -97,7 +106,7 @@ def backward_passes() -> None:
     at_once(work)
     for parameter, gradient in zip(model.parameters(), one, strict=True):
         wanted = gradient * (2 * ROUNDS * THREADS)
-        assert (parameter.grad - wanted).abs().max() <= 1e-3 * wanted.abs().max()
+        assert (present(parameter.grad) - wanted).abs().max() <= 1e-3 * wanted.abs().max()
 
 
 def hooks() -> None:
@@ -105,7 +114,7 @@ def hooks() -> None:
     x = core.rand(20, requires_grad=True)
     y = x * 2
     total = (y * y).sum()
-    calls = []
+    calls: list[Any] = []
 
     def work(number: int) -> None:
         for _ in range(10 * ROUNDS):
@@ -116,15 +125,15 @@ def hooks() -> None:
                 x.register_hook(calls.append),
                 x.register_post_accumulate_grad_hook(calls.append),
                 y.register_hook(calls.append),
-                y.grad_fn.register_prehook(calls.append),
-                y.grad_fn.register_hook(lambda *_: calls.append(None)),
+                present(y.grad_fn).register_prehook(calls.append),
+                present(y.grad_fn).register_hook(lambda *_: calls.append(None)),
             ]
             y.retain_grad()
             for handle in handles:
                 handle.remove()
 
     at_once(work)
-    assert (x.grad - 8 * x * 10 * ROUNDS * (THREADS // 2)).abs().max() < 0.1
+    assert (present(x.grad) - 8 * x * 10 * ROUNDS * (THREADS // 2)).abs().max() < 0.1
 
 
 def weak_references() -> None:
@@ -208,12 +217,14 @@ def loaders() -> None:
 
 
 def reduce_and_train(number: int) -> None:
-    works = [dist.all_reduce(core.full((5000,), float(number + i)), async_op=True) for i in range(20)]
+    works = [
+        present(dist.all_reduce(core.full((5000,), float(number + i)), async_op=True)) for i in range(20)
+    ]
     for i, work in enumerate(works):
         assert work.wait()
         assert work.result()[0].sum().item() == 5000 * (2 * i + 1)
-    futures = [work.get_future() for work in [dist.broadcast(core.ones(100), 0, async_op=True)] * 3]
-    for future in futures:
+    broadcast = present(dist.broadcast(core.ones(100), 0, async_op=True))
+    for future in [broadcast.get_future() for _ in range(3)]:
         future.wait()
     model = DistributedDataParallel(
         nn.Sequential(nn.Linear(30, 200), nn.Tanh(), nn.Linear(200, 3)), bucket_cap_mb=0.001
@@ -232,7 +243,7 @@ def send_and_receive(number: int, group: Any) -> None:
         messages = [dist.isend(sent, other, group=group), dist.irecv(got, other, group=group)]
         dist.all_reduce(total, group=group)
         for message in messages:
-            message.wait()
+            present(message).wait()
         assert total.sum().item() == 6000
         assert got.sum().item() == 50_000 * other
 
