@@ -17,7 +17,7 @@ import numpy as np
 from fuzz.compare import NOT_FINITE, NOT_THERE, Difference, as_computed, difference
 from fuzz.execute import Observation, Record, complete
 from fuzz.processes import Ended
-from fuzz.program import FLOATS, INTEGERS, Call, Input, Program, mapped
+from fuzz.program import FLOATS, INTEGERS, Call, Input, Program, Ref, mapped
 from fuzz.wider import is_near, widened
 
 WAYS = {
@@ -33,6 +33,7 @@ WITHOUT_DERIVATIVES = "PyTorch gives without derivatives what is here"
 NEW_TENSOR = "PyTorch gives in a new tensor what is here"
 MORE_ELEMENTS = "PyTorch's sizes for more elements go with those here"
 TOWARDS_INFINITY = "PyTorch's values go towards infinity to what is here"
+LEAF = "a leaf Variable that requires grad"
 MORE = (7, 11)  # sizes in place of 0
 FAR = (1e60, 1e100, 1e150)  # in place of infinity
 
@@ -45,6 +46,8 @@ def sentences(
 ) -> Iterator[tuple[Callable[[], bool], str]]:
     """Yield the possible explanations of a difference: a check, and the sentence that applies if it holds."""
     kind, writes = found.kind, any(call.writes for call in program.calls)
+    if kind == "accepts" and LEAF in found.text:
+        yield lambda: is_a_leaf_of_none(program, ours, run), MORE_ELEMENTS
     if kind in ("shape", "accepts"):
         yield lambda: sizes_of_more_elements(program, kind, ours, run), MORE_ELEMENTS
     if kind in ("values", "alias"):
@@ -186,6 +189,24 @@ def sizes_of_more_elements(program: Program, kind: str, ours: Run, run: Run) -> 
         _sizes_at_none(a, b) == r.shape and a.dtype == r.dtype
         for r, a, b in zip(mine.steps[-1], *seen, strict=True)
     )
+
+
+def is_a_leaf_of_none(program: Program, ours: Run, run: Run) -> bool:
+    """Return whether the last call writes to a result that is a new tensor in PyTorch, too, where it has elements.
+
+    Of no elements PyTorch returned its argument.
+    """
+    call, *earlier = program.calls[::-1]
+    target = call.args[0] if call.args else None
+    if "out" in call.kwargs or not isinstance(target, Ref) or target.name in {one.name for one in program.inputs}:
+        return False
+    write = Call("mul_", ".mul_", "w", (target, 1))
+    empty = replace(program, calls=(*earlier[::-1], write))
+    larger = _filled(empty, MORE[0])
+    if larger.inputs == program.inputs or complete(run(empty)) is not None:
+        return False
+    one, other = complete(ours(larger)), complete(run(larger))
+    return one is not None and other is not None and difference(larger, one, other) is None
 
 
 def _sizes_at_none(few: Record, many: Record) -> tuple[int, ...]:

@@ -18,9 +18,11 @@ from fuzz.conditioning import is_ill_conditioned
 from fuzz.execute import Observation, Record, complete
 from fuzz.processes import Ended
 from fuzz.program import COMPLEX, FLOATS, INTEGERS, Call, Input, Program, Ref, example, mapped, moves
-from fuzz.slopes import as_in_reverse, is_right, is_right_beside, is_right_where_finite
-from fuzz.wider import is_near, loses_digits, widened
+from fuzz.shrink import alone
+from fuzz.slopes import as_in_reverse, is_right, is_right_beside, is_right_elsewhere
+from fuzz.wider import is_near, loses_digits, widened, with_floats
 
+NO_DERIVATIVE = "PyTorch raises, too, where all arguments have derivatives"
 NEEDS_ELEMENTS = "PyTorch raises, too, where there are more elements"
 ONE_EXAMPLE = "PyTorch raises, too, for one example"
 EACH_EXAMPLE = "PyTorch gives for each example what is here"
@@ -57,24 +59,27 @@ def _sentences(
 ) -> Iterator[tuple[Callable[[], bool], str]]:
     """Yield the possible explanations of a difference: a check, and the sentence that applies if it holds."""
     kind, both = found.kind, (program, ours, run)
+    if kind in ("values", "gradient", "tangent"):
+        yield lambda: as_of_wide_integers(program, kind, ours, run), WIDE_INTEGERS
     if program.mode == "vmap":
         if kind in ("raises", "values", "dtype", "shape"):
             yield lambda: _raises(run, _one_example(program)), ONE_EXAMPLE
         yield lambda: as_each_example(*both), EACH_EXAMPLE
     elif kind == "raises":
         yield lambda: needs_elements(program, run), NEEDS_ELEMENTS
+        yield lambda: has_no_derivative(*both), NO_DERIVATIVE
     elif kind == "accepts":
         yield lambda: only_with_out(program, run), ONLY_OUT
         yield lambda: as_of_one_dtype(program, kind, ours, run), ONE_DTYPE
     elif kind == "gradient accepts":
         yield lambda: as_of_one_dtype(program, kind, ours, run), ONE_DTYPE
     elif kind in ("values", "alias", "gradient", "tangent"):
-        yield lambda: loses_digits(*both), DIGITS
-        yield lambda: is_ill_conditioned(*both), CONDITION
+        # Of integers, functions are computed in float32.
+        yield lambda: loses_digits(with_floats(*both), ours, run), DIGITS
+        yield lambda: is_ill_conditioned(with_floats(*both), ours, run), CONDITION
+        yield lambda: as_of_one_dtype(program, kind, ours, run), ONE_DTYPE
     if kind == "values":
         yield lambda: differs_by_turns(*both), TURNS
-    if kind in ("values", "gradient", "tangent"):
-        yield lambda: as_of_wide_integers(program, kind, ours, run), WIDE_INTEGERS
     if kind == "tangent" and "(nan), not" in found.text:
         # What moves along with nothing does not move: its tangent is 0, times an infinite slope.
         yield lambda: not any(one.values for one in program.inputs if moves(one)), NO_ELEMENTS
@@ -83,7 +88,7 @@ def _sentences(
     if kind in ("gradient", "tangent", "gradient accepts"):
         yield lambda: is_right(program, kind, ours, run), ITS_VALUES
     if kind == "gradient accepts":
-        yield lambda: is_right_where_finite(*both), ITS_VALUES
+        yield lambda: is_right_elsewhere(*both), ITS_VALUES
     if kind in ("gradient", "tangent"):
         yield lambda: is_right_beside(program, kind, ours, run), BESIDE
     if kind == "requires_grad":
@@ -134,6 +139,24 @@ def _records_that_grow(program: Program, run: Run) -> list[Record]:
     return [value for value in found if isinstance(value, Record) and value.requires_grad]
 
 
+def has_no_derivative(program: Program, ours: Run, run: Run) -> bool:
+    """Return whether PyTorch, too, computes the failing call, and refuses it if all its arguments have derivatives.
+
+    The derivative then ended at an earlier call in PyTorch, or the arguments need none.
+    """
+    failed, plain = ours(program), run(replace(program, mode="plain"))
+    if program.mode in ("plain", "vmap") or not isinstance(failed, Observation) or complete(plain) is None:
+        return False
+    at = failed.failed_at if isinstance(failed.failed_at, int) else -1
+    small = alone(program, Difference("raises", "", "", at), plain) if at else program
+    if at < 0 or small is None:
+        return False
+    inputs = tuple(replace(one, requires_grad=one.dtype in (*FLOATS, *COMPLEX)) for one in small.inputs)
+    small = replace(small, inputs=inputs, calls=small.calls[:1])
+    others = (ours, run)
+    return all(_raises(one, small) and not _raises(one, replace(small, mode="plain")) for one in others)
+
+
 def as_of_one_dtype(program: Program, kind: str, ours: Run, run: Run) -> bool:
     """Return whether PyTorch agrees if all numbers, or all but integers and bools, have one dtype."""
     wide = widened(program)
@@ -141,8 +164,8 @@ def as_of_one_dtype(program: Program, kind: str, ours: Run, run: Run) -> bool:
     for kept in (("bool", *INTEGERS), ("bool",), ()):
         inputs = tuple(one if one.dtype in kept else replace(one, dtype=widest) for one in wide.inputs)
         other = replace(wide, inputs=inputs)
-        if not _raises(run, other):
-            return _has_what_is_here(program, other, kind, ours, run)
+        if other != program and _has_what_is_here(program, other, kind, ours, run):
+            return True
     return False
 
 

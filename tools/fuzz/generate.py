@@ -102,6 +102,8 @@ class Generator:
                 return True
             if not all(_is_ordinary(r) for r in results if is_tensor(r)):
                 return False
+            if call.writes and Undefined(self.machine, self.draft).has_nan_bytes(variables):
+                return False
             self.draft.calls.append(call)
         return True
 
@@ -183,6 +185,8 @@ class Generator:
         tensors = [r for r in results if is_tensor(r)]
         if not all(map(_is_ordinary, tensors)):
             return False  # what was written may be such a tensor, too
+        if call.writes and Undefined(self.machine, draft).has_nan_bytes(variables):
+            return False
         if sum(t.numel() for t in tensors) > MOST_ELEMENTS or len(results) > 12 or self._is_lost(tensors):
             self._forget(state)
             draft.made = before

@@ -117,6 +117,15 @@ def substituted(call: Call, before: str, after: str) -> Call:
     return replace(call, args=mapped(call.args, change), kwargs=mapped(call.kwargs, change))
 
 
+def examples(program: Program) -> list[Program]:
+    """Return the program as it is run without jvp or vmap: for each example of vmap, or once."""
+    count = next((one.shape[0] for one in program.inputs if one.batched), 1)
+    return [
+        replace(program, mode="plain", inputs=tuple(example(one, k) for one in program.inputs))
+        for k in range(count)
+    ]
+
+
 # --- as text ---
 
 

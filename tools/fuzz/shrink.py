@@ -8,7 +8,7 @@ from typing import Any
 
 from fuzz.compare import Difference
 from fuzz.execute import Observation, Record
-from fuzz.program import COMPLEX, FLOATS, Input, Program, Ref, example, literal, refs_in, substituted
+from fuzz.program import COMPLEX, FLOATS, Input, Program, Ref, examples, literal, refs_in, substituted
 
 MOST_TRIES = 400
 # A process that ended has to be started again, and one that hangs is waited for.
@@ -69,6 +69,11 @@ def _candidates(program: Program, seen: Observation | None) -> Iterator[Program]
         if calls[i].result not in needed:
             if kept:
                 yield _tidy(replace(program, calls=kept))
+            if calls[i].writes and seen is not None and i < len(seen.steps):
+                # Later calls may read what was written by its first name.
+                replaced = _with_results(program, i, seen.steps[i])
+                if replaced is not None and replaced.calls:
+                    yield _tidy(replaced)
         elif seen is not None and i < len(seen.steps):
             replaced = _with_results(program, i, seen.steps[i])
             if replaced is not None:
@@ -83,8 +88,7 @@ def _candidates(program: Program, seen: Observation | None) -> Iterator[Program]
     if program.mode in ("backward", "backward2", "jvp"):
         yield replace(program, mode="plain")
     if program.mode == "vmap":
-        first = tuple(example(one) for one in program.inputs)
-        yield replace(program, mode="plain", inputs=first)
+        yield from examples(program)
     for i, call in enumerate(calls):
         for name in call.kwargs:
             rest = {n: v for n, v in call.kwargs.items() if n != name}
@@ -118,6 +122,10 @@ def _with_results(program: Program, i: int, results: list[Any]) -> Program | Non
         spellings = {name, f"{call.result}[{k}]"}
         if call.path[0] == "." and call.writes and isinstance(call.args[0], Ref):
             spellings.add(call.args[0].name)  # what was written has the same value
+        if "out" in call.kwargs:
+            out = call.kwargs["out"]
+            written = out[k] if isinstance(out, (tuple, list)) else out
+            spellings.add(written.name)
         for spelling in spellings:
             later = tuple(substituted(c, spelling, new) for c in later)
     if any(call.result in refs_in((c.args, c.kwargs)) for c in later):

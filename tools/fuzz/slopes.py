@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -12,7 +13,7 @@ from fuzz.compare import difference
 from fuzz.execute import Observation, Record, complete
 from fuzz.processes import Ended
 from fuzz.program import COMPLEX, Input, Program, moves
-from fuzz.wider import is_near, widened
+from fuzz.wider import is_near, widened, with_copies
 
 STEP = 1e-6
 NEAR = 1e-3  # of a derivative to the quotient of differences, relative to the largest one
@@ -47,6 +48,11 @@ def is_right(program: Program, kind: str, ours: Run, run: Run) -> bool:
     if any(call.op in CUT for call in program.calls):
         return False
     wide = widened(program)
+    # Where a conversion to float64 does nothing, what is written afterwards changes its argument.
+    return any(_is_right_in(program, one, kind, ours, run) for one in (wide, with_copies(wide)))
+
+
+def _is_right_in(program: Program, wide: Program, kind: str, ours: Run, run: Run) -> bool:
     mine, theirs = ours(wide), run(wide)
     if not isinstance(mine, Observation) or not isinstance(theirs, Observation) or mine.error:
         return False
@@ -89,15 +95,25 @@ def _is_right(
     )
 
 
-def is_right_where_finite(program: Program, ours: Run, run: Run) -> bool:
-    """Return whether PyTorch has no gradient for finite inputs either, and rushlight's gradients for them are right."""
-    inputs = tuple(replace(one, values=tuple(map(_finite, one.values))) for one in program.inputs)
-    finite = replace(program, inputs=inputs)
-    if finite == program:
-        return False
-    seen = run(finite)
-    fails = isinstance(seen, Observation) and bool(seen.error)
-    return fails and is_right(finite, "gradient accepts", ours, run)
+def is_right_elsewhere(program: Program, ours: Run, run: Run) -> bool:
+    """Return whether PyTorch has no gradient for other inputs either, and rushlight's gradients for them are right.
+
+    These are finite numbers in the place of infinities and NaN, and random numbers in the place of all.
+    """
+    rng = random.Random(1)
+
+    def fails(other: Program) -> bool:
+        seen = run(other)
+        return isinstance(seen, Observation) and bool(seen.error) and not isinstance(seen.failed_at, int)
+
+    def drawn(value: Any) -> Any:
+        return rng.uniform(0.3, 1.7) if isinstance(value, (float, complex)) else value
+
+    others = (
+        replace(program, inputs=tuple(replace(one, values=tuple(map(change, one.values))) for one in program.inputs))
+        for change in (_finite, drawn)
+    )
+    return any(o != program and fails(o) and is_right(o, "gradient accepts", ours, run) for o in others)
 
 
 def _finite(value: Any) -> Any:

@@ -239,44 +239,65 @@ class Undefined:
         tensors = [
             variables[v.name] for v in given if isinstance(v, Ref) and is_tensor(variables.get(v.name))
         ]
+        checks = (
+            self._depends_on_order,
+            self._is_rounded_otherwise,
+            self._has_no_integers,
+            self._sees_memory,
+            self._writes_otherwise,
+        )
+        if any(check(call, tensors, given) for check in checks):
+            return True
+        if call.op in RECURRENT and self._reads_beyond_weights(call, variables):
+            return True
+        return self.is_beyond(family(call.op), tensors, given)
+
+    def _depends_on_order(self, call: Call, tensors: list[Any], given: list[Any]) -> bool:
+        """Return whether a sequence is not in order, or several elements are written to one place."""
         if family(call.op) in ("searchsorted", "bucketize") and tensors:
             if self.draft.mode == "vmap":
                 return True  # the second example has the elements of the first in another order
             # Of a sequence that is not in order, whichever of the two it is.
             values = [self.machine.record(t).array.astype(float) for t in tensors]
             return any(v.ndim and not np.all(np.diff(v, axis=-1) >= 0) for v in values)
-        if any(name_of(t.dtype) in ("float16", "bfloat16") for t in tensors):
-            # With complex numbers PyTorch computes in complex32, which is not here.
-            if any(isinstance(v, complex) for v in given) or any(
-                name_of(t.dtype) in COMPLEX for t in tensors
-            ):
-                return True
         if call.op in ("setitem", "index_put", "index_put_") and self.draft.mode == "vmap":
-            # Which of several elements is written last.
             return any(name_of(t.dtype) == "int64" and t.numel() > 1 for t in tensors[1:])
-        if family(call.op) in COMPARISONS and any(name_of(t.dtype) == "uint8" for t in tensors):
-            # PyTorch takes -1 for 255, and what does not fit is refused here.
-            return any(isinstance(v, (int, float)) and not isinstance(v, bool) and v < 0 for v in given)
-        if family(call.op) in COMPARISONS and any(
-            name_of(t.dtype) in ("float16", "bfloat16") for t in tensors
-        ):
-            return any(not t.shape for t in tensors)  # PyTorch rounds the other, where that is a number
-        if call.writes and tensors and name_of(tensors[0].dtype) not in (*FLOATS, *COMPLEX):
-            # In PyTorch integers then require grad.
-            written = name_of(tensors[0].dtype)
-            if any(t.requires_grad or self._is_beyond_integers(t, written) for t in tensors[1:]):
-                return True
-        if call.op in VIEWS_IF_POSSIBLE and tensors and _is_laid_out_otherwise(tensors[0]):
-            return True
-        if call.op in CONVERSIONS and tensors:
-            # Numbers that an integer dtype does not hold.
-            named = [v.name for v in given if isinstance(v, Named)]
-            others = [name_of(t.dtype) for t in tensors[1:]]
+        if call.op in ("put", "put_") and len(tensors) > 1:
+            index = self.machine.record(tensors[1]).array
+            return len(np.unique(index)) < index.size
+        return False
+
+    def _is_rounded_otherwise(self, call: Call, tensors: list[Any], given: list[Any]) -> bool:
+        """Return whether PyTorch takes a number in another dtype."""
+        numbers = [v for v in given if isinstance(v, (int, float, complex)) and not isinstance(v, bool)]
+        dtypes = {name_of(t.dtype) for t in tensors}
+        halves = bool(dtypes & {"float16", "bfloat16"})
+        if halves and (dtypes & {*COMPLEX} or any(isinstance(v, complex) for v in numbers)):
+            return True  # with complex numbers PyTorch computes in complex32, which is not here
+        if family(call.op) not in COMPARISONS:
+            return False
+        if halves and any(not t.shape for t in tensors):
+            return True  # PyTorch rounds the other, where that is a number
+        # PyTorch takes -1 for 255, and what does not fit is refused here.
+        return "uint8" in dtypes and any(not isinstance(v, complex) and v < 0 for v in numbers)
+
+    def _has_no_integers(self, call: Call, tensors: list[Any], given: list[Any]) -> bool:
+        """Return whether floats are converted to integers that the dtype does not hold, or have no unique bytes."""
+        if not tensors:
+            return False
+        named = [v.name for v in given if isinstance(v, Named)]
+        others = [name_of(t.dtype) for t in tensors[1:]]
+        if call.op in CONVERSIONS:
             dtype = CONVERSIONS[call.op] or next(iter([*named, *others]), "")
             return self._is_beyond_integers(tensors[0], dtype)
-        if call.op == "detach_" and self.draft.mode != "plain" and tensors:
-            # What becomes of the views of a leaf.
-            return sum(_place(t) == _place(tensors[0]) for t in self.draft.tensors().values()) > 1
+        if call.op in ("view", "view_copy", "view_copy.out") and named:
+            return self._has_nan(tensors[0])  # of NaN there are many
+        return any(self._is_beyond_integers(t, dtype) for t in tensors for dtype in named)
+
+    def _sees_memory(self, call: Call, tensors: list[Any], given: list[Any]) -> bool:
+        """Return whether a view depends on the order of the memory, which may be another in the other library."""
+        if call.op in VIEWS_IF_POSSIBLE and tensors and _is_laid_out_otherwise(tensors[0]):
+            return True
         if call.op in GEOMETRY_IN_PLACE and any(c.op in RETURNED_AS_IT_IS for c in self.draft.calls):
             return True
         if family(call.op).startswith("as_strided"):
@@ -287,19 +308,39 @@ class Undefined:
             # In PyTorch each of these tensors is a column of one matrix.
             if any(name.partition("[")[0] in columns and "[" in name for name in _spelled(call.args[:1])):
                 return True
-        if call.op in ("put", "put_") and len(tensors) > 1:
-            index = self.machine.record(tensors[1]).array
-            return len(np.unique(index)) < index.size  # which of several elements is written last
-        if call.writes and tensors and self._is_seen_otherwise(tensors[0]):
+        # As a view of all: see _index.
+        return call.op == "movedim" and self.draft.mode == "jvp" and any(t.dim() == 0 for t in tensors)
+
+    def _writes_otherwise(self, call: Call, tensors: list[Any], given: list[Any]) -> bool:
+        """Return whether it is not defined what a call in place writes, or which other variables it changes."""
+        if not call.writes or not tensors:
+            return False
+        written = name_of(tensors[0].dtype)
+        if written not in (*FLOATS, *COMPLEX) and any(
+            # In PyTorch integers then require grad.
+            t.requires_grad or self._is_beyond_integers(t, written)
+            for t in tensors[1:]
+        ):
             return True
-        if call.writes and tensors and self.draft.mode not in ("plain", "vmap"):
-            if not self._is_finite(tensors[0]):
-                return True  # the derivative of what is written over is 0, times one at a pole or beyond the domain
-        if call.op in RECURRENT and self._reads_beyond_weights(call, variables):
+        if call.op == "detach_" and self.draft.mode != "plain":
+            # What becomes of the views of a leaf.
+            if sum(_place(t) == _place(tensors[0]) for t in self.draft.tensors().values()) > 1:
+                return True
+        if self._is_seen_otherwise(tensors[0]):
             return True
-        if call.op == "movedim" and self.draft.mode == "jvp":
-            return any(t.dim() == 0 for t in tensors)  # as a view of all: see _index
-        return self.is_beyond(family(call.op), tensors, given)
+        # The derivative of what is written over is 0, times one at a pole or beyond the domain.
+        return self.draft.mode not in ("plain", "vmap") and not self._is_finite(tensors[0])
+
+    def has_nan_bytes(self, variables: dict[str, Any]) -> bool:
+        """Return whether NaN was written where another variable sees its bytes as numbers of another dtype."""
+        tensors = [t for t in variables.values() if is_tensor(t) and t.numel()]
+        floats = [t for t in tensors if name_of(t.dtype) in (*FLOATS, *COMPLEX)]
+        return any(
+            _place(t) == _place(other) and t.dtype != other.dtype and self._has_nan(t)
+            for t in floats
+            for other in tensors
+            if other is not t
+        )
 
     def _reads_beyond_weights(self, call: Call, variables: dict[str, Any]) -> bool:
         """Return whether the arguments of a recurrent layer do not fit together; PyTorch then reads other memory or crashes.
