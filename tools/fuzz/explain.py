@@ -13,12 +13,12 @@ import numpy as np
 
 from fuzz import beside
 from fuzz.beside import Otherwise
-from fuzz.compare import TOLERANCES, Difference, as_computed
+from fuzz.compare import TOLERANCES, Difference, as_computed, near
 from fuzz.conditioning import is_ill_conditioned
 from fuzz.execute import Observation, Record, complete
 from fuzz.processes import Ended
 from fuzz.program import COMPLEX, FLOATS, INTEGERS, Call, Input, Program, Ref, example, mapped, moves
-from fuzz.shrink import alone
+from fuzz.shrink import alone, with_results
 from fuzz.slopes import as_in_reverse, is_right, is_right_beside, is_right_elsewhere
 from fuzz.wider import is_near, loses_digits, widened, with_floats
 
@@ -27,6 +27,8 @@ NEEDS_ELEMENTS = "PyTorch raises, too, where there are more elements"
 ONE_EXAMPLE = "PyTorch raises, too, for one example"
 EACH_EXAMPLE = "PyTorch gives for each example what is here"
 ONLY_OUT = "PyTorch raises only with out="
+ONE_SHAPE = "PyTorch gives for arguments of one shape what is here"
+ONE_DIMENSION = "PyTorch gives for one dimension what is here"
 ONE_DTYPE = "PyTorch gives for arguments of one dtype what is here"
 WIDE_INTEGERS = "PyTorch gives for int64 what is here"
 DIGITS = "PyTorch's float64 is as near to what is here"
@@ -36,6 +38,7 @@ BESIDE = "PyTorch's are those here beside the point"
 IN_REVERSE = "PyTorch's gradients go with the tangents here"
 INDEPENDENT = "PyTorch's result is the same for other inputs"
 DEPENDENT = "PyTorch's result is another for other inputs"
+ZEROS = "PyTorch's zeros stay zeros where a gradient of its own is not finite"
 TURNS = "the imaginary parts differ by whole turns, and those here lie between -pi and pi"
 NO_ELEMENTS = "there are no elements that it could depend on, or none that could depend"
 SIZE = 7  # in place of 0 and 1: not that of another dimension
@@ -59,7 +62,7 @@ def _sentences(
 ) -> Iterator[tuple[Callable[[], bool], str]]:
     """Yield the possible explanations of a difference: a check, and the sentence that applies if it holds."""
     kind, both = found.kind, (program, ours, run)
-    if kind in ("values", "gradient", "tangent"):
+    if kind in ("values", "gradient", "tangent", "accepts"):
         yield lambda: as_of_wide_integers(program, kind, ours, run), WIDE_INTEGERS
     if program.mode == "vmap":
         if kind in ("raises", "values", "dtype", "shape"):
@@ -71,6 +74,8 @@ def _sentences(
     elif kind == "accepts":
         yield lambda: only_with_out(program, run), ONLY_OUT
         yield lambda: as_of_one_dtype(program, kind, ours, run), ONE_DTYPE
+        yield lambda: as_of_one_shape(*both), ONE_SHAPE
+        yield lambda: as_of_one_dimension(*both), ONE_DIMENSION
     elif kind == "gradient accepts":
         yield lambda: as_of_one_dtype(program, kind, ours, run), ONE_DTYPE
     elif kind in ("values", "alias", "gradient", "tangent"):
@@ -83,6 +88,8 @@ def _sentences(
     if kind == "tangent" and "(nan), not" in found.text:
         # What moves along with nothing does not move: its tangent is 0, times an infinite slope.
         yield lambda: not any(one.values for one in program.inputs if moves(one)), NO_ELEMENTS
+    if kind == "gradient" and "nan" in found.text:
+        yield lambda: as_zero_times_infinity(*both), ZEROS
     if kind == "tangent":
         yield lambda: as_in_reverse(*both), IN_REVERSE
     if kind in ("gradient", "tangent", "gradient accepts"):
@@ -175,6 +182,77 @@ def as_of_wide_integers(program: Program, kind: str, ours: Run, run: Run) -> boo
     if inputs == program.inputs:
         return False
     return _has_what_is_here(program, replace(program, inputs=inputs), kind, ours, run)
+
+
+def as_of_one_shape(program: Program, ours: Run, run: Run) -> bool:
+    """Return whether PyTorch agrees if arguments that broadcast are broadcast first."""
+    try:
+        shape = np.broadcast_shapes(*(one.shape for one in program.inputs))
+    except ValueError:
+        return False
+    inputs = tuple(_broadcast(one, shape) for one in program.inputs)
+    if inputs == program.inputs or any(call.writes for call in program.calls):
+        return False
+    return _has_result_of(program, replace(program, inputs=inputs), ours, run)
+
+
+def _broadcast(one: Input, shape: tuple[int, ...]) -> Input:
+    array = np.empty(len(one.values), dtype=object)
+    array[:] = one.values
+    values = np.broadcast_to(array.reshape(one.shape), shape).reshape(-1).tolist()
+    return replace(one, shape=shape, values=tuple(values))
+
+
+def of_one_dimension(program: Program) -> Program:
+    """Return the program with one dimension in the place of none."""
+    return replace(program, inputs=tuple(replace(one, shape=one.shape or (1,)) for one in program.inputs))
+
+
+def as_of_one_dimension(program: Program, ours: Run, run: Run) -> bool:
+    """Return whether PyTorch agrees, except for sizes of 1, if tensors of no dimension have one."""
+    other = of_one_dimension(program)
+    mine, seen = complete(ours(program)), complete(run(other))
+    if other == program or mine is None or seen is None or mine.final.keys() != seen.final.keys():
+        return False
+    return all(_is_flat(mine.final[name], seen.final[name]) for name in mine.final)
+
+
+def _is_flat(a: Any, b: Any) -> bool:
+    """Return whether two results are equal except for sizes of 1."""
+    if not isinstance(a, Record) or not isinstance(b, Record):
+        return bool(a == b)
+    if [n for n in a.shape if n != 1] != [n for n in b.shape if n != 1]:
+        return False
+    return as_computed(_constant(a), _constant(replace(b, shape=a.shape, array=b.array.reshape(a.shape))))
+
+
+def _constant(value: Record) -> Record:
+    return replace(value, requires_grad=False)
+
+
+def as_zero_times_infinity(program: Program, ours: Run, run: Run) -> bool:
+    """Return whether gradients are NaN here and 0 in PyTorch, whose gradients of a result in between are not finite.
+
+    The product of zero and such a gradient is NaN. PyTorch does not form it where it knows that what it multiplies is zero.
+    """
+    mine, theirs = complete(ours(program)), complete(run(program))
+    if mine is None or theirs is None or len(mine.gradients) != len(theirs.gradients):
+        return False
+    if not all(_is_nan_or(*pair) for pair in zip(mine.gradients, theirs.gradients, strict=True)):
+        return False
+    for i, results in enumerate(theirs.steps):
+        one = with_results(program, i, results)
+        seen = None if one is None or not one.calls else complete(run(one))
+        if seen is not None and not all(np.isfinite(g.array).all() for g in seen.gradients if g is not None):
+            return True
+    return False
+
+
+def _is_nan_or(a: Record | None, b: Record | None) -> bool:
+    """Return whether every element of a gradient is that of the other, or NaN in the place of 0."""
+    if a is None or b is None or a.array.shape != b.array.shape:
+        return a is b
+    return bool((near(a, b) | (np.isnan(a.array) & (b.array == 0))).all())
 
 
 def _has_what_is_here(program: Program, other: Program, kind: str, ours: Run, run: Run) -> bool:

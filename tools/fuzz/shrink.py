@@ -49,7 +49,7 @@ def alone(program: Program, found: Difference, seen: Observation) -> Program | N
     for results in seen.steps[: found.call]:
         needed = {name for call in small.calls[1:] for name in refs_in((call.args, call.kwargs))}
         if small.calls[0].result in needed:
-            whole = _with_results(small, 0, results)
+            whole = with_results(small, 0, results)
             if whole is None:
                 return None
             small = whole
@@ -71,11 +71,11 @@ def _candidates(program: Program, seen: Observation | None) -> Iterator[Program]
                 yield _tidy(replace(program, calls=kept))
             if calls[i].writes and seen is not None and i < len(seen.steps):
                 # Later calls may read what was written by its first name.
-                replaced = _with_results(program, i, seen.steps[i])
+                replaced = with_results(program, i, seen.steps[i])
                 if replaced is not None and replaced.calls:
                     yield _tidy(replaced)
         elif seen is not None and i < len(seen.steps):
-            replaced = _with_results(program, i, seen.steps[i])
+            replaced = with_results(program, i, seen.steps[i])
             if replaced is not None:
                 yield _tidy(replaced)
         if isinstance(calls[i].args[0] if calls[i].args else None, Ref):
@@ -106,7 +106,7 @@ def _tidy(program: Program) -> Program:
     return replace(program, inputs=kept or program.inputs[:1])
 
 
-def _with_results(program: Program, i: int, results: list[Any]) -> Program | None:
+def with_results(program: Program, i: int, results: list[Any]) -> Program | None:
     """Return the program with the results of call `i` as inputs; None if they are not tensors."""
     call = program.calls[i]
     names = [call.result] if len(results) == 1 else [f"{call.result}[{k}]" for k in range(len(results))]
