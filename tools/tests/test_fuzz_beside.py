@@ -176,6 +176,29 @@ def test_what_is_accepted_of_no_elements() -> None:
     assert said(call(EMPTY), "accepts", ours, computing(refusing), {}) == ""
 
 
+@pytest.mark.parametrize(("same", "known"), [(True, True), (False, False)])
+def test_writes_to_results_that_are_leaves_where_there_are_no_elements(same: bool, known: bool) -> None:
+    """PyTorch returns its argument where there are no elements, which may then not be written."""
+    leaf = Input("x0", "float64", (0,), (), requires_grad=True)
+    calls = (Call("diff", ".diff", "v0", (Ref("x0"),)), Call("f", "[]=", "s1", (Ref("v0"), 0, Ref("x0"))))
+    program = Program((leaf,), calls, "backward")
+
+    def writing(returns_it: bool) -> beside.Run:
+        def run(p: Program) -> Observation:
+            values = record(p.inputs[0].values)
+            if returns_it and (not values.array.size or not same):
+                return Observation(error=f"RuntimeError: {beside.LEAF}", failed_at=1)
+            return Observation([[values]], final={"x0": values})
+
+        return run
+
+    text = f"only in PyTorch: RuntimeError: {beside.LEAF} is being used"
+    found = said(program, "accepts", writing(False), writing(True), {}, text)
+    assert (found == beside.MORE_ELEMENTS) == known
+    given = replace(program, calls=(Call("f", "[]=", "s1", (Ref("x0"), 0, Ref("x0"))),))
+    assert not beside.is_a_leaf_of_none(given, writing(False), writing(True))
+
+
 @pytest.mark.parametrize(
     ("f", "at_infinity", "right"),
     [

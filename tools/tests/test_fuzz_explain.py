@@ -11,7 +11,7 @@ from fuzz import explain, slopes
 from fuzz.compare import Difference
 from fuzz.execute import Observation, Record
 from fuzz.program import FLOATS, Call, Input, Named, Program, Ref
-from fuzz.wider import rounded, widened
+from fuzz.wider import rounded, widened, with_copies
 
 
 def record(values: Any, dtype: str = "float32", requires_grad: bool = False) -> Record:
@@ -431,3 +431,189 @@ def test_tangents_of_other_results_are_not_compared_with_gradients() -> None:
     ours = Observation(final={"v0": one, "v1": one}, tangents=[one, two])
     theirs = Observation(final={"v0": one}, tangents=[one], gradients=[two])
     assert not slopes.as_in_reverse(program, lambda p: ours, lambda p: theirs)
+
+
+def failing(error: str = "RuntimeError: no", at: Any = 0) -> Observation:
+    return Observation(error=error, failed_at=at)
+
+
+@pytest.mark.parametrize(
+    ("moves", "plain", "known"),
+    [
+        (False, True, True),  # both refuse a tangent of the last argument, which had none in PyTorch
+        (True, True, False),
+        (False, False, False),  # it raises here without a tangent, too
+    ],
+)
+def test_calls_that_both_refuse_where_all_arguments_have_tangents(
+    moves: bool, plain: bool, known: bool
+) -> None:
+    one = Input("x0", "float64", (1,), (1.0,), requires_grad=True)
+    calls = (
+        Call("special", "torch.special", "v0", (Ref("x0"),)),
+        Call("counts", "torch.counts", "v1", (Ref("v0"),)),
+    )
+    program = Program((one,), calls, "jvp")
+    step = record([1.0], "float64")
+
+    def refuses(p: Program) -> bool:
+        return p.mode == "jvp" and p.calls[-1].op == "counts" and p.inputs[0].requires_grad
+
+    def ours(p: Program) -> Observation:
+        if refuses(p) or (p.calls[-1].op == "counts" and not plain):
+            return failing("NotImplementedError: no tangent", len(p.calls) - 1)
+        return Observation([[step]] * len(p.calls), final={"x0": step})
+
+    def theirs(p: Program) -> Observation:
+        if refuses(p) and len(p.calls) == 1 and not moves:
+            return failing("NotImplementedError: no forward mode")
+        return Observation([[step]] * len(p.calls), final={"x0": step})
+
+    assert (sentence(program, "raises", ours, theirs) == explain.NO_DERIVATIVE) == known
+
+
+def test_integers_that_are_not_floats_where_they_should_be() -> None:
+    """The mean of large integers overflows in PyTorch, but not that of the same floats; nor is any other number right."""
+    program = one_call(Input("x0", "int64", (2,), (2**62, 2**62)))
+    right, wraps, wrong = (
+        library(f)
+        for f in (
+            lambda x: x.astype(float).sum() / 2,
+            lambda x: np.float64(x.sum() / 2),
+            lambda x: x.astype(float).sum(),
+        )
+    )
+    assert sentence(program, "values", right, wraps) == explain.ONE_DTYPE
+    assert sentence(program, "values", wrong, wraps) == ""
+    assert sentence(program, "values", wraps, right) == ""
+
+
+def test_indices_of_any_integer_dtype() -> None:
+    program = one_call(Input("x0", "int64", (2,), (3, 4)), Input("x1", "int16", (1,), (1,)))
+    strict = library(lambda x, i: x[i], keeps=("int64",))
+    assert sentence(program, "accepts", library(lambda x, i: x[i]), strict) == explain.WIDE_INTEGERS
+    assert sentence(program, "accepts", library(lambda x, i: x[i - 1]), strict) == ""
+
+
+def refusing(f: Any, accepts: Any) -> explain.Run:
+    """Return a library that computes `f` of arrays of which `accepts` is true."""
+
+    def observe(p: Program) -> Observation:
+        arrays = [np.array(one.values, one.dtype).reshape(one.shape) for one in p.inputs]
+        return library(f)(p) if accepts(*arrays) else failing()
+
+    return observe
+
+
+def test_arguments_that_broadcast() -> None:
+    program = one_call(Input("x0", "float64", (2, 1), (1.0, 2.0)), Input("x1", "float64", (3,), (3.0, 4.0, 5.0)))
+    strict = refusing(lambda x, y: x * y, lambda x, y: x.shape == y.shape)
+    assert sentence(program, "accepts", library(lambda x, y: x * y), strict) == explain.ONE_SHAPE
+    assert sentence(program, "accepts", library(lambda x, y: x + y), strict) == ""
+    apart = one_call(Input("x0", "float64", (2,), (1.0, 2.0)), Input("x1", "float64", (3,), (3.0, 4.0, 5.0)))
+    assert sentence(apart, "accepts", library(lambda x, y: x[0] * y), strict) == ""
+
+
+def test_tensors_of_no_dimension_have_one() -> None:
+    program = one_call(Input("x0", "float64", (), (3.0,)))
+    strict = refusing(lambda x: np.repeat(x, 2), lambda x: x.ndim > 0)
+    assert sentence(program, "accepts", library(lambda x: np.repeat(x, 2)), strict) == explain.ONE_DIMENSION
+    assert sentence(program, "accepts", library(lambda x: np.repeat(x, 3)), strict) == ""
+    assert sentence(program, "accepts", library(lambda x: np.repeat(x + 1, 2)), strict) == ""
+
+
+def test_functions_of_integers_lose_the_digits_of_floats() -> None:
+    """The program with floats is looked at only if both libraries give the same results for floats."""
+    large = one_call(Input("x0", "int32", (1,), (123456789,)))
+
+    def poor(x: Any) -> Any:
+        return np.sin(x.astype(x.dtype if x.dtype == "float64" else "float32") * (1 + 1e-16))
+
+    def right(x: Any) -> Any:
+        exact = np.sin((x if x.dtype == "float64" else x.astype("float32")).astype("float64"))
+        return exact if x.dtype == "float64" else exact.astype("float32")
+
+    here = library(right)
+    rough = library(lambda x: poor(x) + (x.dtype != "float64") * np.float32(0.5))
+    assert sentence(large, "values", here, rough) == explain.DIGITS
+    assert sentence(large, "values", rough, here) == ""
+    for_floats = library(lambda x: poor(x) + (x.dtype == "float32") * np.float32(0.5))
+    off = library(lambda x: right(x) + np.float32(x.dtype == "int32"))
+    assert sentence(large, "values", off, for_floats) == ""
+
+
+def test_a_conversion_that_does_nothing_in_float64_is_a_copy() -> None:
+    one = Input("x0", "float32", (1,), (1.0,), requires_grad=True)
+    calls = (
+        Call("to", ".to", "v0", (Ref("x0"), Named("float64"))),
+        Call("add_", ".add_", "v1", (Ref("v0"), 2)),
+        Call("ones", "torch.ones", "v2", ((2,),)),
+    )
+    program = widened(Program((one,), calls, "backward"))
+    assert program.calls[2].kwargs == {"dtype": Named("float64")}
+    copied = with_copies(program)
+    assert [call.op for call in copied.calls] == ["to", "clone", "add_", "ones"]
+    assert copied.calls[1].result == "v0"
+
+    def writing(slope: float) -> explain.Run:
+        """Return a library that refuses to write to a leaf, which `to` returns without a copy."""
+        numbers = library(lambda x: x**2, lambda x: slope * x)
+
+        def observe(p: Program) -> Observation:
+            ops = [call.op for call in p.calls]
+            narrow = p.inputs[0].dtype == "float32"
+            return numbers(p) if narrow or "clone" in ops else failing("RuntimeError: a leaf", ops.index("add_"))
+
+        return observe
+
+    assert sentence(Program((one,), calls, "backward"), "gradient", writing(2), writing(3)) == explain.ITS_VALUES
+    assert sentence(Program((one,), calls, "backward"), "gradient", writing(3), writing(2)) == ""
+
+
+def test_gradients_that_are_refused_at_every_point() -> None:
+    """At 0 the slope is not finite; elsewhere PyTorch refuses the gradient, too, and rushlight's is right, or is not."""
+    program = one_call(Input("x0", "float64", (1,), (0.0,), requires_grad=True), mode="backward")
+
+    def roots(factor: float) -> explain.Run:
+        def slope(x: Any) -> Any:
+            with np.errstate(divide="ignore"):
+                return factor / np.sqrt(x)
+
+        return library(lambda x: np.sqrt(np.maximum(x, 0)), slope)
+
+    def none(p: Program) -> Observation:
+        seen = roots(0.5)(p)
+        return replace(seen, gradients=[], error="RuntimeError: no", failed_at="backward") if p.mode != "plain" else seen
+
+    assert sentence(program, "gradient accepts", roots(0.5), none) == explain.ITS_VALUES
+    assert sentence(program, "gradient accepts", roots(0.7), none) == ""
+    assert sentence(program, "gradient accepts", roots(0.5), lambda p: failing()) == ""  # the call, not its gradient
+
+
+@pytest.mark.parametrize(
+    ("here", "between", "known"),
+    [
+        ((np.nan, 2.0), np.inf, True),
+        ((np.nan, 2.0), 1.0, False),  # no gradient that is not finite
+        ((np.nan, np.nan), np.inf, False),  # where PyTorch has 2
+        ((1.0, 2.0), np.inf, False),
+    ],
+)
+def test_zero_times_infinity(here: tuple[float, float], between: float, known: bool) -> None:
+    one = Input("x0", "float64", (2,), (-1.0, 2.0), requires_grad=True)
+    calls = (
+        Call("neg", "torch.neg", "v0", (Ref("x0"),)),
+        Call("pow", "torch.pow", "v1", (Ref("v0"), Ref("x0"))),
+    )
+    program = Program((one,), calls, "backward")
+    step = record([1.0, 1.0], "float64")
+
+    def peer(gradient: Any) -> explain.Run:
+        def observe(p: Program) -> Observation:
+            found = gradient if len(p.calls) == 2 else (between, 1.0)
+            return Observation([[step]] * len(p.calls), gradients=[record(found, "float64")])
+
+        return observe
+
+    text = "number 0: np.float64(nan), not np.float64(0.0)"
+    assert (sentence(program, "gradient", peer(here), peer((0.0, 2.0)), text) == explain.ZEROS) == known
