@@ -198,7 +198,11 @@ def is_a_leaf_of_none(program: Program, ours: Run, run: Run) -> bool:
     """
     call, *earlier = program.calls[::-1]
     target = call.args[0] if call.args else None
-    if "out" in call.kwargs or not isinstance(target, Ref) or target.name in {one.name for one in program.inputs}:
+    if (
+        "out" in call.kwargs
+        or not isinstance(target, Ref)
+        or target.name in {one.name for one in program.inputs}
+    ):
         return False
     write = Call("mul_", ".mul_", "w", (target, 1))
     empty = replace(program, calls=(*earlier[::-1], write))

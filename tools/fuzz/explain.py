@@ -151,8 +151,8 @@ def has_no_derivative(program: Program, ours: Run, run: Run) -> bool:
 
     The derivative then ended at an earlier call in PyTorch, or the arguments need none.
     """
-    failed, plain = ours(program), run(replace(program, mode="plain"))
-    if program.mode in ("plain", "vmap") or not isinstance(failed, Observation) or complete(plain) is None:
+    failed, plain = ours(program), complete(run(replace(program, mode="plain")))
+    if program.mode in ("plain", "vmap") or not isinstance(failed, Observation) or plain is None:
         return False
     at = failed.failed_at if isinstance(failed.failed_at, int) else -1
     small = alone(program, Difference("raises", "", "", at), plain) if at else program

@@ -505,7 +505,9 @@ def test_gradients_with_copies_that_an_explanation_applies_to() -> None:
         def run(self, p: Program) -> Observation:
             dtype = p.inputs[0].dtype
             gradient = record([self.narrow if dtype == "float32" else self.wide], dtype)
-            return Observation([[record([-1.0], dtype)]], final={"v0": record([-1.0], dtype)}, gradients=[gradient])
+            return Observation(
+                [[record([-1.0], dtype)]], final={"v0": record([-1.0], dtype)}, gradients=[gradient]
+            )
 
         keep = run
 

@@ -506,7 +506,9 @@ def refusing(f: Any, accepts: Any) -> explain.Run:
 
 
 def test_arguments_that_broadcast() -> None:
-    program = one_call(Input("x0", "float64", (2, 1), (1.0, 2.0)), Input("x1", "float64", (3,), (3.0, 4.0, 5.0)))
+    program = one_call(
+        Input("x0", "float64", (2, 1), (1.0, 2.0)), Input("x1", "float64", (3,), (3.0, 4.0, 5.0))
+    )
     strict = refusing(lambda x, y: x * y, lambda x, y: x.shape == y.shape)
     assert sentence(program, "accepts", library(lambda x, y: x * y), strict) == explain.ONE_SHAPE
     assert sentence(program, "accepts", library(lambda x, y: x + y), strict) == ""
@@ -562,11 +564,15 @@ def test_a_conversion_that_does_nothing_in_float64_is_a_copy() -> None:
         def observe(p: Program) -> Observation:
             ops = [call.op for call in p.calls]
             narrow = p.inputs[0].dtype == "float32"
-            return numbers(p) if narrow or "clone" in ops else failing("RuntimeError: a leaf", ops.index("add_"))
+            return (
+                numbers(p) if narrow or "clone" in ops else failing("RuntimeError: a leaf", ops.index("add_"))
+            )
 
         return observe
 
-    assert sentence(Program((one,), calls, "backward"), "gradient", writing(2), writing(3)) == explain.ITS_VALUES
+    assert (
+        sentence(Program((one,), calls, "backward"), "gradient", writing(2), writing(3)) == explain.ITS_VALUES
+    )
     assert sentence(Program((one,), calls, "backward"), "gradient", writing(3), writing(2)) == ""
 
 
@@ -576,18 +582,50 @@ def test_gradients_that_are_refused_at_every_point() -> None:
 
     def roots(factor: float) -> explain.Run:
         def slope(x: Any) -> Any:
-            with np.errstate(divide="ignore"):
+            with np.errstate(all="ignore"):
                 return factor / np.sqrt(x)
 
         return library(lambda x: np.sqrt(np.maximum(x, 0)), slope)
 
     def none(p: Program) -> Observation:
         seen = roots(0.5)(p)
-        return replace(seen, gradients=[], error="RuntimeError: no", failed_at="backward") if p.mode != "plain" else seen
+        return (
+            replace(seen, gradients=[], error="RuntimeError: no", failed_at="backward")
+            if p.mode != "plain"
+            else seen
+        )
 
     assert sentence(program, "gradient accepts", roots(0.5), none) == explain.ITS_VALUES
     assert sentence(program, "gradient accepts", roots(0.7), none) == ""
-    assert sentence(program, "gradient accepts", roots(0.5), lambda p: failing()) == ""  # the call, not its gradient
+    assert (
+        sentence(program, "gradient accepts", roots(0.5), lambda p: failing()) == ""
+    )  # the call, not its gradient
+
+
+def test_gradients_that_are_right_where_there_are_values() -> None:
+    """Of positive numbers there are gradients but no values, which show what is right only elsewhere."""
+    program = one_call(Input("x0", "float64", (1,), (1.0,), requires_grad=True), mode="backward")
+    right, wrong = (library(lambda x: np.where(x > 0, np.nan, x**2), lambda x, n=n: n * x) for n in (2, 3))
+
+    def none(p: Program) -> Observation:
+        return failing(at="backward") if p.mode == "backward" else right(p)
+
+    assert sentence(program, "gradient accepts", right, with_values(none, right)) == explain.ITS_VALUES
+    assert sentence(program, "gradient accepts", wrong, with_values(none, right)) == ""
+
+
+def with_values(run: explain.Run, values: explain.Run) -> explain.Run:
+    """Return a library that fails as the first one, and has computed the values of the second one before."""
+
+    def observe(p: Program) -> Observation:
+        seen = run(p)
+        return (
+            replace(values(p), gradients=[], error=seen.error, failed_at=seen.failed_at)
+            if seen.error
+            else seen
+        )
+
+    return observe
 
 
 @pytest.mark.parametrize(
