@@ -1,6 +1,5 @@
 #include "scheduler.h"
 
-#include <cxxabi.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -275,8 +274,9 @@ void Scheduler::check_caller() {
             !forked(), throw_runtime,
             "backward(): the process was forked in the middle of a pass, and the threads of the pass exist only "
             "in the parent process\nhint: fork outside of hooks and functions");
-    } catch (abi::__forced_unwind&) { throw; } catch (...) {
+    } catch (...) {
         failure = std::current_exception();
+        if (!failure) throw;  // the interpreter ends this thread
     }
     if (!failure) return;
     Lock lock(mutex_);
@@ -294,10 +294,9 @@ uint32_t Scheduler::run(uint32_t task, Queue& queue) {
     Lock lock(mutex_, std::defer_lock);
     try {
         run_node(task, queue, lock);
-    } catch (abi::__forced_unwind&) {
-        throw;  // the thread is being ended by Python's interpreter, which has come to its own end
     } catch (...) {
         failure = std::current_exception();
+        if (!failure) throw;  // the interpreter ends this thread
         if (const ThreadFunctions* functions = thread_functions()) failure = functions->carry(failure);
     }
     if (!lock.owns_lock()) lock.lock();

@@ -108,6 +108,7 @@ void PythonFailure::restore() {
 }
 
 PyObject* translate() {
+    if (!std::current_exception()) throw;  // Note [Interpreter exit] of core
     try {
         throw;
     } catch (PythonFailure& failure) { failure.restore(); } catch (ErrorIsSet&) {

@@ -3,7 +3,6 @@
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
-#include <cxxabi.h>
 
 #include "rushlight/autograd/variable.h"
 #include "rushlight/python.h"
@@ -76,9 +75,6 @@ inline PyObject* check(PyObject* o) {
 PyObject* translate();
 #define RL_TRY try {
 #define RL_CATCH                                           \
-    }                                                      \
-    catch (abi::__forced_unwind&) {                        \
-        throw;                                             \
     }                                                      \
     catch (...) {                                          \
         return ::rushlight::autograd::python::translate(); \

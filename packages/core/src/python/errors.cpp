@@ -1,6 +1,5 @@
-#include <cxxabi.h>
-
 #include <cctype>
+#include <exception>
 #include <string>
 #include <string_view>
 
@@ -41,10 +40,9 @@ void warn_in_python(const char* text) {
 }  // namespace
 
 PyObject* translate_exception(const char* caller) {
+    if (!std::current_exception()) throw;  // Note [Interpreter exit]
     try {
         throw;
-    } catch (abi::__forced_unwind&) {
-        throw;  // Note [Interpreter exit]
     } catch (const Overridden& answered) { return answered.result; } catch (const PythonError&) {
         // set already
     } catch (const IntegerOverflow& e) {

@@ -13,7 +13,8 @@ namespace rushlight::python {
 // our C++ too. No handler may stop the unwinding, and no destructor on the way may touch Python, for the thread does not have
 // the GIL. So a thread that requests it at that time sleeps until the process is gone, and what unwinds a thread that was
 // already asking is let through, up to the first frame that would touch Python: that sleeps too. (PyGILState_Check() is no
-// help: once the interpreter has ended it returns true for all threads.)
+// help: once the interpreter has ended it returns true for all threads.) A handler knows such an unwinding by the null
+// std::current_exception().
 inline void sleep_if_interpreter_ends() {
 #if PY_VERSION_HEX >= 0x030D0000
     const bool ends = !Py_IsInitialized() || Py_IsFinalizing();
