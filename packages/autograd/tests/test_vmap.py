@@ -244,6 +244,38 @@ def test_a_write_to_a_view_of_a_part_is_seen(op: Op) -> None:
             assert core.equal(got, core.stack([want, want])), sample.text
 
 
+@pytest.mark.parametrize(
+    "op", [op for op in OPS if op.kind == "view" or op.view == "always"], ids=lambda op: op.name
+)
+def test_a_write_to_a_view_is_seen_whatever_the_stride_of_size_one(op: Op) -> None:
+    """The stride of a dimension of size 1 addresses nothing, so it is no reason to copy."""
+    for sample in op.samples:
+        for call in calls(op, sample.text):
+            if len(call.tensors) != 1 or call.tensors[0].dim() == 0:
+                continue
+            x = call.tensors[0]
+
+            def written(base: Tensor, call: Call = call) -> Tensor:
+                flatten(call.function(base))[0][0].fill_(0)
+                return base
+
+            for dim in range(x.dim()):
+                one = x.narrow(dim, 0, 1) if x.size(dim) else x
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    try:
+                        want = written(_with_unit_strides(one.clone()))
+                    except ERRORS:
+                        continue
+                    got = vmap(written)(_with_unit_strides(core.stack([one, one])))
+                assert core.equal(got, core.stack([want, want])), sample.text
+
+
+def _with_unit_strides(x: Tensor) -> Tensor:
+    """Return a view with stride 1 in the dimensions of size 1."""
+    return x.as_strided(x.shape, [1 if n == 1 else s for n, s in zip(x.shape, x.stride(), strict=True)])
+
+
 def _may_refuse(op: Op, which: set[int], count: int, text: str) -> bool:
     """What cannot be: a shape that depends on values; one tensor that all examples write."""
     if op.name in SHAPELESS:

@@ -11,6 +11,7 @@
 #include "rushlight/ops/select.h"
 #include "rushlight/ops/stack.h"
 #include "rushlight/ops/view.h"
+#include "rushlight/regroup.h"
 
 namespace rushlight::autograd {
 namespace batching {
@@ -405,17 +406,10 @@ void side_by_side(Call& c) {
     c.unwrap();
     const Tensor t = c.get<Tensor>(0);
     // A copy is made only where no view is possible, since a write to the view must change the tensor.
-    bool fits = bytes || t.is_contiguous();
-    if (!fits && c.op.name == std::string_view("view.dtype")) {
-        const auto from = static_cast<int64_t>(itemsize(t.dtype()));
-        const auto to = static_cast<int64_t>(itemsize(c.get<DType>(1)));
-        fits = t.strides().back() == 1 && t.impl()->offset() * from % to == 0;
-        for (int64_t stride : t.strides().first(t.strides().size() - 1)) fits &= stride * from % to == 0;
-    }
-    if (c.op.name == std::string_view("view_as_complex") && t.dim() > 0) {
-        fits = t.strides().back() == 1 && t.impl()->offset() % 2 == 0;
-        for (int64_t stride : t.strides().first(t.strides().size() - 1)) fits &= stride % 2 == 0;
-    }
+    int64_t count = 2;  // of view_as_complex
+    if (c.op.name == std::string_view("view.dtype"))
+        count = std::max<int64_t>(1, itemsize(c.get<DType>(1)) / itemsize(t.dtype()));
+    const bool fits = bytes || can_regroup(t, count);
     if (!fits) c.stack[0] = ops::clone(t, "contiguous");
     c.finish();
 }

@@ -1,6 +1,7 @@
 // Complex memory viewed as real numbers and back: views of another dtype. Their root is the tensor whose memory it is, so
 // that autograd reads and writes it through them as through any view.
 #include "bodies/complex.h"
+#include "rushlight/regroup.h"
 
 namespace rushlight::storage {
 namespace {
@@ -36,15 +37,11 @@ Tensor view_as_complex(const Tensor& input) {
     RL_CHECK(input.dim() > 0 && input.sizes().back() == 2, throw_runtime,
              "view_as_complex(input): the last dimension must be of size 2, got shape %s",
              to_string(input.sizes()).c_str());
-    bool even = input.impl()->offset() % 2 == 0;
     const size_t n = static_cast<size_t>(input.dim()) - 1;
     int64_t strides[kMaxDims];
-    for (size_t d = 0; d < n; ++d) {
-        even &= input.strides()[d] % 2 == 0 || input.sizes()[d] <= 1;
-        strides[d] = input.strides()[d] / 2;
-    }
+    for (size_t d = 0; d < n; ++d) strides[d] = input.strides()[d] / 2;
     RL_CHECK(
-        input.strides().back() == 1 && even, throw_runtime,
+        can_regroup(input, 2), throw_runtime,
         "view_as_complex(input): the last stride must be 1, the others and the offset divisible by 2, got %s and "
         "%lld\nhint: use contiguous() first",
         to_string(input.strides()).c_str(), (long long)input.impl()->offset());

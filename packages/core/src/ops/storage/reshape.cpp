@@ -1,6 +1,10 @@
 // The same memory as elements of another dtype.
 #include "bodies/reshape.h"
+
+#include <algorithm>
+
 #include "ops/copying.h"
+#include "rushlight/regroup.h"
 
 namespace rushlight::storage {
 namespace {
@@ -43,25 +47,21 @@ Tensor view_dtype(const Tensor& input, DType dtype) {
             "view(dtype): %s of strides %s cannot be viewed as %s: the last dimension must be contiguous\n"
             "hint: use contiguous() first",
             old_name, to_string(input.strides()).c_str(), new_name);
-        bool fits = true;
         const bool empty = input.numel() == 0;  // then only the last size has to fit: no element is read
-        // In bytes, then in elements of the new size.
-        auto convert = [&](int64_t& value) {
-            fits &= value * from % to == 0;
-            value = value * from / to;
-        };
-        convert(sizes.back());
-        const bool sizes_fit = fits;
-        convert(offset);
-        for (size_t d = 0; d + 1 < strides.size(); ++d)
-            if (sizes[d] != 1) convert(strides[d]);
-        strides.back() = 1;
+        const bool fits =
+            sizes.back() * from % to == 0 && (empty || can_regroup(input, std::max<int64_t>(1, to / from)));
         RL_CHECK(
-            fits || (empty && sizes_fit), throw_runtime,
+            fits, throw_runtime,
             "view(dtype): %s of shape %s, strides %s and offset %lld cannot be viewed as %s: the last size, the offset and "
             "all strides must be divisible by %lld",
             old_name, to_string(input.sizes()).c_str(), to_string(input.strides()).c_str(),
             (long long)input.impl()->offset(), new_name, (long long)(to / from));
+        // In bytes, then in elements of the new size.
+        auto convert = [&](int64_t& value) { value = value * from / to; };
+        convert(sizes.back());
+        convert(offset);
+        std::for_each(strides.begin(), strides.end() - 1, convert);
+        strides.back() = 1;
     }
     if (dtype == DType::Bool && input.dtype() != DType::Bool) check_truths(input);
     out.impl()->assign(Ref<Storage>::share(input.impl()->storage()), sizes, strides, offset, dtype);

@@ -1,0 +1,18 @@
+// Whether a tensor can be viewed as one of larger or smaller elements.
+#pragma once
+
+#include "rushlight/tensor.h"
+
+namespace rushlight {
+
+/// Whether a view of a tensor, which has at least one dimension, can have elements that are `count` times as large: the
+/// elements of the last dimension lie side by side in memory, and the offset and the strides of the other dimensions are
+/// multiples of `count`. The last size must be a multiple, too, which is not checked. For smaller elements, `count` is 1.
+inline bool can_regroup(const Tensor& t, int64_t count) {
+    const size_t last = static_cast<size_t>(t.dim()) - 1;
+    bool fits = (t.strides()[last] == 1 || t.sizes()[last] == 1) && t.impl()->offset() % count == 0;
+    for (size_t d = 0; d < last; ++d) fits &= t.sizes()[d] <= 1 || t.strides()[d] % count == 0;
+    return fits;
+}
+
+}  // namespace rushlight
