@@ -1,6 +1,7 @@
 """Law: whole numbers that every integer dtype holds give the same results in each of them.
 
 Samples are called with small numbers in int64 and in the other dtypes. Results that a dtype cannot hold wrap around.
+Floating-point results of small integers are those of the same numbers in float64.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import pytest
 import rushlight_core as core
 from rushlight_core.codegen.model import Op
 from rushlight_testing import Sample
+from rushlight_testing.dtypes import samples_of_dtype
 from rushlight_testing.operators import (
     TYPED_ERRORS,
     all_samples,
@@ -69,3 +71,31 @@ def test_integers_of_all_dtypes_agree(op: Op) -> None:
                     np.testing.assert_allclose(
                         to_numpy(a, wide=True), to_numpy(b, wide=True), rtol=1e-5, atol=1e-6, err_msg=text
                     )
+
+
+# Their differences wrap around in uint8, as in PyTorch.
+WRAPPING = {"margin_ranking_loss", "triplet_margin_loss"}
+FLOATING = [
+    op
+    for op in operators()
+    if op.samples and "hidden" not in op.variants and op.variants and not is_random(op)
+]
+
+
+@pytest.mark.parametrize("op", [pytest.param(op, id=op.name) for op in FLOATING])
+def test_floating_point_results_of_small_integers(op: Op) -> None:
+    wrong = []
+    for name in ("uint8", "int8"):
+        dtype = getattr(core, name)
+        for sample in samples_of_dtype(op, name):
+            wide = map_tensors(lambda t, of=dtype: t.double() if t.dtype == of else t, sample)
+            found, expected = called(op, sample), called(op, wide)
+            if found is None or expected is None:
+                continue
+            for a, b in zip(flat(found), flat(expected), strict=True):
+                if not isinstance(a, core.Tensor) or not a.is_floating_point():
+                    continue
+                x, y = a.double().numpy(), b.to(a.dtype).double().numpy()
+                if x.shape != y.shape or not np.allclose(x, y, rtol=1e-4, atol=1e-5, equal_nan=True):
+                    wrong.append((name, sample.text))
+    assert bool(wrong) == (op.name in WRAPPING), wrong

@@ -93,8 +93,10 @@ Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Ten
 }
 
 Tensor _binary_cross_entropy(const Tensor& input, const Tensor& target) {
-    Tensor hit = ops::mul(target, ops::clamp_min(ops::log(input), Scalar(-100.0)));
-    Tensor miss = ops::mul(ops::sub(1, target), ops::clamp_min(ops::log1p(ops::neg(input)), Scalar(-100.0)));
+    const Tensor chances = as_int64_if_integral(input), labels = as_int64_if_integral(target);
+    Tensor hit = ops::mul(labels, ops::clamp_min(ops::log(chances), Scalar(-100.0)));
+    Tensor miss =
+        ops::mul(ops::sub(1, labels), ops::clamp_min(ops::log1p(ops::neg(chances)), Scalar(-100.0)));
     return ops::neg(ops::add(hit, miss));
 }
 
@@ -110,7 +112,10 @@ Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& targe
 }
 
 Tensor kl_div(const Tensor& input, const Tensor& target, int64_t reduction, bool log_target) {
-    if (log_target) return reduce("kl_div", ops::mul(ops::exp(target), ops::sub(target, input)), reduction);
+    if (log_target) {
+        const Tensor difference = ops::sub(as_int64_if_integral(target), as_int64_if_integral(input));
+        return reduce("kl_div", ops::mul(ops::exp(target), difference), reduction);
+    }
     // 0 log(0) is 0, and so is its gradient.
     Tensor logs = ops::log(ops::where(ops::ne(target, Scalar(0.0)), target, 1));
     return reduce("kl_div", ops::mul(target, ops::sub(logs, input)), reduction);
