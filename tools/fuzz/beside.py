@@ -126,10 +126,10 @@ def without_derivatives(program: Program, kind: str, ours: Run, run: Run) -> boo
     if not mine.final or seen.error:
         return False
     pairs = [(mine.final[name], seen.final.get(name)) for name in mine.final]
-    return all(as_computed(_constant(a), _constant(b)) for a, b in pairs)
+    return all(as_computed(constant(a), constant(b)) for a, b in pairs)
 
 
-def _constant(value: Any) -> Any:
+def constant(value: Any) -> Any:
     return replace(value, requires_grad=False) if isinstance(value, Record) else value
 
 
@@ -158,7 +158,7 @@ def _is_cast(written: Any, computed: Any) -> bool:
         return False
     with np.errstate(all="ignore"):
         array = computed.array.astype(written.array.dtype)
-    return as_computed(_constant(written), _constant(replace(written, shape=computed.shape, array=array)))
+    return as_computed(constant(written), constant(replace(written, shape=computed.shape, array=array)))
 
 
 # --- where there are more elements ---

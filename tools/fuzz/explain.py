@@ -14,18 +14,19 @@ import numpy as np
 from fuzz import beside
 from fuzz.beside import Otherwise
 from fuzz.compare import TOLERANCES, Difference, as_computed, near
-from fuzz.conditioning import is_ill_conditioned
+from fuzz.conditioning import EPSILON, is_ill_conditioned
 from fuzz.execute import Observation, Record, complete
 from fuzz.processes import Ended
-from fuzz.program import COMPLEX, FLOATS, INTEGERS, Call, Input, Program, Ref, example, mapped, moves
+from fuzz.program import COMPLEX, FLOATS, INTEGERS, Call, Input, Program, Ref, example, mapped, moves, refs_in
 from fuzz.shrink import alone, with_results
 from fuzz.slopes import as_in_reverse, is_right, is_right_beside, is_right_elsewhere
 from fuzz.wider import is_near, loses_digits, widened, with_floats
 
-NO_DERIVATIVE = "PyTorch raises, too, where all arguments have derivatives"
+NO_DERIVATIVE = "PyTorch raises, too, where the arguments have derivatives"
 NEEDS_ELEMENTS = "PyTorch raises, too, where there are more elements"
 ONE_EXAMPLE = "PyTorch raises, too, for one example"
 EACH_EXAMPLE = "PyTorch gives for each example what is here"
+SINGULAR = "PyTorch's result is not finite, or as large as the inverse of a rounding error"
 ONLY_OUT = "PyTorch raises only with out="
 ONE_SHAPE = "PyTorch gives for arguments of one shape what is here"
 ONE_DIMENSION = "PyTorch gives for one dimension what is here"
@@ -41,6 +42,7 @@ DEPENDENT = "PyTorch's result is another for other inputs"
 ZEROS = "PyTorch's zeros stay zeros where a gradient of its own is not finite"
 TURNS = "the imaginary parts differ by whole turns, and those here lie between -pi and pi"
 NO_ELEMENTS = "there are no elements that it could depend on, or none that could depend"
+LARGE = 0.01  # times the inverse of a rounding error
 SIZE = 7  # in place of 0 and 1: not that of another dimension
 
 Run = Callable[[Program], "Observation | Ended"]
@@ -71,6 +73,7 @@ def _sentences(
     elif kind == "raises":
         yield lambda: needs_elements(program, run), NEEDS_ELEMENTS
         yield lambda: has_no_derivative(*both), NO_DERIVATIVE
+        yield lambda: is_singular(*both), SINGULAR
     elif kind == "accepts":
         yield lambda: only_with_out(program, run), ONLY_OUT
         yield lambda: as_of_one_dtype(program, kind, ours, run), ONE_DTYPE
@@ -147,21 +150,54 @@ def _records_that_grow(program: Program, run: Run) -> list[Record]:
 
 
 def has_no_derivative(program: Program, ours: Run, run: Run) -> bool:
-    """Return whether PyTorch, too, computes the failing call, and refuses it if all its arguments have derivatives.
+    """Return whether PyTorch, too, computes the failing call, and refuses it if its arguments have derivatives as here.
 
-    The derivative then ended at an earlier call in PyTorch, or the arguments need none.
+    The derivative then ended at an earlier call in PyTorch.
     """
     failed, plain = ours(program), complete(run(replace(program, mode="plain")))
     if program.mode in ("plain", "vmap") or not isinstance(failed, Observation) or plain is None:
         return False
-    at = failed.failed_at if isinstance(failed.failed_at, int) else -1
-    small = alone(program, Difference("raises", "", "", at), plain) if at else program
-    if at < 0 or small is None:
+    at = failed.failed_at
+    small = alone(program, Difference("raises", "", "", at), plain) if isinstance(at, int) else None
+    if small is None or not isinstance(at, int):
         return False
-    inputs = tuple(replace(one, requires_grad=one.dtype in (*FLOATS, *COMPLEX)) for one in small.inputs)
+    depends = _that_depend(program, at)
+    given = {one.name for one in program.inputs}
+    # `alone` calls the result v2[1] x2_1.
+    inputs = tuple(
+        replace(
+            one,
+            requires_grad=(one.name if one.name in given else f"v{one.name[1:].partition('_')[0]}")
+            in depends,
+        )
+        for one in small.inputs
+    )
     small = replace(small, inputs=inputs, calls=small.calls[:1])
-    others = (ours, run)
-    return all(_raises(one, small) and not _raises(one, replace(small, mode="plain")) for one in others)
+    return all(_raises(one, small) and not _raises(one, replace(small, mode="plain")) for one in (ours, run))
+
+
+def _that_depend(program: Program, end: int) -> set[str]:
+    """Return the variables before a call that depend on inputs with a derivative."""
+    names = {one.name for one in program.inputs if moves(one)}
+    for call in program.calls[:end]:
+        if names & set(refs_in((call.args, call.kwargs))):
+            written = call.kwargs.get("out", call.args[:1]) if call.writes else ()
+            names |= {call.result, *refs_in(written)}
+    return names
+
+
+def is_singular(program: Program, ours: Run, run: Run) -> bool:
+    """Return whether PyTorch's result of the failing call contains numbers that only an inverse of nearly zero has."""
+    failed, seen = ours(program), complete(run(replace(program, mode="plain")))
+    if not isinstance(failed, Observation) or not isinstance(failed.failed_at, int) or seen is None:
+        return False
+    with np.errstate(all="ignore"):
+        return any(
+            isinstance(one, Record)
+            and one.dtype in EPSILON
+            and not (np.abs(one.array) < LARGE / EPSILON[one.dtype]).all()
+            for one in seen.steps[failed.failed_at]
+        )
 
 
 def as_of_one_dtype(program: Program, kind: str, ours: Run, run: Run) -> bool:
@@ -223,11 +259,9 @@ def _is_flat(a: Any, b: Any) -> bool:
         return bool(a == b)
     if [n for n in a.shape if n != 1] != [n for n in b.shape if n != 1]:
         return False
-    return as_computed(_constant(a), _constant(replace(b, shape=a.shape, array=b.array.reshape(a.shape))))
-
-
-def _constant(value: Record) -> Record:
-    return replace(value, requires_grad=False)
+    return as_computed(
+        beside.constant(a), beside.constant(replace(b, shape=a.shape, array=b.array.reshape(a.shape)))
+    )
 
 
 def as_zero_times_infinity(program: Program, ours: Run, run: Run) -> bool:

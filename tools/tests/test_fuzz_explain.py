@@ -440,14 +440,12 @@ def failing(error: str = "RuntimeError: no", at: Any = 0) -> Observation:
 @pytest.mark.parametrize(
     ("moves", "plain", "known"),
     [
-        (False, True, True),  # both refuse a tangent of the last argument, which had none in PyTorch
+        (False, True, True),  # both refuse a tangent, which ended before in PyTorch
         (True, True, False),
         (False, False, False),  # it raises here without a tangent, too
     ],
 )
-def test_calls_that_both_refuse_where_all_arguments_have_tangents(
-    moves: bool, plain: bool, known: bool
-) -> None:
+def test_calls_that_both_refuse_where_arguments_have_tangents(moves: bool, plain: bool, known: bool) -> None:
     one = Input("x0", "float64", (1,), (1.0,), requires_grad=True)
     calls = (
         Call("special", "torch.special", "v0", (Ref("x0"),)),
@@ -470,6 +468,47 @@ def test_calls_that_both_refuse_where_all_arguments_have_tangents(
         return Observation([[step]] * len(p.calls), final={"x0": step})
 
     assert (sentence(program, "raises", ours, theirs) == explain.NO_DERIVATIVE) == known
+
+
+@pytest.mark.parametrize(
+    ("value", "known"), [(float("nan"), True), (float("inf"), True), (1e15, True), (1e6, False)]
+)
+def test_singular_matrices_whose_inverse_has_no_meaning(value: float, known: bool) -> None:
+    def theirs(p: Program) -> Observation:
+        step = record([value, 1.0], "float64")
+        return Observation(steps=[[step]], final={"v0": step})
+
+    def ours(p: Program) -> Observation:
+        return failing("LinAlgError: the matrix is singular")
+
+    program = one_call(Input("x0", "float64", (2,), (1.0, 2.0)))
+    assert (sentence(program, "raises", ours, theirs) == explain.SINGULAR) == known
+
+
+def test_only_arguments_with_derivatives_have_tangents() -> None:
+    """A tangent of another argument, which PyTorch would refuse, is no reason to refuse that of the first one."""
+    inputs = (
+        Input("x0", "float64", (1,), (1.0,), requires_grad=True),
+        Input("x1", "float64", (1,), (1.0,)),
+    )
+    calls = (
+        Call("sin", "torch.sin", "v0", (Ref("x0"),)),
+        Call("cos", "torch.cos", "v1", (Ref("x1"),)),
+        Call("loss", "torch.loss", "v2", (Ref("v0"), Ref("v1"), Ref("x1"))),
+    )
+    program = Program(inputs, calls, "jvp")
+    step, tried = record([1.0], "float64"), []
+
+    def observe(p: Program) -> Observation:
+        if len(p.calls) == 1:
+            tried.append({one.name: one.requires_grad for one in p.inputs})
+        return Observation([[step]] * len(p.calls), final={"x0": step})
+
+    def ours(p: Program) -> Observation:
+        return failing("NotImplementedError: no", len(p.calls) - 1) if p.mode == "jvp" else observe(p)
+
+    assert sentence(program, "raises", ours, observe) == ""
+    assert {"x0_0": True, "x1_0": False, "x1": False} in tried
 
 
 def test_integers_that_are_not_floats_where_they_should_be() -> None:
