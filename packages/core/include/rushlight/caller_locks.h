@@ -6,20 +6,23 @@
 namespace rushlight {
 
 // Note [Locks of the caller]
-// A thread that computes for some 10 microseconds or more, or waits for a device, releases the locks that it holds on
-// behalf of its caller: with Python's bindings the GIL, so that other threads run meanwhile. Kernels do this in two places,
-// where an operator calls its kernel (Launch) and where a range is large enough for several threads (parallel_for), and
-// waits do it themselves. A thread that has a lock of ours must not request the caller's, since the thread that has that one
-// could wait for ours: if it calls kernels, it keeps the caller's locks (KeptCallerLocks). In a thread that holds none of
-// them, as during a backward pass, nothing happens.
+// A thread that computes for about 10 microseconds or more, or waits for a device, releases the locks that its caller
+// holds. With Python's bindings this is the GIL, so that other threads run meanwhile. The locks are released where an
+// operator calls a kernel with large operands (call_cpu_kernel), where a range is large enough for several threads
+// (parallel_for, parallel_chunks), around factorizations and Fourier transforms, and during waits.
+//
+// A thread that holds a lock of ours must not request the caller's, since the thread that has the caller's could wait
+// for ours. If it calls kernels, it keeps the caller's locks (KeptCallerLocks). In a thread without locks of a caller,
+// such as one that runs a backward pass, nothing happens.
 
 struct CallerLocks {
-    /// Releases the locks that this thread holds, and returns them for `acquire`; null if there are none. `waits`: the thread
-    /// waits for something that may depend on other threads, so that the locks must be released. Must not throw.
+    /// Releases the locks of this thread, and returns them for `acquire`; null if it keeps them or has none. With
+    /// `waits`, the thread waits for something that may depend on other threads, so the locks must be released. Must not
+    /// throw.
     void* (*release)(bool waits);
     void (*acquire)(void* held);
 };
-/// Sets the functions of the bindings, and returns the former ones. Null: threads hold no locks.
+/// Sets the functions of the bindings, and returns the previous ones. Null means that callers hold no locks.
 RL_API const CallerLocks* set_caller_locks(const CallerLocks* functions);
 
 /// A scope in which this thread holds none of the caller's locks.
@@ -31,7 +34,7 @@ class RL_API WithoutCallerLocks {
     explicit WithoutCallerLocks(While what, bool wanted = true) {
         if (wanted) release(what);
     }
-    // The bindings may end the thread at this point.
+    // At its end, the interpreter may unwind the thread here: Note [Interpreter exit].
     ~WithoutCallerLocks() noexcept(false) {
         if (held_) acquire();
     }
@@ -46,7 +49,7 @@ class RL_API WithoutCallerLocks {
     void* held_ = nullptr;
 };
 
-/// A scope in which this thread does not release the caller's locks, because it has a lock of ours.
+/// A scope in which this thread does not release the caller's locks, because it holds a lock of ours.
 class RL_API KeptCallerLocks {
   public:
     KeptCallerLocks();

@@ -50,7 +50,8 @@ void each_group(const FftSequences& sequences, One one, Several several) {
     constexpr auto kLanes = static_cast<int64_t>(pf::VLEN<T>::val);
     const int64_t count = sequences.count;
     const int64_t groups = (count + kLanes - 1) / kLanes;
-    constexpr int64_t kMany = 1 << 14, kLong = 1 << 12;  // elements
+    constexpr int64_t kMany = 1 << 14;  // elements for one thread
+    constexpr int64_t kLong = 1 << 12;  // elements that take 10 microseconds or more
     const int64_t grain = std::max<int64_t>(1, kMany / (sequences.n * kLanes));
     // One long sequence is no range that is shared out.
     const WithoutCallerLocks others_run(WithoutCallerLocks::While::Computing, sequences.n * count >= kLong);

@@ -14,14 +14,14 @@ int64_t nanoseconds() {
 }
 
 // Note [Fair shares of the GIL]
-// A thread that executes bytecode gives up the GIL only every 5 ms, so a kernel of 20 microseconds that released it could
-// wait that long to get it back, and a program of many kernels would almost stand still beside one busy thread. So a
-// thread that had to wait keeps the GIL for as long as it waited: beside a thread that always wants the GIL it gets half of
-// the time, and beside threads that compute in kernels, or wait for files, it hardly ever has to wait.
+// A thread that executes bytecode gives up the GIL every 5 ms only. A kernel of 20 microseconds that released the GIL
+// could therefore wait 5 ms to get it back, and a program of many such kernels would almost stop beside one busy
+// thread. So a thread that had to wait keeps the GIL for as long as it waited. Beside a thread that always needs the
+// GIL, it gets half of the time; beside threads that compute in kernels or wait for files, it hardly ever waits.
 thread_local int64_t keeps_until = 0;
 
-// The list of threads is not read, since other threads may change it; whether this one is alone in it can be seen from its
-// ends.
+// Whether the interpreter has no other thread. Only the ends of its list of threads are read, since other threads may change
+// the list.
 bool is_only_thread() {
     PyThreadState* mine = PyThreadState_Get();
     return PyInterpreterState_ThreadHead(PyThreadState_GetInterpreter(mine)) == mine &&

@@ -25,10 +25,9 @@ uint64_t number_of(const_dnnl_memory_desc_t layout) {
 
 std::mutex& making_primitives() {
     static std::mutex mutex;
-    static const int watching =
+    [[maybe_unused]] static const int registered =
         pthread_atfork([] { making_primitives().lock(); }, [] { making_primitives().unlock(); },
                        [] { making_primitives().unlock(); });
-    (void)watching;
     return mutex;
 }
 

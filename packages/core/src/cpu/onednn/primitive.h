@@ -75,7 +75,8 @@ class Primitive {
     size_t scratch_bytes_ = 0;
 };
 
-/// Held while a primitive is made: a child that was forked meanwhile would find oneDNN's own locks taken, and wait without end.
+/// The lock under which primitives are made. Forks wait for it: a child that is forked while another thread makes a
+/// primitive would find oneDNN's own locks taken, and hang.
 std::mutex& making_primitives();
 
 /// The primitives that this thread used last, by shape: fetching one from oneDNN's own cache takes
