@@ -126,7 +126,7 @@ std::tuple<Tensor, Tensor, Tensor> lu_unpack(const Tensor& LU_data, const Tensor
     const int64_t m = LU_data.size(-2), n = LU_data.size(-1), k = std::min(m, n);
     const auto none = [&] { return ops::new_empty(LU_data, kInts<0>); };
     Tensor p = unpack_pivots
-                   ? ops::adjoint(take_rows(identity(LU_data, m, m), ops::_pivots_to_order(LU_pivots, m)))
+                   ? take_rows(identity(LU_data, m, m), ops::argsort(ops::_pivots_to_order(LU_pivots, m)))
                    : none();
     if (!unpack_data) return {p, none(), none()};
     return {p, ops::add(ops::tril(ops::narrow(LU_data, -1, 0, k), -1), identity(LU_data, m, k)),
