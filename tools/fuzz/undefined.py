@@ -92,6 +92,28 @@ def _is_laid_out_otherwise(t: Any) -> bool:
     return not (t if t._base is None else t._base).is_contiguous()
 
 
+def shares_memory(t: Any) -> bool:
+    """Return whether some elements of a tensor have the same memory."""
+    if not hasattr(t, "stride") or not t.numel():
+        return False
+    places = sum(
+        (np.arange(n) * step).reshape(-1, *(1,) * (t.dim() - 1 - d))
+        for d, (n, step) in enumerate(zip(t.shape, t.stride(), strict=True))
+    )
+    return len(np.unique(places)) < t.numel()
+
+
+def _has_norm_at(x: np.ndarray, given: list[Any]) -> bool:
+    """Return whether rounding decides if a slice exceeds renorm's largest norm: it is that, or nearly so."""
+    p, dim, most, *_ = [*(v for v in given if isinstance(v, (int, float))), 0, x.ndim, 0]
+    if not -x.ndim <= dim < x.ndim or p <= 0:
+        return False  # an error
+    rows = abs(np.moveaxis(x, int(dim), 0).reshape(x.shape[int(dim)], -1)).astype(float)
+    with np.errstate(all="ignore"):
+        norms = rows.max(axis=1, initial=0) if np.isinf(p) else (rows**p).sum(axis=1) ** (1 / p)
+        return bool((abs(norms - most) <= 1e-5 * most).any())
+
+
 def _is_normal(x: np.ndarray) -> bool:
     """Return whether all numbers are finite, and none is so small that its digits are lost."""
     if x.dtype.kind not in "fc":
@@ -290,6 +312,8 @@ class Undefined:
         if call.op in CONVERSIONS:
             dtype = CONVERSIONS[call.op] or next(iter([*named, *others]), "")
             return self._is_beyond_integers(tensors[0], dtype)
+        if family(call.op) == "fill":
+            return any(self._is_beyond_integers(t, name_of(tensors[0].dtype)) for t in tensors[1:])
         if call.op in ("view", "view_copy", "view_copy.out") and named:
             return self._has_nan(tensors[0])  # of NaN there are many
         return any(self._is_beyond_integers(t, dtype) for t in tensors for dtype in named)
@@ -418,6 +442,10 @@ class Undefined:
             return any(
                 step == 0 and n > 1 for step, n in zip(tensors[0].stride(), tensors[0].shape, strict=True)
             )
+        if op in ("diagonal_scatter", "select_scatter", "slice_scatter") and tensors:
+            return shares_memory(tensors[0])  # PyTorch's result shares it, too
+        if op.startswith("renorm") and self.draft.mode not in ("plain", "vmap"):
+            return _has_norm_at(values[0], given)
         if op.startswith("fractional_max_pool"):
             return any(np.isnan(v).sum() > 1 for v in values if v.dtype.kind == "f")  # which NaN is chosen
         poles = {"digamma": 1, "special_digamma": 1, "special_psi": 1, "polygamma": 1}
@@ -540,6 +568,9 @@ class Undefined:
             return any(map(_is_singular, _triangles(values[TRIANGULAR[op]])))
         if op in ("logsumexp", "logcumsumexp"):
             return bool((abs(x) > 1e6).any())  # PyTorch's is a power of a difference that has lost its digits
+        if op == "ctc_loss" and len(values) == 4:
+            # PyTorch has NaN where the labels do not fit: as many as there are, and blanks between equal ones.
+            return bool((2 * values[3] - 1 > values[2]).any())
         if op == "hardshrink":
             return bool(np.isnan(x).any())  # PyTorch's vectorised code and its scalar code differ
         if op == "copysign":

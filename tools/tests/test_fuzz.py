@@ -25,7 +25,7 @@ from fuzz.operators import Array, Operator
 from fuzz.processes import Ended, Process
 from fuzz.program import FLOATS, MODES, Call, Input, Named, Program, Ref, literal, script, statement
 from fuzz.shrink import alone, shrink
-from fuzz.undefined import APART, FULL_RANK, SUMS, Draft, Undefined
+from fuzz.undefined import APART, FULL_RANK, SUMS, Draft, Undefined, shares_memory
 from known_differences import Known, read
 
 ONE = Array("float32", (2, 3), (1.0, 2.0, 3.0, 4.0, 5.0, 6.0))
@@ -587,6 +587,8 @@ def test_a_tangent_of_another_dtype_than_its_value() -> None:
         (Call("setitem", "[]=", "v0", (Ref("x0"), 0, Ref("x5"))), "vmap", True),
         (Call("view_copy", ".view", "v0", (Ref("x2"), Named("int32"))), "plain", False),
         (Call("view_copy", ".view", "v0", (Ref("x0"), Named("int32"))), "plain", True),
+        (Call("fill", "torch.fill", "v0", (Ref("x4"), Ref("x5"))), "plain", False),
+        (Call("fill", "torch.fill", "v0", (Ref("x0"), Ref("x5"))), "plain", True),
         (Call("pow_", ".pow_", "v0", (Ref("x6"), -1)), "plain", False),
         (Call("pow_", ".pow_", "v0", (Ref("x6"), Ref("x5"))), "plain", False),  # x5 has no integer for NaN
     ],
@@ -714,6 +716,59 @@ def test_singular_values_at_the_limit_are_judged(limit: float, undefined: bool) 
     tensor = RIGHT.make(Input("x0", "float64", (2, 2), (0.0, 2.0, 4.0, 0.0)))
     given = [Ref("x0"), limit]
     assert Undefined(RIGHT, Draft("plain")).is_beyond("linalg_matrix_rank", [tensor], given) == undefined
+
+
+@pytest.mark.parametrize(
+    ("given", "mode", "undefined"),
+    [
+        ((1, 0, 5.0), "jvp", True),
+        ((1, 0, 5.0), "plain", False),
+        ((1, 0, 4.0), "jvp", False),
+        ((1, 1, 4.0), "jvp", True),
+        ((float("inf"), 0, 3), "backward", True),
+        ((2.0, 5, 1.0), "jvp", False),
+        ((2.0,), "jvp", False),
+    ],
+)
+def test_norms_at_the_largest_one_are_judged(given: Any, mode: str, undefined: bool) -> None:
+    tensor = RIGHT.make(Input("x0", "float64", (2, 2), (1.0, 2.0, -3.0, 2.0)))
+    assert Undefined(RIGHT, Draft(mode)).is_beyond("renorm", [tensor], [Ref("x0"), *given]) == undefined
+
+
+def test_labels_that_do_not_fit_have_no_derivative() -> None:
+    for labels, undefined in ((1, False), (2, False), (3, True)):
+        inputs = [
+            Input("x0", "float64", (3, 1, 2), (0.5,) * 6),
+            Input("x1", "int64", (1, labels), (1,) * labels),
+            Input("x2", "int64", (1,), (3,)),
+            Input("x3", "int64", (1,), (labels,)),
+        ]
+        tensors = [RIGHT.make(one) for one in inputs]
+        given = [Ref(one.name) for one in inputs]
+        assert Undefined(RIGHT, Draft("backward")).is_beyond("ctc_loss", tensors, given) == undefined
+        assert not Undefined(RIGHT, Draft("plain")).is_beyond("ctc_loss", tensors, given)
+
+
+def test_scattering_into_shared_memory_is_undefined() -> None:
+    class Viewed:
+        def __init__(self, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
+            self.shape, self.strides = shape, strides
+
+        def stride(self) -> tuple[int, ...]:
+            return self.strides
+
+        def dim(self) -> int:
+            return len(self.shape)
+
+        def numel(self) -> int:
+            return int(np.prod(self.shape))
+
+    assert shares_memory(Viewed((3, 6), (1, 1)))
+    assert shares_memory(Viewed((3,), (0,)))
+    assert not shares_memory(Viewed((3, 6), (6, 1)))
+    assert not shares_memory(Viewed((1, 6), (0, 1)))
+    assert not shares_memory(Viewed((0, 6), (0, 0)))
+    assert not shares_memory(Viewed((), ()))
 
 
 def test_leading_columns_of_wide_matrices_are_judged() -> None:

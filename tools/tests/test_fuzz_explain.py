@@ -615,6 +615,31 @@ def test_a_conversion_that_does_nothing_in_float64_is_a_copy() -> None:
     assert sentence(Program((one,), calls, "backward"), "gradient", writing(3), writing(2)) == ""
 
 
+def test_digits_of_a_conversion_that_is_written_to() -> None:
+    """In float64 the conversion returns a leaf, which cannot be written to, so it is compared with a copy."""
+    calls = (
+        Call("half", ".half", "v0", (Ref("x0"),)),
+        Call("sinc_", ".sinc_", "v1", (Ref("v0"),)),
+    )
+    program = Program((Input("x0", "float64", (1,), (1.0,), requires_grad=True),), calls, "backward")
+
+    def writing(small: float) -> explain.Run:
+        """Return a library whose gradient is 2 in float64, and refuses to write to a leaf."""
+
+        def observe(p: Program) -> Observation:
+            narrow, ops = p.calls[0].path == ".half", [call.op for call in p.calls]
+            if not narrow and "clone" not in ops:
+                return failing("RuntimeError: a leaf", 1)
+            step = record([1.0], "float64")
+            steps = [[step] for _ in ops]
+            return Observation(steps=steps, gradients=[record([small if narrow else 2.0], "float64")])
+
+        return observe
+
+    assert sentence(program, "gradient", writing(2.0), writing(1.5)) == explain.DIGITS
+    assert sentence(program, "gradient", writing(1.5), writing(2.0)) == ""
+
+
 def test_gradients_that_are_refused_at_every_point() -> None:
     """At 0 the slope is not finite; elsewhere PyTorch refuses the gradient, too, and rushlight's is right, or is not."""
     program = one_call(Input("x0", "float64", (1,), (0.0,), requires_grad=True), mode="backward")
