@@ -194,8 +194,8 @@ std::vector<Tensor> conjugated(bool conjugate, std::vector<Tensor> shares);
 
 // --- forward mode ---
 
-/// The values of rules are added up for each result: a tensor belongs to the first result, and a tuple holds
-/// one value, or None, for each result.
+/// Adds the value of a forward-mode rule to the tangent of a result. A rule's tensor belongs to the first result; a rule's tuple
+/// has one value, or None, for each result.
 inline void add_tangent(Tensor& total, const Tensor& share) {
     if (share.defined()) total = total.defined() ? ops::add(total, share) : share;
 }

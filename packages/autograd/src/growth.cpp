@@ -79,7 +79,7 @@ std::optional<GrowthReport> take_growth_report() {
     if (!report_waits.exchange(false)) return std::nullopt;
     GrowthReport report{t.reached.site, t.reached.extended, t.counts[t.reached].alive, nullptr};
     for (auto& [node, key] : t.counted)
-        // The count may have reached zero on another thread that waits for the lock.
+        // Another thread may have released the last reference, and wait for the lock.
         if (key == t.reached && node->try_retain()) {
             report.sample = Ref<Node>::adopt(const_cast<Node*>(node));
             break;

@@ -116,7 +116,7 @@ Tensor tangent(const Tensor& t, Level level) {
     if (m && m->tangent)
         if (const Tensor& own = m->tangent->at(level); own.defined()) return own;
     if (!t.impl()->is_view()) return {};
-    // A view from before its root became dual: the same part of the root's tangent.
+    // The view was made before its root became dual: its tangent is the same part of the root's tangent.
     const TensorImpl* root = t.impl()->root();
     const Meta* r = meta_or_null(root);
     if (!r || !r->tangent || !r->tangent->at(level).defined()) return {};

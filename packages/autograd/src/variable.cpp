@@ -82,7 +82,7 @@ Ref<Node> accumulator_of(const Tensor& t) {
     std::lock_guard lock(leaf_lock);
     if (!t.impl()->meta()) t.impl()->set_meta(new Meta());
     Meta& m = *meta_or_null(t.impl());
-    // The count may have reached zero on another thread that waits for the lock: then it is gone.
+    // Another thread may have released the last reference, and wait for the lock. The accumulator is then not used again.
     if (m.accumulator && m.accumulator->try_retain()) return Ref<Node>::adopt(m.accumulator);
     auto* fresh = new AccumulateGrad(t);
     m.accumulator = fresh;

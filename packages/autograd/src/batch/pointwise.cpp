@@ -11,8 +11,8 @@
 namespace rushlight::autograd::batching {
 namespace {
 
-// In type promotion, a tensor without dimensions has less weight than one with dimensions. The dimension of
-// the examples would change that, so operands are converted to the result's dtype beforehand if it matters.
+// In type promotion, a tensor without dimensions has less weight than one with dimensions. Batched, it has the dimension of
+// the examples. Operands are therefore converted to the result's dtype beforehand where this would change the dtype.
 void agree_on_dtype(Call& c) {
     bool without_dims = false;
     std::vector<TensorOrScalar> operands;

@@ -183,9 +183,9 @@ struct Backend {
     BackendStatus (*synchronize_stream)(int32_t device, void* stream);
 
     /// The kernel of an operator, by its name ("add", "sum.dim") and the hash of its schema; null, with
-    /// status Ok, when the plug-in has none or another schema's. Besides the operators core looks up, with hash 0,
-    /// for "copy": element by element from a view to another of the same sizes, converting the dtype; and for
-    /// the optional "fill", "range", "steps", "powers" and "eye", which write new tensors from numbers.
+    /// status Ok, when the plug-in has none or another schema's. Core also asks for kernels that belong
+    /// to no operator, with hash 0: "copy", which copies a view to another one of the same sizes and converts the dtype,
+    /// and the optional "fill", "range", "steps", "powers" and "eye", which fill new tensors.
     BackendStatus (*kernel)(const char* name, uint64_t schema_hash, KernelPart part, BackendKernel* kernel);
 
     // Optional: streams and events, all or none.

@@ -33,8 +33,8 @@ struct Gemm {
     // Note [Runs]
     // The columns of b and c may come in runs of `column_run`, as the pixels of a batch of images do: the first elements of two
     // runs lie b_run and c_run apart. `first_column` is where in its run the product begins. Likewise steps along k may come in
-    // runs of `step_run`, a_step_run and b_step_run apart. Inner kernels see none of this: packing does, or the loop around
-    // them. With runs of columns b_col is 1 and `init` is the same for all columns.
+    // runs of `step_run`, a_step_run and b_step_run apart. Packing, or the loop around the inner kernels, handles runs; the
+    // inner kernels themselves get contiguous parts. With runs of columns b_col is 1 and `init` is the same for all columns.
     int64_t column_run = kOneRun, first_column = 0, b_run = 0, c_run = 0;
     int64_t step_run = kOneRun, a_step_run = 0, b_step_run = 0;
 

@@ -7,8 +7,8 @@
 
 namespace rushlight::cpu {
 
-/// Slices of a tensor along one dimension, by index, beside a row-major tensor (before, n, after, run) of `n` of them. A piece
-/// is what one position of `before` and `after` has: `n` runs of adjacent elements.
+/// `n` indexed slices of a tensor along one dimension, which are read into, or written from, a row-major tensor of shape
+/// (before, n, after, run). A piece is the part at one position of `before` and `after`: `n` runs of adjacent elements.
 struct IndexedSlices {
     const int64_t* index;  // checked; within [0, size)
     int64_t n, size = 1, stride = 0, run = 1;

@@ -62,7 +62,7 @@ struct Cube {
 
     explicit Cube(double shape) : d((shape < 1 ? shape + 1 : shape) - 1. / 3), c(1 / std::sqrt(9 * d)) {}
 
-    /// v, or 0 where the candidate of the normal x and the uniform u is rejected.
+    /// Returns v for a normal number x, or 0 if the uniform number u rejects it.
     double operator()(double x, double u) const {
         const double root = 1 + c * x;
         if (root <= 0) return 0;

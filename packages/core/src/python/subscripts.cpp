@@ -227,7 +227,7 @@ Tensor value_tensor(const Tensor& target, PyObject* value) {
                name(target.dtype()));
 }
 
-// Flip the value for a view of which dimensions are indexed backwards, where the value is not broadcast.
+// Flips an assigned value in the dimensions that are indexed backwards, unless it is broadcast there.
 Tensor flipped(Tensor value, int64_t ndim, const std::vector<int64_t>& backwards) {
     std::vector<int64_t> dims;
     for (int64_t d : backwards) {

@@ -171,8 +171,8 @@ Block* CachingAllocator::new_segment(Pool& into, size_t nbytes) {
     return block;
 }
 
-/// Cuts a block down to `size` where the rest is worth keeping: in segments of small blocks any that could
-/// serve a small request, elsewhere any that is too big for one.
+/// Cuts a block down to `size` if the rest is useful: in a segment of small blocks, if it could serve a small request;
+/// in other segments, if it is too large for a small request.
 void CachingAllocator::split(Block* block, size_t size) {
     size_t rest = block->size - size;
     if (rest < (block->segment->small ? config_.rounding : config_.small_limit + 1)) return;

@@ -101,7 +101,7 @@ HostAllocator& host() {
 void register_fork_handlers() {
     pthread_atfork(
         [] {
-            // In the order in which `before_mapping` takes them.
+            // In the same order as in `before_mapping`, to avoid a deadlock.
             small_blocks::before_fork();
             host().large.before_fork();
         },

@@ -73,7 +73,8 @@ RL_PRODUCTS inline __m128i load(const std::byte* p) {
     return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
 }
 
-// 16 bytes, as they count at the distance that the constants are for.
+// Multiplies 16 bytes, as a polynomial, by the power of x that the constants stand for: what they add to the checksum that
+// many bits later.
 RL_PRODUCTS inline __m128i moved(__m128i bytes, __m128i constants) {
     return _mm_xor_si128(_mm_clmulepi64_si128(bytes, constants, 0x00),
                          _mm_clmulepi64_si128(bytes, constants, 0x11));

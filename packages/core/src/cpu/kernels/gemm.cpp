@@ -401,7 +401,7 @@ template <class T>
 Way choose(const Gemm<T>& g) {
     if (g.pairs || g.column_run != g.kOneRun) return Way::Packed;
     if (g.step_run != g.kOneRun) {
-        // Few rows or columns do not pay for packing, if runs are long.
+        // With few rows or columns, packing costs more than it saves, unless runs are short.
         const bool along = g.a_col == 1 && g.b_row == 1;
         return along && g.step_run >= kDotDepth / 2 && min(g.m, g.n) <= 32 ? Way::Dot : Way::Packed;
     }

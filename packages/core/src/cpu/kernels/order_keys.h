@@ -105,7 +105,7 @@ static Wide* select_wide(Wide* from, Wide* to, int64_t n, int64_t k) {
         if (low >= k) {
             n = low;
         } else {
-            // The pivot is the least of the others: it goes first.
+            // Of the remaining numbers, none is smaller than the pivot, so it is the next in order.
             for (int64_t i = done + low; i < done + n; ++i)
                 if (!(from[i] < pivot) && !(pivot < from[i])) {
                     from[i] = from[done + low];

@@ -154,7 +154,7 @@ inline int64_t count_matrices(const View& v) {
 template <class F>
 void for_matrices(int64_t count, double work, F&& body) {
     if (count <= 0) return;
-    // Below a millisecond or so OpenBLAS's threads cost more than they give, much more where processors are busy.
+    // Work of less than about a millisecond takes longer with OpenBLAS's threads, and much longer on busy processors.
     constexpr double kLarge = 1 << 24, kGrain = 1 << 16, kCall = 1 << 9;
     const WithoutCallerLocks others_run(WithoutCallerLocks::While::Computing,
                                         work * static_cast<double>(count) >= kGrain);

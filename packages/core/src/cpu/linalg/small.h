@@ -77,8 +77,8 @@ void small_solve(bool transposed, int64_t n, int64_t k, const T* a, const int32_
     }
 }
 
-/// The lower Cholesky factor of a row-major matrix, in place of its lower triangle; 0, or the order of the first leading minor that
-/// is not positive.
+/// Writes the lower Cholesky factor of a row-major matrix over its lower triangle. Returns 0, or the order of the first leading
+/// minor that is not positive.
 template <class T>
 int64_t small_cholesky(int64_t n, T* a) {
     for (int64_t j = 0; j < n; ++j) {

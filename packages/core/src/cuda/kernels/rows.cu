@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(kThreads) sum_bags(const Bags<T> b) {
         b.out[i] = static_cast<T>(!empty && b.divisor != 1 ? sum / static_cast<C>(b.divisor) : sum);
     }
 }
-/// Raises the alarm where an index is out of range, a bag is, or bags fall.
+/// Raises the alarm where the index of a row or of a bag is out of range, or bags are not in ascending order.
 template <class T>
 __global__ void __launch_bounds__(kThreads) check_bags(const Bags<T> b) {
     const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;

@@ -145,9 +145,10 @@ Tensor linalg_eigvalsh(const Tensor& A, std::string_view UPLO) {
 Tensor eigh_backward(const Tensor& grad_values, const Tensor& grad_vectors, const Tensor& eigenvalues,
                      const Tensor& eigenvectors) {
     const Tensor transposed = ops::adjoint(eigenvectors), inner = ops::matmul(transposed, grad_vectors);
-    // Changes of Hermitian matrices see the part of `inner` that is not Hermitian; with it alone the gradient is Hermitian.
-    const Tensor seen = ops::mul(ops::sub(inner, ops::adjoint(inner)), Scalar(0.5));
-    const Tensor turn = by_differences(seen, eigenvalues);
+    // The matrix changes by Hermitian matrices only, so the Hermitian part of `inner` has no effect on the derivative. It is
+    // left out, so that the gradient is Hermitian, too.
+    const Tensor skew = ops::mul(ops::sub(inner, ops::adjoint(inner)), Scalar(0.5));
+    const Tensor turn = by_differences(skew, eigenvalues);
     return ops::matmul(eigenvectors, ops::matmul(ops::add(turn, ops::diag_embed(grad_values)), transposed));
 }
 

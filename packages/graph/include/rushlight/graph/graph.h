@@ -190,7 +190,7 @@ RL_API Graph parse(const std::string& text);
 RL_API std::string to_svg(const Graph& graph);
 /// Returns a line for each difference between two graphs, other than metadata, source lines and modules: `-` for a line that
 /// only the first graph has, `+` for a line that only the second has, and `~` for a call of the same operator with other
-/// arguments. Values are equal if they are results of equal calls, whatever their numbers.
+/// arguments. Two values are equal if equal calls compute them, also where the values have different numbers.
 RL_API std::vector<std::string> differences(const Graph& a, const Graph& b);
 /// Returns the graph as JSON, in the form of files (docs/programs.md).
 RL_API std::string to_json(const Graph& graph);
