@@ -66,6 +66,10 @@ def test_what_is_missing_is_named():
         ("torch.optim.Admw", "AdamW"),
         ("torch.utils.data.DataLoder", "DataLoader"),
         ("torch.ones(2).reulu", "relu"),
+        ("torch.Linear", "nn.Linear"),
+        ("torch.DataLoader", "utils.data.DataLoader"),
+        ("torch.data", "utils.data"),
+        ("torch.vjp", "func.vjp"),
         ("torch.nn.Linear(1, 1).wieght", "weight"),
     ],
 )
@@ -75,6 +79,12 @@ def test_what_is_misspelt_is_answered_with_a_name(text, meant, capsys):
         eval(text)
     sys.__excepthook__(caught.type, caught.value, None)
     assert f"Did you mean: {meant!r}?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["Data", "sys", "math"])
+def test_no_name_is_suggested_that_is_not_similar(name):
+    with pytest.raises(AttributeError, match=f"has no attribute '{name}'\n"):
+        getattr(torch, name)
 
 
 def test_dir_lists_what_is_loaded_later():

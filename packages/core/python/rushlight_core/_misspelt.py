@@ -14,13 +14,23 @@ if TYPE_CHECKING:
 class _Message:
     """The text of an error, which looks for the similar name only when it is shown, so that `hasattr` stays fast."""
 
-    def __init__(self, module: str, name: str, names: Callable[[], list[str]], hint: str) -> None:
-        self._module, self._name, self._names, self._hint = module, name, names, hint
+    def __init__(
+        self,
+        module: str,
+        name: str,
+        names: Callable[[], list[str]],
+        hint: str,
+        find: Callable[[str], str | None] | None,
+    ) -> None:
+        self._module, self._name, self._names, self._hint, self._find = module, name, names, hint, find
 
     def __str__(self) -> str:
         from difflib import get_close_matches
 
-        close = get_close_matches(self._name, self._names(), n=1, cutoff=0.7)
+        found = self._find(self._name) if self._find else None
+        hidden = self._name.startswith("_")
+        names = [] if found else [name for name in self._names() if hidden or not name.startswith("_")]
+        close = [found] if found else get_close_matches(self._name, names, n=1, cutoff=0.76)
         meant = f". Did you mean: {close[0]!r}?" if close else ""
         hint = f"\nhint: {self._hint}" if self._hint else ""
         return f"module {self._module!r} has no attribute {self._name!r}{meant}{hint}"
@@ -31,6 +41,16 @@ class _Message:
         return str, (str(self),)
 
 
-def missing(module: str, name: str, names: Callable[[], list[str]], hint: str = "") -> AttributeError:
-    """Return the error of a module with the names `names()` for a name that it does not have; the hint is a second line."""
-    return AttributeError(_Message(module, name, names, hint))
+def missing(
+    module: str,
+    name: str,
+    names: Callable[[], list[str]],
+    hint: str = "",
+    find: Callable[[str], str | None] | None = None,
+) -> AttributeError:
+    """Return the error of a module for a name that it does not have.
+
+    `find` returns the path of this very name in another module, or None; otherwise a similar one of `names()` is suggested.
+    The hint is a second line.
+    """
+    return AttributeError(_Message(module, name, names, hint, find))

@@ -234,7 +234,23 @@ if not TYPE_CHECKING:  # a checker would take every name for one that is there
             from rushlight_core._misspelt import missing
 
             hint = "what differs from PyTorch is listed in docs/differences.md"
-            raise missing(__name__, name, __dir__, hint) from None
+            raise missing(__name__, name, __dir__, hint, _find) from None
+
+
+def _find(name: str) -> str | None:
+    """Return the path of a name in the modules that programs use most, such as `nn.Linear`; None if none has it."""
+    from contextlib import suppress
+    from importlib import import_module
+
+    for path in (
+        "nn", "optim", "utils", "utils.data", "nn.functional", "optim.lr_scheduler", "func", "linalg", "fft", "special",
+        "distributions", "nn.utils", "nn.init", "backends", "amp", "autograd",
+    ):  # fmt: skip
+        with suppress(ImportError):
+            module = import_module(f"{__name__}.{path}")
+            if not name.startswith("_") and name in getattr(module, "__all__", dir(module)):
+                return f"{path}.{name}"
+    return None
 
 
 def __dir__() -> list[str]:
