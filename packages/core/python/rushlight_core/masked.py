@@ -117,7 +117,7 @@ def cumsum(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = 
     Args:
         input: a tensor of any shape.
         dim: the dimension to sum along.
-        dtype: the dtype of the result, by default that of `input`.
+        dtype: the dtype of the result, by default that of `input`, or int64 for bools.
         mask: see :func:`sum`.
 
     Shape:
@@ -757,7 +757,9 @@ def _cumulative(
     name: str, function: Any, input: Tensor, dim: int, dtype: Any, mask: Tensor | None, start: int
 ) -> Tensor:
     (dim,) = _dims(name, dim, input)[:1] or (0,)
-    return function(_fill(name, input, mask, start), dim, dtype=input.dtype if dtype is None else dtype)
+    if dtype is None:
+        dtype = _C.int64 if input.dtype == _C.bool else input.dtype
+    return function(_fill(name, input, mask, start), dim, dtype=dtype)
 
 
 def _index(

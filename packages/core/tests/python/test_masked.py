@@ -162,6 +162,8 @@ def test_dtypes() -> None:
     assert masked.amax(small, mask=core.tensor([False])).item() == 0
     assert masked.amin(small, mask=core.tensor([False])).item() == 255
     assert masked.cumsum(small, 1, mask=keep).dtype == core.uint8
+    assert masked.cumsum(keep, 0).tolist() == [1, 1, 2]
+    assert masked.cumprod(keep, 0, mask=keep).tolist() == [1, 1, 1]
     assert masked.var(small, mask=keep).dtype == core.float32
     assert masked.median(small, mask=keep).dtype == core.uint8
     assert masked.mean(small, dtype=core.float64, mask=keep).tolist() == 2.0
