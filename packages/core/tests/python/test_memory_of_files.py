@@ -85,10 +85,14 @@ def test_dtypes_and_layouts_that_no_tensor_has() -> None:
     for make in (
         lambda: rl.ones(2, dtype=rl.float8_e4m3fn),
         lambda: rl.ones(2).to(rl.float8_e4m3fn),
-        lambda: rl.finfo(rl.qint8),
+        lambda: rl.zeros_like(rl.ones(2), dtype=rl.float8_e4m3fn),
     ):
-        with pytest.raises(TypeError):
+        with pytest.raises(
+            TypeError, match=r"\(dtype\): there are no tensors of torch\.float8_e4m3fn\nhint: "
+        ):
             make()
+    with pytest.raises(TypeError):
+        rl.finfo(rl.qint8)
     with pytest.raises(NotImplementedError, match="strided"):
         rl.ones(2, layout=rl.sparse_csr)
 
