@@ -64,6 +64,7 @@ def test_named_tuples_of_operators() -> None:
     restored = pickle.loads(pickle.dumps(result))
     assert type(restored) is torch.return_types.max
     assert restored.indices.tolist() == [1, 0]
+    assert repr(result) == "torch.return_types.max(\nvalues=tensor([3., 4.]),\nindices=tensor([1, 0]))"
     assert {kind.__name__ for kind in torch.return_types.all_return_types} >= {
         "sort",
         "linalg_eigh",

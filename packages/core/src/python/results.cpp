@@ -1,8 +1,29 @@
 #include "python/results.h"
 
+#include <structmember.h>
+
 #include <string>
 
 namespace rushlight::python {
+namespace {
+
+// As PyTorch prints it, each field on a line of its own.
+PyObject* repr(PyObject* self) {
+    RL_PY_TRY
+    const PyTypeObject* type = Py_TYPE(self);
+    const std::string name = type->tp_name;
+    std::string text = "torch" + name.substr(name.find('.')) + "(";
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self); ++i) {
+        const Object field = Object::steal(PyObject_Repr(PyTuple_GET_ITEM(self, i)));
+        const char* value = PyUnicode_AsUTF8(field.get());
+        if (!value) return nullptr;
+        text += std::string(i ? ",\n" : "\n") + type->tp_members[i].name + "=" + value;
+    }
+    return PyUnicode_FromString((text + ")").c_str());
+    RL_PY_CATCH
+}
+
+}  // namespace
 
 PyObject* ResultFields::make() {
     if (!type_) {
@@ -15,6 +36,7 @@ PyObject* ResultFields::make() {
         PyStructSequence_Desc desc{name->c_str(), nullptr, fields.data(), static_cast<int>(fields_.size())};
         type_ = PyStructSequence_NewType(&desc);
         if (!type_) throw PythonError();
+        type_->tp_repr = repr;
     }
     return PyStructSequence_New(type_);
 }
