@@ -10,6 +10,7 @@ import argparse
 import collections
 import importlib
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -115,6 +116,8 @@ def main() -> int:
     parser.add_argument("--verbose", action="store_true", help="print each test's name")
     parser.add_argument("patterns", nargs="*", help="run the tests that contain one of these words")
     options = parser.parse_args()
+    # A shell that starts this in the background has it ignored, and the tests send Ctrl-C to themselves.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     folder = Path(options.folder).resolve()
     os.environ["RUSHLIGHT_CPYTHON_TESTS"] = str(folder)
     try:
