@@ -106,8 +106,8 @@ def shares_memory(t: Any) -> bool:
 def _has_norm_at(x: np.ndarray, given: list[Any]) -> bool:
     """Return whether rounding decides if a slice exceeds renorm's largest norm: it is that, or nearly so."""
     p, dim, most, *_ = [*(v for v in given if isinstance(v, (int, float))), 0, x.ndim, 0]
-    if not -x.ndim <= dim < x.ndim or p <= 0:
-        return False  # an error
+    if not x.size or not -x.ndim <= dim < x.ndim or p <= 0:
+        return False  # no norm, or an error
     rows = abs(np.moveaxis(x, int(dim), 0).reshape(x.shape[int(dim)], -1)).astype(float)
     with np.errstate(all="ignore"):
         norms = rows.max(axis=1, initial=0) if np.isinf(p) else (rows**p).sum(axis=1) ** (1 / p)

@@ -735,6 +735,11 @@ def test_norms_at_the_largest_one_are_judged(given: Any, mode: str, undefined: b
     assert Undefined(RIGHT, Draft(mode)).is_beyond("renorm", [tensor], [Ref("x0"), *given]) == undefined
 
 
+def test_norms_of_no_elements_are_judged() -> None:
+    tensor = RIGHT.make(Input("x0", "float64", (0, 2), ()))
+    assert not Undefined(RIGHT, Draft("jvp")).is_beyond("renorm", [tensor], [Ref("x0"), 2.0, 0, 1.0])
+
+
 def test_labels_that_do_not_fit_have_no_derivative() -> None:
     for labels, undefined in ((1, False), (2, False), (3, True)):
         inputs = [
