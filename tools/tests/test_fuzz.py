@@ -752,6 +752,8 @@ def test_labels_that_do_not_fit_have_no_derivative() -> None:
         given = [Ref(one.name) for one in inputs]
         assert Undefined(RIGHT, Draft("backward")).is_beyond("ctc_loss", tensors, given) == undefined
         assert not Undefined(RIGHT, Draft("plain")).is_beyond("ctc_loss", tensors, given)
+        other = [*tensors[:3], RIGHT.make(Input("x3", "int64", (2,), (labels, labels)))]
+        assert not Undefined(RIGHT, Draft("backward")).is_beyond("ctc_loss", other, given)  # an error
 
 
 def test_scattering_into_shared_memory_is_undefined() -> None:
