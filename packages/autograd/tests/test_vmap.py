@@ -217,9 +217,10 @@ def test_shapes_that_one_example_refuses(op: Op) -> None:
     assert not taken
 
 
-@pytest.mark.parametrize(
-    "op", [op for op in OPS if op.kind == "view" or op.view == "always"], ids=lambda op: op.name
-)
+VIEWS = [op for op in OPS if op.kind == "view" or op.view == "always"]
+
+
+@pytest.mark.parametrize("op", VIEWS, ids=lambda op: op.name)
 def test_a_write_to_a_view_of_a_part_is_seen(op: Op) -> None:
     """As for one example, also where the examples' parts do not lie side by side."""
     for sample in op.samples:
@@ -244,9 +245,7 @@ def test_a_write_to_a_view_of_a_part_is_seen(op: Op) -> None:
             assert core.equal(got, core.stack([want, want])), sample.text
 
 
-@pytest.mark.parametrize(
-    "op", [op for op in OPS if op.kind == "view" or op.view == "always"], ids=lambda op: op.name
-)
+@pytest.mark.parametrize("op", VIEWS, ids=lambda op: op.name)
 def test_a_write_to_a_view_is_seen_whatever_the_stride_of_size_one(op: Op) -> None:
     """The stride of a dimension of size 1 addresses nothing, so it is no reason to copy."""
     for sample in op.samples:
