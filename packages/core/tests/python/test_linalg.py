@@ -283,3 +283,11 @@ def test_low_rank() -> None:
     ):
         with pytest.raises(ValueError, match="lowrank"):
             call()
+
+
+def test_factors_of_lu_are_contiguous() -> None:
+    for shape in ((3, 3), (3, 2), (2, 2, 3)):
+        a = rl.arange(float(np.prod(shape))).view(shape).flip(-2)
+        factors = rl.linalg.lu(a)
+        assert all(factor.is_contiguous() for factor in factors)
+        assert rl.allclose(factors.P @ factors.L @ factors.U, a, atol=1e-5)
