@@ -522,6 +522,8 @@ class Undefined:
             power = next((v for v in given if isinstance(v, int)), 1)
             if power < 0 and _is_singular(values[0]):
                 return True
+            if not np.isfinite(values[0]).all():
+                return True  # which products are infinite, and which NaN
             dtypes = [name_of(t.dtype) for t in tensors[:1]]
             return _overflows(values[:1] * min(abs(power), MOST_FACTORS), dtypes)
         if op in ("cholesky", "linalg_cholesky") and square:
