@@ -534,7 +534,9 @@ class Undefined:
             side = math.isqrt(values[0].size)
             return side * side == values[0].size and _is_singular(values[0].reshape(side, side))
         if op in ("linalg_matrix_rank", "matrix_rank"):
+            # A bool is a limit if it is the second positional argument.
             limits = [v for v in given if isinstance(v, (int, float)) and not isinstance(v, bool)]
+            limits += [float(v) for v in given[1:2] if isinstance(v, bool)]
             limits += [float(v) for one in values[1:] for v in one.reshape(-1).real]
             if any(limit <= 0 or _has_value_at(values[0], limit) for limit in limits):
                 return True  # singular values of 0, or at the limit, are counted as they are rounded

@@ -711,7 +711,13 @@ def test_powers_of_a_singular_matrix_are_judged(power: int, undefined: bool) -> 
     assert Undefined(RIGHT, Draft("plain")).is_beyond("linalg_matrix_power", [tensor], given) == undefined
 
 
-@pytest.mark.parametrize(("limit", "undefined"), [(2.0, True), (0.5, True), (1.25, False), (0.0, True)])
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_powers_of_a_matrix_that_is_not_finite_are_undefined(value: float) -> None:
+    tensor = RIGHT.make(Input("x0", "float64", (2, 2), (1.0, 2.0, value, 0.0)))
+    assert Undefined(RIGHT, Draft("plain")).is_beyond("linalg_matrix_power", [tensor], [Ref("x0"), 3])
+
+
+@pytest.mark.parametrize(("limit", "undefined"), [(2.0, True), (0.5, True), (1.25, False), (0.0, True), (False, True)])
 def test_singular_values_at_the_limit_are_judged(limit: float, undefined: bool) -> None:
     tensor = RIGHT.make(Input("x0", "float64", (2, 2), (0.0, 2.0, 4.0, 0.0)))
     given = [Ref("x0"), limit]
