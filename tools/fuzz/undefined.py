@@ -320,7 +320,7 @@ class Undefined:
 
     def _sees_memory(self, call: Call, tensors: list[Any], given: list[Any]) -> bool:
         """Return whether a view depends on the order of the memory, which may be another in the other library."""
-        regroups = call.op == "view" and any(isinstance(v, Named) for v in given)
+        regroups = family(call.op) in ("view", "view_copy") and any(isinstance(v, Named) for v in given)
         if (call.op in VIEWS_IF_POSSIBLE or regroups) and tensors and _is_laid_out_otherwise(tensors[0]):
             return True
         if call.op in GEOMETRY_IN_PLACE and any(c.op in RETURNED_AS_IT_IS for c in self.draft.calls):

@@ -658,3 +658,33 @@ def test_gradient_of_a_product_with_zeros_in_half_precision() -> None:
     assert grad(x.prod(), x)[0].tolist() == [0, 0, 0, 0]
     one = core.tensor([[0.0, 200.0, 300.0]], dtype=core.float16, requires_grad=True)
     assert grad(one.prod(1).sum() * 2**-4, one)[0].tolist() == [[3750, 0, 0]]
+
+
+def test_a_power_of_zero_stops_a_gradient_that_is_not_finite() -> None:
+    base = core.tensor([1.0, 3.0, 0.0], requires_grad=True)
+    exponent = core.tensor([0.0, 2.0, 0.0])
+    power = base**exponent
+    (found,) = grad(power, base, core.tensor([-math.inf, 1.0, math.nan]))
+    assert found.tolist() == [0.0, 6.0, 0.0]
+
+
+@pytest.mark.parametrize("shape", [(4, 4), (4, 6)])
+def test_gradients_of_qr_of_a_nearly_singular_matrix_keep_their_digits(shape: tuple[int, int]) -> None:
+    """The last element of R's diagonal is 1e-3. The gradients do not depend on its inverse."""
+    core.manual_seed(0)
+    upper = core.triu(core.randn(*shape)) + 2 * core.eye(*shape)
+    upper[3, 3] = 1e-3
+    matrix = core.linalg.qr(core.randn(4, 4))[0] @ upper
+    weights = [core.randn(4, 4), core.randn(*shape)]
+
+    def gradients(x: core.Tensor) -> list[core.Tensor]:
+        factors = core.linalg.qr(x)
+        loss = sum((f * w).sum() for f, w in zip(factors, weights, strict=True))
+        (first,) = grad(loss, x, create_graph=True)
+        (second,) = grad((first * weights[1]).sum(), x)
+        return [first.detach(), second]
+
+    found = gradients(matrix.requires_grad_())
+    exact = gradients(matrix.detach().double().requires_grad_())
+    for got, wanted in zip(found, exact, strict=True):
+        assert (got - wanted).abs().max() < 2e-5 * wanted.abs().max()

@@ -385,9 +385,19 @@ bool has_columns(const Tensor& Q, const Tensor& R) {
 
 Tensor qr_backward(const Tensor& grad_Q, const Tensor& grad_R, const Tensor& Q, const Tensor& R) {
     if (!has_columns(Q, R)) return ops::matmul(Q, R);
-    const Tensor inner = ops::sub(ops::matmul(grad_R, ops::adjoint(R)), ops::matmul(ops::adjoint(Q), grad_Q));
-    const Tensor both = mirrored(ops::adjoint(inner));
-    return lower_solve(ops::adjoint(R), ops::add(grad_Q, ops::matmul(Q, both)), false);
+    // Q * grad_R is added after the division by R, and what Q spans is left out of the quotient for a square matrix. A
+    // small last element of R's diagonal then does not enlarge rounding errors.
+    const Tensor upper = ops::triu(grad_R), inside = ops::matmul(ops::adjoint(Q), grad_Q);
+    const Tensor inner = ops::sub(inside, ops::matmul(upper, ops::adjoint(R)));
+    const Tensor turn = ops::sub(inner, ops::adjoint(inner));
+    Tensor below = ops::tril(turn, -1);
+    if (is_complex(turn.dtype()))  // R's diagonal stays real
+        below = ops::add(below, ops::mul(ops::diag_embed(ops::diagonal(turn, 0, -2, -1)), Scalar(0.5)));
+    if (Q.size(-2) == Q.size(-1))
+        return ops::matmul(Q, ops::add(upper, lower_solve(ops::adjoint(R), below, false)));
+    const Tensor outside = ops::sub(grad_Q, ops::matmul(Q, inside));
+    const Tensor quotient = lower_solve(ops::adjoint(R), ops::add(outside, ops::matmul(Q, below)), false);
+    return ops::add(quotient, ops::matmul(Q, upper));
 }
 
 std::tuple<Tensor, Tensor> qr_forward(const Tensor& tangent, const Tensor& Q, const Tensor& R) {
