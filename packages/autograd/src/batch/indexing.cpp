@@ -180,7 +180,10 @@ void along_index(Call& c) {
     const int64_t rank = c.rank(0);
     if (rank == 0 || !c.is_batched(0)) return loop(c);
     const std::string_view name = c.op.name;
-    if (c.is_batched(2) && c.rank(2) == 1 && c.row.arguments[3] == 't' && c.rank(3) == rank) {
+    const bool has_source = c.row.arguments[3] == 't';
+    if (name == "index_copy_" && rank == 1 && c.rank(3) == 0)  // index_copy_ takes one number for a vector
+        c.stack[3] = ops::unsqueeze(c.tensor(3), 0);
+    if (c.is_batched(2) && c.rank(2) == 1 && has_source) {
         // The same operator by scatter, with an index for each element of the source. Scatter would ignore
         // surplus elements.
         const int64_t dim = wrap_dim(c.op.name, c.integer(1), rank) + 1;
