@@ -688,3 +688,20 @@ def test_gradients_of_qr_of_a_nearly_singular_matrix_keep_their_digits(shape: tu
     exact = gradients(matrix.detach().double().requires_grad_())
     for got, wanted in zip(found, exact, strict=True):
         assert (got - wanted).abs().max() < 2e-5 * wanted.abs().max()
+
+
+def test_recorded_gradients_of_a_small_determinant_keep_their_digits() -> None:
+    """The determinant and the inverse come from the same factors, so that their rounding errors cancel."""
+    core.manual_seed(0)
+    matrix = core.randn(4, 4)
+    matrix[3] = matrix[:3].sum(0) * 0.5 + 1e-2 * core.randn(4)
+    weights = core.randn(4, 4)
+
+    def gradients(x: core.Tensor) -> list[core.Tensor]:
+        (first,) = grad(core.linalg.det(x), x, create_graph=True)
+        return [first.detach(), *grad((first * weights).sum(), x)]
+
+    found = gradients(matrix.requires_grad_())
+    exact = gradients(matrix.detach().double().requires_grad_())
+    assert (found[0] - exact[0]).abs().max() < 1e-6 * exact[0].abs().max()
+    assert (found[1] - exact[1]).abs().max() < 1e-4 * exact[1].abs().max()

@@ -41,9 +41,9 @@ void ormqr(KernelContext& ctx, const View& out, const View& reflectors, const Vi
 /// A X = B, or X A = B.
 void linalg_solve(KernelContext& ctx, const View& x, const View& info, const View& factors,
                   const View& pivots, const View& a, const View& b, bool left);
-/// The same with `factors` of A, or with the conjugate transpose of A.
-void linalg_solve_again(KernelContext& ctx, const View& x, const View& factors, const View& pivots,
-                        const View& b, bool left, bool adjoint);
+/// Solves the same equations, or those with the conjugate transpose of A, with the factors of A.
+void linalg_solve_again(KernelContext& ctx, const View& x, const View& a, const View& factors,
+                        const View& pivots, const View& b, bool left, bool transposed);
 void linalg_solve_triangular(KernelContext& ctx, const View& x, const View& a, const View& b, bool upper,
                              bool left, bool unitriangular);
 void linalg_inv(KernelContext& ctx, const View& inverse, const View& info, const View& a);

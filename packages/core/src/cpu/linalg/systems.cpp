@@ -130,8 +130,8 @@ void linalg_solve(KernelContext&, const View& x, const View& info, const View& f
     });
 }
 
-void linalg_solve_again(KernelContext& ctx, const View& x, const View& factors, const View& pivots,
-                        const View& b, bool left, bool adjoint) {
+void linalg_solve_again(KernelContext& ctx, const View& x, const View&, const View& factors,
+                        const View& pivots, const View& b, bool left, bool transposed) {
     if (x.numel == 0) return;
     const View f = contiguous_in(ctx, factors), p = contiguous_in(ctx, pivots);
     with_scalar("linalg.solve", x.dtype, [&]<class T>(T) {
@@ -143,9 +143,9 @@ void linalg_solve_again(KernelContext& ctx, const View& x, const View& factors, 
                          for (int64_t i = begin; i < end; ++i) {
                              given.take(f.as<T>() + i * n * n, p.as<int32_t>() + i * n);
                              T* columns = right.load(i);
-                             if (adjoint) conjugate_all(columns, each);
-                             given.solve(left != adjoint, right.count(), columns);
-                             if (adjoint) conjugate_all(columns, each);
+                             if (transposed) conjugate_all(columns, each);
+                             given.solve(left != transposed, right.count(), columns);
+                             if (transposed) conjugate_all(columns, each);
                              right.store(i);
                          }
                      });

@@ -133,16 +133,10 @@ Tensor linalg_solve(const Tensor& A, const Tensor& B, bool left) {
     return std::get<0>(solve("linalg.solve", A, B, left, true));
 }
 
-Tensor _solve_adjoint(const Tensor& A, const Tensor& factors, const Tensor& pivots, const Tensor& B,
-                      bool left) {
-    if (!differentiated(A, B)) return ops::_linalg_solve_again(factors, pivots, B, left, true);
-    return std::get<0>(ops::_linalg_solve(ops::adjoint(A), B, left));
-}
-
-Tensor _solve_once_more(const Tensor& A, const Tensor& factors, const Tensor& pivots, const Tensor& B,
-                        bool left) {
-    if (!differentiated(A, B)) return ops::_linalg_solve_again(factors, pivots, B, left, false);
-    return std::get<0>(ops::_linalg_solve(A, B, left));
+Tensor _solve_backward(const Tensor& grad_B, const Tensor& X, bool left, bool transposed) {
+    const Tensor other = ops::adjoint(X);
+    const Tensor grad = ops::neg(left ? ops::matmul(grad_B, other) : ops::matmul(other, grad_B));
+    return transposed ? ops::adjoint(grad) : grad;
 }
 
 // --- inverse ---
@@ -200,7 +194,7 @@ Tensor logdet(const Tensor& input) {
 }
 
 Tensor _inverse_adjoint(const Tensor& A, const Tensor& factors, const Tensor& pivots) {
-    return _solve_adjoint(A, factors, pivots, identity_like(A), true);
+    return ops::_linalg_solve_again(A, factors, pivots, identity_like(A), true, true);
 }
 
 namespace {

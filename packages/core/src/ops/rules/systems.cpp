@@ -27,7 +27,7 @@ Outputs linalg_solve(const Tensor& A, const Tensor& B, bool) {
     return out;
 }
 
-Outputs linalg_solve_again(const Tensor&, const Tensor&, const Tensor& B, bool, bool) {
+Outputs linalg_solve_again(const Tensor&, const Tensor&, const Tensor&, const Tensor& B, bool, bool) {
     Outputs out;
     out.like(B);
     return out;
