@@ -39,6 +39,20 @@ ARITHMETIC = {
     "linalg_vector_norm",
     "norm",
 }
+# Complex functions that jump at the negative real numbers: the sign of a zero imaginary part chooses the side.
+CUT = {
+    "acosh",
+    "angle",
+    "float_power",
+    "log",
+    "log10",
+    "log2",
+    "logcumsumexp",
+    "logsumexp",
+    "pow",
+    "sqrt",
+    "rsqrt",
+}
 # Operators that choose elements by their order: which of equal ones gets the derivative is not determined.
 ORDERED = {"kthvalue", "median", "mode", "msort", "nanmedian", "nanquantile", "quantile", "sort", "topk"}
 # Operators that change a tensor's sizes and strides in place.
@@ -112,6 +126,11 @@ def _has_norm_at(x: np.ndarray, given: list[Any]) -> bool:
     with np.errstate(all="ignore"):
         norms = rows.max(axis=1, initial=0) if np.isinf(p) else (rows**p).sum(axis=1) ** (1 / p)
         return bool((abs(norms - most) <= 1e-5 * most).any())
+
+
+def _has_negative_zero_on_cut(x: np.ndarray) -> bool:
+    """Return whether a complex number is real and negative, with an imaginary part of -0.0."""
+    return x.dtype.kind == "c" and bool(((x.real < 0) & (x.imag == 0) & np.signbit(x.imag)).any())
 
 
 def _is_normal(x: np.ndarray) -> bool:
@@ -438,6 +457,8 @@ class Undefined:
         values = [self.machine.record(t).array for t in tensors]
         if self.draft.mode not in ("plain", "vmap") and self._has_no_derivative(op, values):
             return True
+        if op in CUT and any(map(_has_negative_zero_on_cut, values[:1])):
+            return True
         if op in ("median", "nanmedian") and tensors and hasattr(tensors[0], "stride"):
             # PyTorch gives memory that nobody wrote.
             return any(
@@ -460,6 +481,11 @@ class Undefined:
         if op in ("sinc", "special_sinc"):
             # Of integers it is 0 here and nearly so in PyTorch; what follows may have a kink or a pole at 0.
             return any(((v == np.round(v)) & (v != 0)).any() for v in values[:1] if v.dtype.kind == "f")
+        if op == "corrcoef" and values and values[0].size:
+            # Rounding of the mean decides whether the deviation of equal numbers is 0.
+            deviation = values[0].std(axis=-1)
+            if (deviation <= 1e-6 * abs(values[0]).max(axis=-1)).any():
+                return True
         if op == "cov":
             return len(values) > 1 and values[0].shape[-1:] in ((), (1,))  # PyTorch writes to its input
         if op == "lu_unpack" and len(values) > 1:

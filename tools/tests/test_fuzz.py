@@ -711,13 +711,30 @@ def test_powers_of_a_singular_matrix_are_judged(power: int, undefined: bool) -> 
     assert Undefined(RIGHT, Draft("plain")).is_beyond("linalg_matrix_power", [tensor], given) == undefined
 
 
+@pytest.mark.parametrize(
+    ("value", "undefined"),
+    [(complex(-2, -0.0), True), (-2 + 0j, False), (complex(2, -0.0), False), (-2 - 1j, False)],
+)
+def test_logarithms_beside_a_zero_of_either_sign_are_undefined(value: complex, undefined: bool) -> None:
+    tensor = RIGHT.make(Input("x0", "complex128", (1,), (value,)))
+    assert Undefined(RIGHT, Draft("plain")).is_beyond("log", [tensor], [Ref("x0")]) == undefined
+
+
+@pytest.mark.parametrize(("values", "undefined"), [((2.2, 2.2, 2.2), True), ((2.2, 2.3, 2.2), False)])
+def test_correlations_of_equal_numbers_are_undefined(values: tuple[float, ...], undefined: bool) -> None:
+    tensor = RIGHT.make(Input("x0", "float64", (3,), values))
+    assert Undefined(RIGHT, Draft("plain")).is_beyond("corrcoef", [tensor], [Ref("x0")]) == undefined
+
+
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_powers_of_a_matrix_that_is_not_finite_are_undefined(value: float) -> None:
     tensor = RIGHT.make(Input("x0", "float64", (2, 2), (1.0, 2.0, value, 0.0)))
     assert Undefined(RIGHT, Draft("plain")).is_beyond("linalg_matrix_power", [tensor], [Ref("x0"), 3])
 
 
-@pytest.mark.parametrize(("limit", "undefined"), [(2.0, True), (0.5, True), (1.25, False), (0.0, True), (False, True)])
+@pytest.mark.parametrize(
+    ("limit", "undefined"), [(2.0, True), (0.5, True), (1.25, False), (0.0, True), (False, True)]
+)
 def test_singular_values_at_the_limit_are_judged(limit: float, undefined: bool) -> None:
     tensor = RIGHT.make(Input("x0", "float64", (2, 2), (0.0, 2.0, 4.0, 0.0)))
     given = [Ref("x0"), limit]
