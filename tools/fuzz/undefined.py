@@ -130,7 +130,9 @@ def _has_norm_at(x: np.ndarray, given: list[Any]) -> bool:
 
 def _has_negative_zero_on_cut(x: np.ndarray) -> bool:
     """Return whether a complex number is real and negative, with an imaginary part of -0.0."""
-    return x.dtype.kind == "c" and bool(((x.real < 0) & (x.imag == 0) & np.signbit(x.imag)).any())
+    if x.dtype.kind != "c":
+        return False
+    return bool(((x.real < 0) & (x.imag == 0) & np.signbit(x.imag)).any())
 
 
 def _is_normal(x: np.ndarray) -> bool:
@@ -483,8 +485,8 @@ class Undefined:
             return any(((v == np.round(v)) & (v != 0)).any() for v in values[:1] if v.dtype.kind == "f")
         if op == "corrcoef" and values and values[0].size:
             # Rounding of the mean decides whether the deviation of equal numbers is 0.
-            deviation = values[0].std(axis=-1)
-            if (deviation <= 1e-6 * abs(values[0]).max(axis=-1)).any():
+            x = np.atleast_1d(values[0]).astype(complex)
+            if (x.std(axis=-1) <= 1e-6 * abs(x).max(axis=-1)).any():
                 return True
         if op == "cov":
             return len(values) > 1 and values[0].shape[-1:] in ((), (1,))  # PyTorch writes to its input
