@@ -720,7 +720,9 @@ def test_logarithms_beside_a_zero_of_either_sign_are_undefined(value: complex, u
     assert Undefined(RIGHT, Draft("plain")).is_beyond("log", [tensor], [Ref("x0")]) == undefined
 
 
-@pytest.mark.parametrize(("values", "undefined"), [((2.2,) * 3, True), ((2.2, 2.3, 2.2), False), ((2.2,), True)])
+@pytest.mark.parametrize(
+    ("values", "undefined"), [((2.2,) * 3, True), ((2.2, 2.3, 2.2), False), ((2.2,), True)]
+)
 def test_correlations_of_equal_numbers_are_undefined(values: tuple[float, ...], undefined: bool) -> None:
     shape = (len(values),) if len(values) > 1 else ()
     tensor = RIGHT.make(Input("x0", "float64", shape, values))
