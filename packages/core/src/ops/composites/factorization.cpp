@@ -402,12 +402,18 @@ Tensor qr_backward(const Tensor& grad_Q, const Tensor& grad_R, const Tensor& Q, 
 
 std::tuple<Tensor, Tensor> qr_forward(const Tensor& tangent, const Tensor& Q, const Tensor& R) {
     if (!has_columns(Q, R)) return {ops::zeros_like(Q), ops::zeros_like(R)};
-    const Tensor scaled = upper_solve(R, tangent, false), inner = ops::matmul(ops::adjoint(Q), scaled);
-    const Tensor below = ops::tril(inner, -1), turn = ops::sub(below, ops::adjoint(below));
-    Tensor change = ops::sub(inner, turn);
-    if (is_complex(change.dtype()))  // R's diagonal stays real
-        change = ops::add(ops::triu(change, 1), ops::diag_embed(real_diagonal(change)));
-    return {ops::sub(scaled, ops::matmul(Q, change)), ops::matmul(change, R)};
+    const Tensor inside = ops::matmul(ops::adjoint(Q), tangent), inner = upper_solve(R, inside, false);
+    const Tensor below = ops::tril(inner, -1);
+    Tensor turn = ops::sub(below, ops::adjoint(below));
+    if (is_complex(turn.dtype())) {  // R's diagonal stays real
+        const Tensor diagonal = ops::diagonal(inner, 0, -2, -1);
+        turn = ops::add(turn, ops::diag_embed(ops::sub(diagonal, ops::real(diagonal))));
+    }
+    const Tensor of_R = ops::triu(ops::sub(inside, ops::matmul(turn, R)));
+    const Tensor of_Q = ops::matmul(Q, turn);
+    if (Q.size(-2) == Q.size(-1)) return {of_Q, of_R};
+    const Tensor outside = ops::sub(tangent, ops::matmul(Q, inside));
+    return {ops::add(of_Q, upper_solve(R, outside, false)), of_R};
 }
 
 }  // namespace rushlight::composites
