@@ -18,7 +18,8 @@ void with_type(const char* op, DType dtype, F&& f) {
     throw_not_implemented("%s: no kernel for dtype %s on the CPU", op, name(dtype));
 }
 
-// v with adjacent columns: heads cut from one projection need no copy.
+// Returns a view with adjacent columns, converted to float32 if the dtype is reduced. Heads that are views of one
+// projection already have adjacent columns and are not copied.
 View with_adjacent_columns(KernelContext& ctx, const View& given) {
     const View v = widened(ctx, given);
     return v.stride(-1) == 1 || v.size(-1) <= 1 ? v : contiguous_in(ctx, v);
@@ -60,7 +61,7 @@ Attention<T> problem(const View& q, const View& k, const View& v, const View& ma
 
 View row_major(KernelContext& ctx, const View& v) { return v.defined() ? contiguous_in(ctx, v) : v; }
 
-// An added mask has the dtype of the computation.
+// Converts an additive mask to the dtype of the computation.
 View suitable_mask(KernelContext& ctx, const View& mask, DType dtype) {
     return !mask.defined() || mask.dtype == DType::Bool || mask.dtype == dtype
                ? mask

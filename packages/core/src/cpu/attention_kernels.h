@@ -1,4 +1,4 @@
-// The loops behind attention.h.
+// Kernels of the operators in attention.h.
 #pragma once
 
 #include "cpu/capability.h"
@@ -6,7 +6,7 @@
 
 namespace rushlight::cpu {
 
-/// (batch, heads, rows, columns) with adjacent columns.
+/// An operand with the shape (batch, heads, rows, columns), whose columns are adjacent in memory.
 template <class T>
 struct AttentionOperand {
     T* data;
@@ -15,7 +15,7 @@ struct AttentionOperand {
     T* at(int64_t b, int64_t h) const { return data + b * batch + h * head; }
 };
 
-/// Strides of 0 where the mask repeats; data is null without a mask.
+/// The stride of a dimension along which the mask is broadcast is 0. `data` is null if there is no mask.
 struct AttentionMask {
     const void* data;
     bool is_bool;
@@ -28,7 +28,7 @@ struct Attention {
     AttentionOperand<const T> query, key, value;
     AttentionMask mask;
     const uint8_t* kept;  // (batch, heads, targets, sources), row-major, or null
-    T kept_scale;         // 1 / (1 - the probability to be dropped)
+    T kept_scale;         // 1 / (1 - probability of dropping a weight)
     bool causal;
     T scale;
 };

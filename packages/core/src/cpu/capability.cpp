@@ -12,7 +12,7 @@ std::atomic<Capability> chosen{Capability::Unknown};
 
 namespace {
 
-// The builtins use cpuid, and XGETBV to check that the system saves the registers.
+// The builtins execute cpuid, and XGETBV to check that the operating system saves the vector registers.
 bool processor_has_avx2() {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
            __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("f16c");

@@ -1,12 +1,12 @@
-// Which of the two compiled copies of the kernels runs on this processor.
+// Selects which of the two compiled copies of the kernels runs on this processor.
 //
 // Note [Kernels compiled twice]
 // Every file in src/cpu/kernels/ is compiled once for x86-64-v3 (AVX2) and once for x86-64-v4 (AVX-512), with
-// RUSHLIGHT_CPU set to `avx2` or `avx512`. Its code is in `namespace rushlight::cpu::RUSHLIGHT_CPU` and
-// leaves the file through one table of function pointers. Nothing else may be emitted under a name that both
-// copies share: the linker would keep either one, and an AVX2 machine could run AVX-512 code. So these files
-// use no standard container or algorithm, and what they share with the rest of the library is `static`, a
-// template over a local type, or marked always_inline.
+// RUSHLIGHT_CPU set to `avx2` or `avx512`. Its code is in `namespace rushlight::cpu::RUSHLIGHT_CPU`, and is called
+// through a single table of function pointers. No other symbol may have the same name in both copies: the linker
+// would keep only one of the two definitions, and an AVX2 machine could execute AVX-512 code. So these files use no
+// standard container or algorithm, and code that they share with the rest of the library is `static`, a template
+// over a local type, or marked always_inline.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@
 
 #include "rushlight/export.h"
 
-// The build determines which copies exist (CpuKernels.cmake); a build for one machine has one.
+// The build determines which copies exist (CpuKernels.cmake). A build for one machine has one copy.
 #if !defined(RUSHLIGHT_HAVE_AVX2) && !defined(RUSHLIGHT_HAVE_AVX512)
 #define RUSHLIGHT_HAVE_AVX2 1
 #define RUSHLIGHT_HAVE_AVX512 1
@@ -29,14 +29,15 @@ extern std::atomic<Capability> chosen;
 Capability choose();
 }  // namespace detail
 
-/// The copy in use: the best that the processor and the build have, or what the environment variable
-/// RUSHLIGHT_CPU_CAPABILITY selects ("avx2", "avx512"). Raises RuntimeError if that is not available.
+/// Returns the capability in use: the best one that both the processor and the build support, or the one that the
+/// environment variable RUSHLIGHT_CPU_CAPABILITY selects ("avx2", "avx512"). Raises RuntimeError if the selected
+/// capability is not available.
 inline Capability capability() {
     Capability c = detail::chosen.load(std::memory_order_relaxed);
     return __builtin_expect(c != Capability::Unknown, 1) ? c : detail::choose();
 }
 
-/// "avx2" or "avx512".
+/// Returns "avx2" or "avx512".
 RL_API const char* name(Capability capability);
 
 template <class Table>

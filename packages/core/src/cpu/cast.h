@@ -8,7 +8,8 @@
 
 namespace rushlight::cpu {
 
-/// Loops [to][from] over strided elements, strides in bytes; operand 0 is the output. They take no parameters.
+/// `loop[to][from]` converts strided elements between two dtypes. Strides are in bytes, operand 0 is the output,
+/// and `params` is not used.
 struct CastTable {
     using Loop = void (*)(char* const* data, const int64_t* strides, int64_t n, const Scalar* params);
     Loop loop[kNumDTypes][kNumDTypes];

@@ -11,7 +11,7 @@
 namespace rushlight::cpu {
 namespace {
 
-// Between row-major arrays.
+// Converts n elements of a row-major array to another dtype.
 void convert(void* out, DType to, const void* in, DType from, int64_t n) {
     const CastTable::Loop loop = cast_loop(to, from);
     const int64_t strides[] = {static_cast<int64_t>(itemsize(to)), static_cast<int64_t>(itemsize(from))};
@@ -22,7 +22,7 @@ void convert(void* out, DType to, const void* in, DType from, int64_t n) {
     });
 }
 
-// The bytes that a view spans.
+// The range of addresses that a view spans.
 struct Span {
     const char *begin, *end;
 

@@ -7,37 +7,37 @@
 
 namespace rushlight::cpu {
 
-/// `count` elements of scratch memory.
+/// Allocates `count` elements of scratch memory.
 template <class T>
 T* scratch(KernelContext& ctx, int64_t count) {
     return static_cast<T*>(ctx.scratch(&ctx, sizeof(T) * static_cast<size_t>(count)));
 }
 
-/// A row-major view of new scratch memory with v's sizes.
+/// Returns a row-major view of newly allocated scratch memory with v's sizes.
 View scratch_like(KernelContext& ctx, const View& v, DType dtype);
 
-/// A row-major copy of a defined view in scratch memory, converted to `dtype`.
+/// Returns a row-major copy of a defined view in scratch memory, converted to `dtype`.
 View contiguous_copy(KernelContext& ctx, const View& v, DType dtype);
 
-/// v itself if it is row-major and of `dtype`, else a copy in scratch memory. Undefined views stay undefined.
+/// Returns v itself if it is undefined, or row-major and of `dtype`; otherwise a row-major copy in scratch memory.
 inline View contiguous_in(KernelContext& ctx, const View& v, DType dtype) {
     return !v.defined() || (v.contiguous && v.dtype == dtype) ? v : contiguous_copy(ctx, v, dtype);
 }
 inline View contiguous_in(KernelContext& ctx, const View& v) { return contiguous_in(ctx, v, v.dtype); }
 
-/// v itself, or a copy in scratch memory where it lies in memory that `written` spans.
+/// Returns v, or a copy of v in scratch memory if v overlaps the memory that `written` spans.
 View apart_from(KernelContext& ctx, const View& v, const View& written);
 
-/// The first elements of v, as many along each dimension as `sizes` has.
+/// Returns the leading part of v that has the sizes of the view `sizes`.
 View leading(const View& v, const View& sizes);
 
-/// v with the dimension `dim`, which may be negative, and the last exchanged.
+/// Returns v with the dimension `dim`, which may be negative, and the last dimension exchanged.
 View with_last(KernelContext& ctx, const View& v, int64_t dim);
 
-/// v repeated to the sizes of `like`, to which it broadcasts.
+/// Returns v broadcast to the sizes of `like`.
 View broadcast_to(KernelContext& ctx, const View& v, const View& like);
 
-/// A number as an element of `dtype`, in scratch memory.
+/// Converts a number to `dtype` and returns a pointer to the element, which is in scratch memory.
 const void* as_element(KernelContext& ctx, const Param& number, DType dtype);
 
 /// Copies values between views of equal sizes, converting between dtypes. `out` is row-major.
@@ -49,10 +49,11 @@ inline void clear(const View& v) {
         __builtin_memset(v.data, 0, itemsize(v.dtype) * static_cast<size_t>(v.numel));
 }
 
-/// float16 and bfloat16 are computed through float32.
+/// Returns whether `t` is a reduced dtype: float16 or bfloat16, which are computed in float32.
 inline bool is_reduced(DType t) { return t == DType::Float16 || t == DType::BFloat16; }
 
-/// An output of a reduced dtype, computed in float32: hand `view()` to the float32 kernel, then `finish()`.
+/// An output that is computed in float32 if its dtype is reduced: pass `view()` to the float32 kernel, then call
+/// `finish()`.
 class WidenedOut {
   public:
     WidenedOut(KernelContext& ctx, const View& out)
@@ -67,8 +68,9 @@ class WidenedOut {
     View out_, wide_;
 };
 
-/// Sums in a tensor of reduced dtype, rounded once and not with every term: hand `view()` to the float32 kernel, then
-/// `finish()`. Other dtypes are written as they are.
+/// A tensor to which a kernel adds. If its dtype is reduced, the sums are computed in float32 and rounded once, not
+/// after every term: pass `view()` to the float32 kernel, then call `finish()`. A tensor of another dtype is
+/// updated in place.
 class WidenedSums {
   public:
     WidenedSums(KernelContext& ctx, const View& written)
@@ -81,14 +83,14 @@ class WidenedSums {
     View written_, wide_;
 };
 
-/// The float32 copy of a view of reduced dtype; any other view as it is.
+/// Returns a float32 copy of a view of a reduced dtype, and any other view unchanged.
 inline View widened(KernelContext& ctx, const View& v) {
     return v.defined() && is_reduced(v.dtype) ? contiguous_in(ctx, v, DType::Float32) : v;
 }
 
-/// Copies of strided memory into row-major memory.
+/// Kernels that copy strided memory into row-major memory.
 struct CopyKernels {
-    // out[i] = in[...] over `ndim` sizes, last fastest; strides of `in` count elements.
+    // Copies the elements of `in` to contiguous memory in row-major order. The strides of `in` count elements.
     void (*copy_strided)(void* out, const void* in, DType dtype, int ndim, const int64_t* sizes,
                          const int64_t* strides);
 };

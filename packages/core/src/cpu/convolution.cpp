@@ -15,7 +15,8 @@ namespace {
 
 int64_t entry(Ints list, int64_t d) { return list[list.size == 1 ? 0 : d]; }
 
-// `in`, `out` as in the underlying cross-correlation.
+// `in` and `out` are the input and output of the underlying cross-correlation, which a transposed convolution
+// swaps.
 ConvolutionGeometry geometry(const View& in, const View& weight, const View& out, Ints stride, Ints padding,
                              Ints dilation, int64_t groups) {
     ConvolutionGeometry g;
@@ -27,7 +28,7 @@ ConvolutionGeometry geometry(const View& in, const View& weight, const View& out
     g.out_channels = out.size(1);
     g.groups = groups;
     for (int64_t d = 0; d < 3; ++d) {
-        const int64_t i = d - (3 - g.dims);  // among the real dimensions
+        const int64_t i = d - (3 - g.dims);  // index of the spatial dimension
         g.in[d] = i < 0 ? 1 : in.sizes[2 + i];
         g.out[d] = i < 0 ? 1 : out.sizes[2 + i];
         g.kernel[d] = i < 0 ? 1 : weight.sizes[2 + i];
@@ -38,7 +39,7 @@ ConvolutionGeometry geometry(const View& in, const View& weight, const View& out
     return g;
 }
 
-// Whether channels vary fastest and the rest is row-major.
+// Whether channels vary fastest in memory and the other dimensions are row-major.
 bool is_channels_last(const View& v) {
     if (v.contiguous) return false;
     int64_t step = v.size(1);
@@ -51,27 +52,30 @@ bool is_channels_last(const View& v) {
     return true;
 }
 
-// Below this many multiply-adds the vendor library is not worth loading, let alone compiling a kernel.
+// Below this number of multiply-adds, loading the vendor library and compiling a kernel would take longer than they
+// save.
 constexpr int64_t kSmall = 1 << 14;
-// For feature maps above this size, depthwise convolution in place is faster than copying into blocks and back.
+// For feature maps above this size, our depthwise convolution is faster than the vendor's, which copies into a
+// blocked layout and back.
 constexpr int64_t kLargeMap = 24 * 24;
 
-// `maps` are those that the convolution reads and writes.
+// `maps` are the feature maps that the convolution reads and writes.
 bool use_vendor(const ConvolutionGeometry& g, DType dtype, std::initializer_list<const View*> maps) {
     if (dtype != DType::Float32 || g.multiply_adds() < kSmall) return false;
     if (g.is_depthwise()) {
-        // The vendor's depthwise kernels are fast in the plain case only.
+        // The vendor's depthwise kernels are fast only if stride and dilation are 1.
         const bool plain = g.stride[1] * g.stride[2] * g.dilation[1] * g.dilation[2] == 1;
         return plain && g.out_size() < kLargeMap;
     }
-    // 1x1 filters need only a matrix product, unless channels vary fastest.
+    // A 1x1 convolution is computed as a matrix product instead, unless a feature map is channels-last.
     return !g.is_pointwise() ||
            std::any_of(maps.begin(), maps.end(), [](const View* v) { return is_channels_last(*v); });
 }
 
-// Minimal filtering saves three quarters of the multiplications and pays for transforms: with few channels or few tiles these
-// take longer, and tiles that stick out of the map compute for nothing. The vendor's own is a little faster where there is one,
-// with AVX-512.
+// Minimal filtering (Winograd) saves three quarters of the multiplications, but needs transforms. With few channels
+// or few tiles, the transforms take longer than the multiplications that they save, and the parts of tiles outside
+// the map are computed in vain. With AVX-512, the vendor's implementation is a little faster, so it is preferred if
+// it is available.
 bool use_winograd(const ConvolutionGeometry& g, DType dtype) {
     if (dtype != DType::Float32 || g.dims != 2 || g.groups != 1 || !winograd()) return false;
     for (int d = 1; d < 3; ++d) {
@@ -92,7 +96,7 @@ template <class T> const PlainConvolution<T>& plain();
 template <> const PlainConvolution<float>& plain() { return convolution_kernels().f32; }
 template <> const PlainConvolution<double>& plain() { return convolution_kernels().f64; }
 
-// The kernels for a geometry; minimal filtering is float32's alone.
+// Returns the kernels for a geometry. Only float32 has kernels for minimal filtering.
 template <class T> const ConvolutionWays<T>& ways(const ConvolutionGeometry& g, bool minimal);
 template <> const ConvolutionWays<float>& ways(const ConvolutionGeometry& g, bool minimal) {
     return minimal            ? winograd_kernels().f32
@@ -114,7 +118,7 @@ void with_type(DType dtype, F&& f) {
     throw_not_implemented("convolution: no kernel for dtype %s on the CPU", name(dtype));
 }
 
-// Into an output with channels side by side, whose dimensions in the order of memory are row-major.
+// Copies `in` to an output in the channels-last layout.
 void copy_channels_last(const View& out, const View& in) {
     int64_t sizes[5] = {}, to[5] = {}, from[5] = {};
     const auto permute_to_channels_last = [&](const View& v, int64_t* of, int64_t* permuted) {
@@ -171,7 +175,7 @@ void channel_sums(KernelContext& ctx, const View& sums, const View& x) {
     });
 }
 
-// grad_bias is that of `grad_out`'s channels; either gradient may be undefined.
+// grad_bias is the sum of `grad_out` over each channel. Either gradient may be undefined.
 void backward_weights(KernelContext& ctx, const ConvolutionGeometry& g, const View& grad_weight,
                       const View& grad_bias, const View& in, const View& grad_out) {
     if (grad_weight.defined()) {
@@ -189,8 +193,9 @@ void backward_weights(KernelContext& ctx, const ConvolutionGeometry& g, const Vi
     if (grad_bias.defined()) channel_sums(ctx, grad_bias, grad_out);
 }
 
-// Integers, whose sums wrap around, tap by tap. `g` is that of the cross-correlation of "many" with the kernel, which gives "few":
-// forward sums over few's positions go out, and transposed those over many's.
+// Convolves integers, whose sums wrap around, one tap of the kernel at a time. `g` describes a cross-correlation
+// whose input has `many` positions and whose output has `few`. The forward convolution sums into the `few`
+// positions, and the transposed convolution into the `many`.
 template <class T>
 void convolve_integers(const ConvolutionGeometry& g, bool transposed, T* out, const T* in, const T* weight,
                        const T* bias) {

@@ -1,23 +1,23 @@
-// Convolutions in one to three dimensions, transposed ones too, and their gradients. float32 is computed by oneDNN if
-// it is available and worth its setup; float64 and small problems are computed as matrix products. float16 and bfloat16
-// go through float32. Weights are (out, in / groups, kernel...), of transposed convolutions (in, out / groups,
-// kernel...).
+// Convolutions and transposed convolutions in one to three dimensions, and their gradients. float32 is computed by
+// oneDNN if it is available and worth its setup. float64 and small problems are computed as matrix products, and
+// float16 and bfloat16 are computed in float32. Weights have the shape (out, in / groups, kernel...), and weights
+// of transposed convolutions (in, out / groups, kernel...).
 //
-// Sums over the batch in oneDNN's gradients of the weights depend on the number of threads; all else here
-// does not.
+// oneDNN's gradients of the weights are sums over the batch whose rounding depends on the number of threads. No
+// other result depends on it.
 #pragma once
 
 #include "rushlight/kernel.h"
 
 namespace rushlight::cpu {
 
-/// out (batch, channels, spatial...); stride, padding, dilation have one entry or one for each spatial
-/// dimension. output_padding is not needed beyond out's sizes.
+/// `out` has the shape (batch, channels, spatial...). `stride`, `padding` and `dilation` have one entry, or one for
+/// each spatial dimension. `output_padding` is not used, because the sizes of `out` already include it.
 void convolution(KernelContext& ctx, const View& out, const View& input, const View& weight, const View& bias,
                  Ints stride, Ints padding, Ints dilation, bool transposed, Ints output_padding,
                  int64_t groups);
 
-/// Computes the gradients that are defined, each of its operand's sizes.
+/// Computes the gradients that are defined. Each has the sizes of its operand.
 void convolution_backward(KernelContext& ctx, const View& grad_input, const View& grad_weight,
                           const View& grad_bias, const View& grad_output, const View& input,
                           const View& weight, Ints stride, Ints padding, Ints dilation, bool transposed,

@@ -1,13 +1,13 @@
-// The numbers of one convolution, shared by its implementations.
+// The sizes and parameters of one convolution, shared by its implementations.
 #pragma once
 
 #include <cstdint>
 
 namespace rushlight::cpu {
 
-/// A cross-correlation from `in` to `out`. Spatial sizes are right-aligned in three elements (a
-/// two-dimensional one has depth 1), and `dims` is the number of real ones. A transposed convolution is the
-/// gradient of one with in and out swapped.
+/// A cross-correlation from `in` to `out`. Each array holds the spatial sizes right-aligned in three elements, with
+/// 1 for missing dimensions (0 for their padding), and `dims` is the number of spatial dimensions. A transposed
+/// convolution is described by the cross-correlation of which it is the gradient, with input and output swapped.
 struct ConvolutionGeometry {
     int64_t dims;
     int64_t batch, in_channels, out_channels, groups;
@@ -16,7 +16,7 @@ struct ConvolutionGeometry {
     int64_t in_size() const { return in[0] * in[1] * in[2]; }
     int64_t out_size() const { return out[0] * out[1] * out[2]; }
     int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
-    /// Elements of the input under one output element.
+    /// Number of input elements that contribute to one output element.
     int64_t window() const { return in_channels / groups * taps(); }
     int64_t multiply_adds() const { return batch * out_channels * out_size() * window(); }
     /// Whether each group has one input channel, in at most two dimensions.

@@ -10,7 +10,7 @@ namespace rushlight::cpu {
 /// A convolution and its gradients. All operands are row-major.
 template <class T>
 struct ConvolutionWays {
-    // bias may be null
+    // `bias` may be null.
     void (*forward)(KernelContext&, const ConvolutionGeometry&, const T* in, const T* weight, const T* bias,
                     T* out);
     void (*backward_data)(KernelContext&, const ConvolutionGeometry&, T* grad_in, const T* weight,
@@ -19,11 +19,12 @@ struct ConvolutionWays {
                              const T* grad_out);
 };
 
-/// For every geometry.
+/// Kernels for every geometry.
 template <class T>
 struct PlainConvolution {
     ConvolutionWays<T> ways;
-    // The sum of every channel of x (batch, channels, size), and adding one value to every channel.
+    // `channel_sums` computes the sum of every channel of x (batch, channels, size), and `add_to_channels` adds one
+    // value to every channel.
     void (*channel_sums)(T* sums, const T* x, int64_t batch, int64_t channels, int64_t size);
     void (*add_to_channels)(T* x, const T* values, int64_t batch, int64_t channels, int64_t size);
 };
@@ -35,7 +36,7 @@ struct ConvolutionKernels {
 
 RUSHLIGHT_KERNEL_TABLE(ConvolutionKernels, convolution_kernels)
 
-/// For geometries that are depthwise.
+/// Kernels for depthwise geometries.
 struct DepthwiseKernels {
     ConvolutionWays<float> f32;
     ConvolutionWays<double> f64;
@@ -43,7 +44,7 @@ struct DepthwiseKernels {
 
 RUSHLIGHT_KERNEL_TABLE(DepthwiseKernels, depthwise_kernels)
 
-/// For geometries that are pointwise.
+/// Kernels for pointwise geometries.
 struct PointwiseKernels {
     ConvolutionWays<float> f32;
     ConvolutionWays<double> f64;
@@ -51,7 +52,8 @@ struct PointwiseKernels {
 
 RUSHLIGHT_KERNEL_TABLE(PointwiseKernels, pointwise_kernels)
 
-/// For two dimensions, one group, 3x3 filters, stride and dilation 1 and padding up to 2, by minimal filtering.
+/// Kernels of minimal filtering (Winograd) for two dimensions, one group, 3x3 filters, stride and dilation 1, and
+/// padding up to 2.
 struct WinogradKernels {
     ConvolutionWays<float> f32;
 };

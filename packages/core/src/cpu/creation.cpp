@@ -16,7 +16,7 @@ struct alignas(16) Element {
     char bytes[16];
 };
 
-// The number as an element, by the conversion that copies use.
+// Converts a number to an element of `dtype`, with the same kernel that copies use.
 Element element(Scalar value, DType dtype) {
     Element wide, made;
     switch (value.dtype()) {
@@ -31,7 +31,8 @@ Element element(Scalar value, DType dtype) {
     return made;
 }
 
-/// Writes value(i), numbers of dtype `wide`, into a tensor of one dimension, in blocks that stay in the cache.
+/// Writes value(i), a number of dtype `wide`, to element i of a one-dimensional tensor. Values are converted to the
+/// tensor's dtype in blocks that stay in the cache.
 template <class T, class F>
 void generate(const View& out, DType wide, F value) {
     constexpr int64_t kBlock = 512;
@@ -53,7 +54,8 @@ void generate(const View& out, DType wide, F value) {
     });
 }
 
-// Calls f(first, last, dtype) with numbers of the type in which those between them are computed.
+// Calls f(first, last, dtype) with both numbers converted to the dtype in which the values between them are
+// computed.
 template <class F>
 void between(Scalar first, Scalar last, F f) {
     if (first.is_complex() || last.is_complex())

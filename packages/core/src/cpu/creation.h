@@ -1,4 +1,4 @@
-// The elements of new tensors: one value, or a rule by their number.
+// Fills new tensors with one value, or with a function of the element's index.
 #pragma once
 
 #include "rushlight/kernel.h"
@@ -6,18 +6,19 @@
 
 namespace rushlight::cpu {
 
-/// `value`, converted, into every element.
+/// Writes `value`, converted to the tensor's dtype, to every element.
 void fill(const View& out, Scalar value);
 
-/// A tensor of one dimension: start + i * step, in int64 if both are integers, else in float64.
+/// Writes start + i * step to element i of a one-dimensional tensor. The values are computed in int64 if both
+/// numbers are integers, otherwise in float64.
 void range(const View& out, Scalar start, Scalar step);
-/// A tensor of one dimension: from `first` to `last` in equal steps, in float64 or complex128. Values are computed from
-/// the nearer end, so that the last is exactly `last`.
+/// Writes values from `first` to `last` in equal steps to a one-dimensional tensor. They are computed in float64 or
+/// complex128, each from the nearer end, so that the last value is exactly `last`.
 void steps(const View& out, Scalar first, Scalar last);
-/// base to the powers that `steps` gives.
+/// Writes powers of `base`, whose exponents are the values that `steps` writes.
 void powers(const View& out, Scalar base, Scalar first, Scalar last);
 
-/// A tensor of two dimensions: ones on the diagonal, else zeros.
+/// Writes ones to the diagonal of a two-dimensional tensor, and zeros elsewhere.
 void eye(const View& out);
 
 }  // namespace rushlight::cpu

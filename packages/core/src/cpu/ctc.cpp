@@ -19,10 +19,11 @@ T log_add(T a, T b) {
     return b == kNever<T> ? a : a + std::log1p(std::exp(b - a));
 }
 
-// One sequence of the batch. State s of a target's 2 length + 1 is a blank where s is even, else label s / 2.
+// One sequence of the batch. Its target has 2 length + 1 states: state s is a blank if s is even, otherwise label s
+// / 2.
 template <class T>
 struct Sequence {
-    const T* log_probs;  // at step t: + t * step
+    const T* log_probs;  // probabilities of time t begin at t * step
     int64_t step;
     const int64_t* labels;
     int64_t time, length, blank;
@@ -30,15 +31,16 @@ struct Sequence {
     int64_t states() const { return 2 * length + 1; }
     int64_t label(int64_t s) const { return s % 2 == 0 ? blank : labels[s / 2]; }
     T log_prob(int64_t t, int64_t s) const { return log_probs[t * step + label(s)]; }
-    // Whether state s may follow s - 2: a blank may be left out between labels that differ.
+    // Whether state s may directly follow state s - 2: the blank between two different labels may be skipped.
     bool skips(int64_t s) const { return s % 2 == 1 && s > 1 && label(s) != label(s - 2); }
-    // The logarithm of a sum over the last two states.
+    // Returns the logarithm of the summed probabilities of the last two states, in which a path may end.
     T at_end(const T* row) const {
         return length == 0 ? row[0] : log_add(row[states() - 1], row[states() - 2]);
     }
 };
 
-// alpha (time, width): log-probabilities of all ways to be in a state at a time, that time's included.
+// Fills alpha (time, width) and returns the target's log-probability. alpha[t, s] is the log-probability of all
+// paths that are in state s at time t; it includes the probability of time t.
 template <class T>
 T forward(const Sequence<T>& q, T* alpha, int64_t width) {
     for (int64_t i = 0; i < q.time * width; ++i) alpha[i] = kNever<T>;
@@ -57,8 +59,9 @@ T forward(const Sequence<T>& q, T* alpha, int64_t width) {
     return q.at_end(alpha + (q.time - 1) * width);
 }
 
-// grad (time, step apart) -= scale times the probability of being at each class, given the target. `beta`, two rows, is
-// alpha from the end, without the time's own probability.
+// Subtracts from `grad`, whose times are `step` apart, `scale` times the probability of each class at each time,
+// given the target. `beta` (two rows) is alpha's counterpart computed from the end; it excludes the probability of
+// the time itself.
 template <class T>
 void backward(const Sequence<T>& q, T* grad, T scale, const T* alpha, int64_t width, T* beta) {
     if (q.time == 0) return;
@@ -111,7 +114,7 @@ class Batch {
     }
 
   private:
-    // The loops read at positions given by lengths and labels, which are therefore checked.
+    // Checks the lengths and labels of sequence n, because the loops use them as indices.
     void check(int64_t n) const {
         const int64_t longest = targets.size(1), *labels = targets.as<int64_t>() + n * longest;
         const int64_t steps = input_lengths.as<int64_t>()[n], length = target_lengths.as<int64_t>()[n];

@@ -1,5 +1,6 @@
-// Connectionist temporal classification (Graves et al. 2006). log_probs (time, batch, classes), targets (batch, longest),
-// lengths (batch), all checked. float16 and bfloat16 go through float32.
+// Connectionist temporal classification (Graves et al. 2006). log_probs has the shape (time, batch, classes),
+// targets (batch, longest), and the lengths (batch). Labels and lengths are checked. float16 and bfloat16 are
+// computed in float32.
 #pragma once
 
 #include "rushlight/kernel.h"

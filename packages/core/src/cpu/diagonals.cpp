@@ -9,14 +9,14 @@
 namespace rushlight::cpu {
 namespace {
 
-// a + b within [0, limit].
+// Returns a + b, clamped to [0, limit].
 int64_t clamped_sum(int64_t a, int64_t b, int64_t limit) {
     int64_t sum;
     if (__builtin_add_overflow(a, b, &sum)) return b > 0 ? limit : 0;
     return std::clamp<int64_t>(sum, 0, limit);
 }
 
-// Keeps columns [from(row), to(row)) of every matrix.
+// The columns [from, to) of a row, which are kept.
 struct Columns {
     int64_t from, to;
 };
@@ -45,7 +45,7 @@ Columns upper(int64_t row, int64_t columns, int64_t diagonal) {
     return {clamped_sum(row, diagonal, columns), columns};
 }
 
-// The elements of all rows from `first` on; `out` determines their number.
+// Writes the row and column indices of the kept elements, starting with row `first`. `out` determines their number.
 template <class Kept>
 void indices(KernelContext& ctx, const View& out, int64_t first, Kept kept) {
     if (out.numel == 0) return;

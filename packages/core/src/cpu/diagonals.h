@@ -5,11 +5,12 @@
 
 namespace rushlight::cpu {
 
-/// Writes zeros above or below the diagonal `diagonal` of each matrix of a batch.
+/// Copies each matrix of a batch, and replaces the elements above (tril) or below (triu) the diagonal `diagonal` by
+/// zeros.
 void tril(KernelContext& ctx, const View& out, const View& input, int64_t diagonal);
 void triu(KernelContext& ctx, const View& out, const View& input, int64_t diagonal);
 
-/// out (2, n): rows and columns of the elements of a triangle, row by row.
+/// Writes the row and column indices of the elements of a triangle to out (2, n), row by row.
 void tril_indices(KernelContext& ctx, const View& out, int64_t rows, int64_t columns, int64_t offset);
 void triu_indices(KernelContext& ctx, const View& out, int64_t rows, int64_t columns, int64_t offset);
 

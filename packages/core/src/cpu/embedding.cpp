@@ -12,7 +12,7 @@
 namespace rushlight::cpu {
 namespace {
 
-// The indices as adjacent int64 numbers within [0, rows).
+// Returns the indices as contiguous int64 numbers. Raises IndexError if one is outside [0, rows).
 const int64_t* checked_indices(KernelContext& ctx, const char* op, const View& indices, int64_t rows) {
     const View dense = contiguous_in(ctx, indices);
     const int64_t count = indices.numel;
@@ -61,7 +61,7 @@ void embedding_bag(KernelContext& ctx, const View& out, const View& weight, cons
     const int64_t* rows = checked_indices(ctx, "embedding_bag", indices, weight.size(0));
     const int64_t *bag = contiguous_in(ctx, bags).as<int64_t>(), n = indices.numel;
     int64_t* starts = scratch<int64_t>(ctx, count + 1);
-    // Each row number fills in the bags that begin with it, so no two write to the same position.
+    // Iteration i writes the starts of the bags that begin at i, so no two iterations write to the same element.
     std::atomic<bool> fits = true;
     parallel_for(0, n, 1 << 15, [&](int64_t first, int64_t last) {
         for (int64_t i = first; i < last; ++i) {
@@ -97,7 +97,7 @@ void embedding_dense_backward(KernelContext& ctx, const View& grad_weight, const
                               bool scale_grad_by_freq) {
     const WidenedOut wide(ctx, grad_weight);
     const View dy = contiguous_in(ctx, widened(ctx, grad_output)), table = wide.view();
-    // A row of complex numbers is one of twice as many real ones.
+    // A row of complex numbers is processed as a row of twice as many real numbers.
     const int64_t count = indices.numel, width = grad_weight.size(1) * (is_complex(table.dtype) ? 2 : 1);
     const int64_t* rows = checked_indices(ctx, "embedding_dense_backward", indices, num_weights);
     clear(table);

@@ -5,7 +5,8 @@
 #include "rushlight/caller_locks.h"
 #include "rushlight/parallel.h"
 
-// Its threads are disabled, and so is its cache of plans, whose lock a fork could find taken.
+// Pocketfft's threads are disabled. Its cache of plans is disabled too, because a fork could happen while the
+// cache's lock is held.
 #define POCKETFFT_NO_MULTITHREADING
 #define POCKETFFT_CACHE_SIZE 0
 #include "pocketfft/pocketfft_hdronly.h"
@@ -15,7 +16,7 @@ namespace {
 
 namespace pf = pocketfft::detail;
 
-// Where sequences begin and how far their elements lie apart, in elements.
+// Starts and strides of the sequences to transform, counted in elements.
 struct FftSequences {
     int64_t n;  // length of the transform
     int64_t count;
@@ -23,7 +24,8 @@ struct FftSequences {
     int64_t from_stride, to_stride;
 };
 
-// Where the sequences of a view along a dimension begin, in the order of the others.
+// Returns the offsets at which the sequences along dimension `dim` begin, in row-major order of the other
+// dimensions.
 const int64_t* starts_of(KernelContext& ctx, const View& v, int64_t dim, int64_t count) {
     Odometer others;
     for (int d = 0; d < v.ndim; ++d)
@@ -44,16 +46,17 @@ FftSequences sequences_of(KernelContext& ctx, const View& from, const View& to, 
             to.strides[dim]};
 }
 
-// As many sequences as a vector has lanes are transformed at once, the rest one by one.
+// Transforms sequences in groups, one for each lane of a vector, and the remaining ones individually.
 template <class T, class One, class Several>
 void each_group(const FftSequences& sequences, One one, Several several) {
     constexpr auto kLanes = static_cast<int64_t>(pf::VLEN<T>::val);
     const int64_t count = sequences.count;
     const int64_t groups = (count + kLanes - 1) / kLanes;
     constexpr int64_t kMany = 1 << 14;  // elements for one thread
-    constexpr int64_t kLong = 1 << 12;  // elements that take 10 microseconds or more
+    constexpr int64_t kLong = 1 << 12;  // elements that take at least 10 microseconds
     const int64_t grain = std::max<int64_t>(1, kMany / (sequences.n * kLanes));
-    // One long sequence is no range that is shared out.
+    // A single long sequence is not divided among threads, so parallel_for alone would not release the caller's
+    // locks.
     const WithoutCallerLocks others_run(WithoutCallerLocks::While::Computing, sequences.n * count >= kLong);
     parallel_for(0, groups, grain, [&](int64_t begin, int64_t end) {
         for (int64_t group = begin; group < end; ++group) {
@@ -70,14 +73,15 @@ void each_group(const FftSequences& sequences, One one, Several several) {
     });
 }
 
-// A lane of a vector, or the number itself.
+// Returns lane l of a vector, or the number itself if V is a scalar type.
 template <class V>
 auto& lane(V& v, int64_t l) {
     if constexpr (std::is_floating_point_v<V>) return v;
     else return reinterpret_cast<std::remove_reference_t<decltype(v[0])>*>(&v)[l];
 }
 
-// Elements of several sequences as they lie in memory: along a sequence, or across sequences whose elements lie further apart.
+// Visits the elements of several sequences in the order of memory: along each sequence if its elements are
+// adjacent, otherwise across the sequences.
 template <class Body>
 void in_order(int64_t n, int64_t lanes, int64_t stride, Body body) {
     if (stride == 1) {
@@ -114,7 +118,7 @@ void c2c(const FftSequences& sequences, const Complex<T>* in, Complex<T>* out, d
         });
 }
 
-// Pocketfft's order of a half spectrum: r0 r1 i1 r2 i2 ..., and of an even n the last real part.
+// Pocketfft stores a half spectrum as r0 r1 i1 r2 i2 ..., and for an even n the last real part follows.
 template <class T>
 void r2c(const FftSequences& sequences, const T* in, Complex<T>* out, double scale, bool forward) {
     const auto n = static_cast<size_t>(sequences.n);
@@ -184,7 +188,7 @@ void fft_c2c(KernelContext& ctx, const View& out, const View& input, Ints dims, 
     for (int64_t dim : dims) {
         if (dim < 0) dim += input.ndim;
         const int64_t n = input.sizes[dim];
-        if (n == 1 && scale == 1) continue;  // a number is its own transform
+        if (n == 1 && scale == 1) continue;  // a single number is its own transform
         const FftSequences sequences = sequences_of(ctx, *from, out, dim, n);
         if (out.dtype == DType::Complex128)
             c2c(sequences, from->as<Complex<double>>(), out.as<Complex<double>>(), scale, forward);

@@ -9,9 +9,9 @@
 
 namespace rushlight::cpu {
 
-/// c = alpha a b + beta init, where a is (m, k), b is (k, n), c is (m, n). Strides count elements; columns of
-/// c are adjacent. Without `init` (null) c is only written. `init` may be c itself, or broadcast by zero
-/// strides.
+/// Describes the product c = alpha a b + beta init, where a is (m, k), b is (k, n) and c is (m, n). Strides count
+/// elements, and the columns of c are adjacent. If `init` is null, its term is left out and c is only written.
+/// `init` may be c itself, or may be broadcast by strides of 0.
 template <class T>
 struct Gemm {
     int64_t m, n, k;
@@ -27,14 +27,17 @@ struct Gemm {
     int64_t init_row;
     int64_t init_col;  // 0 or 1
     // Note [Pairs of bfloat16]
-    // An element of a and b stands for two bfloat16 numbers, neighbours along k, in the bits of one float; `k` counts such
-    // pairs. One instruction of AVX512-BF16 multiplies and adds both. Code that copies elements copies pairs as well.
+    // Each element of a and b holds two bfloat16 numbers, neighbours along k, in the bits of one float. `k` counts
+    // such pairs. One instruction of AVX512-BF16 multiplies and adds both numbers of a pair. Code that copies
+    // elements can therefore copy pairs unchanged.
     bool pairs = false;
     // Note [Runs]
-    // The columns of b and c may come in runs of `column_run`, as the pixels of a batch of images do: the first elements of two
-    // runs lie b_run and c_run apart. `first_column` is where in its run the product begins. Likewise steps along k may come in
-    // runs of `step_run`, a_step_run and b_step_run apart. Packing, or the loop around the inner kernels, handles runs; the
-    // inner kernels themselves get contiguous parts. With runs of columns b_col is 1 and `init` is the same for all columns.
+    // The columns of b and c may be divided into runs of `column_run` contiguous columns, such as the pixels of
+    // each image in a batch. The first elements of two successive runs are b_run and c_run apart. The product
+    // begins at column `first_column` of its run. Likewise, steps along k may be divided into runs of `step_run`,
+    // which are a_step_run and b_step_run apart. The packing functions, or the loop around the inner kernels,
+    // handle runs; the inner kernels receive contiguous parts. With runs of columns, b_col is 1 and `init` is the
+    // same for all columns.
     int64_t column_run = kOneRun, first_column = 0, b_run = 0, c_run = 0;
     int64_t step_run = kOneRun, a_step_run = 0, b_step_run = 0;
 
@@ -59,7 +62,7 @@ void for_runs(int64_t begin, int64_t count, int64_t run, F&& f) {
     }
 }
 
-/// The same of integers of any size, modulo 2^bits, for a batch; c is row-major.
+/// Describes a batch of such products of integers of any size, computed modulo 2^bits. c is row-major.
 struct IntegerGemm {
     int64_t count, m, n, k;
     const void* a;
@@ -73,24 +76,25 @@ struct IntegerGemm {
 };
 
 struct GemmKernels {
-    // Uses all threads of the caller, and scratch memory for large products only.
+    // Computes a product with all threads of the caller. Only large products need scratch memory.
     void (*gemm_f32)(KernelContext&, const Gemm<float>&);
     void (*gemm_f64)(KernelContext&, const Gemm<double>&);
-    // On the caller's thread alone, for kernels that divide their own work. `scratch` holds scratch_*(g)
-    // elements, which are enough for any smaller product too.
+    // `serial_*` computes a product on the caller's thread, for kernels that distribute their work themselves.
+    // `scratch` holds scratch_*(g) elements, which is also enough for any smaller product.
     int64_t (*scratch_f32)(const Gemm<float>&);
     int64_t (*scratch_f64)(const Gemm<double>&);
     void (*serial_f32)(const Gemm<float>&, float* scratch);
     void (*serial_f64)(const Gemm<double>&, double* scratch);
-    // The same with b that was packed before, for products that share b and differ in a: `pack_*` copies b into
-    // packed_size_*(g) elements, and `serial_packed_*` reads those and never b. Both need g.n and g.k to be the same.
+    // `serial_packed_*` does the same for a matrix b that was packed before, for products that share b and differ
+    // in a. `pack_*` copies b into packed_size_*(g) elements; `serial_packed_*` reads this copy and not b itself.
+    // g.n and g.k must be the same in both calls.
     int64_t (*packed_size_f32)(const Gemm<float>&);
     int64_t (*packed_size_f64)(const Gemm<double>&);
     void (*pack_f32)(const Gemm<float>&, float* packed);
     void (*pack_f64)(const Gemm<double>&, double* packed);
     void (*serial_packed_f32)(const Gemm<float>&, const float* packed, float* scratch);
     void (*serial_packed_f64)(const Gemm<double>&, const double* packed, double* scratch);
-    // `count` products whose operands lie at the given distances.
+    // Computes `count` products whose successive operands are `a`, `b`, `c` and `init` elements apart.
     void (*batched_f32)(KernelContext&, const Gemm<float>&, int64_t count, int64_t a, int64_t b, int64_t c,
                         int64_t init);
     void (*batched_f64)(KernelContext&, const Gemm<double>&, int64_t count, int64_t a, int64_t b, int64_t c,
@@ -98,7 +102,8 @@ struct GemmKernels {
     float (*dot_f32)(int64_t n, const float* x, int64_t x_stride, const float* y, int64_t y_stride);
     double (*dot_f64)(int64_t n, const double* x, int64_t x_stride, const double* y, int64_t y_stride);
     void (*integer)(const IntegerGemm&, DType);
-    // Whether this processor multiplies pairs of bfloat16, and pairs made of two rows of n numbers.
+    // `has_pairs` returns whether this processor multiplies pairs of bfloat16. `pair_up` combines two rows of n
+    // numbers into n pairs.
     bool (*has_pairs)();
     void (*pair_up)(float* out, const uint16_t* even, const uint16_t* odd, int64_t n);
 };

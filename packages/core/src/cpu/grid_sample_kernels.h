@@ -1,4 +1,4 @@
-// The loops behind resample.h's grid_sample, on row-major arrays.
+// Kernels of grid_sample (resample.h), on row-major arrays.
 #pragma once
 
 #include "cpu/capability.h"
@@ -7,7 +7,8 @@
 
 namespace rushlight::cpu {
 
-/// `dims` sizes of the input, the last first: the order of the grid's coordinates.
+/// `sizes` holds the `dims` spatial sizes of the input, the last dimension first, in the order of the grid's
+/// coordinates.
 struct GridShape {
     int64_t batch, channels, positions;
     int dims;

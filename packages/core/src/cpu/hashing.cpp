@@ -12,7 +12,7 @@ void hash_tensor(KernelContext& ctx, const View& out, const View& input, Ints di
     if (out.numel == 0) return;
     uint64_t reduced = dims.size == 0 ? ~uint64_t{0} : 0;
     for (int64_t dim : dims) reduced |= uint64_t{1} << (dim < 0 ? dim + std::max(input.ndim, 1) : dim);
-    // The reduced dimensions are moved behind the others.
+    // Moves the reduced dimensions behind the others.
     View rows = input;
     auto* geometry = scratch<int64_t>(ctx, 2 * input.ndim);
     int at = 0;

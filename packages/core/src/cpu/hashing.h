@@ -1,4 +1,4 @@
-// Hashes of elements.
+// Hashing of a tensor's elements.
 #pragma once
 
 #include "rushlight/kernel.h"
