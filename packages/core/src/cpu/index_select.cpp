@@ -11,7 +11,7 @@
 namespace rushlight::cpu {
 namespace {
 
-constexpr int64_t kWork = 1 << 15;  // elements that a thread takes at least
+constexpr int64_t kWork = 1 << 15;  // minimum number of elements per thread
 
 struct Slices : IndexedSlices {
     int dim;
@@ -39,7 +39,7 @@ struct Slices : IndexedSlices {
                      "%s(index): index %lld is out of range for dimension %d of size %lld", op,
                      static_cast<long long>(index[i]), dim, static_cast<long long>(size));
     }
-    // Negative indices counted from the front.
+    // Replaces negative indices, which count from the end, by indices from the front.
     void from_the_front(KernelContext& ctx) {
         if (all_within()) return;
         int64_t* front = scratch<int64_t>(ctx, n);
@@ -48,7 +48,7 @@ struct Slices : IndexedSlices {
     }
 };
 
-// Whether slices are single elements, which loops over positions read and write.
+// Whether each slice is a single element, so that the kernels of positions.h can read and write it.
 bool are_elements(const IndexedSlices& s) { return s.run == 1 && s.after.count == 1; }
 IndexRows rows_of(const IndexedSlices& s) {
     IndexRows r;
@@ -60,13 +60,13 @@ IndexRows rows_of(const IndexedSlices& s) {
     r.rows = s.before;
     return r;
 }
-// body(range) for rows, which have no common position.
+// Calls body(range) in parallel for ranges of rows. Different rows share no element.
 template <class Body>
 void each_row(const IndexRows& r, Body body) {
     parallel_for(0, r.rows.count, kWork / (r.width + 1) + 1,
                  [&](int64_t begin, int64_t end) { body(RowRange{begin, end, 0, r.width}); });
 }
-// The same for parts of slices.
+// Calls body(begin, end) in parallel for ranges of the slices' parts.
 template <class Body>
 void each_part(const IndexedSlices& s, Body body) {
     parallel_for(0, s.parts(), kWork / (s.n * std::min(s.run, s.kColumns) + 1) + 1, body);
@@ -91,7 +91,7 @@ void read_slices(const IndexedSlices& s, void* out, const void* in, size_t items
         return each_part(s, [&](int64_t begin, int64_t end) {
             index_select_kernels().select(s, out, in, itemsize, begin, end);
         });
-    // One piece: threads take slices.
+    // There is a single piece, so the slices are divided among the threads.
     parallel_for(0, s.n, kWork / s.run + 1, [&](int64_t begin, int64_t end) {
         IndexedSlices some = s;
         some.index += begin;

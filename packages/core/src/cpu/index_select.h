@@ -1,6 +1,7 @@
-// Reading and writing slices along a dimension by index. An index has at most one dimension, of int64 or int32; a tensor
-// without dimensions is one slice. The checks read values only: they raise where an index is out of range, before anything
-// is written. Values written to the same slice are combined in the order of the index.
+// Reads and writes slices of a tensor along a dimension by index. The index has at most one dimension and dtype
+// int64 or int32. A tensor without dimensions consists of one slice. The functions named `*_check` raise IndexError
+// if an index is out of range, before anything is written. Values that are written to the same slice are combined
+// in the order of the index.
 #pragma once
 
 #include "rushlight/kernel.h"
@@ -9,7 +10,7 @@ namespace rushlight::cpu {
 
 void index_select(KernelContext& ctx, const View& out, const View& input, const View& index, int64_t dim);
 
-/// Adds `alpha` times the slices of `source`, whose products are rounded before they are added.
+/// Adds the slices of `source` multiplied by `alpha`. The products are rounded before they are added.
 void index_add(KernelContext& ctx, const View& input, const View& index, const View& source, int64_t dim,
                const Param& alpha);
 void index_add_check(KernelContext& ctx, const View& input, const View& index, const View& source,

@@ -13,9 +13,10 @@
 namespace rushlight::cpu {
 namespace {
 
-constexpr int64_t kWork = 1 << 14;  // indices that a thread takes at least
+constexpr int64_t kWork = 1 << 14;  // minimum number of indices per thread
 
-// The elements of a tensor that indices select: slices of the dimensions without an index, by their offsets.
+// The elements of a tensor that index tensors select. Each combination of indices selects a slice, which extends
+// over the dimensions without an index and is represented by its offset.
 class Indexed {
   public:
     Indexed(KernelContext& ctx, const View& t, Views indices) {
@@ -52,20 +53,20 @@ class Indexed {
     }
 
     int64_t count() const { return slices_.n; }
-    // How far the tensor's elements reach.
+    // Number of elements between the tensor's first and last element in memory, inclusive.
     int64_t span() const { return slices_.size; }
-    // A view of the indexed shape, to which values are broadcast.
+    // Returns a view without data that has the indexed shape, to which values are broadcast.
     View like() const {
         View v{nullptr, shape_, shape_, 1, ndim_, DType::Int64, 0};
         for (int d = 0; d < ndim_; ++d) v.numel *= shape_[d];
         return v;
     }
-    // Whether one index stands for one element.
+    // Whether each combination of indices selects a single element.
     bool of_elements() const {
         return slices_.run == 1 && slices_.before.count == 1 && slices_.after.count == 1;
     }
 
-    // Offsets of indices begin .. end-1; false where one is out of range.
+    // Computes the offsets of indices begin .. end-1. Returns false if an index is out of range.
     bool offsets(int64_t* to, int64_t begin, int64_t end) const {
         if (num_ == 0) std::fill_n(to, end - begin, 0);
         bool good = true;
@@ -75,7 +76,7 @@ class Indexed {
         }
         return good;
     }
-    // Slices by the offsets of all indices.
+    // Computes the offsets of all indices and returns the slices at these offsets.
     const IndexedSlices& slices(KernelContext& ctx, const char* op) {
         int64_t* all = scratch<int64_t>(ctx, slices_.n);
         std::atomic<bool> good = true;
@@ -105,7 +106,7 @@ class Indexed {
         int dim;
     };
 
-    // Broadcasting; the rule has checked that the shapes fit.
+    // Broadcasts the shape of `index` with the shapes before it. The operator has checked that they are compatible.
     void join(const View& index) {
         if (index.ndim > joint_ndim_) {
             std::copy_backward(joint_, joint_ + joint_ndim_, joint_ + index.ndim);
@@ -139,7 +140,7 @@ void index(KernelContext& ctx, const View& out, const View& input, Views indices
         if (out.numel > 0) read_slices(slices, out.data, input.data, size);
         return;
     }
-    // By blocks, whose offsets stay near.
+    // Processes the indices in blocks, whose offsets stay in the cache.
     std::atomic<bool> good = true;
     parallel_for(0, indexed.count(), kWork, [&](int64_t begin, int64_t end) {
         constexpr int64_t kBlock = 4096;
@@ -169,7 +170,7 @@ void index_backward(KernelContext& ctx, const View& out, const View& grad, Views
 }
 
 void index_put_check(KernelContext& ctx, const View& input, Views indices, const View&, bool) {
-    // Values are kept with their offsets, because the written tensor may share memory with the indices.
+    // Keeps the offsets for index_put, because the tensor that it writes may share memory with the indices.
     auto* indexed = new (scratch<Indexed>(ctx, 1)) Indexed(ctx, input, indices);
     indexed->slices(ctx, "index_put_");
     ctx.kept = indexed;

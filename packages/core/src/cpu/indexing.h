@@ -1,6 +1,6 @@
-// Reading and writing by index tensors, with all of NumPy's forms of indices except masks. Absent indices keep a
-// dimension, the others broadcast against each other; negative ones count from the end. IndexError where one is out of
-// range, before anything is written.
+// Reads and writes elements by index tensors, with all of NumPy's forms of indices except masks. A dimension whose
+// index is undefined is kept. The other indices are broadcast against each other, and negative indices count from
+// the end. An index out of range raises IndexError before anything is written.
 #pragma once
 
 #include "rushlight/kernel.h"
@@ -8,10 +8,11 @@
 namespace rushlight::cpu {
 
 void index(KernelContext& ctx, const View& out, const View& input, Views indices);
-/// Zeros to which `grad`, of the indexed shape, is added.
+/// Writes zeros to `out`, and adds `grad`, which has the indexed shape, at the indices.
 void index_backward(KernelContext& ctx, const View& out, const View& grad, Views indices, Ints input_sizes);
 
-/// Writes, or adds, values that broadcast to the indexed shape, in the order of the indices.
+/// Writes `values`, or adds them if `accumulate`, in the order of the indices. They are broadcast to the indexed
+/// shape.
 void index_put(KernelContext& ctx, const View& input, Views indices, const View& values, bool accumulate);
 void index_put_check(KernelContext& ctx, const View& input, Views indices, const View& values,
                      bool accumulate);

@@ -1,4 +1,4 @@
-// A loop over each integer dtype, for kernels that have no vector code for integers.
+// Dispatches to a template for each integer dtype, for kernels that have no vector code for integers.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The loops of pointwise operators, by dtype.
+// Tables of the loops of pointwise operators by dtype.
 #pragma once
 
 #include "rushlight/dtype.h"
@@ -6,11 +6,11 @@
 
 namespace rushlight {
 
-/// Runs over `n` elements; outputs first, then inputs; strides in bytes. All inputs have the loop's compute dtype, but
-/// for those that a functor takes as bool.
+/// Processes `n` elements. `data` and `strides` (in bytes) list the outputs first, then the inputs. All inputs have
+/// the loop's compute dtype, except those that a functor takes as bool.
 using LoopFn = void (*)(char* const* data, const int64_t* strides, int64_t n, const Scalar* params);
 
-/// The loops of one operator by compute dtype; null where it is not defined.
+/// The loops of one operator, indexed by compute dtype. The entry of an unsupported dtype is null.
 struct LoopTable {
     LoopFn loop[kNumDTypes];
 };

@@ -23,14 +23,14 @@ void with_type(const char* op, DType dtype, F&& f) {
     throw_not_implemented("%s: no kernel for dtype %s on the CPU", op, name(dtype));
 }
 
-// (batch, classes, inner) of an input of (batch, classes, ...) or (classes).
+// The shape of an input (batch, classes, ...) or (classes), viewed as (batch, classes, inner).
 struct Shape {
     int64_t batch, classes, inner;
     explicit Shape(const View& input) {
         batch = input.ndim == 1 ? 1 : input.size(0);
         classes = input.ndim == 1 ? input.size(0) : input.size(1);
         inner =
-            1;  // not by dividing: there may be positions without classes, whose targets are to be checked
+            1;  // not numel / (batch * classes): without classes, targets must still be checked
         for (int d = 2; d < input.ndim; ++d) inner *= input.size(d);
     }
     int64_t positions() const { return batch * inner; }
@@ -46,7 +46,8 @@ void check_targets(const char* op, const int64_t* target, int64_t count, int64_t
     }
 }
 
-// Sums in chunks of fixed size, in double and in order: the same for any number of threads.
+// Sums the terms in double, in chunks of fixed size and in order, so that the sum is the same for any number of
+// threads.
 template <class F>
 double ordered_sum(KernelContext& ctx, int64_t count, F&& term) {
     constexpr int64_t kChunk = 4096;
@@ -73,16 +74,16 @@ double sum_of_weights(KernelContext& ctx, const int64_t* target, int64_t count, 
     });
 }
 
-// From the losses of all positions to the output.
+// Reduces the losses of all positions to the output.
 template <class T>
 void reduce(KernelContext& ctx, T* out, const T* losses, int64_t count, int64_t reduction,
             double total_weight) {
-    if (reduction == kNone) return;  // computed in place
+    if (reduction == kNone) return;  // the losses were written to out
     const double total = ordered_sum(ctx, count, [&](int64_t i) { return static_cast<double>(losses[i]); });
     *out = static_cast<T>(reduction == kMean ? total / total_weight : total);
 }
 
-// The gradient of each position's loss.
+// Returns the gradient of each position's loss.
 template <class T>
 const T* spread_gradient(KernelContext& ctx, const T* grad_output, int64_t count, int64_t reduction,
                          const T* total_weight) {
@@ -170,7 +171,7 @@ void cross_entropy(KernelContext& ctx, const View& out, const View& log_sum, con
         T* sums = log_sum.defined() ? wide_sums.view().template as<T>() : scratch<T>(ctx, s.positions());
         T* result = wide.view().template as<T>();
         T* losses = reduction == kNone ? result : scratch<T>(ctx, s.positions());
-        if (s.classes == 0) {  // every target is ignored
+        if (s.classes == 0) {  // all targets are ignore_index
             for (int64_t i = 0; i < s.positions(); ++i) {
                 sums[i] = -std::numeric_limits<T>::infinity();
                 losses[i] = T(0);

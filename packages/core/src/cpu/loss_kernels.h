@@ -1,5 +1,5 @@
-// The loops behind loss.h, on row-major arrays: input (batch, classes, inner), target and what is of its
-// sizes (batch, inner).
+// Kernels of the losses in loss.h, on row-major arrays. `input` and its gradient have the shape (batch, classes,
+// inner); all other arrays have the shape (batch, inner).
 #pragma once
 
 #include "cpu/capability.h"
@@ -19,11 +19,11 @@ struct CrossEntropy {
 
 template <class T>
 struct LossLoops {
-    // log_sum at each position.
+    // Computes log_sum at each position.
     void (*log_sums)(const CrossEntropy<T>&, T* log_sum);
-    // The loss at each position, 0 where the target is ignored.
+    // Computes the loss at each position; it is 0 if the target is ignored.
     void (*cross_entropy)(const CrossEntropy<T>&, T* loss, const T* log_sum);
-    // grad_input, from the gradient of each position's loss.
+    // Computes grad_input from the gradient of each position's loss.
     void (*cross_entropy_backward)(const CrossEntropy<T>&, T* grad_input, const T* grad, const T* log_sum);
 };
 

@@ -11,17 +11,18 @@
 namespace rushlight::cpu {
 namespace {
 
-// The selected elements, and the position of each part's first one among them, so that parts can be processed in any
-// order.
+// The selected elements of a tensor, stored as bits and divided into parts. The number of selected elements before
+// each part is stored too, so that parts can be processed in any order.
 struct Chosen {
     static constexpr int64_t kPart = 1 << 14, kWords = kPart / 64;
 
     uint64_t* words;
-    int64_t* begins;  // of every part, and the number of all
+    int64_t* begins;  // number of selected elements before each part, and at last in total
     int64_t n, parts;
 
     int64_t count() const { return begins[parts]; }
-    // body(words, first, n, before): n elements from number `first` on, `before` chosen ones in front of them.
+    // Calls body(words, first, n, before) for each part that has selected elements. The part consists of n elements
+    // starting with element `first`; `before` is the number of selected elements in earlier parts.
     template <class Body>
     void each(Body body) const {
         parallel_for(0, parts, 2, [&](int64_t from, int64_t to) {
@@ -32,9 +33,9 @@ struct Chosen {
     }
 };
 
-// The elements of `v` that are not zero, kept for the next kernel.
+// Selects the elements of `v` that are not zero, and stores the selection in ctx.kept for the next kernel.
 const Chosen& choose(KernelContext& ctx, const View& v) {
-    // All parts in one array; of the last part only the words that are needed.
+    // The words of all parts are in one array. The last part has only as many words as it needs.
     const int64_t parts = (v.numel + Chosen::kPart - 1) / Chosen::kPart, words = (v.numel + 63) / 64;
     char* memory = scratch<char>(ctx, static_cast<int64_t>(sizeof(Chosen)) + 8 * (words + parts + 1));
     Chosen& chosen = *reinterpret_cast<Chosen*>(memory);

@@ -11,19 +11,19 @@
 namespace rushlight::cpu {
 namespace {
 
-// The geometry of a matrix or a batch of matrices: the distances between matrices, rows and columns.
+// A matrix or a batch of matrices: the data, and the strides between matrices, rows and columns.
 struct Operand {
     const void* data;
     int64_t batch, row, col;
 };
 
-// The last two dimensions of v; a vector is a matrix of one row.
+// Returns the last two dimensions of v as a matrix. A vector becomes a matrix of one row.
 Operand matrix(const View& v) {
     return {v.data, v.ndim > 2 ? v.stride(0) : 0, v.ndim > 1 ? v.stride(-2) : 0, v.stride(-1)};
 }
 
-// `input` of addmm and baddbmm: missing and single dimensions repeat. The kernels read rows that repeat or
-// are adjacent.
+// Returns the operand for `input` of addmm and baddbmm, which is broadcast along missing dimensions and dimensions
+// of size 1. The kernels read rows whose stride is 0 or 1; other rows are copied.
 Operand addend(KernelContext& ctx, const View& given) {
     View v = given;
     if (v.ndim > 0 && v.size(-1) > 1 && v.stride(-1) != 1 && v.stride(-1) != 0)
@@ -65,7 +65,7 @@ Gemm<T> typed(const Product& p) {
     return g;
 }
 
-// A column is computed as a row: out^T = b^T a^T.
+// Changes a product that has one column into a product that has one row: out^T = b^T a^T.
 void turn_columns(Product& p) {
     if (p.n != 1 || p.m == 1 || (p.init.data != nullptr && p.init.row > 1)) return;
     const Operand a = p.a, b = p.b;
@@ -78,7 +78,8 @@ void turn_columns(Product& p) {
     p.out.row = p.n;
 }
 
-// A stride that no step uses may be anything: make it the one that the kernels recognise.
+// The stride of a dimension of size 1 may have any value. Sets it to the value that the kernels recognise as
+// contiguous.
 void normalise(Product& p) {
     if (p.m == 1) p.a.row = p.k * p.a.col;
     if (p.k == 1) {
@@ -124,7 +125,7 @@ void multiply_integers(DType dtype, const Product& p) {
     gemm_kernels().integer(g, dtype);
 }
 
-// The real or imaginary parts of a complex view: every second number.
+// A view of the real or the imaginary parts of a complex view: every second number.
 struct Part {
     int64_t strides[3];
     View view;
@@ -138,12 +139,12 @@ struct Part {
     }
 };
 
-// The two parts of a product put together, scaled and added to the addend.
+// Combines the real and imaginary parts of a product, scales the result and adds the addend.
 template <class T>
 void join_parts(const Product& p, Complex<T> beta, Complex<T> alpha, const T* re, const T* im) {
     auto* out = static_cast<Complex<T>*>(const_cast<void*>(p.out.data));
     const auto* init = static_cast<const Complex<T>*>(p.init.data);
-    // An infinite number times a real one has no NaN in it.
+    // A real factor multiplies each part separately, so that an infinite part does not become NaN.
     const auto scaled = [](Complex<T> number, Complex<T> x) {
         return number.im == 0 ? Complex<T>(number.re * x.re, number.re * x.im) : number * x;
     };
@@ -165,7 +166,7 @@ void multiply(KernelContext& ctx, const View& out, const View* input, const View
 void multiply_scaled(KernelContext& ctx, const View& out, const View* input, const View& a, const View& b,
                      bool b_transposed, Complex<double> beta, Complex<double> alpha);
 
-// Four real products: (ar + i ai) (br + i bi) = (ar br - ai bi) + i (ar bi + ai br).
+// Computes a complex product as four real products: (ar + i ai) (br + i bi) = (ar br - ai bi) + i (ar bi + ai br).
 template <class T>
 void multiply_complex(KernelContext& ctx, const View& out, const View* input, const View& a, const View& b,
                       bool b_transposed, Complex<double> beta, Complex<double> alpha) {
@@ -192,9 +193,10 @@ void multiply_complex(KernelContext& ctx, const View& out, const View* input, co
 
 // --- pairs of bfloat16: Note [Pairs of bfloat16] -----------------------------------------------------------------
 
-// `count` matrices of `rows` rows of `k` numbers as rows of pairs, which run along k. Where the numbers of a row are
-// adjacent, the matrix is one of pairs already; else a pair is made of each two steps along k, and pairs of different rows
-// are adjacent.
+// Returns `count` matrices of `rows` rows of `k` numbers as matrices of pairs, which run along k. If the numbers of
+// each row are adjacent and suitably aligned, the memory already consists of pairs and is not copied. Otherwise
+// every two steps along k are copied into a pair; if the rows are adjacent (stride 1), so are the pairs of
+// different rows.
 Operand paired(KernelContext& ctx, const Operand& v, int64_t count, int64_t rows, int64_t stride,
                int64_t step, int64_t k) {
     const auto* in = static_cast<const uint16_t*>(v.data);
@@ -203,7 +205,7 @@ Operand paired(KernelContext& ctx, const Operand& v, int64_t count, int64_t rows
         return {in, v.batch / 2, stride / 2, 1};
     const int64_t pairs = (k + 1) / 2, matrices = v.batch == 0 ? 1 : count, size = rows * pairs;
     float* out = scratch<float>(ctx, matrices * size);
-    if (stride != 1) {  // row after row
+    if (stride != 1) {  // copy row by row
         parallel_for(0, matrices * rows, (1 << 15) / (k + 1) + 1, [&](int64_t first, int64_t last) {
             for (int64_t i = first; i < last; ++i) {
                 const uint16_t* from = in + i / rows * v.batch + i % rows * stride;
@@ -231,7 +233,7 @@ Operand paired(KernelContext& ctx, const Operand& v, int64_t count, int64_t rows
     return {out, v.batch == 0 ? 0 : size, 1, rows};
 }
 
-// Below this size, widening costs less than the instruction saves.
+// Products smaller than this are computed in float32: converting the operands costs less than forming pairs.
 constexpr int64_t kLeastPairs = 32 * 32 * 32;
 
 bool multiplies_pairs(DType dtype, const Product& p) {
@@ -240,7 +242,7 @@ bool multiplies_pairs(DType dtype, const Product& p) {
 }
 
 void multiply_pairs(KernelContext& ctx, Product p) {
-    // The columns of b are taken as rows.
+    // The columns of b are passed as rows, because pairs run along k.
     const Operand a = paired(ctx, p.a, p.count, p.m, p.a.row, p.a.col, p.k),
                   b = paired(ctx, p.b, p.count, p.n, p.b.col, p.b.row, p.k);
     p.a = a;
@@ -301,7 +303,8 @@ void multiply_scaled(KernelContext& ctx, const View& out, const View* input, con
     multiply(ctx, out, input, a, b, b_transposed, beta.re, alpha.re);
 }
 
-// (..., k) as a matrix. Equally spaced rows need no copy.
+// Returns a view (..., k) as a matrix. The view is copied if it has another number of dimensions than 2 and is not
+// row-major.
 View as_matrix(KernelContext& ctx, const View& v, int64_t* shape, int64_t* strides) {
     View m = v;
     const int64_t k = v.size(-1);
@@ -343,20 +346,20 @@ void linear(KernelContext& ctx, const View& out, const View& input, const View& 
     View y, w = weight, row = bias;
     const int64_t column_shape[] = {out.numel, 1}, column_strides[] = {1, 1};
     const int64_t one_shape[] = {1, weight.numel}, one_strides[] = {0, weight.stride(-1)};
-    if (weight.ndim == 1) {  // (in,): the result has no dimension for features
+    if (weight.ndim == 1) {  // shape (in,): the result has no feature dimension
         y = View{out.data, column_shape, column_strides, out.numel, 2, out.dtype, 1};
         w = View{weight.data, one_shape, one_strides, weight.numel, 2, weight.dtype, 0};
     } else {
         y = as_matrix(ctx, out, out_shape, out_strides);
     }
     const int64_t length[] = {w.size(0)}, step[] = {bias.defined() && bias.numel == 1 ? 0 : 1};
-    if (bias.defined() && (bias.ndim != 1 || bias.numel != length[0]))  // (1, n), or one number
+    if (bias.defined() && (bias.ndim != 1 || bias.numel != length[0]))  // shape (1, n), or one element
         row = View{contiguous_in(ctx, bias).data, length, step, length[0], 1, bias.dtype, step[0] == 1};
     multiply(ctx, y, bias.defined() ? &row : nullptr, x, w, true, 1, 1);
 }
 
 void mv(KernelContext& ctx, const View& out, const View& a, const View& x) {
-    // A row times the transpose of a.
+    // Computed as the row x times the transpose of a.
     multiply(ctx, out, nullptr, x, a, true, 0, 1);
 }
 

@@ -9,7 +9,7 @@
 namespace rushlight::cpu {
 namespace {
 
-// Differences that a thread takes at least.
+// Minimum number of differences per thread.
 constexpr int64_t kWork = 1 << 15;
 
 }  // namespace

@@ -1,13 +1,13 @@
-// Distances of rows, from the differences themselves.
+// Distances between rows, computed from the differences of their elements and not from a matrix product.
 #pragma once
 
 #include "rushlight/kernel.h"
 
 namespace rushlight::cpu {
 
-/// out (B, P, R): the p-norms of the differences of the rows of a (B, P, M) and b (B, R, M).
+/// Computes out (B, P, R), the p-norms of the differences between the rows of a (B, P, M) and b (B, R, M).
 void cdist_rows(KernelContext& ctx, const View& out, const View& a, const View& b, double p);
-/// out (B, P, M): the gradient by `a` of those `distances`, whose gradient is `grad`.
+/// Computes out (B, P, M), the gradient with respect to `a`, from the `distances` and their gradient `grad`.
 void cdist_gradient(KernelContext& ctx, const View& out, const View& grad, const View& a, const View& b,
                     const View& distances, double p);
 

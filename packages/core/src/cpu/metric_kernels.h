@@ -1,4 +1,4 @@
-// The loops behind metric.h: one dense row of `n` elements against `count` others.
+// Kernels of the functions in metric.h. Each call processes one contiguous row of `n` elements and `count` others.
 #pragma once
 
 #include "cpu/capability.h"
@@ -6,11 +6,11 @@
 
 namespace rushlight::cpu {
 
-/// A loop for each dtype that has one, else null.
+/// Kernels by dtype. The entry of an unsupported dtype is null.
 struct MetricKernels {
     using Distances = void (*)(void* out, const void* row, const void* others, int64_t count, int64_t n,
                                double p);
-    // The gradient by `row`. `factors` has room for `count` elements.
+    // Computes the gradient with respect to `row`. `factors` has room for `count` elements.
     using Gradient = void (*)(void* out, const void* grad, const void* row, const void* others,
                               const void* distances, int64_t count, int64_t n, double p, void* factors);
     Distances distances[kNumDTypes];

@@ -36,7 +36,7 @@ class Operands {
     T* out(const View& v) {
         return keep<T>(v, false);
     }
-    /// Read and written.
+    /// Returns the memory of an operand that is read and written.
     template <class T>
     T* updated(const View& v) {
         return keep<T>(v, true);
@@ -55,7 +55,8 @@ class Operands {
     }
 
   private:
-    /// Copies row-major elements into a tensor of any strides, because running statistics are tensors of the user.
+    /// Copies row-major elements into a tensor of any strides: running statistics belong to the user and may be
+    /// strided.
     static void place_elements(const View& out, const View& dense) {
         const auto size = static_cast<int64_t>(itemsize(out.dtype));
         for (int64_t i = 0; i < out.numel; ++i) {

@@ -1,4 +1,4 @@
-// The loops behind norm.h, on row-major arrays. Pointers that may be null are those of undefined views.
+// Kernels of the operators in norm.h, on row-major arrays. The pointer of an undefined view is null.
 #pragma once
 
 #include "cpu/capability.h"
@@ -6,7 +6,7 @@
 
 namespace rushlight::cpu {
 
-/// (batch, channels, size)
+/// Batch normalization of an input (batch, channels, size).
 template <class T>
 struct BatchNorm {
     int64_t batch, channels, size;
@@ -17,7 +17,7 @@ struct BatchNorm {
     T* running_var;
     bool training;
     T momentum, eps;
-    bool stream;  // out past the caches
+    bool stream;  // write out with streaming stores
     T* out;
     T* save_mean;
     T* save_invstd;
@@ -27,20 +27,21 @@ template <class T>
 struct BatchNormBackward {
     int64_t batch, channels, size;
     const T* grad_output;
-    const T* activation;  // if any, grad_output counts as 0 where it is at most low or at least high
+    const T* activation;  // if not null, grad_output is taken as 0 where this is <= low or >= high
     T low, high;
     const T* input;
     const T* weight;
-    const T* mean;    // those that the forward pass used
+    const T* mean;    // statistics used in the forward pass
     const T* invstd;
     bool training;
-    bool stream;  // grad_input past the caches
+    bool stream;  // write grad_input with streaming stores
     T* grad_input;
     T* grad_weight;
     T* grad_bias;
 };
 
-/// (rows, size); without `centered` the mean counts as zero and is not touched.
+/// Normalization of the rows of an input (rows, size). Unless `centered`, the mean is taken as 0 and `mean` is not
+/// accessed.
 template <class T>
 struct RowNorm {
     int64_t rows, size;
@@ -68,7 +69,7 @@ struct RowNormBackward {
     T* grad_bias;
 };
 
-/// (batch, groups, channels, size), channels counted within a group
+/// Group normalization of an input (batch, groups, channels, size), where `channels` is the number in each group.
 template <class T>
 struct GroupNorm {
     int64_t batch, groups, channels, size;

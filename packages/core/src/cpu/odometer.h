@@ -1,11 +1,12 @@
-// Positions of a shape, and where their elements lie.
+// Conversion of positions in a shape to offsets in memory.
 #pragma once
 
 #include "rushlight/tensor.h"
 
 namespace rushlight::cpu {
 
-/// Walks sizes in row-major order with one strided offset. Kernel files use it too: Note [Kernels compiled twice].
+/// Converts positions, counted in row-major order of the sizes, to strided offsets. It is inlined because kernel
+/// files use it too: Note [Kernels compiled twice].
 struct Odometer {
     int ndim = 0;
     int64_t sizes[kMaxDims], strides[kMaxDims];
@@ -35,12 +36,12 @@ struct Odometer {
     }
 };
 
-/// The offsets of an odometer's positions one after another, without a division for each.
+/// Iterates over the offsets of an odometer's positions, without a division for each position.
 class Walk {
   public:
     [[gnu::always_inline]] Walk(const Odometer& o, int64_t position) : o_(o) {
         for (int d = o.ndim - 1; d >= 0; --d) {
-            if (position == 0) {  // the usual one, without divisions
+            if (position == 0) {  // the usual case, without divisions
                 at_[d] = 0;
                 continue;
             }
