@@ -11,18 +11,18 @@
 namespace rushlight::cpu {
 namespace {
 
-constexpr int kMostOperands = 5;  // of Adam with amsgrad
+constexpr int kMostOperands = 5;  // of Adam with amsgrad, which has the most
 
-// The tensors of one parameter, with their elements in one common order.
+// One parameter with its gradient and state. In `flat`, the elements of all tensors are in the same order.
 struct Group {
-    View given[kMostOperands];  // the parameter first; undefined where a list is empty
+    View given[kMostOperands];  // the parameter first; a view is undefined if its list is empty
     View flat[kMostOperands];
     int64_t numel;
 };
 
 double number(const View& v) { return v.dtype == DType::Float64 ? *v.as<double>() : *v.as<float>(); }
 
-// Whether v covers its memory without gaps or overlaps, in whatever order of its dimensions.
+// Whether v covers its memory without gaps or overlaps, in any order of its dimensions.
 bool is_dense(const View& v) {
     if (v.contiguous) return true;
     int order[64];
@@ -46,7 +46,7 @@ bool same_order(const View& a, const View& b) {
     return true;
 }
 
-// Row-major values back into strided memory.
+// Copies row-major values back to strided memory.
 void scatter(const View& out, const View& dense) {
     const int64_t item = static_cast<int64_t>(itemsize(out.dtype));
     int64_t place[64] = {};
@@ -59,8 +59,9 @@ void scatter(const View& out, const View& dense) {
     }
 }
 
-// Runs update(group, its number, begin, end, larger_than_caches) over the elements of all groups, divided among threads in
-// small pieces, so that each has as many elements although the tensors' last pieces are not full.
+// Calls update(group, index of the group, begin, end, larger_than_caches) for the elements of all groups. They are
+// divided among threads in small pieces, so that all threads process about the same number of elements although the
+// last piece of a tensor may not be full.
 template <class Update>
 void for_each_element(KernelContext& ctx, const char* op, Group* groups, int64_t count, Update&& update) {
     constexpr int64_t kPiece = 1 << 10, kPiecesOfThread = 64;
@@ -90,7 +91,7 @@ void for_each_element(KernelContext& ctx, const char* op, Group* groups, int64_t
     parallel_for(0, first_piece[count], kPiecesOfThread, [&](int64_t begin, int64_t end) {
         int64_t i = std::upper_bound(first_piece, first_piece + count + 1, begin) - first_piece - 1;
         for (int64_t p = begin; p < end;) {
-            while (first_piece[i + 1] <= p) ++i;  // also over tensors without elements
+            while (first_piece[i + 1] <= p) ++i;  // also skips tensors without elements
             const int64_t last = std::min(end, first_piece[i + 1]);
             update(groups[i], i, (p - first_piece[i]) * kPiece,
                    std::min(groups[i].numel, (last - first_piece[i]) * kPiece), worth_streaming(nbytes));

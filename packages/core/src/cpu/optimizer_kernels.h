@@ -1,4 +1,4 @@
-// The loops behind optimizer.h, on arrays of n elements that lie in the same order.
+// Kernels of the optimizers in optimizer.h, on arrays whose elements are in the same order.
 #pragma once
 
 #include "cpu/capability.h"
@@ -10,10 +10,10 @@ struct SgdStep {
     void* param;
     void* grad;
     void* momentum_buffer;  // null without momentum
-    double grad_scale;      // 1: the gradient is not written
+    double grad_scale;      // if 1, the gradient is not written
     double weight_decay, momentum, lr, dampening;
     bool nesterov, maximize, is_first_step;
-    bool larger_than_caches;  // all arrays of the step together
+    bool larger_than_caches;  // whether all arrays of the step exceed the caches
 };
 
 struct AdamStep {
@@ -30,7 +30,7 @@ struct AdamStep {
 };
 
 struct OptimizerKernels {
-    // Elements [begin, end).
+    // Updates elements [begin, end).
     void (*sgd)(DType, const SgdStep&, int64_t begin, int64_t end);
     void (*adam)(DType, const AdamStep&, int64_t begin, int64_t end);
 };

@@ -22,7 +22,8 @@ void order(KernelContext& ctx, const char* op, const View& values, const View& i
     if (values.numel == 0) return;
     const View rows = contiguous_in(ctx, with_last(ctx, input, dim)), to_values = with_last(ctx, values, dim),
                to_indices = with_last(ctx, indices, dim);
-    // Along another dimension the results are written in their place afterwards.
+    // Results along a dimension other than the last are computed in scratch memory and copied to the outputs
+    // afterwards.
     const bool last = to_values.contiguous;
     const View value = last ? to_values : scratch_like(ctx, to_values, values.dtype),
                index = last ? to_indices : scratch_like(ctx, to_indices, DType::Int64);
@@ -53,7 +54,7 @@ void flip(KernelContext&, const View& out, const View& input, Ints dims) {
     if (out.numel == 0) return;
     uint64_t flipped = 0;
     for (int64_t dim : dims) flipped |= uint64_t{1} << (dim < 0 ? dim + std::max(input.ndim, 1) : dim);
-    // Read from the last element with negative strides.
+    // Flipped dimensions are read from their last element, with negative strides.
     PointwisePlan plan;
     plan.ndim = input.ndim;
     plan.num_operands = 2;

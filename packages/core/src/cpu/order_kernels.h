@@ -1,4 +1,4 @@
-// The loops behind order.h: which elements of a row come first.
+// Kernels of sort and topk (order.h).
 #pragma once
 
 #include "cpu/capability.h"
@@ -6,7 +6,7 @@
 
 namespace rushlight::cpu {
 
-// For `rows` dense rows of `n` elements each: the first `k` in order, and where they were.
+// Writes the first `k` elements in order, and their positions, of each of `rows` contiguous rows of `n` elements.
 using First = void (*)(void* values, int64_t* indices, const void* in, int64_t rows, int64_t n, int64_t k,
                        bool descending, void* memory);
 using OrderKernels = OrderedRowKernels<First>;

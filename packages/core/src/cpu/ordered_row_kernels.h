@@ -1,5 +1,5 @@
-// The table of loops over dense rows of elements that have an order, by keys that rise with them. Equal elements keep their
-// order; NaN is largest.
+// A table of kernels for contiguous rows of elements that have an order. The kernels compare unsigned integer keys
+// that increase with the elements. Equal elements keep their order, and NaN is the largest element.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@ namespace rushlight::cpu {
 
 template <class Loop>
 struct OrderedRowKernels {
-    // The bytes of scratch memory that rows of `n` elements need.
+    // Returns the bytes of scratch memory that a thread needs for rows of `n` elements.
     int64_t (*memory)(int64_t n, DType dtype);
-    Loop loop[kNumDTypes];  // null where there is no order
+    Loop loop[kNumDTypes];  // null if the dtype has no order
 };
 
 }  // namespace rushlight::cpu

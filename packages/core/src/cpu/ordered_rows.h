@@ -1,4 +1,4 @@
-// Rows of elements that have an order, divided among threads.
+// Divides the rows of an OrderedRowKernels kernel among threads.
 #pragma once
 
 #include <algorithm>
@@ -9,11 +9,11 @@
 
 namespace rushlight::cpu {
 
-/// body(begin, end, memory) for the rows of each thread.
+/// Calls body(begin, end, memory) on each thread, with its range of rows and its scratch memory.
 template <class Loop, class Body>
 void each_part_of_rows(KernelContext& ctx, const OrderedRowKernels<Loop>& kernels, DType dtype, int64_t rows,
                        int64_t n, Body body) {
-    constexpr int64_t kWork = 1 << 12;  // elements that a thread takes at least
+    constexpr int64_t kWork = 1 << 12;  // minimum number of elements per thread
     const int64_t parts = std::clamp<int64_t>(rows / std::max<int64_t>(1, kWork / n), 1, num_threads()),
                   bytes = (kernels.memory(n, dtype) + 63) / 64 * 64;
     char* memory = scratch<char>(ctx, parts * bytes);

@@ -8,9 +8,9 @@
 namespace rushlight::cpu {
 namespace {
 
-constexpr int64_t kWork = 1 << 15;  // elements that a thread takes at least
+constexpr int64_t kWork = 1 << 15;  // minimum number of elements per thread
 
-// The index in the dimension from which each element of the padded dimension is copied.
+// Returns, for each index of the padded dimension, the index of the input from which the element is copied.
 const int64_t* sources(KernelContext& ctx, int64_t size, int64_t before, int64_t padded, PadMode mode) {
     auto* from = scratch<int64_t>(ctx, padded);
     for (int64_t i = 0; i < padded; ++i) from[i] = functors::padded_from(i - before, size, mode);

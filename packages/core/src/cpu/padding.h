@@ -7,10 +7,11 @@
 
 namespace rushlight::cpu {
 
-/// Pad `input` by reflecting it at its edges ("reflect"), repeating its edges ("replicate") or continuing at its other end
-/// ("circular"). `padding` has two numbers for each dimension, before and after, beginning with the last dimension.
+/// Pads `input` by reflecting it at its edges ("reflect"), repeating its edges ("replicate") or continuing at its
+/// other end ("circular"). `padding` has two numbers for each dimension, before and after, beginning with the last
+/// dimension.
 void pad(KernelContext& ctx, const View& out, const View& input, Ints padding, std::string_view mode);
-/// The gradient of `pad`: the gradients of all copies of an element are added.
+/// Computes the gradient of `pad`: the sum of the gradients of all copies of an element.
 void pad_backward(KernelContext& ctx, const View& out, const View& grad, Ints padding, std::string_view mode);
 
 }  // namespace rushlight::cpu

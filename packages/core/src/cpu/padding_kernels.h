@@ -1,4 +1,4 @@
-// The loops behind padding.h, on dense tensors.
+// Kernels of the operators in padding.h, on contiguous tensors.
 #pragma once
 
 #include <cstddef>
@@ -8,13 +8,14 @@
 
 namespace rushlight::cpu {
 
-/// A dimension, and for each padded position the input position that it reads.
+/// A padded dimension. `from` holds the input position that is copied to each position of the padded dimension.
 struct PaddedDim {
     int64_t size, padded, before;
     const int64_t* from;
 };
 
-/// Planes of padded dimensions: `planes` are the dimensions before the first padded one, `inner` those after the last.
+/// The shape (planes, padded dimensions..., inner). `planes` is the product of the dimensions before the first
+/// padded one, and `inner` the product of the dimensions after the last.
 struct PaddedPlanes {
     int64_t planes = 1, inner = 1;
     int ndim = 0;
@@ -23,10 +24,10 @@ struct PaddedPlanes {
 };
 
 struct PaddingKernels {
-    // Planes begin .. end-1 of `out` from those of `in`.
+    // Copies planes begin .. end-1 of `in` to `out` and pads them.
     void (*extend)(const PaddedPlanes&, void* out, const void* in, size_t itemsize, int64_t begin,
                    int64_t end);
-    // Planes of `out`, the smaller ones, as sums of those of `in`.
+    // Computes planes begin .. end-1 of `out`, which is not padded: each element is the sum of its copies in `in`.
     using Fold = void (*)(const PaddedPlanes&, void* out, const void* in, int64_t begin, int64_t end);
     Fold fold[kNumDTypes];  // null for bools
 };

@@ -48,14 +48,14 @@ void coalesce(PointwisePlan& plan) {
 
 namespace {
 
-// Elements converted at a time: all operands' blocks stay in the first-level cache.
+// Number of elements that are converted at a time. The blocks of all operands fit in the first-level cache.
 constexpr int64_t kBlock = 512;
 
-// One run of the innermost dimension.
+// Runs the loop over a part of the innermost dimension, and converts operands whose dtype is not the loop's.
 struct Inner {
     const PointwisePlan& plan;
     bool cast[kMaxOperands];
-    LoopFn to_loop[kMaxOperands];  // input: memory -> loop; output: loop -> memory
+    LoopFn to_loop[kMaxOperands];  // converts an input to, and the output from, the loop's dtype
     bool any = false;
 
     explicit Inner(const PointwisePlan& p) : plan(p) {
@@ -105,7 +105,7 @@ void run(const PointwisePlan& plan) {
     const int last = plan.ndim - 1;
     const int64_t row = plan.sizes[last];
 
-    // Elements [begin, end) in row-major order of the plan's sizes.
+    // Processes elements [begin, end), counted in row-major order of the plan's sizes.
     auto body = [&](int64_t begin, int64_t end) {
         int64_t index[kMaxDims];
         char* data[kMaxOperands];
@@ -125,7 +125,7 @@ void run(const PointwisePlan& plan) {
             inner(data, steps, n);
             begin += n;
             if (begin >= end) break;
-            // Moves to the next row: resets the column to 0, then carries.
+            // Moves to the next row: resets the column to 0 and increments the outer indices.
             for (int i = 0; i < plan.num_operands; ++i) data[i] -= index[last] * steps[i];
             index[last] = 0;
             for (int d = last - 1; d >= 0; --d) {

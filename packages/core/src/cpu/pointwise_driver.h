@@ -1,4 +1,4 @@
-// Runs a pointwise loop over strided operands, in blocks, on threads, converting where dtypes differ.
+// Runs a pointwise loop over strided operands on several threads, and converts operands of other dtypes in blocks.
 #pragma once
 
 #include "cpu/loop_table.h"
@@ -6,7 +6,7 @@
 
 namespace rushlight::cpu {
 
-/// Operand 0 is the output. Sizes from the outermost dimension to the innermost; strides in bytes.
+/// Operand 0 is the output. Dimensions are listed from the outermost to the innermost, and strides are in bytes.
 struct PointwisePlan {
     int ndim;
     int num_operands;
@@ -19,13 +19,13 @@ struct PointwisePlan {
     const Scalar* params;
 };
 
-/// Drops dimensions of size one and merges those that are contiguous to each other in every operand.
+/// Drops dimensions of size 1, and merges neighbouring dimensions whose strides allow it in every operand.
 void coalesce(PointwisePlan& plan);
 /// Puts the smallest stride of the output innermost, so that memory is written in order.
 void sort_dimensions(PointwisePlan& plan);
 void run(const PointwisePlan& plan);
 
-/// Elements below which a second thread costs more than it brings.
+/// Number of elements below which a second thread costs more time than it saves.
 inline constexpr int64_t kGrain = 32768;
 
 }  // namespace rushlight::cpu

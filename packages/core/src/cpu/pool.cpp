@@ -27,7 +27,7 @@ int64_t entry(Ints list, int64_t d, int64_t otherwise) {
     return list.size == 0 ? otherwise : list[list.size == 1 ? 0 : d];
 }
 
-// `dims` pooled dimensions at the end of `in` and `out`.
+// Returns the geometry of a pool over the last `dims` dimensions of `in` and `out`.
 PoolGeometry geometry(int dims, const View& in, const View& out) {
     PoolGeometry g;
     for (int d = 0; d < 3; ++d) {
@@ -51,7 +51,7 @@ PoolGeometry geometry(int dims, const View& in, const View& out, Ints kernel, In
         g.stride[d] = entry(stride, i, g.kernel[d]);
         g.padding[d] = entry(padding, i, 0);
         g.dilation[d] = entry(dilation, i, 1);
-        if (g.out[d] == 1) g.stride[d] = 1;  // never stepped, but buffers are made as long as their steps
+        if (g.out[d] == 1) g.stride[d] = 1;  // not used for one output, but it affects the size of buffers
         if (g.kernel[d] == 1) g.dilation[d] = 1;
     }
     return g;
@@ -76,7 +76,7 @@ void each_position(const PoolGeometry& g, int64_t at, Body&& body) {
                      start[2] + k * g.dilation[2]);
 }
 
-// Integers, without vector code: the first of equal elements counts.
+// Computes the maxima of integers, without vector code. The first of equal elements is selected.
 template <class T>
 void max_of_integers(const PoolGeometry& g, T* out, int64_t* indices, const T* in) {
     for (int64_t o = 0; o < g.planes * g.out_size(); ++o) {
@@ -90,7 +90,7 @@ void max_of_integers(const PoolGeometry& g, T* out, int64_t* indices, const T* i
     }
 }
 
-// Means lose their fraction.
+// Computes the means of integers, which are rounded toward zero.
 void average_of_integers(const PoolGeometry& g, PoolDivisor divisor, int64_t* out, const int64_t* in) {
     for (int64_t o = 0; o < g.planes * g.out_size(); ++o) {
         const int64_t* x = in + o / g.out_size() * g.in_size();
@@ -173,7 +173,7 @@ void adaptive_avg_pool(KernelContext& ctx, const char* op, int dims, const View&
     const WidenedOut wide(ctx, out);
     const View x = contiguous_in(ctx, widened(ctx, input));
     with_type(op, x.dtype, [&]<class T>(T) {
-        if (x.numel == 0) {  // the mean of nothing
+        if (x.numel == 0) {  // the mean of no elements
             std::fill_n(wide.view().as<T>(), out.numel, std::numeric_limits<T>::quiet_NaN());
             return;
         }

@@ -1,4 +1,4 @@
-// The loops behind pool.h, on row-major arrays.
+// Kernels of the operators in pool.h, on row-major arrays.
 #pragma once
 
 #include "cpu/capability.h"
@@ -6,7 +6,7 @@
 
 namespace rushlight::cpu {
 
-/// Sizes stand right-aligned in three positions: a two-dimensional pool has depth 1.
+/// Sizes are right-aligned in three elements: a two-dimensional pool has depth 1.
 struct PoolGeometry {
     int64_t planes;
     int64_t in[3], out[3], kernel[3], stride[3], padding[3], dilation[3];
@@ -15,7 +15,7 @@ struct PoolGeometry {
     int64_t out_size() const { return out[0] * out[1] * out[2]; }
 };
 
-/// What a sum over a window is divided by.
+/// The divisor of the sum over a window.
 struct PoolDivisor {
     bool include_padding;
     int64_t override_with;  // 0: the window's size
@@ -25,11 +25,11 @@ template <class T>
 struct PoolLoops {
     void (*max)(KernelContext&, const PoolGeometry&, T* out, int64_t* indices,
                 const T* in);  // indices may be null
-    // Whether all positions lie within their planes.
+    // Returns whether all indices lie within their planes.
     bool (*max_backward)(const PoolGeometry&, T* grad_in, const T* grad_out, const int64_t* indices);
     void (*average)(KernelContext&, const PoolGeometry&, PoolDivisor, T* out, const T* in);
     void (*average_backward)(KernelContext&, const PoolGeometry&, PoolDivisor, T* grad_in, const T* grad_out);
-    // Kernel, stride, padding and dilation are not read.
+    // The adaptive kernels do not read kernel, stride, padding and dilation.
     void (*adaptive_average)(KernelContext&, const PoolGeometry&, T* out, const T* in);
     void (*adaptive_average_backward)(KernelContext&, const PoolGeometry&, T* grad_in, const T* grad_out);
     void (*adaptive_max)(const PoolGeometry&, T* out, int64_t* indices, const T* in);

@@ -1,4 +1,4 @@
-// Loops over elements that do not lie in order.
+// Kernels that read and write elements by their indices.
 #pragma once
 
 #include <cstddef>
@@ -10,36 +10,39 @@
 
 namespace rushlight::cpu {
 
-/// Rows of indices into a tensor's dimension: index j of a row stands for element j * step + index * stride, counted from
-/// where the row begins. Strides count elements.
+/// Rows of indices into a dimension of a tensor. Index j of a row selects the element at offset j * step + index[j]
+/// * stride from the beginning of the row. Strides count elements.
 struct IndexRows {
-    const int64_t* index;  // dense, `width` in a row
+    const int64_t* index;  // contiguous, `width` per row
     int64_t width = 1, step = 0;
-    bool shared = false;  // one row of indices for all
-    int64_t size = 1, stride = 0;  // of the dimension
-    Odometer rows;  // where they begin
+    bool shared = false;  // whether all rows use the same indices
+    int64_t size = 1, stride = 0;  // of the indexed dimension
+    Odometer rows;  // offsets at which the rows begin
 };
-/// Some rows, and some columns of each.
+/// Rows [first, last), and columns [begin, end) of each.
 struct RowRange {
     int64_t first, last, begin, end;
 };
 
 struct PositionKernels {
-    // Whether all are in [0, size).
+    // Returns whether all indices are in [0, size).
     bool (*within)(const int64_t* index, int64_t n, int64_t size);
-    // to[i] = from[i], those below 0 counted from the end; whether all are in [-size, size).
+    // Copies indices, and adds `size` to negative ones. Returns whether all indices are in [-size, size).
     bool (*from_the_front)(int64_t* to, const int64_t* from, int64_t n, int64_t size);
-    // to[i] = index[i] * stride, or added to it; indices below 0 count from the end. Whether all are in [-size, size).
+    // Computes to[i] = index[i] * stride, or to[i] += index[i] * stride if `add`. Negative indices count from the
+    // end. Returns whether all indices are in [-size, size).
     bool (*offsets)(int64_t* to, const int64_t* index, int64_t n, int64_t size, int64_t stride, bool add);
-    // Elements of `in` to a dense `out` of the index's shape; false where an index is out of range, which is not followed.
+    // Copies the elements of `in` at the indices to the contiguous `out`, which has the shape of the indices.
+    // Returns false if an index is out of range; such an index is not dereferenced.
     bool (*gather)(const IndexRows&, RowRange, void* out, const void* in, size_t itemsize);
-    // Elements of a dense `from`, or with `from_step` 0 a single one, to `to`. Indices are checked already.
+    // Copies the elements of the contiguous `from`, or its single element if `from_step` is 0, to the indexed
+    // elements of `to`. The caller has checked the indices.
     void (*scatter)(const IndexRows&, RowRange, void* to, const void* from, int64_t from_step,
                     size_t itemsize);
-    // The same, added; bools are joined by or. For each dtype.
+    // Adds the elements of `from` to the indexed elements of `to`, for each dtype. Bools are combined by `or`.
     using Add = void (*)(const IndexRows&, RowRange, void* to, const void* from);
     Add add[kNumDTypes];
-    // The loop that copies adjacent elements of `itemsize` bytes, read from behind.
+    // Returns the loop that copies adjacent elements of `itemsize` bytes in reverse order.
     LoopFn (*copy_backwards)(size_t itemsize);
 };
 

@@ -42,7 +42,8 @@ void spread(const View& self, const void* values, DType dtype) {
 
 namespace {
 
-// Floating values in float32, or float64 for tensors of that. `map` makes the result of what `draw` gives.
+// Fills `self` with floating-point values. `draw` writes random numbers of float32, or of float64 if that is the
+// dtype of `self`, and `map` converts each of them to the result.
 template <class Draw, class Map>
 void floating(KernelContext& ctx, const View& self, Draw draw, Map map) {
     auto fill = [&](auto* values) {
@@ -55,7 +56,7 @@ void floating(KernelContext& ctx, const View& self, Draw draw, Map map) {
     else with_values<float>(ctx, self, DType::Float32, fill);
 }
 
-// The generator if its numbers are drawn one after the other (RandomStream::Torch), else null.
+// Returns the generator if it draws numbers sequentially (RandomStream::Torch), else null.
 Generator* twister_of(const KernelContext& ctx) { return CpuContext::twister(&ctx); }
 
 }  // namespace
@@ -68,7 +69,7 @@ void uniform_(KernelContext& ctx, const View& self, double from, double to) {
         [=](auto u) { return static_cast<decltype(u)>(from) + u * static_cast<decltype(u)>(to - from); });
 }
 
-// A complex number's variance is shared by its parts.
+// The variance of a complex number is divided equally between its real and imaginary parts.
 void normal_(KernelContext& ctx, const View& self, double mean, double std) {
     if (is_complex(self.dtype)) return normal_(ctx, Pairs(self).view, mean, std / std::sqrt(2.0));
     if (Generator* twister = twister_of(ctx)) return twister::normal_(ctx, *twister, self, mean, std);
@@ -188,7 +189,7 @@ void multinomial(KernelContext& ctx, const View& out, const View& input, int64_t
         int64_t* chosen = out.as<int64_t>() + r * num_samples;
         check_weights(w, n, num_samples, replacement);
         if (replacement) {
-            // The index at which the running sum exceeds a uniform fraction of the total.
+            // Selects the first index at which the cumulative sum exceeds a uniform fraction of the total.
             std::partial_sum(w, w + n, w);
             for (int64_t s = 0; s < num_samples; ++s) {
                 double share = u[s] * w[n - 1];
@@ -197,8 +198,8 @@ void multinomial(KernelContext& ctx, const View& out, const View& input, int64_t
                 chosen[s] = i < n ? i : std::lower_bound(w, w + n, w[n - 1]) - w;
             }
         } else {
-            // The first arrivals of processes with these rates (Efraimidis and Spirakis, "Weighted random sampling with a
-            // reservoir", 2006).
+            // Selects the smallest of exponential arrival times whose rates are the weights (Efraimidis and
+            // Spirakis, "Weighted random sampling with a reservoir", 2006).
             for (int64_t i = 0; i < n; ++i) u[i] = w[i] > 0 ? -std::log1p(-u[i]) / w[i] : HUGE_VAL;
             std::vector<int64_t> order(static_cast<size_t>(n));
             std::iota(order.begin(), order.end(), int64_t{0});

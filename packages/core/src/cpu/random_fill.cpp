@@ -5,7 +5,7 @@
 namespace rushlight::cpu {
 
 namespace {
-constexpr int64_t kGrain = 1 << 15;  // some 20 microseconds
+constexpr int64_t kGrain = 1 << 15;  // about 20 microseconds of work
 }
 
 void fill_uniform(PhiloxKey key, float* out, int64_t n) {

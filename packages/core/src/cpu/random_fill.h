@@ -1,5 +1,4 @@
-// Random values in bulk: the definitions of Note [Random values] in rushlight/philox.h, at the speed of
-// vector code.
+// Vectorised generation of many random values, which Note [Random values] in rushlight/philox.h defines.
 #pragma once
 
 #include <cstdint>
@@ -9,23 +8,25 @@
 
 namespace rushlight::cpu {
 
-// Each writes values 0 .. n-1 of the call `key`, contiguous, on several threads when there are many.
+// Each function writes values 0 .. n-1 of the stream `key` to contiguous memory. Many values are divided among
+// threads.
 
-/// Uniform in [0, 1).
+/// Writes values that are uniform in [0, 1).
 void fill_uniform(PhiloxKey key, float* out, int64_t n);
 void fill_uniform(PhiloxKey key, double* out, int64_t n);
-/// Standard normal.
+/// Writes values with the standard normal distribution.
 void fill_normal(PhiloxKey key, float* out, int64_t n);
 void fill_normal(PhiloxKey key, double* out, int64_t n);
-/// Uniform in {low, ..., low + range - 1}; range 0 stands for 2^64. Wraps.
+/// Writes integers that are uniform in {low, ..., low + range - 1}. A range of 0 stands for 2^64. Sums wrap around.
 void fill_integers(PhiloxKey key, int64_t low, uint64_t range, int64_t* out, int64_t n);
-/// 1 with probability p, else 0: whether the uniform float of the same index is below p.
+/// Writes 1 with probability p, else 0. Value i is 1 if the i-th uniform float is below p.
 void fill_bernoulli(PhiloxKey key, float p, uint8_t* out, int64_t n);
 
-/// 1 where the element is kept, else 0: Note [Random masks].
+/// Writes 1 for elements that are kept, else 0: Note [Random masks] in rushlight/philox.h.
 void fill_mask(PhiloxKey key, uint64_t threshold, uint8_t* out, int64_t n);
 
-/// The same for values begin .. begin+n-1, on this thread: for kernels that use the values at once.
+/// Functions that write values begin .. begin+n-1 on the calling thread, for kernels that use the values
+/// immediately.
 struct RandomKernels {
     void (*uniform_float)(PhiloxKey key, int64_t begin, int64_t n, float* out);
     void (*uniform_double)(PhiloxKey key, int64_t begin, int64_t n, double* out);
@@ -34,7 +35,7 @@ struct RandomKernels {
     void (*integers)(PhiloxKey key, int64_t begin, int64_t n, int64_t low, uint64_t range, int64_t* out);
     void (*bernoulli)(PhiloxKey key, int64_t begin, int64_t n, float p, uint8_t* out);
     void (*mask)(PhiloxKey key, int64_t begin, int64_t n, uint64_t threshold, uint8_t* out);
-    // `scale` times the elements that are kept, else 0.
+    // Computes `scale` times the element where the mask is 1, else 0.
     void (*apply_mask_float)(const uint8_t* mask, const float* in, float scale, float* out, int64_t n);
     void (*apply_mask_double)(const uint8_t* mask, const double* in, double scale, double* out, int64_t n);
 };

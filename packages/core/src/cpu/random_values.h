@@ -1,4 +1,4 @@
-// Memory for random values, which are drawn row-major and then written over tensors of any strides and dtype.
+// Memory for random values, which are drawn in row-major order and then copied to tensors of any strides and dtype.
 #pragma once
 
 #include <cmath>
@@ -10,7 +10,8 @@
 
 namespace rushlight::cpu {
 
-/// Calls `fill` with row-major memory for all values, of type T: the tensor's own where that fits.
+/// Calls `fill` with row-major memory for all values, of type T. This is the tensor's own memory if it is row-major
+/// and of `dtype`; otherwise the values are copied to the tensor afterwards.
 template <class T, class Fill>
 void with_values(KernelContext& ctx, const View& self, DType dtype, Fill fill) {
     if (self.numel == 0) return;
@@ -20,7 +21,7 @@ void with_values(KernelContext& ctx, const View& self, DType dtype, Fill fill) {
     spread(self, values, dtype);
 }
 
-/// Complex numbers as pairs of real ones.
+/// A view of complex numbers as pairs of real numbers.
 struct Pairs {
     int64_t sizes[kMaxDims], strides[kMaxDims];
     View view;
@@ -42,7 +43,7 @@ struct Pairs {
     }
 };
 
-/// RuntimeError for a row of weights from which `num_samples` cannot be drawn.
+/// Raises RuntimeError if `num_samples` samples cannot be drawn from a row of weights.
 template <class T>
 void check_weights(const T* weights, int64_t n, int64_t num_samples, bool replacement) {
     double total = 0;

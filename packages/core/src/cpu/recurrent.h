@@ -1,20 +1,22 @@
-// The gates of recurrent layers. Gates (batch, count x hidden), states (batch, hidden); float16 and bfloat16 go through
-// float32.
+// The gates of recurrent layers. Gates have the shape (batch, count x hidden) and states (batch, hidden). float16
+// and bfloat16 are computed in float32.
 #pragma once
 
 #include "rushlight/kernel.h"
 
 namespace rushlight::cpu {
 
-/// With the gates i, f, g, o: next_cell = sigmoid(f) cell + sigmoid(i) tanh(g), hidden = sigmoid(o) tanh(next_cell).
+/// Computes next_cell = sigmoid(f) cell + sigmoid(i) tanh(g) and hidden = sigmoid(o) tanh(next_cell) from the gates
+/// i, f, g, o.
 void lstm_gates(KernelContext& ctx, const View& hidden, const View& next_cell, const View& gates,
                 const View& cell);
 void lstm_gates_backward(KernelContext& ctx, const View& grad_gates, const View& grad_old_cell,
                          const View& grad_hidden, const View& grad_cell, const View& gates, const View& cell,
                          const View& next_cell);
 
-/// lstm_gates of every step in turn, from the first element or, `backwards`, the last: output and cells (steps, batch, hidden),
-/// sums (steps, batch, 4 hidden) = gates + hidden @ weight^T of the states before. Needs all of one dtype, float32 or float64.
+/// Applies lstm_gates to all steps in turn, from the first or, if `backwards`, from the last. `output` and `cells`
+/// have the shape (steps, batch, hidden). `sums` (steps, batch, 4 hidden) is gates + hidden @ weight^T, where
+/// hidden is the state before each step. All tensors must have the same dtype, float32 or float64.
 void lstm_layer(KernelContext& ctx, const View& output, const View& cells, const View& sums,
                 const View& gates, const View& hidden, const View& cell, const View& weight, bool backwards);
 void lstm_layer_backward(KernelContext& ctx, const View& grad_gates, const View& grad_hidden,
@@ -23,8 +25,8 @@ void lstm_layer_backward(KernelContext& ctx, const View& grad_gates, const View&
                          const View& weight, const View& output, const View& cells, const View& sums,
                          bool backwards);
 
-/// With the gates r, z, n of input x and state h: n = tanh(x_n + sigmoid(x_r + h_r) h_n), z = sigmoid(x_z + h_z),
-/// out = (1 - z) n + z hidden.
+/// Computes out = (1 - z) n + z hidden, where n = tanh(x_n + sigmoid(x_r + h_r) h_n) and z = sigmoid(x_z + h_z).
+/// `from_input` holds the gates x_r, x_z, x_n, and `from_hidden` the gates h_r, h_z, h_n.
 void gru_gates(KernelContext& ctx, const View& out, const View& from_input, const View& from_hidden,
                const View& hidden);
 void gru_gates_backward(KernelContext& ctx, const View& grad_input, const View& grad_from_hidden,

@@ -1,4 +1,5 @@
-// The loops behind recurrent.h, on row-major arrays of (batch, hidden), gates of (batch, count x hidden).
+// Kernels of the operators in recurrent.h, on row-major arrays. States have the shape (batch, hidden), and gates
+// (batch, count x hidden).
 #pragma once
 
 #include "cpu/capability.h"
@@ -17,13 +18,14 @@ struct RecurrentLoops {
                          const T* grad, const T* from_input, const T* from_hidden, const T* state);
 };
 
-/// A layer of an LSTM in one direction: sequences of (steps, batch, ...), states (batch, hidden), the weight (4 hidden, hidden).
+/// A layer of an LSTM in one direction. Sequences have the shape (steps, batch, ...), states (batch, hidden), and
+/// the weight (4 hidden, hidden).
 template <class T>
 struct LstmLayer {
     int64_t steps, batch, hidden;
-    bool backwards;  // whether the last element comes first
+    bool backwards;  // whether the last step is processed first
     const T *first_hidden, *first_cell, *weight;
-    T *output, *cells, *sums;  // of the gradient they are only read
+    T *output, *cells, *sums;  // only read by `backward`
 };
 
 template <class T>

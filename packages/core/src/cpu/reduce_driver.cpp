@@ -10,14 +10,15 @@
 namespace rushlight::cpu {
 namespace {
 
-// Results that are worked on together, and the most bytes that their partial results take.
+// Maximum number of results that are computed together, and maximum size of a partial result in bytes.
 constexpr int64_t kTile = 256;
 constexpr int64_t kMaxAcc = 32;
 
-// Elements of one chunk where the elements of few results are shared among threads.
+// Number of elements of a chunk, if the elements of few results are divided among threads.
 constexpr int64_t kChunk = 65536;
 
-// Drops dimensions of size one and merges those that are contiguous to each other. Returns how many are left.
+// Drops dimensions of size 1, and merges neighbouring dimensions whose strides allow it. Returns the number of
+// remaining dimensions.
 int coalesce(int n, int64_t* sizes, int64_t* a, int64_t* b) {
     int kept = 0;
     for (int d = 0; d < n; ++d) {
@@ -31,7 +32,7 @@ int coalesce(int n, int64_t* sizes, int64_t* a, int64_t* b) {
     return kept;
 }
 
-// The largest stride of `a` first.
+// Sorts the dimensions by their strides in `a`, largest first.
 void sort(int n, int64_t* sizes, int64_t* a, int64_t* b) {
     for (int d = 1; d < n; ++d)
         for (int k = d; k > 0 && a[k - 1] < a[k]; --k) {
@@ -63,7 +64,8 @@ class Walk {
         int64_t results = outer_ * inner_;
         if (results == 0) return;
         if (results * elements_ > 2 * kChunk && tiles_ < 16) return run_in_chunks();
-        // Rows are summed one by one, however many a tile has, so smaller tiles give every thread some rows.
+        // The rows of a tile are summed one by one, so smaller tiles are not slower, and they give every thread
+        // some rows.
         if (results * elements_ >= 2 * kGrain && tiles_ < 16 && p_.num_reduced > 0 &&
             inner_step_ > p_.reduced_stride[p_.num_reduced - 1]) {
             tile_ = 16;
@@ -82,7 +84,7 @@ class Walk {
     }
 
   private:
-    // Neighbouring results along the innermost kept dimension.
+    // Adjacent results along the innermost dimension that is kept.
     struct Tile {
         int64_t count;
         const char* in;
@@ -102,7 +104,7 @@ class Walk {
         return tile;
     }
 
-    // Elements [begin, end) of each result of the tile.
+    // Adds elements [begin, end) of each result of the tile to its partial result.
     void accumulate(const Tile& tile, char* acc, int64_t begin, int64_t end) const {
         if (begin == end) return;
         const int last = p_.num_reduced - 1;
@@ -157,7 +159,8 @@ class Walk {
                 *reinterpret_cast<int64_t*>(second + i * inner_out_ * 8) = indices[i];
     }
 
-    // Few results of many elements: each chunk of elements gives partial results, which are joined in order.
+    // Computes few results of many elements: each chunk of elements gives partial results, which are joined in
+    // order.
     void run_in_chunks() {
         int64_t per_tile = std::max<int64_t>(1, kChunk / std::min(inner_, kTile));
         int64_t chunks = (elements_ + per_tile - 1) / per_tile;

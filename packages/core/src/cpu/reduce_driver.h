@@ -1,4 +1,5 @@
-// Walks the elements of a reduction, in an order and in chunks that depend on the geometry alone, not on threads.
+// Runs reductions. The order of the elements, and the chunks into which they are divided, depend on the shapes and
+// strides only, not on the number of threads.
 #pragma once
 
 #include "cpu/reduce_table.h"
@@ -6,7 +7,8 @@
 
 namespace rushlight::cpu {
 
-/// Dimensions from the outermost to the innermost; strides of the input in bytes, of the outputs in elements.
+/// Dimensions are listed from the outermost to the innermost. The strides of the input are in bytes, those of the
+/// outputs in elements.
 struct ReducePlan {
     const ReduceLoops* loops;
     const Scalar* params;
