@@ -25,7 +25,8 @@ void pivots_to_order(KernelContext& ctx, const View& order, const View& pivots, 
 
 // --- orthogonal factors: cpu/linalg/orthogonal.cpp ---
 
-/// A = Q R. q is undefined if it is not requested; it has A's columns, or as many as rows.
+/// Factorizes A = Q R. q is undefined if it is not requested. For m by n matrices it has min(m, n) columns, or m
+/// columns.
 void linalg_qr(KernelContext& ctx, const View& q, const View& r, const View& a);
 /// Computes the Householder reflectors of a QR factorization. R is in the upper triangle of `reflectors`, and below
 /// it are the vectors v without their leading ones. `tau` holds the factor of each reflector.

@@ -28,7 +28,7 @@ struct Pairs {
 
     explicit Pairs(const View& v) : view(v) {
         RL_CHECK(v.ndim < kMaxDims, throw_runtime,
-                 "random numbers: a complex tensor has at most %d dimensions here", kMaxDims - 1);
+                 "random numbers: a complex tensor must have at most %d dimensions", kMaxDims - 1);
         for (int d = 0; d < v.ndim; ++d) {
             sizes[d] = v.sizes[d];
             strides[d] = 2 * v.strides[d];

@@ -15,7 +15,7 @@ template <class T> const ResampleLoops<T>& loops();
 template <> const ResampleLoops<float>& loops() { return resample_kernels().f32; }
 template <> const ResampleLoops<double>& loops() { return resample_kernels().f64; }
 
-// The taps of all output positions, in scratch memory.
+// Computes the taps of all output positions in scratch memory.
 template <class T>
 Taps<T> table(KernelContext& ctx, const functors::Resampling& r) {
     const int64_t taps = r.taps<T>();

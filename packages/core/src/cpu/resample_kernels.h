@@ -1,4 +1,4 @@
-// The loops behind resample.h, on row-major arrays of (outer, positions, inner).
+// Kernels of resample.h, on row-major arrays of shape (outer, positions, inner).
 #pragma once
 
 #include "cpu/capability.h"
@@ -17,7 +17,7 @@ struct Taps {
 template <class T>
 struct ResampleLoops {
     void (*forward)(int64_t outer, int64_t in, int64_t out, int64_t inner, Taps<T>, T* to, const T* from);
-    // Adds to `to`, (outer, in, inner), which is zero.
+    // Adds to `to` (outer, in, inner), which the caller has set to zero.
     void (*backward)(int64_t outer, int64_t in, int64_t out, int64_t inner, Taps<T>, T* to, const T* from);
 };
 

@@ -13,10 +13,12 @@ namespace rushlight::cpu {
 namespace {
 
 // Note [Candidates]
-// The number of candidates that an element takes varies, so its numbers may not follow those of its neighbour. They come
-// from lanes of the call's stream, far apart: lane l has value i at index 2^48 l + i. The first candidates of a block of
-// elements are drawn together, by vector code; the few that are rejected go on one by one. There are lanes for 8000
-// candidates, of which the worst parameters reject less than a third.
+// Rejection sampling needs a varying number of candidates for each element, so the random numbers of an element
+// cannot directly follow those of its neighbour. They are taken from lanes of the call's stream that are far apart:
+// value i of lane l is value 2^48 l + i of the stream. The first candidates of a block of elements are drawn
+// together, by vector code. An element whose candidate is rejected draws further candidates one by one. There are
+// lanes for 8000 candidates, and each candidate is rejected with a probability of less than one third, even for the
+// worst parameters.
 constexpr int64_t kLane = int64_t{1} << 48, kBlock = 256;
 constexpr int kCandidates = 8000;
 
@@ -30,7 +32,7 @@ class Lanes {
     void normal(int lane, int64_t begin, int64_t n, double* out) const {
         random_kernels().normal_double(key_, lane * kLane + begin, n, out);
     }
-    // One of those.
+    // Returns a single one of these values.
     double uniform(int lane, int64_t i) const { return uniform_double(block(lane, i).wide(i % 2)); }
     double normal(int lane, int64_t i) const {
         const PhiloxBlock words = block(lane, i);
@@ -55,8 +57,8 @@ void blocks(int64_t numel, F f) {
     });
 }
 
-// G. Marsaglia and W. W. Tsang, "A simple method for generating gamma variables", 2000. A candidate d v for a shape d + 1/3 of
-// at least 1, v = (1 + x / sqrt(9 d))^3.
+// The candidates of G. Marsaglia and W. W. Tsang, "A simple method for generating gamma variables", 2000: d v with
+// v = (1 + x / sqrt(9 d))^3, for a shape d + 1/3 of at least 1.
 struct Cube {
     double d, c;
 
@@ -72,7 +74,8 @@ struct Cube {
     }
 };
 
-// finish(d v, the logarithm of what a shape below 1 multiplies it with) makes the result.
+// Draws gamma variables. finish(value, boost) computes a result from an accepted candidate and the logarithm of the
+// factor that a shape below 1 requires; boost is 0 for other shapes.
 template <class Finish>
 void gamma(KernelContext& ctx, const char* op, const View& out, const View& shapes, Finish finish) {
     if (out.numel == 0) return;
@@ -94,7 +97,7 @@ void gamma(KernelContext& ctx, const char* op, const View& out, const View& shap
             for (int k = 1; v == 0 && k < kCandidates; ++k) {
                 v = cube(lanes.normal(1 + 2 * k, first + i), lanes.uniform(2 + 2 * k, first + i));
             }
-            // A variable of shape a is one of shape a + 1 times u^(1/a).
+            // A variable of shape a equals a variable of shape a + 1 multiplied by u^(1/a).
             values[first + i] = finish(cube.d * v, a < 1 ? std::log1p(-boost[i]) / a : 0);
         }
     });
@@ -107,7 +110,7 @@ double smallest_normal(DType t) {
 
 // C. Loader, "Fast and accurate computation of binomial probabilities", 2000.
 
-// log n! less Stirling's formula.
+// Returns log n! minus Stirling's formula.
 double stirling_rest(double n) {
     if (n < 16) {
         int sign;
@@ -117,7 +120,7 @@ double stirling_rest(double n) {
     return (1. / 12 - r * (1. / 360 - r * (1. / 1260 - r * (1. / 1680 - r * (1. / 1188))))) / n;
 }
 
-// x log(x / mean) + mean - x, also where the two are close.
+// Returns x log(x / mean) + mean - x, which is accurate even if x is close to the mean.
 double deviance(double x, double mean) {
     const double apart = x - mean;
     if (std::fabs(apart) > 0.1 * (x + mean)) return x * std::log(x / mean) - apart;
@@ -132,18 +135,19 @@ double deviance(double x, double mean) {
     return sum;
 }
 
-// What W. Hörmann's methods of transformed rejection share ("The generation of binomial random variates" and "The transformed
-// rejection method for generating Poisson random variables", 1993): two uniform numbers make a candidate.
+// The common part of W. Hörmann's methods of transformed rejection ("The generation of binomial random variates"
+// and "The transformed rejection method for generating Poisson random variables", 1993), which compute a candidate
+// from two uniform numbers.
 struct Hat {
-    double a, b, centre, box;  // within the box nothing has to be computed
+    double a, b, centre, box;  // box: largest v that is accepted without computing logarithms
 
     double candidate(double u, double inner) const { return std::floor((2 * a / inner + b) * u + centre); }
     double derivative(double inner) const { return a / (inner * inner) + b; }
 };
 
-constexpr double kRejection = 10;  // the least mean for which their constants hold; below it, inversion
+constexpr double kRejection = 10;  // least mean for which the constants hold; below it, inversion is used
 
-// Of n trials of probability p, at most one half.
+// The binomial distribution of n trials with a probability p of at most one half.
 class Binomial {
   public:
     Binomial(double n, double p) : n_(n), p_(p), mean_(n * p) {
@@ -155,7 +159,7 @@ class Binomial {
     bool is(double n, double p) const { return n == n_ && p == p_; }
     bool by_inversion() const { return mean_ < kRejection; }
 
-    // The number whose distribution function first exceeds u.
+    // Returns the smallest number whose cumulative distribution function exceeds u.
     double quantile(double u) const {
         double k = 0, probability = std::exp(n_ * std::log1p(-p_)), sum = probability;
         while (u >= sum && k < n_ && (probability > 1e-17 * sum || k < mean_)) {
@@ -166,7 +170,7 @@ class Binomial {
         return k;
     }
 
-    // Or -1 where it is rejected.
+    // Returns a candidate, or -1 if it is rejected.
     double candidate(double u, double v) {
         u -= 0.5;
         const double inner = 0.5 - std::fabs(u), k = hat_.candidate(u, inner);
@@ -185,7 +189,7 @@ class Binomial {
                0.5 * std::log(n_ / (6.283185307179586 * k * (n_ - k)));
     }
 
-    double n_, p_, mean_, height_, at_mode_ = 1;  // until it is needed
+    double n_, p_, mean_, height_, at_mode_ = 1;  // at_mode_ is 1 until it is computed
     Hat hat_;
 };
 
@@ -227,7 +231,8 @@ class Poisson {
     Hat hat_;
 };
 
-// One count for each element, of what `of(element)` gives: by inversion of the first uniform number, or by rejection.
+// Draws one count for each element. of(first) returns a function that returns the distribution of each element,
+// beginning with `first`. A count is computed by inversion from the first uniform number, or by rejection.
 template <class Of>
 void draw_counts(KernelContext& ctx, double* values, int64_t numel, Of of) {
     const Lanes lanes(ctx.random);

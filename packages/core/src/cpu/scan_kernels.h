@@ -1,4 +1,4 @@
-// The loops behind scan.h, on row-major arrays (outer, size, inner); they run along `size`.
+// Kernels of the operators in scan.h, on row-major arrays (outer, size, inner). They scan along `size`.
 #pragma once
 
 #include "cpu/capability.h"
@@ -6,7 +6,7 @@
 
 namespace rushlight::cpu {
 
-/// A loop for each dtype that has one, else null.
+/// Kernels by dtype. The entry of an unsupported dtype is null.
 struct ScanKernels {
     using Scan = void (*)(const SplitShape&, void* out, const void* in);
     using Extreme = void (*)(const SplitShape&, void* values, int64_t* indices, const void* in);

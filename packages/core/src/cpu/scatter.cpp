@@ -13,12 +13,12 @@
 namespace rushlight::cpu {
 namespace {
 
-// Elements that a thread takes at least.
+// Minimum number of elements per thread.
 constexpr int64_t kWork = 1 << 14;
 
 // --- one index for every element, along a dimension ---
 
-// The dimension of a tensor that an index counts along. A tensor without dimensions is one of a single element.
+// The indexed dimension of a tensor. A tensor without dimensions is treated as one dimension of size 1.
 struct IndexedDim {
     int dim;
     int64_t size, stride;
@@ -29,7 +29,7 @@ struct IndexedDim {
     }
 };
 
-// Checks each index of an expanded view only once.
+// Returns `v` without the repetitions along expanded dimensions, so that each index is checked only once.
 View without_repeats(KernelContext& ctx, const View& v) {
     if (v.contiguous) return v;
     View once = v;
@@ -50,7 +50,7 @@ using Raise = void (*)(const char* fmt, ...);
     __builtin_unreachable();
 }
 
-// Raises where an index is out of range.
+// Calls `raise` if an index is out of range.
 void check_index(KernelContext& ctx, const char* op, Raise raise, const View& t, const View& index,
                  int64_t dim) {
     if (index.numel == 0) return;
@@ -64,12 +64,12 @@ void check_index(KernelContext& ctx, const char* op, Raise raise, const View& t,
     if (!good) fail_index(op, raise, values, dense.numel, along.dim, along.size);
 }
 
-// Rows are what the index holds along its last dimension. Rows of one group may meet at one position, those of two groups
-// cannot.
+// The rows of an index, which run along its last dimension. Two rows of the same group may select the same element,
+// but two rows of different groups cannot.
 struct Rows : IndexRows {
     int64_t group = 1;
 
-    // `given` lies in memory of its own: apart_from.
+    // `given` must not share memory with a tensor that is written: see apart_from.
     Rows(KernelContext& ctx, const View& t, int64_t d, const View& given) {
         const IndexedDim along(t, d);
         size = along.size;
@@ -88,7 +88,7 @@ struct Rows : IndexRows {
         index = contiguous_in(ctx, given, DType::Int64).as<int64_t>();
     }
 
-    // body(range) for parts that write no common position.
+    // Calls body(range) in parallel for parts that write to different elements.
     template <class Body>
     void each_apart(Body body) const {
         if (rows.count * width <= kWork) return body(RowRange{0, rows.count, 0, width});
@@ -100,7 +100,7 @@ struct Rows : IndexRows {
             parallel_for(0, width, kWork / (rows.count + 1) + 1,
                          [&](int64_t begin, int64_t end) { body(RowRange{0, rows.count, begin, end}); });
     }
-    // body(range) for any parts.
+    // Calls body(range) in parallel for arbitrary parts.
     template <class Body>
     void each_part(Body body) const {
         if (rows.count * width <= kWork) return body(RowRange{0, rows.count, 0, width});
@@ -113,14 +113,14 @@ struct Rows : IndexRows {
     }
 };
 
-// Operands that share memory with the written tensor are read first.
+// Returns a contiguous view of an operand. It is a copy if the operand shares memory with the written tensor.
 View apart_and_dense(KernelContext& ctx, const View& v, const View& written) {
     return contiguous_in(ctx, apart_from(ctx, v, written));
 }
 
-// --- by number in the flattened tensor ---
+// --- by index into the flattened tensor ---
 
-// Where the elements of a tensor lie, by their numbers.
+// Converts indices into a flattened tensor to offsets in memory.
 class Numbered {
   public:
     static constexpr int64_t kBlock = 4096;
@@ -131,7 +131,8 @@ class Numbered {
             if (t.numel > 0) span_ += (t.sizes[d] - 1) * t.strides[d];
         }
     }
-    // The positions of `n` numbers, at most kBlock, into `memory`; false where one is out of range.
+    // Writes the offsets of `n` indices (at most kBlock) to `memory` and describes them in `r`. Returns false if an
+    // index is out of range.
     bool rows(const int64_t* number, int64_t n, int64_t* memory, IndexRows& r) const {
         if (!position_kernels().from_the_front(memory, number, n, count_)) return false;
         for (int64_t i = 0; !dense_ && i < n; ++i) memory[i] = elements_.offset(memory[i]);
@@ -156,7 +157,7 @@ class Numbered {
 
 // --- reducing ---
 
-// Whether `index` is one number for every slice of a row-major tensor.
+// Whether `input` is row-major, and `index` is the same for all elements of each slice.
 bool is_of_slices(const View& input, const View& index, int dim) {
     bool slices = index.ndim > 1 && input.contiguous;
     for (int k = 0; slices && k < index.ndim; ++k)
@@ -232,7 +233,7 @@ void scatter_reduce(KernelContext& ctx, const View& written, const View& index, 
     }
     plan.slices = is_of_slices(input, index, along.dim);
     View positions = index;
-    if (plan.slices) {  // one row for all
+    if (plan.slices) {  // all rows have the same indices
         positions =
             View{index.data, index.sizes + along.dim, index.strides + along.dim, plan.n, 1, index.dtype, 0};
         positions = leading(positions, positions);
@@ -246,7 +247,7 @@ void scatter_reduce(KernelContext& ctx, const View& written, const View& index, 
     const auto run = [&](int64_t* counts, int64_t begin, int64_t end) {
         body(plan, input.data, values.data, include_self, counts, begin, end);
     };
-    if (how == ScatterReduction::Mean && !plan.slices) {  // a count of its own for every thread
+    if (how == ScatterReduction::Mean && !plan.slices) {  // every thread has its own counts
         const int64_t each = plan.size * std::min(plan.inner, plan.width()),
                       chunks = std::clamp<int64_t>(blocks / grain, 1, num_threads());
         int64_t* counts = scratch<int64_t>(ctx, chunks * each);
@@ -266,7 +267,8 @@ void scatter_reduce(KernelContext& ctx, const View& written, const View& index, 
 }
 void scatter_reduce_check(KernelContext& ctx, const View& input, const View& index, const View&, int64_t dim,
                           std::string_view, bool, std::string_view caller) {
-    // PyTorch's classes: a slice's number is an index, an element's is not.
+    // Like PyTorch, raises IndexError for the index of a slice (index_*), and RuntimeError for the index of an
+    // element (scatter_*).
     check_index(ctx, std::string(caller).c_str(), caller.starts_with("index") ? throw_index : throw_runtime,
                 input, index, dim);
 }

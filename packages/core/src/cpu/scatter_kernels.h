@@ -1,4 +1,4 @@
-// The loops behind scatter.h that reduce what meets at one position.
+// Kernels of scatter_reduce (scatter.h), which combine all values for the same element.
 #pragma once
 
 #include "cpu/capability.h"
@@ -8,27 +8,28 @@
 
 namespace rushlight::cpu {
 
-/// The rows along a dimension of `index` and `src`, row-major (outer, n, inner), and of the tensor that is written. Rows are
-/// reduced in blocks, so that memory is read in order, and each by one thread: no two rows write to one position.
+/// Describes the rows along one dimension of `index` and `src`, which are row-major (outer, n, inner), and of the
+/// tensor that is written. Rows are reduced in blocks, so that memory is read in order. Two rows never write to the
+/// same element, so different threads can reduce different rows.
 struct ScatterPlan {
     int64_t outer = 1, n = 1, inner = 1;
-    int64_t size = 1, stride = 0;  // of the written tensor's dimension
+    int64_t size = 1, stride = 0;  // of the dimension in the written tensor
     Odometer others;  // over (outer, inner), with the written tensor's strides
     const int64_t* index;
     bool slices = false;  // `index` is one row for all; the written tensor is row-major (outer, size, inner)
 
-    /// How many adjacent columns, or rows, make a block.
+    /// Number of adjacent columns in a block if `slices`, otherwise number of adjacent rows.
     static constexpr int64_t kColumns = 1024, kRows = 32;
     [[gnu::always_inline]] int64_t width() const { return slices ? kColumns : kRows; }
     [[gnu::always_inline]] int64_t across() const { return (inner + width() - 1) / width(); }
 };
 
 struct ScatterKernels {
-    // Blocks begin .. end-1 of outer * across(). `counts` is for means: of slices, how many meet at each position; else
-    // memory for size * width() numbers.
+    // Reduces the blocks begin .. end-1 of outer * across(). `counts` is used for means only: if `slices`, it holds
+    // the number of values for each index; otherwise it is scratch memory for size * width() numbers.
     using Reduce = void (*)(const ScatterPlan&, void* to, const void* from, bool include_self,
                             int64_t* counts, int64_t begin, int64_t end);
-    Reduce reduce[kNumScatterReductions][kNumDTypes];  // null where it is not defined
+    Reduce reduce[kNumScatterReductions][kNumDTypes];  // null if it is not defined
 };
 
 RUSHLIGHT_KERNEL_TABLE(ScatterKernels, scatter_kernels)

@@ -13,11 +13,11 @@
 namespace rushlight::cpu {
 namespace {
 
-constexpr int64_t kWork = 1 << 12;  // searches that a thread takes at least
+constexpr int64_t kWork = 1 << 12;  // minimum number of searches per thread
 
-// Groups of equal elements or rows, kept from the count for what writes them.
+// Groups of equal elements or rows. The kernel that counts the groups stores them for the kernel that writes them.
 struct Distinct {
-    View dense;  // what is grouped, in the order in which `order` numbers it, or by its own
+    View dense;  // the elements, sorted unless consecutive; or the rows as they are given
     int64_t *order, *starts, *group;  // `order` and `group` may be null
     int64_t n, size;
 
@@ -56,7 +56,7 @@ void searchsorted(KernelContext& ctx, const View& out, const View& boundaries, c
     const auto position = searching_kernels().position[static_cast<int>(input.dtype)];
     const View positions = out.dtype == DType::Int64 ? out : scratch_like(ctx, out, DType::Int64);
     const auto size = static_cast<int64_t>(itemsize(input.dtype));
-    // Rows of values that share their boundaries.
+    // The values of a row share their boundaries.
     const int64_t width = boundaries.ndim == 1 ? values.numel : values.size(-1), rows = values.numel / width;
     const auto search = [&](int64_t row, int64_t begin, int64_t end) {
         position(positions.as<int64_t>() + row * width + begin,

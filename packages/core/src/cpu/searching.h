@@ -1,4 +1,4 @@
-// Positions in sorted sequences, membership and distinct elements.
+// Positions in sorted sequences, membership tests and distinct elements.
 #pragma once
 
 #include <string_view>
@@ -7,16 +7,18 @@
 
 namespace rushlight::cpu {
 
-/// Where each element of `input` would go among boundaries of its dtype, of one dimension for all or a row for each row;
-/// `sorter` may be absent. RuntimeError where it is out of range.
+/// Computes the position at which each element of `input` would be inserted into the sorted `boundaries`. These
+/// have the dtype of `input`, and either one dimension or a row for each row of `input`. `sorter` may be undefined.
+/// Raises RuntimeError if one of its indices is out of range.
 void searchsorted(KernelContext& ctx, const View& out, const View& boundaries, const View& input,
                   const View& sorter, bool out_int32, bool right);
 
-/// Whether each element of `input` is in `sorted`, of its dtype and one dimension.
+/// Writes whether each element of `input` occurs in `sorted`, which has the same dtype and one dimension.
 void isin_sorted(KernelContext& ctx, const View& out, const View& input, const View& sorted, bool invert);
 
-/// Distinct elements, or rows along the first dimension: in rising order or, of neighbours alone, in theirs. Which of them
-/// each is, and how often each occurs, if requested.
+/// Finds distinct elements, or distinct rows along the first dimension, in ascending order. If `consecutive`, only
+/// equal neighbours are merged and the order is kept. If requested, `inverse` receives the index of each element's
+/// value among the distinct ones, and `counts` the number of occurrences of each distinct value.
 int64_t unique_elements_count(KernelContext& ctx, const View& input, bool consecutive, bool return_inverse,
                               bool return_counts);
 void unique_elements(KernelContext& ctx, const View& values, const View& inverse, const View& counts,

@@ -1,4 +1,4 @@
-// The loops behind searching.h.
+// Kernels of the operators in searching.h.
 #pragma once
 
 #include "cpu/capability.h"
@@ -6,19 +6,20 @@
 
 namespace rushlight::cpu {
 
-/// A loop for each dtype that has an order, else null.
+/// Kernels by dtype. The entry of a dtype without an order is null.
 struct SearchingKernels {
-    // The positions of n values among `count` sorted ones, in front of equal ones or behind them; NaN goes to the end.
-    // `order` gives the positions of the sorted ones; null if they are in place.
+    // Computes the positions at which n values would be inserted into `count` sorted elements: in front of equal
+    // elements or, if `right`, behind them. NaN is inserted at the end. `order` gives the positions of the sorted
+    // elements in `sorted`; it is null if they are stored in order.
     using Position = void (*)(int64_t* positions, const void* values, int64_t n, const void* sorted,
                               const int64_t* order, int64_t count, bool right);
     Position position[kNumDTypes];
-    // Whether each of n values is among `count` sorted ones; a NaN is nowhere.
+    // Writes whether each of n values occurs among `count` sorted elements. NaN never occurs.
     using IsIn = void (*)(bool* found, const void* values, int64_t n, const void* sorted, int64_t count,
                           bool invert);
     IsIn is_in[kNumDTypes];
-    // Groups of equal neighbours: the position in the row of the first of each, and the group of every element if requested;
-    // how many they are.
+    // Finds groups of equal neighbours. Writes the position of each group's first element and, if `group` is not
+    // null, the group of every element. Returns the number of groups.
     using Group = int64_t (*)(int64_t* starts, int64_t* group, const void* sorted, int64_t n);
     Group group[kNumDTypes];
     // -1, 0 or 1 as the first of two rows of `width` elements comes before the other, equals it, or comes behind. NaN is

@@ -1,4 +1,4 @@
-// The loops behind softmax.h, on row-major arrays (outer, size, inner); the sums run over `size`.
+// Kernels of the operators in softmax.h, on row-major arrays (outer, size, inner). The sums are over `size`.
 #pragma once
 
 #include "cpu/capability.h"

@@ -20,10 +20,10 @@ const int64_t* checked(KernelContext& ctx, const char* what, const View& indices
 
 struct Rows {
     const int64_t* starts;
-    const int64_t* order;  // null where the values lie row after row
+    const int64_t* order;  // null if the values are sorted by row
 };
 
-// Where the values of each row are: as they lie, or by counting.
+// Finds the values of each row. If they are not sorted by row, their order is computed by a counting sort.
 Rows by_row(KernelContext& ctx, const int64_t* row, int64_t nnz, int64_t rows) {
     int64_t* starts = scratch<int64_t>(ctx, rows + 1);
     for (int64_t r = 0; r <= rows; ++r) starts[r] = 0;

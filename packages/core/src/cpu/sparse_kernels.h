@@ -1,4 +1,4 @@
-// The loops behind sparse.h. Indices are checked already.
+// Kernels of the functions in sparse.h. The caller has checked the indices.
 #pragma once
 
 #include "cpu/capability.h"
@@ -7,8 +7,8 @@
 namespace rushlight::cpu {
 
 struct SparseKernels {
-    // Row r of `out` is the sum of values[k] * dense[col[k]], rows `pitch` apart, over k = order[starts[r]] to
-    // order[starts[r + 1]]; without an order k itself.
+    // Row r of `out` is the sum of values[k] * dense[col[k]] over k = order[i] for i from starts[r] to starts[r +
+    // 1] - 1, or over k = i if `order` is null. The rows of `dense` are `pitch` elements apart.
     void (*rows_f32)(float* out, const int64_t* starts, const int64_t* order, const int64_t* col,
                      const float* values, const float* dense, int64_t pitch, int64_t width, int64_t rows);
     void (*rows_f64)(double* out, const int64_t* starts, const int64_t* order, const int64_t* col,

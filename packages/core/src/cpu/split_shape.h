@@ -1,16 +1,16 @@
-// A row-major array taken apart at one dimension.
+// The shape of a row-major array, split at one dimension.
 #pragma once
 
 #include "rushlight/kernel.h"
 
 namespace rushlight::cpu {
 
-/// The sizes before a dimension, of it, and after it.
+/// The product of the sizes before a dimension, the size of the dimension, and the product of the sizes after it.
 struct SplitShape {
     int64_t outer, size, inner;
 };
 
-/// The shape of `v` around `dim`, which may be negative; a view without dimensions is one row of one element.
+/// Splits the shape of `v` at `dim`, which may be negative. A view without dimensions has the shape (1, 1, 1).
 inline SplitShape split_at(const View& v, int64_t dim) {
     SplitShape s{1, 1, 1};
     if (v.ndim == 0) return s;

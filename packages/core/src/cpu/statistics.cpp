@@ -34,7 +34,7 @@ void choose(KernelContext& ctx, const View& values, const View& indices, const V
             Rank rank, int64_t k = 0) {
     if (values.numel == 0) return;
     if (dim < 0) dim += std::max(input.ndim, 1);
-    // The rows in the order of the results: the dimension goes behind the others.
+    // Moves the dimension behind the others, so that the rows are in the order of the results.
     View moved = input;
     if (input.ndim > 1 && dim != input.ndim - 1) {
         auto* geometry = scratch<int64_t>(ctx, 2 * input.ndim);
@@ -55,7 +55,7 @@ void choose(KernelContext& ctx, const View& values, const View& indices, const V
 }
 
 void choose_of_all(KernelContext& ctx, const View& out, const View& input, Rank rank) {
-    if (input.numel == 0) {  // of a floating dtype: the rule has checked it
+    if (input.numel == 0) {  // the dtype is floating: the operator has checked it
         const Param nan{Param::Kind::Float, 0, {.floating = std::numeric_limits<double>::quiet_NaN()}};
         __builtin_memcpy(out.data, as_element(ctx, nan, out.dtype), itemsize(out.dtype));
         return;
@@ -65,8 +65,8 @@ void choose_of_all(KernelContext& ctx, const View& out, const View& input, Rank 
 
 // --- counting ---
 
-// counts[position(i)] += 1 for i in [0, n); negative positions are ignored. Counts are integers, so they do not depend on
-// the number of threads.
+// Increments counts[position(i)] for each i in [0, n), and ignores negative positions. Counts are integers, so they
+// do not depend on the number of threads.
 template <class Position>
 void count_positions(int64_t n, int64_t bins, int64_t* counts, Position position) {
     std::fill_n(counts, bins, 0);
@@ -85,7 +85,7 @@ void count_positions(int64_t n, int64_t bins, int64_t* counts, Position position
     });
 }
 
-// T of elements, C in which they are computed.
+// T is the type of the elements, and C the type in which they are computed.
 template <class T, class C>
 void count_parts(const View& out, const View& input, int64_t bins, double min, double max, int64_t* counts) {
     const T* x = input.as<T>();

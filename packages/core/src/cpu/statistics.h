@@ -1,12 +1,13 @@
-// Elements by rank, and counts of elements by value.
+// Selection of elements by rank, and counts of elements by value.
 #pragma once
 
 #include "rushlight/kernel.h"
 
 namespace rushlight::cpu {
 
-/// Along `dim`, whose results have one element there or none; NaN is largest. Of equal elements the one that a stable sort puts
-/// at the rank; of the most frequent value the last.
+/// Selects one element of each row along `dim`. The results have size 1 along `dim` if `keepdim`, and lack the
+/// dimension otherwise. NaN is the largest element. Among equal elements, the one that a stable sort puts at the
+/// rank is selected; `mode` selects the last occurrence of the most frequent value.
 void kthvalue(KernelContext& ctx, const View& values, const View& indices, const View& input, int64_t k,
               int64_t dim, bool keepdim);
 void median_dim(KernelContext& ctx, const View& values, const View& indices, const View& input, int64_t dim,
@@ -16,14 +17,14 @@ void nanmedian_dim(KernelContext& ctx, const View& values, const View& indices, 
 void mode(KernelContext& ctx, const View& values, const View& indices, const View& input, int64_t dim,
           bool keepdim);
 
-/// Of all elements; NaN where there are none.
+/// Computes the median of all elements, or NaN if there are none.
 void median(KernelContext& ctx, const View& out, const View& input);
 void nanmedian(KernelContext& ctx, const View& out, const View& input);
 
-/// How many elements lie in each of `bins` equal parts of [min, max]: where both are equal, of the elements' range. RuntimeError
-/// where the range is not finite.
+/// Counts the elements in each of `bins` equal parts of [min, max]. If min equals max, the range of the elements is
+/// used. Raises RuntimeError if the range is not finite.
 void histc(KernelContext& ctx, const View& out, const View& input, int64_t bins, double min, double max);
-/// The number of elements, or the sum of `weight`, between neighbouring `edges`.
+/// Computes the number of elements, or the sum of their `weight`, between neighbouring `edges`.
 void histogram(KernelContext& ctx, const View& out, const View& input, const View& edges, const View& weight,
                bool density);
 

@@ -24,8 +24,8 @@ double uniform_double(const Draw& draw) {
     return static_cast<double>(draw->next64() & ((uint64_t{1} << 53) - 1)) * 0x1p-53;
 }
 
-// A view with its dimensions in the order of the strides of `like`, the largest first, which has the same sizes: where
-// `like` is dense, elements are visited as they lie in its memory.
+// A view whose dimensions are sorted by the strides of `like`, largest first. `like` has the same sizes as the
+// view. If `like` is dense, its elements are visited in the order of memory.
 class Reordered {
   public:
     Reordered(const View& v, const View& like) : view_(v) {
@@ -53,7 +53,7 @@ class Reordered {
     View view_;
 };
 
-// Writes what `next` returns for every element, as a double for tensors of that and as a float for others.
+// Fills `self` with the numbers that `next` returns: as double if `self` is float64, otherwise as float.
 template <class Next>
 void fill_floating(KernelContext& ctx, const View& self, Next next) {
     const Reordered ordered(self, self);
@@ -80,8 +80,8 @@ void normal_block(double* block, double mean, double std) {
     }
 }
 
-// Sixteen numbers or more, row-major: uniform ones become normal ones in blocks of 16. The last block, if it is not whole,
-// is made of the last 16 elements, whose numbers are drawn again.
+// Fills row-major memory of at least 16 numbers: draws uniform numbers and transforms them to normal numbers in
+// blocks of 16. If the last block is incomplete, the last 16 numbers are drawn and transformed again.
 void fill_normal_blocks(const Draw& draw, double* values, int64_t n, double mean, double std) {
     for (int64_t i = 0; i < n; ++i) values[i] = uniform_double(draw);
     for (int64_t i = 0; i + 16 <= n; i += 16) normal_block(values + i, mean, std);
@@ -89,7 +89,8 @@ void fill_normal_blocks(const Draw& draw, double* values, int64_t n, double mean
     for (int64_t i = n - 16; i < n; ++i) values[i] = uniform_double(draw);
     normal_block(values + n - 16, mean, std);
 }
-// Numbers that are drawn for a last block that is not whole are drawn and dropped in float32 only.
+// For float32, uniform numbers are also drawn for an incomplete last block, and then discarded. For float16 and
+// bfloat16 (`reduced`) these numbers are not drawn.
 void fill_normal_blocks(const Draw& draw, float* values, int64_t n, double mean, double std, bool reduced) {
     const auto kernel = twister_kernels().normal_blocks;
     const auto m = static_cast<float>(mean), s = static_cast<float>(std);
@@ -105,7 +106,7 @@ void fill_normal_blocks(const Draw& draw, float* values, int64_t n, double mean,
 
 void uniform_(KernelContext& ctx, Generator& generator, const View& self, double from, double to) {
     const Draw draw(generator);
-    // A number that rounding has made `to` becomes `from`.
+    // A number that is rounded to `to` is replaced by `from`.
     if (self.dtype == DType::Float64) {
         return fill_floating(ctx, self, [&] {
             const double value = std::fma(uniform_double(draw), to - from, from);
@@ -190,14 +191,14 @@ void bernoulli(KernelContext& ctx, Generator& generator, const View& out, const 
 void integers_(KernelContext& ctx, Generator& generator, const View& self, int64_t low, int64_t range) {
     const Draw draw(generator);
     const auto count = static_cast<uint64_t>(range);
-    // One word is drawn for ranges so small that the bias is negligible, and for random_() of int32.
+    // One 32-bit word is drawn for ranges so small that the bias is negligible, and for random_() on int32 tensors.
     const bool int32_random = self.dtype == DType::Int32 && low == 0 && count == uint64_t{1} << 31;
     const bool wide = count == 0 || (count >= uint64_t{1} << 28 && !int32_random);
     const Reordered ordered(self, self);
     with_values<int64_t>(ctx, ordered.view(), DType::Int64, [&](int64_t* values) {
         for (int64_t i = 0; i < self.numel; ++i) {
             const uint64_t word = wide ? draw->next64() : draw->next();
-            // A range of all 64 bits is the word itself.
+            // If the range comprises all 64-bit numbers, the value is the word itself.
             values[i] = static_cast<int64_t>(count ? static_cast<uint64_t>(low) + word % count : word);
         }
     });
@@ -216,14 +217,14 @@ void randperm(Generator& generator, const View& out, int64_t n) {
 
 namespace {
 
-// Where a uniform share of the total falls in the running sum of the weights, which are of type T.
+// Chooses the indices at which the cumulative sums of the weights reach uniform fractions of the total.
 template <class T>
 void choose_with_replacement(const Draw& draw, const T* weights, int64_t n, int64_t* chosen, int64_t count) {
     std::vector<T> sums(weights, weights + n);
     std::partial_sum(sums.begin(), sums.end(), sums.begin());
     const T total = sums.back();
     for (T& sum : sums) sum /= total;
-    sums.back() = 1;  // whatever rounding has made of it
+    sums.back() = 1;  // exactly, despite rounding
     for (int64_t s = 0; s < count; ++s) {
         const double share = uniform_double(draw);
         const auto at = std::lower_bound(sums.begin(), sums.end(), share,
@@ -232,7 +233,7 @@ void choose_with_replacement(const Draw& draw, const T* weights, int64_t n, int6
     }
 }
 
-// The weights divided by exponential numbers: the largest are chosen.
+// Divides the weights by exponentially distributed numbers, and chooses the indices of the largest quotients.
 template <class T>
 void choose_without_replacement(const Draw& draw, const T* weights, int64_t n, int64_t* chosen, int64_t count,
                                 DType dtype) {

@@ -1,6 +1,7 @@
-// Random values as PyTorch draws them on the CPU: one after the other from a Mersenne twister, in the order in which the
-// elements lie in memory. Value for value those of PyTorch 2.13 on processors of AMD; on Intel's its builds with MKL draw
-// `exponential_` and masks of one probability (`bernoulli_(p)`, dropout) from another generator.
+// Random values drawn as PyTorch draws them on the CPU: one after the other from a Mersenne twister, in the order
+// of the elements in memory. The values equal those of PyTorch 2.13 on AMD processors. On Intel processors,
+// PyTorch's builds with MKL use another generator for `exponential_` and for masks of one probability
+// (`bernoulli_(p)`, dropout).
 #pragma once
 
 #include "cpu/capability.h"
@@ -9,7 +10,7 @@
 
 namespace rushlight::cpu::twister {
 
-// These functions do the same as those of the same names in cpu/random.h.
+// These functions implement the functions of the same names in cpu/random.h.
 void uniform_(KernelContext& ctx, Generator& generator, const View& self, double from, double to);
 void normal_(KernelContext& ctx, Generator& generator, const View& self, double mean, double std);
 void exponential_(KernelContext& ctx, Generator& generator, const View& self, double lambd);
@@ -23,7 +24,8 @@ void randperm(Generator& generator, const View& out, int64_t n);
 void multinomial(KernelContext& ctx, Generator& generator, const View& out, const View& input,
                  int64_t num_samples, bool replacement);
 
-/// Draws which elements of `input` a dropout keeps, into the row-major `mask`: each with probability 1 - p.
+/// Draws a dropout mask for `input` and writes it to the row-major `mask`. Each element is kept with probability 1
+/// - p.
 void dropout_mask(KernelContext& ctx, Generator& generator, uint8_t* mask, const View& input, double p);
 
 }  // namespace rushlight::cpu::twister
@@ -31,7 +33,7 @@ void dropout_mask(KernelContext& ctx, Generator& generator, uint8_t* mask, const
 namespace rushlight::cpu {
 
 struct TwisterKernels {
-    // Makes normal numbers of blocks of 16 uniform ones, in place, bit for bit as PyTorch does.
+    // Transforms blocks of 16 uniform numbers to normal numbers in place. The results equal PyTorch's bit for bit.
     void (*normal_blocks)(float* values, int64_t blocks, float mean, float std);
 };
 RUSHLIGHT_KERNEL_TABLE(TwisterKernels, twister_kernels)

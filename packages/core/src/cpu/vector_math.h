@@ -1,15 +1,15 @@
-// Elementary functions for kernels, written so that the compiler turns a plain loop over them into vector
-// code of whatever width it is building for: no branch, no table, no call. Only files in src/cpu/kernels/ may
-// include this.
+// Elementary functions for kernels. They have no branches, tables or calls, so that the compiler turns a plain loop
+// over them into vector code of any width. Only files in src/cpu/kernels/ may include this file.
 //
 //     #pragma omp simd
 //     for (int64_t i = 0; i < n; ++i) y[i] = math::exp(x[i]);
 //
-// Largest errors found, in units in the last place (float / double): exp 1.03 / 0.99, exp2 0.99 / 1.0, expm1 1.6 / 1.7, log
-// 0.85 / 0.73, log1p 1.5 / 1.5, tanh 2.4 / 2.4, erf 1.1 / 1.0, sigmoid 2.6 / 2 (absolute below 1e-38, where
-// it becomes 0). Infinities, NaN, zeros and subnormal numbers give what C's functions give. The polynomials
-// are minimax fits made for this file. Vector code comes out under -O3 -fopenmp-simd -fno-math-errno
-// -fno-trapping-math (and, for AVX-512, -mprefer-vector-width=512); none of these changes a result.
+// Largest errors found, in units in the last place (float / double): exp 1.03 / 0.99, exp2 0.99 / 1.0, expm1 1.6 /
+// 1.7, log 0.85 / 0.73, log1p 1.5 / 1.5, tanh 2.4 / 2.4, erf 1.1 / 1.0, sigmoid 2.6 / 2 (absolute below 1e-38,
+// where it becomes 0). For infinities, NaN, zeros and subnormal numbers, the results are those of C's functions.
+// The polynomials are minimax fits made for this file. Compilers generate vector code with -O3 -fopenmp-simd
+// -fno-math-errno -fno-trapping-math (and, for AVX-512, -mprefer-vector-width=512). None of these options changes a
+// result.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ RL_MATH double copysign(double x, double sign) { return __builtin_copysign(x, si
 RL_MATH float fabs(float x) { return __builtin_fabsf(x); }
 RL_MATH double fabs(double x) { return __builtin_fabs(x); }
 
-/// c[0] + c[1] x + c[2] x^2 + ...; x may be a vector of the compiler's vector extension.
+/// Returns c[0] + c[1] x + c[2] x^2 + ... . x may be a vector of the compiler's vector extension.
 template <class X, class T>
 RL_MATH X polynomial(X x, T first, T last) {
     return x * last + first;
@@ -46,11 +46,11 @@ template <> struct Traits<float> {
     using Int = uint32_t;
     static constexpr int kMantissa = 23;
     static constexpr Int kBias = 127;
-    static constexpr float kRound = 0x1.8p23f;  // adding it rounds to an integer, kept in the low bits
+    static constexpr float kRound = 0x1.8p23f;  // adding this rounds to an integer, which is in the low bits
     static constexpr float kLn2High = 0x1.62e4p-1f;  // few enough bits for an exact product with any exponent
     static constexpr float kLn2Low = 0x1.7f7d1cp-20f;
-    static constexpr float kExpLow = -104.f, kExpHigh = 89.f;  // beyond: 0 and infinity
-    static constexpr float kTanhHigh = 10.f;  // beyond: 1
+    static constexpr float kExpLow = -104.f, kExpHigh = 89.f;  // exp is 0 and infinity beyond these
+    static constexpr float kTanhHigh = 10.f;  // tanh is 1 beyond this
     static constexpr float kSmallest = 0x1p-126f, kLargest = 0x1.fffffep127f;
     static constexpr float kHalfRoot = 0x1.6a09e6p-1f;  // sqrt(1/2)
 };
@@ -67,7 +67,7 @@ template <> struct Traits<double> {
     static constexpr double kHalfRoot = 0x1.6a09e667f3bcdp-1;
 };
 
-// The comparisons keep a NaN, which min and max would drop.
+// Unlike min and max, the comparisons preserve NaN.
 template <class T>
 RL_MATH T clamp(T x, T low, T high) {
     x = x < low ? low : x;
@@ -94,7 +94,7 @@ RL_MATH Reduced<T> reduce(T x) {
     return {r, Int(__builtin_bit_cast(Int, shifted) - __builtin_bit_cast(Int, Tr::kRound))};
 }
 
-// (e^r - 1 - r) / r^2; the second argument names the precision, since r may be a vector.
+// Returns (e^r - 1 - r) / r^2. The second argument selects the precision, because r may be a vector.
 template <class X>
 RL_MATH X exp_tail(X r, float) {
     return polynomial(r, 5.000000095e-01f, 1.666651878e-01f, 4.166620596e-02f, 8.368896412e-03f,
@@ -108,7 +108,7 @@ RL_MATH X exp_tail(X r, double) {
                       2.51178746482811328e-08);
 }
 
-// log(1 + f) for 1 + f in [sqrt(1/2), sqrt(2)], plus e ln 2.
+// Returns log(1 + f) + e ln 2 for 1 + f in [sqrt(1/2), sqrt(2)].
 RL_MATH float log_reduced(float f, float e) {
     float square = f * f;
     float p = polynomial(f, 3.333331673e-01f, -2.500081037e-01f, 2.000228593e-01f, -1.662455478e-01f,
@@ -188,7 +188,7 @@ RL_MATH T log(T x) {
     Int biased =
         (bits - __builtin_bit_cast(Int, Tr::kHalfRoot) + (Tr::kBias << Tr::kMantissa)) >> Tr::kMantissa;
     T f = __builtin_bit_cast(T, Int(bits - (biased << Tr::kMantissa) + (Tr::kBias << Tr::kMantissa))) - T(1);
-    constexpr T kOne = T(Int(1) << Tr::kMantissa);  // its last bit counts units
+    constexpr T kOne = T(Int(1) << Tr::kMantissa);  // its last bit has the value 1
     T exponent = __builtin_bit_cast(T, Int(biased | __builtin_bit_cast(Int, kOne))) -
                  (kOne + T(Tr::kBias) + (subnormal ? T(Tr::kMantissa + 1) : T(0)));
     T y = detail::log_reduced(f, exponent);
@@ -200,7 +200,7 @@ RL_MATH T log(T x) {
 template <class T>
 RL_MATH T log1p(T x) {
     T u = T(1) + x;
-    T lost = x - (u - T(1));  // what rounding 1 + x dropped
+    T lost = x - (u - T(1));  // rounding error of 1 + x
     T correction = lost / u;
     bool finite = u > T(0) && u <= detail::Traits<T>::kLargest;
     T y = log(u) + (finite ? correction : T(0));

@@ -1,8 +1,8 @@
-// Powers in double precision, for numbers that are not exceptions: vector code, as in vector_math.h. Errors below 1.5 units in the
-// last place.
+// Powers in double precision of ordinary numbers (has_power). Loops over them become vector code, as in
+// vector_math.h. Errors are below 1.5 units in the last place.
 //
-// x^y = e^(y log x) needs log x with some 64 bits: as a sum of two numbers, of which the second is what the first lost (T. J.
-// Dekker, "A floating-point technique for extending the available precision", 1971).
+// x^y = e^(y log x) needs about 64 bits of log x. It is the sum of two numbers, where the second is the rounding
+// error of the first (T. J. Dekker, "A floating-point technique for extending the available precision", 1971).
 #pragma once
 
 #include "cpu/vector_math.h"
@@ -13,7 +13,7 @@ namespace rushlight::cpu::RUSHLIGHT_CPU::math {
 
 namespace detail {
 
-// e and f of x = 2^e (1 + f), 1 + f in [sqrt(1/2), sqrt(2)].
+// e and f in x = 2^e (1 + f), where 1 + f is in [sqrt(1/2), sqrt(2)].
 struct Split {
     double exponent, f;
 };
@@ -25,7 +25,7 @@ RL_MATH Split split(double x) {
     double f = __builtin_bit_cast(double,
                                   uint64_t(bits - (biased << Tr::kMantissa) + (Tr::kBias << Tr::kMantissa))) -
                1;
-    constexpr double kOne = 0x1p52;  // its last bit counts units
+    constexpr double kOne = 0x1p52;  // its last bit has the value 1
     double exponent =
         __builtin_bit_cast(double, biased | __builtin_bit_cast(uint64_t, kOne)) - (kOne + double(Tr::kBias));
     return {exponent, f};
@@ -33,17 +33,18 @@ RL_MATH Split split(double x) {
 
 }  // namespace detail
 
-/// Whether `power` holds: x is positive and normal, and so is the result.
+/// Whether `power` is valid: x is positive and normal, and the result is normal.
 RL_MATH bool has_power(double x, double y) {
     using Tr = detail::Traits<double>;
     const double exponent = detail::split(x).exponent;
     return (x >= Tr::kSmallest) & (x <= Tr::kLargest) & ((fabs(exponent) + 1) * fabs(y) < 1020.);
 }
 
-/// x to the power of y, where `has_power` is true.
+/// Returns x to the power of y. Valid only if has_power(x, y) is true.
 RL_MATH double power(double x, double y) {
     const auto [exponent, f] = detail::split(x);
-    // s = f / (2 + f) with what its division and the sum lose; log(1 + f) = 2 s + s^3 (2/3 + 2/5 s^2 + ...).
+    // s = f / (2 + f), and s_low is the rounding error of the division and the sum. log(1 + f) = 2 s + s^3 (2/3 +
+    // 2/5 s^2 + ...).
     const double below = 2 + f, below_low = f - (below - 2);
     const double s = f / below, s_low = (fma(-s, below, f) - s * below_low) / below;
     const double z = s * s, z_low = fma(s, s, -z) + 2 * s * s_low;
@@ -53,7 +54,7 @@ RL_MATH double power(double x, double y) {
     const double c = kThird + rest, c_low = (kThird - c) + rest + kThirdLow;
     const double cube = s * z, cube_low = fma(s, z, -cube) + s * z_low + s_low * z;
     const double t = cube * c, t_low = fma(cube, c, -t) + cube * c_low + cube_low * c;
-    // The parts in the order of their sizes: the exponent's, 2 s, t.
+    // Adds the parts in descending order of magnitude: e, 2 s, t.
     const double e = exponent * detail::Traits<double>::kLn2High;
     constexpr double kLn2Low = 0x1.cf79abc9e3b3ap-40, kLn2Lower = -0x1.ff0342542fc33p-94;
     const double high = e + 2 * s, high_low = (e - high) + 2 * s;  // |e| > |2 s|, or e is 0

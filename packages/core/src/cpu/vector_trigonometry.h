@@ -1,8 +1,9 @@
-// Sine, cosine, tangent and power for kernels, in the manner of vector_math.h: plain loops over them become vector code.
+// Sine, cosine, tangent and power for kernels. Plain loops over them become vector code, as in vector_math.h.
 //
-// sin, cos and tan hold for |x| below kTrigonometricLimit<T>; beyond, reduction modulo pi / 2 needs more digits of pi, and
-// the C library's functions are to be called. Largest errors found, in units in the last place (float / double): sin and cos
-// 1.5 / 1.8, tan 3.0 / 3.0, pow (float) 0.5. The polynomials are minimax fits made for this file.
+// sin, cos and tan are valid for |x| below kTrigonometricLimit<T>. The reduction of larger numbers modulo pi / 2
+// needs more digits of pi; call the C library's functions for them. Largest errors found, in units in the last
+// place (float / double): sin and cos 1.5 / 1.8, tan 3.0 / 3.0, pow (float) 0.5. The polynomials are minimax fits
+// made for this file.
 #pragma once
 
 #include "cpu/vector_math.h"
@@ -31,7 +32,7 @@ RL_MATH Quadrant<double> quadrant(double x) {
     double r = fma(-n, kHalfPi[2], fma(-n, kHalfPi[1], fma(-n, kHalfPi[0], x)));
     return {r, __builtin_bit_cast(uint64_t, shifted)};
 }
-// In double precision, which leaves all of a float's digits even next to a multiple of pi / 2.
+// Computed in double precision, so that the result has all digits of a float even near a multiple of pi / 2.
 RL_MATH Quadrant<float> quadrant(float x) {
     double wide = x;
     double shifted = fma(wide, 0.63661977236758134, Traits<double>::kRound);
@@ -40,7 +41,7 @@ RL_MATH Quadrant<float> quadrant(float x) {
             __builtin_bit_cast(uint64_t, shifted)};
 }
 
-// sin r and cos r for r in [-pi/4, pi/4].
+// Return sin r and cos r for r in [-pi/4, pi/4].
 RL_MATH float sin_reduced(float r) {
     float z = r * r;
     return fma(r * z,
@@ -98,7 +99,7 @@ RL_MATH T tan(T x) {
     return x == T(0) ? x : y;
 }
 
-/// x^y as C's powf, by way of double precision.
+/// Returns x^y as C's powf does. It is computed in double precision.
 RL_MATH float pow(float x, float y) {
     constexpr float kInfinity = __builtin_inff();
     double wide = exp(static_cast<double>(y) * log(static_cast<double>(fabs(x))));

@@ -10,12 +10,12 @@
 namespace rushlight::cpu {
 namespace {
 
-// The lower factor in place of the lower triangle; LAPACK's INFO.
+// Replaces the lower triangle of `l` by the lower Cholesky factor. Returns LAPACK's INFO.
 template <class T>
 int64_t factor_positive(int64_t n, T* l) {
     if (n <= kSmallMatrix) return small_cholesky(n, l);
     lapack::Int result;
-    Lapack<T>::potrf('U', n, l, n, result.out());  // the transpose of L is upper
+    Lapack<T>::potrf('U', n, l, n, result.out());  // LAPACK sees the transpose of L
     if (result.get() != 0) return result.get();
     // OpenBLAS does not report NaN during the factorization, but a NaN stays on the diagonal.
     for (int64_t i = 0; i < n; ++i)
@@ -104,7 +104,7 @@ void linalg_ldl(KernelContext&, const View& ld, const View& pivots, const View& 
 
 namespace {
 
-// LAPACK does not check pivots: rows from 1, or a pair of negative ones for each block of two rows.
+// Checks pivots, which LAPACK does not. A pivot is a row counted from 1; a 2x2 block has a pair of negative pivots.
 void check_ldl_pivots(const int32_t* pivots, int64_t n) {
     for (int64_t i = 0; i < n; ++i) {
         const bool pair = pivots[i] < 0;

@@ -1,10 +1,11 @@
-// Batches of matrices on their way to LAPACK and back.
+// Helpers that pass batches of matrices to LAPACK.
 //
 // Note [Row-major LAPACK]
-// Tensors are row-major, LAPACK is column-major: it operates on the transpose of every matrix that it receives. Most kernels
-// here request results for the transpose, and copy nothing twice: the Cholesky factor of a symmetric matrix is in the other
-// triangle; the QR decomposition of A is the LQ decomposition of its transpose; in U S V^T the outer factors change
-// positions; det and inverse commute with it; triangular systems are solved from the other side.
+// Tensors are row-major and LAPACK is column-major, so LAPACK operates on the transpose of every matrix that it
+// receives. Most kernels here use the results for the transpose and therefore copy no matrix twice. The Cholesky
+// factor of a symmetric matrix is in the other triangle. The QR decomposition of A is the LQ decomposition of its
+// transpose. In U S V^T the outer factors exchange places. The determinant and the inverse commute with
+// transposition. Triangular systems are solved from the other side.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +20,7 @@
 
 namespace rushlight::cpu {
 
-/// Memory of one thread for the time of a call.
+/// Memory that one thread uses during a call.
 template <class T>
 class Buffer {
   public:
@@ -45,7 +46,7 @@ class Buffer {
     Allocation memory_{};
 };
 
-/// An array of the library's integers.
+/// An array of integers of the size that the LAPACK library uses.
 class LapackInts {
   public:
     explicit LapackInts(int64_t count) : data_(count) {}
@@ -63,11 +64,11 @@ class LapackInts {
     Buffer<int64_t> data_;
 };
 
-/// Copies a matrix between any strides.
+/// Copies a matrix. Both sides may have any strides.
 template <class T>
 void copy_matrix(T* out, int64_t out_row, int64_t out_column, const T* in, int64_t in_row, int64_t in_column,
                  int64_t rows, int64_t columns) {
-    if (out_column != 1 && out_row == 1) {  // along the rows of what is written
+    if (out_column != 1 && out_row == 1) {  // write along contiguous rows
         std::swap(out_row, out_column);
         std::swap(in_row, in_column);
         std::swap(rows, columns);
@@ -78,7 +79,7 @@ void copy_matrix(T* out, int64_t out_row, int64_t out_column, const T* in, int64
                         sizeof(T) * static_cast<size_t>(columns));
         return;
     }
-    constexpr int64_t kTile = 16;  // a transpose in pieces that stay in the first cache
+    constexpr int64_t kTile = 16;  // transpose tiles that fit in the first-level cache
     for (int64_t i0 = 0; i0 < rows; i0 += kTile) {
         const int64_t i1 = std::min(i0 + kTile, rows);
         for (int64_t j0 = 0; j0 < columns; j0 += kTile) {
@@ -90,7 +91,7 @@ void copy_matrix(T* out, int64_t out_row, int64_t out_column, const T* in, int64
     }
 }
 
-/// The matrices of a view, in its last two dimensions; those before are the batch.
+/// The matrices in the last two dimensions of a view. The dimensions before them are the batch.
 template <class T>
 class Matrices {
   public:
@@ -106,7 +107,7 @@ class Matrices {
     }
     bool defined() const { return view_.ndim >= 2; }
 
-    /// The first element of matrix b.
+    /// Returns the first element of matrix b.
     T* at(int64_t b) const {
         if (view_.contiguous) return view_.as<T>() + b * rows * columns;
         int64_t offset = 0;
@@ -116,7 +117,7 @@ class Matrices {
         }
         return view_.as<T>() + offset;
     }
-    /// Copies of matrix b, and back: with `stride` elements from row to row, or from column to column.
+    /// Copy matrix b to or from memory in which successive rows (to_rows) or columns are `stride` elements apart.
     void to_rows(int64_t b, T* out, int64_t stride) const {
         copy_matrix(out, stride, 1, at(b), row_stride, column_stride, rows, columns);
     }
@@ -142,15 +143,16 @@ void check_finite(const char* op, const T* x, int64_t count, int64_t b) {
         throw_linalg("%s: matrix %lld of the batch has elements that are not finite", op, (long long)b);
 }
 
-/// How many matrices a view holds, by the dimensions before the last two.
+/// Returns the number of matrices of a view: the product of the dimensions before the last two.
 inline int64_t count_matrices(const View& v) {
     int64_t n = 1;
     for (int d = 0; d < v.ndim - 2; ++d) n *= v.sizes[d];
     return n;
 }
 
-/// Calls `body(begin, end)` for the matrices 0 to count - 1, `work` being the operations for one of them: many small ones
-/// are shared among our threads, large ones are done in turn with the library's.
+/// Calls `body(begin, end)` for the matrices 0 to count - 1. `work` is the number of operations for one matrix.
+/// Small matrices are divided among our threads; large matrices are processed one after the other with the
+/// library's threads.
 template <class F>
 void for_matrices(int64_t count, double work, F&& body) {
     if (count <= 0) return;
@@ -180,10 +182,10 @@ void with_scalar(const char* op, DType t, F&& f) {
     }
 }
 
-/// What a workspace query returned, as a size.
+/// Converts the result of a workspace query to a size.
 template <class T>
 int64_t workspace_size(const T& answer) {
-    // A float32 holds large sizes rounded, possibly down.
+    // A float32 rounds large sizes, possibly down.
     return static_cast<int64_t>(static_cast<double>(*reinterpret_cast<const Real<T>*>(&answer)) *
                                 (1 + 1e-6)) +
            1;
@@ -200,7 +202,7 @@ Real<T> real_part(const T& x) {
     else return x;
 }
 
-// Scratch memory of a routine, which returns the size: `query(answer, -1)`.
+// Scratch memory of a routine. `query(answer, -1)` calls the routine, which writes the size that it needs.
 template <class T>
 class Workspace {
   public:

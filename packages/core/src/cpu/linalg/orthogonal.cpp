@@ -1,4 +1,4 @@
-// Q and R. LAPACK's LQ decomposition of the transpose is meant throughout: Note [Row-major LAPACK].
+// QR decompositions. They are computed by LAPACK's LQ decomposition of the transpose: Note [Row-major LAPACK].
 #include <algorithm>
 
 #include "cpu/contiguous.h"
@@ -27,7 +27,7 @@ void linalg_qr(KernelContext&, const View& q, const View& r, const View& a) {
         const int64_t m = in.rows, n = in.columns, k = std::min(m, n), count = count_matrices(a);
         const bool wanted = q.defined() && q.ndim >= 2;
         const int64_t width = wanted ? q_out.columns : 0;
-        if (k == 0) {  // nothing to reflect
+        if (k == 0) {  // there are no reflectors
             for (int64_t b = 0; wanted && q.numel > 0 && b < count; ++b) identity(q_out.at(b), m, width);
             return clear(r);
         }
@@ -48,7 +48,7 @@ void linalg_qr(KernelContext&, const View& q, const View& r, const View& a) {
                 std::copy_n(rows.data(), r_out.rows * n, r_out.at(b));
                 zero_below_diagonal(r_out.at(b), r_out.rows, n);
                 if (!wanted) continue;
-                // The reflectors are the first k columns of what becomes Q.
+                // Copies the reflectors to the first k columns of the output, in which orglq computes Q.
                 T* made = q_out.at(b);
                 copy_matrix(made, width, 1, rows.data(), n, 1, m, k);
                 Lapack<T>::orglq(width, m, k, made, width, tau.data(), more.data(), more.size(), info.out());

@@ -1,4 +1,4 @@
-// LAPACK's names for each scalar type.
+// LAPACK's routines for each scalar type.
 #pragma once
 
 #include "runtime/lapack.h"
@@ -6,8 +6,9 @@
 
 namespace rushlight::cpu {
 
-/// The routines for T. What is called symmetric and orthogonal for real numbers is hermitian and unitary for complex ones;
-/// here both have the real name.
+/// The LAPACK routines for T. orglq, ormlq and syevd have the names of the real routines; for complex types they
+/// are the routines for unitary and Hermitian matrices. hetrf and hetrs are the routines for Hermitian matrices, or
+/// those for symmetric matrices if T is real.
 template <class T>
 struct Lapack;
 

@@ -1,5 +1,5 @@
-// Factors of matrices so small that a call into LAPACK costs more than its work. The algorithms are LAPACK's unblocked
-// ones: the same pivots, the same INFO.
+// Factorizations of matrices so small that a call of LAPACK takes longer than the computation. The algorithms are
+// LAPACK's unblocked ones, with the same pivots and the same INFO.
 #pragma once
 
 #include <cmath>
@@ -12,15 +12,15 @@ namespace rushlight::cpu {
 
 inline constexpr int64_t kSmallMatrix = 16;
 
-// The magnitude by which pivots are compared: |re| + |im| for complex numbers, as in LAPACK.
+// Returns the magnitude by which pivots are compared: |re| + |im| for complex numbers, as in LAPACK.
 template <class T>
 Real<T> pivot_size(const T& x) {
     if constexpr (kIsComplex<T>) return std::abs(x.re) + std::abs(x.im);
     else return std::abs(x);
 }
 
-/// P L U of an m by n matrix, in its place; element (i, j) is at i * row + j * column. Rows exchanged, from 1; 0, or the first element of
-/// U's diagonal that is zero.
+/// Factorizes an m by n matrix as P L U in place. Element (i, j) is at i * row + j * column. Writes the exchanged
+/// rows, counted from 1. Returns 0, or the position, counted from 1, of the first zero on U's diagonal.
 template <class T>
 int64_t small_lu(int64_t m, int64_t n, T* a, int64_t row, int64_t column, int32_t* exchanged) {
     int64_t singular = 0;
@@ -53,7 +53,8 @@ int64_t small_lu(int64_t m, int64_t n, T* a, int64_t row, int64_t column, int32_
     return singular;
 }
 
-/// Solves with the factors of a column-major matrix, or of its transpose, for k columns of n elements, in place.
+/// Solves a system in place for k columns of n elements, with the factors of a column-major matrix or of its
+/// transpose.
 template <class T>
 void small_solve(bool transposed, int64_t n, int64_t k, const T* a, const int32_t* exchanged, T* x) {
     for (; k > 0; --k, x += n) {

@@ -46,7 +46,7 @@ void linalg_eigh(KernelContext&, const View& values, const View& vectors, const 
                         "iteration does not converge",
                         (long long)b);
                 if (!vectors_wanted) continue;
-                // LAPACK was given the transpose, whose eigenvectors are conjugate.
+                // LAPACK received the transpose, whose eigenvectors are the complex conjugates of A's.
                 out.from_columns(b, rows.data(), n);
                 if constexpr (kIsComplex<T>)
                     for (int64_t i = 0; i < n * n; ++i) out.at(b)[i] = conjugate(out.at(b)[i]);
@@ -57,8 +57,9 @@ void linalg_eigh(KernelContext&, const View& values, const View& vectors, const 
 
 namespace {
 
-// One matrix, column-major; LAPACK's geev gives complex eigenvalues of real matrices as two arrays, and their eigenvectors,
-// which come in conjugate pairs, as two columns: the real and the imaginary part.
+// The eigenvalues and eigenvectors of one column-major matrix. For a real matrix, LAPACK's geev returns complex
+// eigenvalues as two arrays, and each conjugate pair of eigenvectors as two columns: the real and the imaginary
+// part.
 template <class T>
 class Eigen {
   public:
@@ -157,7 +158,7 @@ void linalg_svd(KernelContext&, const View& u, const View& s, const View& vh, co
             }
             return;
         }
-        // Of the transpose: left and right change positions.
+        // LAPACK decomposes the transpose, so the left and right vectors are exchanged.
         const char job = !vectors_wanted ? 'N' : full ? 'A' : 'S';
         const int64_t wide = full ? m : k;
         const double work = static_cast<double>(m * n * k) * 4;

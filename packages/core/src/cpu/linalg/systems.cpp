@@ -10,7 +10,7 @@ namespace {
 
 double cube(int64_t n) { return static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n); }
 
-// The factors of one matrix: in an output if they are requested, otherwise in memory of the thread.
+// The factors of one matrix. They are stored in an output if they are requested, otherwise in memory of the thread.
 template <class T>
 class Factors {
   public:
@@ -22,7 +22,7 @@ class Factors {
           own_(factors.defined() ? 0 : n_ * n_),
           order_(is_small() ? 0 : n_) {}
 
-    // Factors the transpose of matrix b; LAPACK's INFO.
+    // Factorizes the transpose of matrix b. Returns LAPACK's INFO.
     int64_t make(int64_t b) {
         data_ = kept_.defined() ? kept_.at(b) : own_.data();
         in_.to_rows(b, data_, n_);
@@ -34,13 +34,13 @@ class Factors {
                 pivots_.as<int32_t>()[b * n_ + i] = static_cast<int32_t>(exchanged(i));
         return is_small() ? singular : info.get();
     }
-    // Solves with them, or with their transpose, for k columns in their place.
+    // Solves a system with the factors, or with their transpose, for k columns in place.
     void solve(bool transposed, int64_t k, T* x) {
         if (is_small()) return small_solve(transposed, n_, k, data_, few_, x);
         lapack::Int unused;
         Lapack<T>::getrs(transposed ? 'T' : 'N', n_, k, data_, n_, order_.data(), x, n_, unused.out());
     }
-    // The alternative: factors that were computed before. LAPACK does not check pivots.
+    // Uses factors that were computed before, in place of `make`. Checks their pivots, which LAPACK does not.
     void take(T* data, const int32_t* exchanged) {
         for (int64_t i = 0; i < n_; ++i)
             RL_CHECK(exchanged[i] >= 1 && exchanged[i] <= n_, throw_runtime,
@@ -67,7 +67,8 @@ class Factors {
     T* data_ = nullptr;
 };
 
-// The right side on its way through the solver: A X = B solves for columns, X A = B for rows, which are X^T's columns.
+// The right-hand side of a system, copied to the layout that the solver needs. A X = B is solved for the columns of
+// B, and X A = B for the rows of B, which are the columns of B^T.
 template <class T>
 class RightSide {
   public:
@@ -158,12 +159,12 @@ void linalg_solve_triangular(KernelContext&, const View& x, const View& a, const
     with_scalar("linalg.solve_triangular", x.dtype, [&]<class T>(T) {
         const Matrices<T> in(a), right(b), out(x);
         const int64_t n = in.rows, rows = out.rows, columns = out.columns;
-        // Read in place if it is row-major or column-major, else from a copy.
+        // A is read in place if it is row-major or column-major. Otherwise it is copied.
         const bool by_rows = in.column_stride == 1 && in.row_stride >= n;
         const bool by_columns = !by_rows && in.row_stride == 1 && in.column_stride >= n;
         const bool copied = !by_rows && !by_columns;
         const int64_t lda = by_columns ? in.column_stride : by_rows ? in.row_stride : n;
-        // LAPACK receives X transposed, hence A's transpose, on the other side.
+        // LAPACK receives the transpose of X, so the transpose of A is on the other side.
         const char side = left ? 'R' : 'L', triangle = upper == by_columns ? 'U' : 'L',
                    how = by_columns ? 'T' : 'N', diagonal = unitriangular ? 'U' : 'N';
         const double work = static_cast<double>(rows * columns) * static_cast<double>(n);
@@ -270,8 +271,8 @@ void linalg_lstsq(KernelContext&, const View& solution, const View& rank, const 
                 const Buffer<Real<T>> values(least);
                 const LapackInts order(n);
                 lapack::Int found;
-                // The beginning and the end are the same for all drivers. `real` and `whole` are scratch arrays for the
-                // drivers that need them.
+                // The first and the last arguments are the same for all drivers. `real` and `whole` are scratch
+                // arrays for the drivers that need them.
                 auto run = [&](T* work, int64_t size, Real<T>* real, int64_t* whole, lapack::Int& info) {
                     T* c = columns.data();
                     Real<T>* s = values.data();

@@ -15,13 +15,13 @@ namespace {
 
 enum class Direction : int64_t { Forward, BackwardData, BackwardWeights };
 
-// Everything that a primitive depends on. Only 64-bit fields, so that bytes can be compared.
+// All values on which a primitive depends. All fields have 64 bits, so that keys can be compared as bytes.
 struct Key {
     ConvolutionGeometry geometry;
     Direction direction;
     int64_t has_bias, in_last, weight_last, out_last;
-    int64_t threads;  // oneDNN divides the work when it makes a primitive
-    int64_t winograd;  // whether it may be used
+    int64_t threads;  // oneDNN divides the work when it creates a primitive
+    int64_t winograd;  // whether Winograd's algorithm may be used
 
     bool operator==(const Key& other) const { return std::memcmp(this, &other, sizeof(Key)) == 0; }
 };
@@ -33,7 +33,8 @@ struct KeyHash {
     }
 };
 
-// Sizes in oneDNN's order: batch or groups, channels, then the real spatial dimensions.
+// Sizes in oneDNN's order: batch or groups, channels, then the spatial dimensions without the leading ones of size
+// 1 that the geometry adds.
 struct Sizes {
     int ndim = 0;
     dnnl_dims_t size{};
@@ -42,7 +43,8 @@ struct Sizes {
     void push_spatial(const int64_t* three, int64_t dims) {
         for (int64_t d = 3 - dims; d < 3; ++d) push(three[d]);
     }
-    // `channel` is the dimension that varies fastest in the channels-last order, which keeps those before it.
+    // In the channels-last layout, the dimension `channel` varies fastest and the other dimensions keep their
+    // order.
     Layout layout(bool channels_last, int channel) const {
         dnnl_dims_t strides;
         int64_t step = 1;
@@ -83,10 +85,10 @@ struct Shapes {
     int weight_channel() const { return weight.ndim > in.ndim ? 2 : 1; }
 };
 
-// Winograd's minimal filtering (Lavin and Gray, "Fast algorithms for convolutional neural networks", 2016)
-// multiplies 2.25 to 4 times less for 3x3 filters with stride 1. What it adds, transforming the filters and
-// padding the channels to 16, pays with enough tiles of 4x4 outputs and more than 16 channels (both
-// measured).
+// Winograd's minimal filtering (Lavin and Gray, "Fast algorithms for convolutional neural networks", 2016) needs
+// 2.25 to 4 times fewer multiplications for 3x3 filters with stride 1. It also transforms the filters and pads the
+// channels to multiples of 16, which pays off with enough tiles of 4x4 outputs and more than 16 channels. Both
+// limits were measured.
 bool prefer_winograd(const ConvolutionGeometry& g, Direction direction) {
     if (capability() != Capability::AVX512 || g.dims != 2 || g.groups != 1) return false;
     for (int d = 1; d < 3; ++d) {

@@ -1,5 +1,5 @@
-// Convolution by oneDNN, float32. Each function returns false, having written nothing, where oneDNN is absent
-// or has no such convolution.
+// Convolutions of float32 by oneDNN. Each function returns false and writes nothing if oneDNN is not available or
+// does not support the convolution.
 #pragma once
 
 #include "cpu/convolution_geometry.h"
@@ -7,9 +7,9 @@
 
 namespace rushlight::cpu::onednn {
 
-/// A float32 operand of a convolution: row-major, or with channels last.
+/// A float32 operand of a convolution, which is row-major or channels-last.
 struct ConvolutionOperand {
-    void* data;  // null: absent
+    void* data;  // null if the operand is absent
     bool channels_last;
 };
 

@@ -1,5 +1,5 @@
-// oneDNN, opened on first use. Only files in this folder include its headers; all of them are empty in a
-// build without it.
+// oneDNN, which is loaded on first use. Only files in this folder include its headers. In a build without oneDNN,
+// these files are empty, or contain functions that do nothing.
 #pragma once
 
 #if RUSHLIGHT_WITH_ONEDNN
@@ -8,14 +8,15 @@
 
 namespace rushlight::cpu::onednn {
 
-/// Whether oneDNN can be used: it was bundled, it loads, and RUSHLIGHT_COMPUTE is not "plain".
+/// Whether oneDNN can be used: it is bundled and can be loaded, and RUSHLIGHT_COMPUTE is not "plain".
 bool available();
 
-/// Whether it is used where it has a kernel, on at first; and the switch.
+/// `enabled` returns whether oneDNN is available and switched on; `enable` switches it on or off. It is on by
+/// default.
 bool enabled();
 void enable(bool on);
 
-// The functions in use, each a member without its prefix.
+// The oneDNN functions that we call. Each is a member of Functions, named without the prefix dnnl_.
 // clang-format off
 #define RL_ONEDNN_FUNCTIONS(X)                                                                            \
     X(engine_create) X(stream_create) X(stream_destroy)                                                   \
@@ -35,14 +36,14 @@ struct Functions {
 #undef RL_MEMBER
 };
 
-/// Call only where available().
+/// Returns oneDNN's functions. Call this only if available() is true.
 const Functions& functions();
 
-/// The engine of the process and attributes that take scratch memory from the caller: oneDNN's own is tied
-/// to the thread that made a primitive.
+/// Return the engine of the process, and attributes that make primitives use scratch memory of the caller. oneDNN's
+/// own scratch memory is tied to the thread that created a primitive.
 dnnl_engine_t engine();
 dnnl_primitive_attr_t attributes();
-/// The stream of this thread.
+/// Returns the stream of this thread.
 dnnl_stream_t stream();
 
 /// Raises RuntimeError unless `status` is success.

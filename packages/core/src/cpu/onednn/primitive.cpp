@@ -9,10 +9,10 @@
 namespace rushlight::cpu::onednn {
 namespace {
 
-// The same number for equal layouts, from 1 on. Needs `making_primitives()`.
+// Returns a number of at least 1 that is the same for equal layouts. The caller must hold `making_primitives()`.
 uint64_t number_of(const_dnnl_memory_desc_t layout) {
     static auto* const known =
-        new std::vector<Layout>();  // oneDNN may be closed before static objects are destroyed
+        new std::vector<Layout>();  // not deleted: oneDNN may be closed before static objects are destroyed
     for (size_t i = 0; i < known->size(); ++i)
         if (functions().memory_desc_equal((*known)[i].get(), layout)) return i + 1;
     dnnl_memory_desc_t copy;
@@ -106,7 +106,7 @@ void Primitive::run(KernelContext& ctx, std::initializer_list<void*> data) {
         if (arguments_.size() == operands_.size())
             arguments_.push_back({DNNL_ARG_SCRATCHPAD, scratch_.get()});
     }
-    std::shared_ptr<void> kept;  // one operand at most
+    std::shared_ptr<void> kept;  // for at most one operand
     auto pointer = data.begin();
     for (const Operand& operand : operands_) {
         void* const given = *pointer++;
