@@ -16,7 +16,7 @@ struct ScatterPlan {
     int64_t size = 1, stride = 0;  // of the dimension in the written tensor
     Odometer others;  // over (outer, inner), with the written tensor's strides
     const int64_t* index;
-    bool slices = false;  // `index` is one row for all; the written tensor is row-major (outer, size, inner)
+    bool slices = false;  // all rows share `index`; the written tensor is row-major (outer, size, inner)
 
     /// Number of adjacent columns in a block if `slices`, otherwise number of adjacent rows.
     static constexpr int64_t kColumns = 1024, kRows = 32;

@@ -22,8 +22,9 @@ struct SearchingKernels {
     // null, the group of every element. Returns the number of groups.
     using Group = int64_t (*)(int64_t* starts, int64_t* group, const void* sorted, int64_t n);
     Group group[kNumDTypes];
-    // -1, 0 or 1 as the first of two rows of `width` elements comes before the other, equals it, or comes behind. NaN is
-    // largest; `equal` is false where there is one.
+    // Returns -1, 0 or 1 if row `a` of `width` elements comes before row `b`, has the same place in the order, or
+    // comes after it. NaN is the largest element. Writes to `equal` whether the rows are equal; rows with NaN never
+    // are.
     using Compare = int (*)(const void* a, const void* b, int64_t width, bool* equal);
     Compare compare[kNumDTypes];
 };

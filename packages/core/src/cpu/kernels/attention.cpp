@@ -52,8 +52,8 @@ struct Block {
             T* entries = scores + r * columns;
             const int64_t step = a.mask.column;
             if (a.mask.is_bool) {
-                // Read as bytes: a bool's other values would be undefined behaviour, and blocks the
-                // vectoriser.
+                // The mask is read as bytes: a bool with a value other than 0 and 1 would be undefined behaviour,
+                // and bools prevent vectorisation.
                 const uint8_t* mask = static_cast<const uint8_t*>(a.mask.data) + at;
                 if (step == 1) {
 #pragma GCC ivdep
@@ -76,7 +76,7 @@ struct Block {
         }
     }
 
-    // The factors of the first n weights of a row: 0 for a dropped weight.
+    // Writes the dropout factors of the first n weights of a row. The factor of a dropped weight is 0.
     void factors(int64_t row, int64_t n, T* to) const {
         const uint8_t* kept = a.kept + ((b * a.heads + h) * a.targets + i + row) * a.sources + j;
         const T share = a.kept_scale;
@@ -91,7 +91,7 @@ struct Block {
     }
 };
 
-// Columns of scores for one target block.
+// Returns the number of sources in a block.
 template <class T>
 int64_t source_step(const Attention<T>& a) {
     return min(a.sources, kSources);
@@ -122,8 +122,8 @@ void run_tasks(KernelContext& ctx, int64_t tasks, int64_t work, int64_t size, Bo
 
 // --- forward -----------------------------------------------------------------------------------------------
 
-// Turns scores into e^(score - top) with the largest score so far as top, brings what was summed before to
-// the new top, and adds to the sums.
+// One step of the online softmax. Replaces each score by e^(score - top), where top is the largest score so far in
+// its row, rescales the previous sums and outputs to the new top, and adds to the sums.
 template <class T>
 void carry_softmax(const Block<T>& block, T* top, T* total, T* out, int64_t width) {
     for (int64_t r = 0; r < block.rows; ++r) {
@@ -131,7 +131,7 @@ void carry_softmax(const Block<T>& block, T* top, T* total, T* out, int64_t widt
         const int64_t n = block.visible(r);
         const T now = row_largest(entries, n), higher = now > top[r] || now != now ? now : top[r];
         block.hide(r);
-        if (higher == lowest<T>()) {  // nothing attended to yet
+        if (higher == lowest<T>()) {  // no source is attended to yet
             for (int64_t c = 0; c < n; ++c) entries[c] = T(0);
             continue;
         }
@@ -209,9 +209,9 @@ void forward(KernelContext& ctx, const Attention<T>& a, T* out, T* log_sum) {
 
 // --- backward ----------------------------------------------------------------------------------------------
 
-// With P the weights, M the factors of dropout and D the row sums of grad_out * out: grad_value = (P M)^T
-// grad_out, dS = scale P (M grad_out value^T - D), grad_query = dS key, grad_key = dS^T query. One task is one
-// key head, whose gradients its heads share.
+// Let P be the weights, M the dropout factors, and D the row sums of grad_out * out. Then grad_value = (P M)^T
+// grad_out, dS = scale P (M grad_out value^T - D), grad_query = dS key and grad_key = dS^T query. A task computes
+// one key head with all heads that share it.
 template <class T>
 void backward(KernelContext& ctx, const Attention<T>& a, T* grad_query, T* grad_key, T* grad_value,
               AttentionOperand<const T> grad_out, AttentionOperand<const T> out, const T* log_sum) {

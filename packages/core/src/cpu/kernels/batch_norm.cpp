@@ -17,8 +17,8 @@ void channel_moments(const BatchNorm<T>& n, int64_t c, double& mean, double& squ
     double total = 0;
     for (int64_t b = 0; b < n.batch; ++b) total += row_sum(n.input + (b * n.channels + c) * n.size, n.size);
     mean = total / count;
-    // The second pass finds the channel in the cache. Sums of many elements lose digits, and the mean is rounded. The
-    // distances from it have a mean of their own, which corrects both errors.
+    // The second pass reads the channel from the cache. The mean is inexact because sums of many elements lose
+    // digits and because it is rounded. The mean of the differences from it corrects both errors.
     const T center = static_cast<T>(mean);
     double off = 0;
     squares = 0;
@@ -89,7 +89,8 @@ void forward_planes(const BatchNorm<T>& n) {
                  });
 }
 
-// The gradient of the result, either unchanged or set to 0 where a following activation has no gradient.
+// Gradients of the result. Gradient is grad_output itself; MaskedGradient is 0 where the following activation has
+// no gradient.
 template <class T>
 struct Gradient {
     const T* grad;
@@ -121,8 +122,8 @@ struct InputGradient {
     T p, q, r;
 };
 
-// The gradients of a channel's weight and bias, and the coefficients of its input's, from the sums of
-// grad_output and of grad_output * (input - mean).
+// Computes the gradients of a channel's weight and bias, and the coefficients of its input gradient, from the sums
+// of grad_output and of grad_output * (input - mean).
 template <class T>
 InputGradient<T> settle_gradients(const BatchNormBackward<T>& n, int64_t c, double sum_dy, double sum_dy_x) {
     const double mean = n.mean[c], invstd = n.invstd[c], weight = n.weight != nullptr ? n.weight[c] : 1;
@@ -156,7 +157,7 @@ void backward_planes(const BatchNormBackward<T>& n, const G& gradient) {
                 if (n.grad_input == nullptr) continue;
                 for (int64_t b = 0; b < n.batch; ++b) {
                     const int64_t at = (b * n.channels + c) * n.size;
-                    if (!n.training) {  // it does not depend on the input, which may be infinite
+                    if (!n.training) {  // the gradient does not depend on the input, which may be infinite
                         map_row(n.grad_input + at, n.size, n.stream,
                                 [&](int64_t i, auto lanes) { return gradient.at(at + i, lanes) * g.p; });
                         continue;

@@ -7,8 +7,8 @@
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 namespace {
 
-// Lines of floats from float16 and back, by instructions that the compiler does not find in the integer arithmetic of
-// Half. They keep a NaN's digits, of which Half keeps none.
+// Convert vectors of float16 to float and back, with instructions that the compiler does not generate from the
+// integer arithmetic of Half. They preserve the payload of a NaN, which Half does not.
 #if defined(__AVX512F__)
 inline constexpr int64_t kHalvesAtOnce = 16;
 inline void some(float* out, const Half* in) {
@@ -53,7 +53,7 @@ void cast(char* const* data, const int64_t* s, int64_t n, const Scalar*) {
         return;
     }
     if constexpr (std::is_same_v<To, From>) {
-        if (s[0] == static_cast<int64_t>(sizeof(To)) && s[1] == 0) {  // one value, everywhere
+        if (s[0] == static_cast<int64_t>(sizeof(To)) && s[1] == 0) {  // one value for all elements
             const To value = *reinterpret_cast<const To*>(data[1]);
             To* out = reinterpret_cast<To*>(data[0]);
 #pragma GCC ivdep

@@ -10,7 +10,8 @@ namespace {
 
 constexpr int kMaxDims = 64;
 
-// A square of 4- or 8-byte elements, moved as floating vectors: loads, shuffles and stores keep every bit.
+// Transposes a plane of 4- or 8-byte elements in square tiles. The elements are moved as floating-point vectors,
+// whose loads, shuffles and stores preserve every bit.
 template <class T>
 void transpose_plane(T* out, int64_t out_row, const T* in, int64_t in_column, int64_t rows, int64_t columns) {
     constexpr int kL = kLanes<T>;
@@ -33,7 +34,8 @@ void transpose_plane(T* out, int64_t out_row, const T* in, int64_t in_column, in
     }
 }
 
-// out (rows, columns) dense with row stride out_row; in strided by (in_row, in_column).
+// Copies a plane. out (rows, columns) has adjacent columns and row stride out_row; in has the strides (in_row,
+// in_column).
 template <class T>
 void copy_plane(T* out, int64_t out_row, const T* in, int64_t in_row, int64_t in_column, int64_t rows,
                 int64_t columns) {
@@ -72,7 +74,8 @@ struct Axis {
 
 template <class T>
 void copy_elements(T* out, const T* in, int ndim, const int64_t* sizes, const int64_t* strides) {
-    // Axes of the copy: those of size 1 vanish, neighbours that are adjacent in `in` become one.
+    // The axes of the copy. Axes of size 1 are dropped, and neighbouring axes over which `in` is contiguous are
+    // merged.
     Axis axes[kMaxDims];
     int n = 0;
     int64_t step = 1;
@@ -92,8 +95,8 @@ void copy_elements(T* out, const T* in, int ndim, const int64_t* sizes, const in
         return;
     }
     if (n == 1) axes[n++] = {1, 0, 0};
-    // axes[0] is the fastest of out. Beside it goes the one that is adjacent in `in`, so that planes are
-    // transposed.
+    // axes[0] varies fastest in `out`. It is paired with the axis along which `in` is contiguous, so that planes
+    // are transposed.
     int row = 1;
     if (axes[0].in != 1) {
         for (int d = 1; d < n; ++d) {
@@ -107,7 +110,7 @@ void copy_elements(T* out, const T* in, int ndim, const int64_t* sizes, const in
     int64_t outer = 1;
     for (int d = 2; d < n; ++d) outer *= axes[d].size;
     const int64_t plane = axes[0].size * axes[1].size;
-    // One large plane is cut into bands.
+    // A single large plane is divided into bands.
     const int64_t bands = outer > 1 || axes[1].size < 64 ? 1 : axes[1].size / 32;
     const int64_t grain = (1 << 15) / (plane / bands + 1) + 1;
     parallel_for(0, outer * bands, grain, [&](int64_t first, int64_t last) {

@@ -1,5 +1,5 @@
-// Convolution as matrix products: the input's windows are laid out as columns, a block of output positions at
-// a time, and multiplied by the weights (Chellapilla, Puri and Simard, "High performance convolutional neural
+// Convolution as matrix products. For one block of output positions at a time, the input's windows are laid out as
+// columns and multiplied by the weights (Chellapilla, Puri and Simard, "High performance convolutional neural
 // networks for document processing", 2006).
 #include "cpu/convolution_kernels.h"
 
@@ -20,15 +20,15 @@ int64_t product_scratch(const Gemm<double>& g) { return gemm_kernels().scratch_f
 void multiply(const Gemm<float>& g, float* scratch) { gemm_kernels().serial_f32(g, scratch); }
 void multiply(const Gemm<double>& g, double* scratch) { gemm_kernels().serial_f64(g, scratch); }
 
-// Output positions in a block: its columns fit the second-level cache.
+// Returns the number of output positions in a block, so that its columns fit in the second-level cache.
 int64_t block_positions(const ConvolutionGeometry& g) {
     const int64_t fit = (1 << 16) / max(g.window(), 1);
     return min(g.out_size(), max(fit / 32 * 32, 128));
 }
 
-// Walks the window element `tap` of output positions [first, last) in runs along the innermost dimension. For
-// each run, inside(at, p, n) gets n positions from p whose inputs lie at in[at], in[at + stride]...;
-// outside(p, n) those in the padding.
+// Visits the inputs under the window element `tap` for the output positions [first, last), in runs along the
+// innermost dimension. Calls inside(at, p, n) for n positions from p whose inputs are in[at], in[at + stride], ...,
+// and outside(p, n) for n positions from p whose inputs are in the padding.
 template <class Inside, class Outside>
 RL_INLINE void for_each_run(const ConvolutionGeometry& g, const int64_t* tap, int64_t first, int64_t last,
                             Inside&& inside, Outside&& outside) {
@@ -63,7 +63,7 @@ RL_INLINE void for_each_tap(const ConvolutionGeometry& g, F&& f) {
     }
 }
 
-// columns (window, last - first) of one group of one image.
+// Writes columns (window, last - first) of one group of one image.
 template <class T>
 void gather(const ConvolutionGeometry& g, const T* in, T* columns, int64_t first, int64_t last) {
     const int64_t stride = g.stride[2];
@@ -87,7 +87,7 @@ void gather(const ConvolutionGeometry& g, const T* in, T* columns, int64_t first
     }
 }
 
-// The reverse: adds columns to the elements of `in` that they came from.
+// The reverse of `gather`: adds columns to the elements of `in` that they came from.
 template <class T>
 void scatter(const ConvolutionGeometry& g, T* in, const T* columns, int64_t first, int64_t last) {
     const int64_t stride = g.stride[2];
@@ -186,7 +186,8 @@ void backward_weights(KernelContext& ctx, const ConvolutionGeometry& g, T* grad_
     const int64_t positions = g.out_size(), window = g.window(), channels = g.out_channels / g.groups;
     const int64_t step = block_positions(g), total = g.out_channels * window;
     const int64_t group_in = g.in_channels / g.groups * g.in_size();
-    // The batch is cut into slices that are summed in order afterwards. How many depends on the shape alone.
+    // The batch is divided into slices, whose results are added in order afterwards. The number of slices depends
+    // on the shape only.
     const int64_t bands = ceil_div(channels, 64);  // of output channels
     const int64_t slices = max(1, min(min(g.batch, 8), (int64_t{1} << 22) / total));
     T* partial = slices > 1 ? cpu::scratch<T>(ctx, (slices - 1) * total) : nullptr;

@@ -1,5 +1,6 @@
-// Convolution with 1x1 filters: one matrix product over the pixels of the whole batch, which are read and written where they
-// lie. See Note [Runs] in gemm.h. With a stride the pixels that take part are copied first.
+// Convolution with 1x1 filters, computed as one matrix product over the pixels of the whole batch. The pixels are
+// read and written in place: Note [Runs] in gemm.h. If the stride is not 1, the pixels that are used are copied
+// first.
 #include "cpu/contiguous.h"
 #include "cpu/convolution_kernels.h"
 #include "cpu/gemm.h"
@@ -21,7 +22,7 @@ int64_t product_scratch(const Gemm<double>& g) { return gemm_kernels().scratch_f
 
 bool has_stride(const ConvolutionGeometry& g) { return g.stride[0] * g.stride[1] * g.stride[2] != 1; }
 
-// Calls f(pixel of the input, pixel of the output, elements) for the rows of an output's map.
+// Calls f(first pixel in the input, first pixel in the output) for each row of an output map.
 template <class F>
 void for_sampled_rows(const ConvolutionGeometry& g, F&& f) {
     for (int64_t z = 0; z < g.out[0]; ++z) {
@@ -31,7 +32,8 @@ void for_sampled_rows(const ConvolutionGeometry& g, F&& f) {
     }
 }
 
-// The pixels that a convolution with a stride reads, densely; `in` itself without one.
+// Returns a contiguous copy of the pixels that a convolution with a stride reads, or `in` itself if the stride is
+// 1.
 template <class T>
 const T* sampled(KernelContext& ctx, const ConvolutionGeometry& g, const T* in) {
     if (!has_stride(g)) return in;
@@ -48,7 +50,7 @@ const T* sampled(KernelContext& ctx, const ConvolutionGeometry& g, const T* in) 
     return dense;
 }
 
-// The reverse: pixels that no output reads become zero.
+// The reverse of `sampled`: copies pixels back, and sets the pixels that no output reads to zero.
 template <class T>
 void spread(const ConvolutionGeometry& g, const T* dense, T* in) {
     const int64_t maps = g.batch * g.in_channels, size = g.out_size(), step = g.stride[2];
@@ -63,7 +65,8 @@ void spread(const ConvolutionGeometry& g, const T* dense, T* in) {
     });
 }
 
-// to = weights from (+ bias), for maps of `from_channels` and `to_channels`; weights lie at row * a_row + column * a_col.
+// Computes to = weight from (+ bias) for maps of `from_channels` and `to_channels`. The weights are at row * a_row
+// + column * a_col.
 template <class T>
 void map_channels(KernelContext& ctx, const ConvolutionGeometry& g, const T* from, int64_t from_channels,
                   const T* weight, int64_t a_row, int64_t a_col, const T* bias, T* to, int64_t to_channels) {
@@ -108,7 +111,7 @@ void backward_data(KernelContext& ctx, const ConvolutionGeometry& g, T* grad_in,
     if (has_stride(g)) spread(g, dense, grad_in);
 }
 
-// Pixels that one product sums at least, where the batch has as many.
+// Minimum number of pixels over which one product sums, if the batch has that many.
 constexpr int64_t kSlice = 1 << 13;
 
 template <class T>
@@ -117,8 +120,8 @@ void backward_weights(KernelContext& ctx, const ConvolutionGeometry& g, T* grad_
     const T* const source = sampled(ctx, g, in);
     const int64_t pixels = g.out_size(), rows = g.out_channels / g.groups, columns = g.in_channels / g.groups;
     const int64_t total = g.out_channels * columns;
-    // The batch is cut into slices that are summed in order afterwards; how many depends on the shape alone. How many bands of
-    // rows each is cut into changes no bit.
+    // The batch is divided into slices, whose results are added in order afterwards. The number of slices depends
+    // on the shape only. Each slice is divided into bands of rows; their number does not change the result.
     const int64_t slices = max(1, min(min(g.batch, 8), g.batch * pixels / kSlice));
     const int64_t tasks = slices * g.groups;
     const int64_t bands = max(1, min(ceil_div(num_threads(), tasks), rows / 16));

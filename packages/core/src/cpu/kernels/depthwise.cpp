@@ -1,12 +1,12 @@
 // Depthwise convolution: each output channel is the correlation of one input plane with one small filter.
 //
 // Note [Flat planes]
-// A plane is copied into a zero-padded buffer in which its rows and columns are sorted by their remainder
-// modulo the stride: element (y, x) of the padded plane lies in phase (y % sy, x % sx) at (y / sy, x / sx).
-// Then the input of output (i, j) under tap (ky, kx) is at i * pitch + j + offset, where the offset depends
-// on the tap alone, whatever the stride and the dilation. So a plane is one long vector, a convolution a few
-// shifted sums of it, and both gradients are of the same kind. Columns between the output's width and the pitch are
-// computed unnecessarily and dropped.
+// A plane is copied into a zero-padded buffer in which its rows and columns are sorted by their remainder modulo
+// the stride: element (y, x) of the padded plane is in phase (y % sy, x % sx), at (y / sy, x / sx). Then the input
+// of output (i, j) under tap (ky, kx) is at i * pitch + j + offset. The offset depends on the tap only, for any
+// stride and dilation. So a plane is one long vector, and a convolution is a weighted sum of shifted copies of it.
+// Both gradients have the same form. Columns between the output's width and the pitch are computed unnecessarily
+// and discarded.
 #include "cpu/contiguous.h"
 #include "cpu/convolution_kernels.h"
 #include "cpu/kernels/simd.h"
@@ -19,8 +19,9 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
 int64_t max(int64_t a, int64_t b) { return a > b ? a : b; }
 
-// Rows are short: masked vectors instead of loops with a remainder. Loads are whole where `readable` elements
-// allow, since a masked load that misses the cache is slow.
+// Copies a row and adds `add`. Rows are short, so they are copied by masked vectors instead of loops with a
+// remainder. Whole vectors are loaded where `readable` elements exist, because a masked load that misses the cache
+// is slow.
 template <class T>
 RL_INLINE void copy_row(T* to, const T* from, int64_t n, int64_t readable, T add = T(0)) {
     constexpr int kL = kLanes<T>;
@@ -35,7 +36,7 @@ RL_INLINE void copy_row(T* to, const T* from, int64_t n, int64_t readable, T add
     }
 }
 
-// to[i] = from[i * step], where `readable` elements from `from` exist.
+// Sets to[i] = from[i * step]. `readable` elements exist from `from` on.
 template <class T>
 RL_INLINE void gather_row(T* to, const T* from, int64_t n, int64_t step, int64_t readable) {
     constexpr int kL = kLanes<T>;
@@ -58,7 +59,7 @@ RL_INLINE void gather_row(T* to, const T* from, int64_t n, int64_t step, int64_t
     }
 }
 
-// to[2 * i] = even[i] for i < n, and to[2 * i + 1] = odd[i] for i < odd_count, which is n or n - 1.
+// Sets to[2 * i] = even[i] for i < n, and to[2 * i + 1] = odd[i] for i < odd_count, which is n or n - 1.
 template <class T>
 RL_INLINE void interleave_row(T* to, const T* even, const T* odd, int64_t n, int64_t odd_count) {
     constexpr int kL = kLanes<T>;
@@ -81,17 +82,17 @@ RL_INLINE void interleave_row(T* to, const T* even, const T* odd, int64_t n, int
     if (left > kL) store(to + 2 * i + kL, __builtin_shuffle(a, b, high), Lanes<T>(left - kL));
 }
 
-// The sizes of the buffers of one plane, and where its rows go.
+// The sizes of the buffers for one plane, and the positions of the plane's rows in them.
 template <class T>
 struct Flat {
-    // Elements of one row of the plane that lie in one phase: sx apart from `plane`, side by side from
-    // `buffer`.
+    // The elements of one row of the plane that are in one phase. They are sx apart in the plane, beginning at
+    // `plane`, and adjacent in the buffer, beginning at `buffer`.
     struct Run {
         int64_t plane, buffer, count;
     };
 
     const ConvolutionGeometry& g;
-    int64_t sy, sx;  // strides, and the number of phases
+    int64_t sy, sx;  // strides, which are also the numbers of phases
     int64_t rows, pitch;  // of one phase
     int64_t phase_size;  // with slack for whole vectors
     int64_t length;  // of the flat output
@@ -101,7 +102,7 @@ struct Flat {
     int64_t* shift;  // of each tap within its phase
     Run* runs;
     int64_t run_count = 0;
-    bool skips;  // some elements of the plane lie under no tap
+    bool skips;  // whether no tap reads some elements of the plane
 
     static constexpr int64_t kSlack = 4 * kLanes<T>;
 
@@ -141,10 +142,10 @@ struct Flat {
     }
 
     int64_t input_size() const { return sy * sx * phase_size; }
-    // A row may be read beyond its end.
+    // Has one more block than the output, because a row may be read beyond its end.
     int64_t output_size() const { return (ceil_div(length, kSlack) + 1) * kSlack; }
 
-    // The padding must be zero already: it never changes. `readable` elements from `plane` exist.
+    // Copies a plane to the buffer, whose padding must already be zero. `readable` elements exist from `plane` on.
     void fill(T* buffer, const T* plane, int64_t readable) const {
         for (int64_t r = 0; r < run_count; ++r) {
             const Run run = runs[r];
@@ -163,7 +164,7 @@ struct Flat {
                 continue;
             }
             if (sx == 2 && r + 1 < run_count) {
-                // The other phase of the same row begins one element before or after.
+                // The other phase of the same row begins one element earlier or later.
                 const Run next = runs[r + 1];
                 const bool first = next.plane == run.plane + 1 || next.plane + 1 == run.plane;
                 const Run even = next.plane < run.plane ? next : run,
@@ -178,12 +179,12 @@ struct Flat {
             for (int64_t i = 0; i < run.count; ++i) plane[run.plane + i * sx] = buffer[run.buffer + i];
         }
     }
-    // The output's rows without the gaps.
+    // Copies the rows of the result to the output, without the gaps between them.
     void crop(T* out, const T* result, T add) const {
         for (int64_t i = 0; i < g.out[1]; ++i)
             copy_row(out + i * g.out[2], result + i * pitch, g.out[2], kSlack, add);
     }
-    // The output's rows with gaps, which are zero already.
+    // Copies the rows of the output to the buffer, with gaps between them that must already be zero.
     void spread(T* buffer, const T* out) const {
         const int64_t size = g.out[1] * g.out[2];
         for (int64_t i = 0; i < g.out[1]; ++i) {
@@ -192,7 +193,7 @@ struct Flat {
     }
 };
 
-// out[i] = sum over taps of weight[t] * in[offset[t] + i], for i in whole blocks of vectors that cover [0,
+// Computes out[i] = sum over taps of weight[t] * in[offset[t] + i], for i in whole blocks of vectors that cover [0,
 // n).
 template <class T>
 void correlate(T* out, const T* in, const T* weight, const int64_t* offset, int64_t taps, int64_t n) {
@@ -210,7 +211,7 @@ void correlate(T* out, const T* in, const T* weight, const int64_t* offset, int6
     }
 }
 
-// sums[t] += sum of a[i] * in[offset[t] + i]; a is zero from n to the end of its last block.
+// Adds the sum of a[i] * in[offset[t] + i] to sums[t]. `a` is zero from n to the end of its last block.
 template <class T>
 void correlate_taps(T* sums, const T* a, const T* in, const int64_t* offset, int64_t taps, int64_t n) {
     constexpr int kL = kLanes<T>;
@@ -234,9 +235,9 @@ void correlate_taps(T* sums, const T* a, const T* in, const int64_t* offset, int
     }
 }
 
-// Runs body(first, last, buffers) for groups of planes, with `size` zeroed elements for each plane of the
-// group. Each step is done for all planes of a group in turn, so that a load does not wait for the overlapping stores
-// just before it.
+// Runs body(first, last, buffers) for groups of planes, with `size` zeroed elements for each plane of the group.
+// The body does each step for all planes of a group before the next step, so that a load does not wait for the
+// overlapping stores just before it.
 template <class T, class Body>
 void run_planes(KernelContext& ctx, int64_t planes, int64_t size, Body&& body) {
     constexpr int64_t kPerThread = 1 << 14, kGroup = 16;  // elements, planes
@@ -280,14 +281,15 @@ void forward(KernelContext& ctx, const ConvolutionGeometry& g, const T* in, cons
     });
 }
 
-// Element q of a phase received weight[t] * grad_out[q - shift[t]] for the taps of that phase.
+// The gradient of element q of a phase is the sum of weight[t] * grad_out[q - shift[t]] over the taps of that
+// phase.
 template <class T>
 void backward_data(KernelContext& ctx, const ConvolutionGeometry& g, T* grad_in, const T* weight,
                    const T* grad_out) {
     const Flat<T> flat(ctx, g);
     const int64_t multiplier = g.out_channels / g.in_channels, plane = g.in[1] * g.in[2],
                   size = g.out[1] * g.out[2];
-    // For each phase its taps: their offsets into the spread gradients, which stand behind `lead` zeros.
+    // Lists the taps of each phase and their offsets into the spread gradients, which are preceded by `lead` zeros.
     int64_t lead = 0;
     for (int64_t t = 0; t < flat.taps; ++t) lead = max(lead, flat.shift[t]);
     const int64_t phases = flat.sy * flat.sx;

@@ -6,8 +6,8 @@
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 namespace {
 
-// Each thread takes some of the columns of all rows: no two touch the same element, and the order of the sums
-// is that of the indices whatever their number.
+// Each thread processes some columns of all rows, so that no two threads write to the same element. The sums are in
+// the order of the indices for any number of threads.
 template <class T>
 void add_rows(T* table, int64_t width, const T* rows, const int64_t* indices, int64_t count, int64_t skip,
               const T* scale) {
@@ -20,7 +20,7 @@ void add_rows(T* table, int64_t width, const T* rows, const int64_t* indices, in
                      for (int64_t i = 0; i < count; ++i) {
                          const int64_t row = indices[i];
                          if (row == skip) continue;
-                         // The rows of the table are far apart: fetch the one that comes soon.
+                         // The rows of the table are far apart, so a row that is needed soon is prefetched.
                          if (i + 8 < count) __builtin_prefetch(table + indices[i + 8] * width + begin, 1);
                          T* to = table + row * width + begin;
                          const T* from = rows + i * width + begin;
@@ -42,7 +42,7 @@ void sum_rows(T* out, const T* table, int64_t pitch, int64_t width, const int64_
             T* to = out + b * width;
             bool empty = true;
             for (int64_t i = starts[b]; i < starts[b + 1]; ++i) {
-                // Rows of the table are far apart: fetch one that comes soon.
+                // The rows of the table are far apart, so a row that is needed soon is prefetched.
                 if (i + 16 < end) {
                     const T* soon = table + indices[i + 16] * pitch;
                     for (int64_t j = 0; j < width && j < 256; j += 64 / static_cast<int64_t>(sizeof(T)))

@@ -1,5 +1,5 @@
-// A oneDNN primitive with the copies into and out of the layouts that it prefers, ready to run again and
-// again.
+// A oneDNN primitive, with the copies of its operands to and from the layouts that it prefers. It can be run any
+// number of times.
 #pragma once
 
 #if RUSHLIGHT_WITH_ONEDNN
@@ -19,7 +19,7 @@
 
 namespace rushlight::cpu::onednn {
 
-/// Owners of oneDNN's handles.
+/// The deleter and the owner type of oneDNN's handles.
 struct Destroy {
     void operator()(dnnl_memory_desc_t h) const { functions().memory_desc_destroy(h); }
     void operator()(dnnl_memory_t h) const { functions().memory_destroy(h); }
@@ -31,7 +31,7 @@ using Owned = std::unique_ptr<std::remove_pointer_t<Handle>, Destroy>;
 using Layout = Owned<dnnl_memory_desc_t>;
 using Plan = Owned<dnnl_primitive_desc_t>;
 
-/// A layout with given strides, or one that a primitive may choose.
+/// Return a layout with given strides, or a layout that a primitive may choose.
 Layout strided_layout(int ndim, const dnnl_dim_t* sizes, const dnnl_dim_t* strides);
 Layout any_layout(int ndim, const dnnl_dim_t* sizes);
 
@@ -39,9 +39,9 @@ class Primitive {
   public:
     explicit Primitive(Plan plan);
 
-    /// Adds an operand that the caller holds in `layout`; `query` and `index` name it in the plan, `argument`
-    /// in the execution. Of an operand that may be `kept`, a copy in the primitive's layout is made once where its memory is
-    /// constant: Note [Rearranged constants].
+    /// Adds an operand that the caller stores in `layout`. `query` and `index` identify it in the plan, and
+    /// `argument` in the execution. If `kept`, and if the operand's memory is constant, its copy in the primitive's
+    /// layout is made only once: Note [Rearranged constants].
     void add_input(int argument, dnnl_query_t query, const Layout& layout, int index = 0, bool kept = false) {
         add(argument, query, index, layout.get(), false, kept);
     }
@@ -49,15 +49,16 @@ class Primitive {
         add(argument, query, index, layout.get(), true, false);
     }
 
-    /// Runs with the operands' data in the order in which they were added. One thread at a time.
+    /// Runs the primitive. `data` lists the operands' memory in the order in which they were added. Only one thread
+    /// at a time may run a primitive.
     void run(KernelContext& ctx, std::initializer_list<void*> data);
 
   private:
     struct Operand {
-        Owned<dnnl_memory_t> given, used;  // `used` is null where the primitive reads the given layout
+        Owned<dnnl_memory_t> given, used;  // `used` is null if the primitive uses the given layout
         Owned<dnnl_primitive_t> copy;
         size_t bytes = 0;
-        uint64_t kept = 0;  // the number of the pair of layouts; 0: copied in every run
+        uint64_t kept = 0;  // the number of the pair of layouts, or 0 if copied in every run
         bool is_output = false;
     };
 
@@ -75,16 +76,17 @@ class Primitive {
     size_t scratch_bytes_ = 0;
 };
 
-/// The lock under which primitives are made. Forks wait for it: a child that is forked while another thread makes a
-/// primitive would find oneDNN's own locks taken, and hang.
+/// Returns the lock that is held while a primitive is created. A fork waits for this lock. If the process forked
+/// while another thread creates a primitive, the child would hang, because oneDNN's own locks would remain locked.
 std::mutex& making_primitives();
 
-/// The primitives that this thread used last, by shape: fetching one from oneDNN's own cache takes
+/// A cache of the primitives that this thread used most recently. A lookup in oneDNN's own cache takes
 /// microseconds.
 template <class Key, class Hash>
 class PrimitiveCache {
   public:
-    /// The primitive for `key`, made by `make()` if need be; null when oneDNN has none.
+    /// Returns the primitive for `key`, which `make()` creates if it is not cached. Returns null if oneDNN has
+    /// none.
     template <class Make>
     Primitive* get(const Key& key, Make&& make) {
         auto found = index_.find(key);
