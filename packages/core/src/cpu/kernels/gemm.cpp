@@ -1,7 +1,7 @@
-// The matrix product: four ways, chosen by shape and strides alone, so that the result depends on neither the
-// number of threads nor the machine's load.
+// The matrix product. One of four algorithms is chosen by shapes and strides only, so that the result depends on
+// neither the number of threads nor the machine's load.
 //
-//   in place   a and b are read where they lie; for small products
+//   in place   a and b are read without copies; for small products
 //   stream     few rows of a: b is read once, row after row
 //   dot        both operands run along k (x times a transposed weight) and one side is short
 //   packed     everything else: blocks of a and panels of b are copied into cache in the order of use (the
@@ -20,10 +20,10 @@
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 namespace {
 
-// Multiply-adds below which a second thread costs more than it gives.
+// Number of multiply-adds below which a second thread costs more time than it saves.
 constexpr int64_t kFlopsPerThread = 1 << 18;
 
-// Rows [i0, i1) and columns [j0, j1) of the product.
+// Returns the part of the product with rows [i0, i1) and columns [j0, j1).
 template <class T>
 Gemm<T> part(const Gemm<T>& g, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
     Gemm<T> p = g;
@@ -72,13 +72,13 @@ void in_place(const Gemm<T>& g) {
 
 // --- dot ---------------------------------------------------------------------------------------------------
 
-// Steps along k after which sums go to memory, so that the short side stays in cache.
+// Number of steps along k after which sums are written to memory, so that the short side stays in cache.
 constexpr int64_t kDotDepth = 1024;
 
 template <class T>
 void dot_blocks(const Gemm<T>& g) {
-    // Several blocks of rows read the same columns again and again: wider tiles of fewer rows need less
-    // bandwidth.
+    // If there are several blocks of rows, each of them reads all columns again, so wider tiles of fewer rows need
+    // less bandwidth.
     const int64_t most = g.m <= kDotRows ? kDotRows : kDotRows / 2;
     const int64_t rows = ceil_div(g.m, ceil_div(g.m, most)),
                   columns = max_dot_columns(static_cast<int>(rows));
@@ -111,20 +111,21 @@ void dot_blocks(const Gemm<T>& g) {
 // --- packed ------------------------------------------------------------------------------------------------
 
 constexpr int64_t kDepth = kRegisters == 32 ? 384 : 320;
-// Rows of a: a packed block stays in the second-level cache.
+// Maximum number of rows of a block of a, such that the packed block stays in the second-level cache.
 constexpr int64_t kBlockRows = kRegisters == 32 ? 24 * kPackedRows : 36 * kPackedRows;
 constexpr int64_t kGroup = 4;  // panels of b packed together, so that its rows are read in longer runs
 
 template <class T>
 constexpr int64_t kPanel = kPackedVectors * kLanes<T>;
 
-// Columns of b that stay packed while one block of a after the other passes: they fit the last-level cache.
+// Number of columns of b that stay packed while all blocks of a are multiplied by them. They fit in the last-level
+// cache.
 template <class T>
 constexpr int64_t kBlockColumns = 64 * kPanel<T>;
 
-// How a product is cut: blocks of a of `height` rows and `depth` steps, and `width` columns of b that are packed at a time,
-// once for all blocks of a. With a single block of a no panel of b is needed again, and a group's memory serves the next
-// one.
+// How a product is divided: into blocks of a with `height` rows and `depth` steps, and into `width` columns of b,
+// which are packed once for all blocks of a. If there is a single block of a, no panel of b is used twice, so all
+// groups of panels share the same memory.
 template <class T>
 struct Cut {
     int64_t depth, height, width;
@@ -136,19 +137,20 @@ struct Cut {
           single(g.m <= kBlockRows) {
         if (single) width = g.n;
     }
-    // Elements of the packed block of a. Packing may write a vector past its end.
+    // Number of elements of the packed block of a, plus one vector, because packing may write past the block's end.
     int64_t block_size() const { return round_up(height * depth + kLanes<T>, 16); }
 
     static int64_t round_up(int64_t n, int64_t step) { return ceil_div(n, step) * step; }
 
   private:
-    // The length of even parts of n, each at most `most`, a multiple of `step` that divides `most`.
+    // Returns the length of equal parts of n. It is at most `most` and a multiple of `step`, which divides `most`.
     static int64_t even(int64_t n, int64_t most, int64_t step) {
         return min(n, round_up(ceil_div(n, ceil_div(n, most)), step));
     }
 };
 
-// Elements of scratch memory for one packed product, and for any smaller one: a block of a and panels of b.
+// Returns the number of elements of scratch memory for one packed product or any smaller one: a block of a and
+// panels of b.
 template <class T>
 int64_t scratch_size(const Gemm<T>& g) {
     const int64_t depth = min(g.k, kDepth), group = kGroup * kPanel<T>;
@@ -157,9 +159,9 @@ int64_t scratch_size(const Gemm<T>& g) {
            (g.m <= kBlockRows ? group : max(group, columns)) * depth;
 }
 
-// A division of rows or columns into panels of at most `most`, evenly.
+// An even division of rows or columns into panels of at most `most`.
 struct Panels {
-    int64_t count, size, longer;  // the first `longer` panels have `size` of them, the others one less
+    int64_t count, size, longer;  // the first `longer` panels have length `size`, the others size - 1
     Panels(int64_t total, int64_t most) {
         count = ceil_div(total, most);
         size = ceil_div(total, count);
@@ -171,13 +173,13 @@ struct Panels {
     int64_t length(int64_t p) const { return p < longer ? size : size - 1; }
 };
 
-// A block of the product: rows of a, all of n, some of k.
+// A block of the product: some rows of a, all columns of b, and some steps along k.
 template <class T>
 struct Block {
     Gemm<T> g;  // moved to the block's first row
-    int64_t step;  // the first one
-    Panels rows;  // of a, in as many as the registers hold
-    Panels columns;  // of b, counted in vectors
+    int64_t step;  // the first step
+    Panels rows;  // panels of a, with as many rows as the registers hold
+    Panels columns;  // panels of b, whose columns are counted in vectors
     T* a;  // packed
 
     Block(const Gemm<T>& whole, int64_t i, int64_t height, int64_t k, int64_t depth, T* packed)
@@ -194,7 +196,8 @@ struct Block {
     }
 
     void pack() const {
-        // Columns of a that run along m are packed a few steps at a time across all panels: one pass over its memory.
+        // If a is contiguous along m, a few steps at a time are packed for all panels, so that the memory of a is
+        // read in one pass.
         const int64_t chunk = g.a_row == 1 ? 16 : g.k;
         for (int64_t first = 0; first < g.k; first += chunk) {
             for (int64_t p = 0; p < rows.count; ++p) {
@@ -207,8 +210,9 @@ struct Block {
         }
     }
 
-    // `packed_b` has all panels of b, or gets them through `target`, the same memory; null if they are there. `keep` selects
-    // whether each has its own memory.
+    // `packed_b` holds the packed panels of b. If `target` is not null, it is the same memory, and this function
+    // packs the panels into it. If `keep`, each panel has its own memory; otherwise all groups of panels share
+    // memory.
     void multiply(const T* packed_b, T* target, bool keep) const {
         for (int64_t first = 0; first < columns.count; first += kGroup) {
             const int64_t last = min(columns.count, first + kGroup);
@@ -216,11 +220,12 @@ struct Block {
             const int64_t offset = keep ? j_begin * g.k : 0;
             const T* const buffer = packed_b + offset;
             if (target != nullptr) pack_group(first, last, target + offset);
-            // Meanwhile the next group is prefetched, line after line, because few rows of a do not hide the latency.
+            // The next group is prefetched during the computation, line after line, because a few rows of a do not
+            // hide the latency.
             constexpr int64_t kLine = 64 / sizeof(T);
             int64_t next = target != nullptr && g.b_col == 1 ? j_end : g.n;
             const int64_t next_end = begin(min(columns.count, last + kGroup));
-            // One panel of b stays in the first-level cache while all of a passes by.
+            // One panel of b stays in the first-level cache while all panels of a are multiplied by it.
             for (int64_t q = first; q < last; ++q) {
                 const int64_t j = begin(q), vectors = columns.length(q);
                 const int64_t width = min(g.n - j, vectors * kLanes<T>);
@@ -240,7 +245,7 @@ struct Block {
                                   g.b,
                                   0};
                     if (target == nullptr && p * g.k * kLine < vectors * kLanes<T> * g.k) {
-                        // Packed panels lie one after the other.
+                        // Packed panels are stored one after the other.
                         t.next = t.b + (vectors * kLanes<T> + p * kLine) * g.k;
                         t.next_row = kLine;
                     } else if (next < next_end) {
@@ -255,13 +260,14 @@ struct Block {
         }
     }
 
-    // Where the first column of a tile is written; c holds the sums of earlier steps.
+    // Returns the epilogue of a tile at (row, j). Except in the first steps, c holds the sums of earlier steps,
+    // which are added.
     Epilogue<T> epilogue(int64_t row, int64_t j) const {
         if (step > 0) return {g.alpha, T(1), g.c + row * g.c_row + g.c_column(j), g.c_row, 1};
         return epilogue_at(g, row, j);
     }
 
-    // A tile whose columns lie in several runs.
+    // Computes a tile whose columns are in several runs.
     void multiply_across_runs(TileArgs<T> t, int64_t row, int64_t count, int64_t j, int64_t width,
                               int64_t vectors) const {
         alignas(64) T sums[kPackedRows * kPanel<T>];
@@ -282,7 +288,7 @@ struct Block {
         });
     }
 
-    // The first column of a panel of b.
+    // Returns the first column of a panel of b.
     int64_t begin(int64_t panel) const { return min(g.n, columns.begin(panel) * kLanes<T>); }
 
     TileFn<T> product_of(int64_t rows, int64_t vectors) const {
@@ -295,8 +301,8 @@ struct Block {
     }
 
     void pack_group(int64_t first, int64_t last, T* buffer) const {
-        // Rows that run along n are packed a few steps at a time across the group: one pass over the memory
-        // of b.
+        // If b is contiguous along n, a few steps at a time are packed for the whole group, so that the memory of b
+        // is read in one pass.
         const int64_t chunk = g.b_col == 1 ? 8 : g.k;
         const int64_t j_begin = begin(first);
         for (int64_t k = 0; k < g.k; k += chunk) {
@@ -311,7 +317,7 @@ struct Block {
         }
     }
 
-    // Columns [j, j + count) of `steps` rows of b, filled up to `width` with zeros.
+    // Packs columns [j, j + count) of `steps` rows of b, and pads them with zeros to `width` columns.
     void pack_columns(T* panel, int64_t width, const T* b, int64_t j, int64_t count, int64_t steps) const {
         if ((g.first_column + j) % g.column_run + count <= g.column_run)
             return pack_panel<T, true>(panel, width, b + g.b_column(j), g.b_col, g.b_row, count, steps);
@@ -361,7 +367,7 @@ int64_t packed_size(const Gemm<T>& g) {
     return Cut<T>::round_up(g.n, kLanes<T>) * g.k;
 }
 
-// All columns of one range of steps after the other.
+// Packs all columns of b, for one range of steps after the other.
 template <class T>
 void pack_columns(const Gemm<T>& g, T* packed) {
     if (g.n == 0 || g.k == 0) return;
@@ -418,7 +424,7 @@ Way choose(const Gemm<T>& g) {
 
 template <class T>
 void one_thread(Way way, const Gemm<T>& g, T* scratch) {
-    if (g.m == 0 || g.n == 0) return;  // a part of a grid finer than the product
+    if (g.m == 0 || g.n == 0) return;  // an empty part of the grid
     switch (way) {
         case Way::InPlace: return in_place(g);
         case Way::Stream: return stream(g);
@@ -427,7 +433,8 @@ void one_thread(Way way, const Gemm<T>& g, T* scratch) {
     }
 }
 
-// The numbers of parts of rows and columns with which `workers` parts copy and read the least.
+// The numbers of parts of rows and columns for at most `workers` parts, chosen so that the parts read and copy the
+// least memory.
 struct Grid {
     int64_t rows = 1, columns = 1;
     Grid(int64_t workers, int64_t m, int64_t n) {
@@ -455,8 +462,8 @@ void gemm_one(KernelContext& ctx, const Gemm<T>& g) {
     const int64_t size = way == Way::Packed ? scratch_size(g) : 0;
     T* scratch = size == 0 ? nullptr : cpu::scratch<T>(ctx, size * workers);
     if (workers == 1) return one_thread(way, g, scratch);
-    // Each part is a product of its own, by the same way and with the same steps along k: no thread waits for
-    // another, and the sums do not depend on the split.
+    // Each part is computed as a separate product, by the same algorithm and with the same steps along k. So no
+    // thread waits for another, and the sums do not depend on the division.
     const Grid grid(workers, g.m, g.n);
     parallel_for(0, grid.rows * grid.columns, 1, [&](int64_t first, int64_t last) {
         for (int64_t w = first; w < last; ++w) {
@@ -491,7 +498,7 @@ void batched(KernelContext& ctx, const Gemm<T>& g, int64_t count, int64_t a, int
              int64_t init) {
     if (count == 0 || g.m == 0 || g.n == 0) return;
     const int64_t work = g.k == 0 ? 0 : g.m * g.n * g.k;
-    // Few large products: each uses all threads. Many small ones: each thread takes some.
+    // Large products are computed one after the other by all threads. Small products are divided among the threads.
     if (g.k == 0 || count == 1 || work >= 64 * kFlopsPerThread) {
         for (int64_t i = 0; i < count; ++i) gemm_one(ctx, at(g, i, a, b, c, init));
         return;
@@ -532,8 +539,8 @@ T dot(int64_t n, const T* x, int64_t x_stride, const T* y, int64_t y_stride) {
 
 // --- integers ----------------------------------------------------------------------------------------------
 
-// T is unsigned: two's complement makes the product of signed integers the same bits, and wraps without
-// overflow.
+// T is unsigned: in two's complement the product of signed integers has the same bits, and unsigned products wrap
+// around without overflow.
 template <class T>
 void integer_rows(const IntegerGemm& g, int64_t row_begin, int64_t row_end) {
     const T alpha = static_cast<T>(g.alpha), beta = static_cast<T>(g.beta);

@@ -1,6 +1,6 @@
-// Register-blocked inner kernels of the matrix product. Each computes one small tile of c over a range of k
-// and holds it in registers meanwhile; a tile of `rows` by `vectors` takes rows * vectors accumulators,
-// `vectors` registers for b and one for an element of a.
+// Register-blocked inner kernels of the matrix product. Each computes one small tile of c over a range of k, and
+// keeps it in registers. A tile of `rows` by `vectors` needs rows * vectors accumulators, `vectors` registers for b
+// and one for an element of a.
 #pragma once
 
 #include "cpu/gemm.h"
@@ -8,7 +8,7 @@
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 
-/// How a finished tile becomes c: alpha * tile + beta * init.
+/// How a finished tile is written to c: alpha * tile + beta * init.
 template <class T>
 struct Epilogue {
     T alpha, beta;
@@ -25,7 +25,7 @@ RL_INLINE Vec<T> finish(const Epilogue<T>& e, Vec<T> v, int64_t row, int64_t col
     return e.init_col == 0 ? v + broadcast<T>(e.beta * *init) : v + e.beta * load(init + column, lanes...);
 }
 
-/// The widest tile of `rows` rows that the registers hold.
+/// Returns the number of vectors in the widest tile of `rows` rows that fits in the registers.
 constexpr int max_vectors(int rows) {
     int v = (kRegisters - 1) / (rows + 1);
     return v < 6 ? v : 6;
@@ -33,8 +33,8 @@ constexpr int max_vectors(int rows) {
 
 // --- outer products: vectors run along n -------------------------------------------------------------------
 
-// Rows and vectors of the tile when a and b are packed, and rows when they are read in place (more pointers, fewer rows).
-// Sixteen registers hold 4 by 3 as well as 6 by 2, which loads more often.
+// Rows and vectors of the tile if a and b are packed, and rows if they are read in place, which needs more
+// pointers. Sixteen registers could also hold 6 by 2 instead of 4 by 3, but such a tile needs more loads.
 inline constexpr int kPackedRows = kRegisters == 32 ? 14 : 4;
 inline constexpr int kPackedVectors = kRegisters == 32 ? 2 : 3;
 inline constexpr int kStridedRows = kRegisters == 32 ? 8 : 4;
@@ -43,20 +43,21 @@ template <class T>
 struct TileArgs {
     int64_t k;
     const T* a;
-    int64_t a_row, a_col;  // packed: 1 and the tile's rows
+    int64_t a_row, a_col;  // if packed: 1 and the tile's rows
     const T* b;
     int64_t b_row;
     T* c;
     int64_t c_row;
     int64_t last;  // columns in the last vector
     Epilogue<T> epilogue;
-    const T* next;  // packed: memory that will be packed soon, one line for each step along k
+    const T* next;  // if packed: memory to prefetch, one line for each step along k
     int64_t next_row;
 };
 template <class T>
 using TileFn = void (*)(const TileArgs<T>&);
 
-// acc + the products of two pairs in each lane: Note [Pairs of bfloat16]. `a` is one pair, for all lanes.
+// Adds the products of two pairs in each lane to `acc`: Note [Pairs of bfloat16] in gemm.h. `a` is one pair for all
+// lanes.
 RL_INLINE void add_products_of_pairs([[maybe_unused]] Vec<float>& acc, [[maybe_unused]] const float& a,
                                      [[maybe_unused]] const Vec<float>& b) {
 #if defined(__AVX512F__)
@@ -72,7 +73,7 @@ void tile(const TileArgs<T>& t) {
     const int64_t a_row = kPacked ? 1 : t.a_row, a_col = kPacked ? kRows : t.a_col, b_row = t.b_row;
     const T* a = t.a;
     const T* b = t.b;
-    if constexpr (kPacked) {  // the tile of c is needed after all of k: time enough to fetch it
+    if constexpr (kPacked) {  // prefetch the tile of c, which is needed after all steps
         for (int i = 0; i < kRows; ++i) {
             for (int j = 0; j < kVectors; ++j) __builtin_prefetch(t.c + i * t.c_row + j * kL, 1);
         }
@@ -87,7 +88,8 @@ void tile(const TileArgs<T>& t) {
         V bv[kVectors];
 #pragma GCC unroll 16
         for (int j = 0; j < kVectors; ++j) {
-            // A packed b is padded with zeros; in place, what lies beyond the last column is not ours.
+            // A packed b is padded with zeros. If b is read in place, elements beyond the last column must not be
+            // read.
             bv[j] = kPacked || j + 1 < kVectors ? load(b + j * kL) : load(b + j * kL, lanes);
         }
 #pragma GCC unroll 16
@@ -104,7 +106,7 @@ void tile(const TileArgs<T>& t) {
         a += a_col;
         b += b_row;
     }
-    // What the stores below cannot change, in registers.
+    // Local copies, which the stores below cannot change, stay in registers.
     const Epilogue<T> epilogue = t.epilogue;
     T* const c = t.c;
     const int64_t c_row = t.c_row;
@@ -128,7 +130,7 @@ void tile(const TileArgs<T>& t) {
 inline constexpr int kDotRows = kStridedRows;
 inline constexpr int kDotColumns = 8;
 
-/// Tiles of a (rows of `a`) times the transpose of b (rows of `b`), both with adjacent elements along k.
+/// A tile of the product of rows of `a` and rows of `b`, whose elements are adjacent along k.
 template <class T>
 struct DotArgs {
     int64_t k;
@@ -165,7 +167,7 @@ RL_INLINE void add_pairs(Vec<T>* r) {
 
 }  // namespace detail
 
-/// Lane l is the sum of r[l]; destroys r.
+/// Returns a vector whose lane l is the sum of r[l]. Overwrites r.
 template <class T>
 RL_INLINE Vec<T> sums(Vec<T>* r) {
     constexpr int kL = kLanes<T>;

@@ -1,13 +1,14 @@
-// Copies of blocks of a matrix in the order in which the inner kernels read them: for each step along k, the
-// elements of one panel of `width` rows (of a) or columns (of b) lie side by side.
+// Copies blocks of a matrix in the order in which the inner kernels read them. For each step along k, the elements
+// of one panel of `width` rows (of a) or columns (of b) are adjacent.
 #pragma once
 
 #include "cpu/kernels/simd.h"
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 
-/// Packs `count` rows of a, or columns of b, of length `k`: out[p * width + l] = in[l * stride + p * step]. With `kPad` those from
-/// `count` to `width` become zero (`width` is then a multiple of a vector register's lanes).
+/// Packs `count` rows of a, or columns of b, of length `k`: out[p * width + l] = in[l * stride + p * step]. With
+/// `kPad`, the elements from `count` to `width` are set to zero (`width` is then a multiple of a vector register's
+/// lanes).
 template <class T, bool kPad>
 static void pack_panel(T* out, int64_t width, const T* in, int64_t stride, int64_t step, int64_t count,
                        int64_t k) {
@@ -19,9 +20,9 @@ static void pack_panel(T* out, int64_t width, const T* in, int64_t stride, int64
             int64_t l = 0;
             for (; l + kL <= count; l += kL) {
                 store(o + l, load(source + l));
-                __builtin_prefetch(source + l + 16 * step);  // too short for the hardware's prefetcher
+                __builtin_prefetch(source + l + 16 * step);  // too short for the hardware prefetcher
             }
-            if (count - l == 4) {  // a panel of rows where registers are few; masks take longer
+            if (count - l == 4) {  // a panel of rows with 16 registers; masks would be slower
                 __builtin_memcpy(o + l, source + l, 4 * sizeof(T));
                 __builtin_prefetch(source + l + 16 * step);
             } else if (l < count) {
@@ -33,9 +34,9 @@ static void pack_panel(T* out, int64_t width, const T* in, int64_t stride, int64
         }
         return;
     }
-    if (step == 1) {  // elements along k are adjacent: transpose squares
+    if (step == 1) {  // elements along k are adjacent: transpose square tiles
         for (int64_t block = 0; block < count; block += kL) {
-            // Without padding the last block ends at `count`, and may overlap the one before.
+            // Without padding, the last block ends at `count` and may overlap the block before it.
             const int64_t first = kPad || block + kL <= count || count < kL ? block : count - kL;
             const int64_t rows = count - first < kL ? count - first : kL;
             const T* source = in + first * stride;

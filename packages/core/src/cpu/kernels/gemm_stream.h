@@ -1,4 +1,4 @@
-// Products with few rows on the left: the right operand is read once from memory, row after row.
+// Products whose left operand has few rows. The right operand is read from memory once, row after row.
 #pragma once
 
 #include "cpu/kernels/gemm_micro.h"
@@ -16,10 +16,11 @@ Epilogue<T> epilogue_at(const Gemm<T>& g, int64_t row, int64_t column) {
     return {g.alpha, g.beta, init, g.init_row, g.init_col};
 }
 
-// Rows of b that are read side by side, rows of a, and columns of sums, which the first-level cache holds.
+// Number of rows of b that are read at a time, maximum number of rows of a, and number of columns whose sums fit in
+// the first-level cache.
 constexpr int kStreams = 8;
 constexpr int64_t kStreamRows = 8, kStreamColumns = 512;
-// Steps along k after which sums go to memory: shorter sums round less.
+// Number of steps along k after which sums are written to memory. Shorter sums have smaller rounding errors.
 constexpr int64_t kStreamDepth = 2048;
 
 // Adds kStreams steps along k to the sums of kRows rows. x holds the elements of a: kStreams for each row.
@@ -46,8 +47,8 @@ void stream_rows(const Gemm<T>& g, const T* b, int64_t count, const T* x, T* tot
     if (j < columns) step(j, [lanes = Lanes<T>(columns - j)](const T* q) { return load(q, lanes); });
 }
 
-// Steps [k_begin, k_end) of columns [j0, j0 + columns): eight rows of b at a time, each read in order, as the
-// prefetchers like it.
+// Computes the steps [k_begin, k_end) of columns [j0, j0 + columns). Eight rows of b are read at a time, each in
+// order, which suits the hardware prefetchers.
 template <class T>
 void stream_block(const Gemm<T>& g, int64_t j0, int64_t columns, int64_t k_begin, int64_t k_end) {
     constexpr int kL = kLanes<T>;

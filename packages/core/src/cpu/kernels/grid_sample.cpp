@@ -6,10 +6,11 @@
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 namespace {
 
-// Positions taken at a time: what is read of them, and with which weights, is worked out once for all channels.
+// Number of positions that are processed at a time. The indices and weights of the elements that they read are
+// computed once for all channels.
 constexpr int64_t kBlock = 64;
 
-// Along one dimension, up to four elements of the input and their weights.
+// Up to four input elements along one dimension, and their weights, for each position.
 template <class T>
 struct Taps {
     int count;
@@ -37,7 +38,7 @@ void find_taps(Taps<T>& taps, const T* grid, int64_t n, int dims, int64_t length
     else find_taps_of<kGridCubic>(taps, grid, n, dims, length, s);
 }
 
-// Every combination of the dimensions' taps.
+// All combinations of the taps along all dimensions.
 template <class T>
 struct Corners {
     int count = 1;
@@ -45,7 +46,7 @@ struct Corners {
     T weight[16][kBlock];
 
     void join(const Taps<T>& taps, int64_t step, int64_t n) {
-        // From the last one on, so that those still needed are not written over.
+        // Iterates backwards, so that corners that are still needed are not overwritten.
         for (int c = count - 1; c >= 0; --c)
             for (int k = taps.count - 1; k >= 0; --k)
                 for (int64_t j = 0; j < n; ++j) {

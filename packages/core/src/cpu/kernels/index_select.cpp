@@ -32,7 +32,7 @@ template <int64_t size>
 struct Bytes {
     char c[size];
 };
-// The first and the last of both, which may overlap.
+// Copies the first and the last `size` of n bytes, which may overlap.
 template <int64_t size>
 RL_INLINE void copy_ends(char* to, const char* from, int64_t n) {
     Bytes<size> head, tail;

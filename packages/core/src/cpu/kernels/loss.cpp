@@ -8,8 +8,7 @@ namespace {
 
 constexpr int64_t kElementsPerThread = 1 << 13;
 
-// Runs body(batch, first position, lanes, count) for vectors of positions, or body for single ones where inner is
-// 1.
+// Calls body(batch, first position, count) for vectors of positions, or for single positions if inner is 1.
 template <class T, class Body>
 void for_positions(const CrossEntropy<T>& c, Body&& body) {
     constexpr int kL = kLanes<T>;
@@ -51,8 +50,8 @@ void log_sums(const CrossEntropy<T>& c, T* log_sum) {
     });
 }
 
-// With p the probabilities, s the smoothing: (1 - s) w_t (-log p_t) + s / classes * sum over c of w_c (-log
-// p_c).
+// The loss, where p are the probabilities, w the weights, s the smoothing and t the target: (1 - s) w_t (-log p_t)
+// + s / classes * sum over c of w_c (-log p_c).
 template <class T>
 void cross_entropy(const CrossEntropy<T>& c, T* loss, const T* log_sum) {
     for_positions(c, [&](int64_t n, int64_t i, int64_t count) {
@@ -79,8 +78,8 @@ void cross_entropy(const CrossEntropy<T>& c, T* loss, const T* log_sum) {
     });
 }
 
-// The derivative by input k: p_k ((1 - s) w_t + s / classes * sum of w) - s / classes * w_k, less (1 - s) w_t
-// at the target.
+// The derivative with respect to input k: p_k ((1 - s) w_t + s / classes * sum of w) - s / classes * w_k, minus (1
+// - s) w_t if k is the target.
 template <class T>
 void cross_entropy_backward(const CrossEntropy<T>& c, T* grad_input, const T* grad, const T* log_sum) {
     constexpr int kL = kLanes<T>;
@@ -94,8 +93,8 @@ void cross_entropy_backward(const CrossEntropy<T>& c, T* grad_input, const T* gr
         const int64_t at = n * c.classes * c.inner + i, position = n * c.inner + i;
         const T* x = c.input + at;
         T* dx = grad_input + at;
-        // For each position: the gradient of its loss, and what multiplies the probabilities. Both 0 where it is
-        // ignored.
+        // For each position, the gradient of its loss and the factor of its probabilities. Both are 0 if the
+        // position is ignored.
         T g[kL] = {}, scale[kL] = {};
         for (int64_t l = 0; l < count; ++l) {
             const int64_t t = c.target[position + l];
@@ -105,7 +104,7 @@ void cross_entropy_backward(const CrossEntropy<T>& c, T* grad_input, const T* gr
                 g[l] * ((1 - c.smoothing) * (c.weight == nullptr ? T(1) : c.weight[t]) + even * weights);
         }
         if (c.inner == 1) {
-            if (c.target[position] == c.ignore_index) {  // also where the input is infinite
+            if (c.target[position] == c.ignore_index) {  // zero even if the input is infinite
                 __builtin_memset(dx, 0, sizeof(T) * static_cast<size_t>(c.classes));
                 return;
             }

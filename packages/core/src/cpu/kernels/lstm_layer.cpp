@@ -1,6 +1,7 @@
-// A layer of an LSTM over a whole sequence. What the input adds to the gates is given; a step is one product with the states and
-// one pass over the gates. The weight is packed once for all steps. Threads share out hidden units: each multiplies the columns
-// of its units and goes on to their gates, so that they wait for each other once in a step.
+// A layer of an LSTM over a whole sequence. The input's contribution to the gates is given. Each step consists of a
+// product with the states and a pass over the gates. The weight is packed once for all steps. The hidden units are
+// divided among the threads: each thread multiplies the columns of its units and then computes their gates, so that
+// the threads synchronize only once in a step.
 #include "cpu/contiguous.h"
 #include "cpu/gemm.h"
 #include "cpu/recurrent_kernels.h"
@@ -33,10 +34,12 @@ template <> struct Products<double> {
     static void all_threads(KernelContext& ctx, const Gemm<double>& g) { gemm_kernels().gemm_f64(ctx, g); }
 };
 
-// Multiply-adds of a step below which a second thread costs more than it gives, and units in which they share out.
+// Number of multiply-adds of a step below which a second thread costs more time than it saves, and size of the
+// groups of hidden units that are divided among the threads.
 constexpr int64_t kWorkPerThread = 1 << 18, kUnits = 16;
 
-// The product of every step with the weight, whose columns are `parts` times those of the hidden units.
+// The product with the weight that every step computes. The weight has `parts` blocks of columns, each with one
+// column for each hidden unit.
 template <class T>
 class StepProduct {
   public:
@@ -59,7 +62,7 @@ class StepProduct {
 
     int64_t workers() const { return workers_; }
 
-    // The first of `units` columns or hidden units of a worker.
+    // Returns the first column or hidden unit of a worker, if `units` of them are divided among the workers.
     int64_t begin(int64_t worker, int64_t units) const {
         const int64_t groups = (units + kUnits - 1) / kUnits;
         return min(units, groups * worker / workers_ * kUnits);
@@ -79,7 +82,7 @@ class StepProduct {
 
   private:
     int64_t first_column(int64_t worker, int64_t p) const { return p * width_ + begin(worker, width_); }
-    // The columns of one worker in one part.
+    // Returns the product for the columns of one worker in one part.
     Gemm<T> part(int64_t worker, int64_t p) const {
         Gemm<T> g = whole_;
         g.n = begin(worker + 1, width_) - begin(worker, width_);
@@ -96,7 +99,7 @@ class StepProduct {
     T* memory_;
 };
 
-// Step k in the order of computation is element at(k) of the sequence.
+// Returns the element of the sequence that the k-th step of the computation processes.
 template <class T>
 int64_t at(const LstmLayer<T>& l, int64_t k) {
     return l.backwards ? l.steps - 1 - k : k;
@@ -141,7 +144,8 @@ void forward(KernelContext& ctx, const LstmLayer<T>& l, const T* gates) {
     }
 }
 
-// The gradient of the weight: over all steps, gradients of the sums times the states before.
+// Computes the gradient of the weight: the sum over all steps of the gradient of `sums` times the state before the
+// step.
 template <class T>
 void weight_gradient(KernelContext& ctx, const LstmLayer<T>& l, const LstmLayerGradients<T>& grad) {
     const int64_t h = l.hidden, state = l.batch * h, later = l.backwards ? 0 : 1;

@@ -86,7 +86,8 @@ RL_INLINE uint64_t bits_of(const Pair* x, Pair counted) {
     return word;
 }
 
-// Elements of which the bits `counted` are compared: not the sign of a zero.
+// Selects elements with a nonzero bit among the bits `counted`, which do not include the sign of a floating-point
+// number.
 template <class T>
 RL_INLINE int64_t all_bits(uint64_t* words, const void* in, int64_t n, T counted) {
     const T* x = static_cast<const T*>(in);
@@ -124,17 +125,17 @@ int64_t bits(uint64_t* words, const void* in, int64_t n, DType dtype) {
     }
 }
 
-// one(number of a chosen element) in their order.
+// Calls one(index) for each selected element, in order.
 template <class One>
 RL_INLINE void each_bit(const uint64_t* words, int64_t n, One one) {
     for (int64_t i = 0; i < n; i += 64)
         for (uint64_t word = words[i / 64]; word; word &= word - 1) one(i + __builtin_ctzll(word));
 }
 
-// --- chosen elements side by side ---
+// --- selected elements in adjacent memory ---
 
-// A group of `kGroup` elements, of which `chosen` are kept, to `out`; vectors are stored whole where `room` elements are
-// left.
+// Vector code for groups of `kSize` elements, or kSize = 0 if there is none. `compress` copies the `count` elements
+// whose bits are set in `chosen` to adjacent memory, and `expand` copies adjacent elements to these positions.
 template <class T>
 struct Group {
     static constexpr int kSize = 0;
@@ -198,17 +199,17 @@ struct Group<uint64_t> {
     }
 };
 #else
-// The first `n` of eight lanes.
+// Returns a mask of the first `n` of eight lanes.
 RL_INLINE __m256i first8(int n) {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
-// The numbers of the chosen ones of eight lanes, side by side.
+// Returns the indices of the selected ones of eight lanes in adjacent lanes.
 RL_INLINE __m256i chosen8(unsigned chosen) {
     const uint64_t bytes = _pdep_u64(chosen, 0x0101010101010101) * 0xff;
     return _mm256_cvtepu8_epi32(
         _mm_cvtsi64_si128(static_cast<long long>(_pext_u64(0x0706050403020100, bytes))));
 }
-// For each chosen lane how many are chosen before it.
+// Returns, for each selected lane, the number of selected lanes before it.
 RL_INLINE __m256i rank8(unsigned chosen) {
     const uint64_t bytes = _pdep_u64(0x0706050403020100, _pdep_u64(chosen, 0x0101010101010101) * 0xff);
     return _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(static_cast<long long>(bytes)));
@@ -231,7 +232,7 @@ struct Group<uint32_t> {
     }
 };
 template <>
-struct Group<uint64_t> {  // as twice as many lanes of half the width
+struct Group<uint64_t> {  // processed as twice as many lanes of half the width
     static constexpr int kSize = 4;
     RL_INLINE unsigned twice(unsigned chosen) { return _pdep_u32(chosen, 0x55) * 3; }
     RL_INLINE void compress(uint64_t* out, const uint64_t* in, unsigned chosen, int count) {
@@ -245,7 +246,8 @@ struct Group<uint64_t> {  // as twice as many lanes of half the width
 };
 #endif
 
-// group(position, chosen, count) for the groups of whole words that hold something; the number of elements that they cover.
+// Calls each(position, chosen, count) for the groups of all complete words that are not zero. Returns the number of
+// elements in complete words.
 template <int kSize, class Each>
 RL_INLINE int64_t each_group(const uint64_t* words, int64_t n, Each each) {
     int64_t i = 0;
@@ -308,7 +310,7 @@ void expand(void* out, const void* in, const uint64_t* words, int64_t n, size_t 
 
 // --- coordinates ---
 
-// Of one dimension.
+// Writes the coordinates of selected elements for a shape of one dimension.
 void numbers(int64_t* out, const uint64_t* words, int64_t first, int64_t n) {
     int64_t i = 0;
 #if defined(__AVX512F__)
@@ -323,14 +325,14 @@ void numbers(int64_t* out, const uint64_t* words, int64_t first, int64_t n) {
     each_bit(words + i / 64, n - i, [&](int64_t at) { *out++ = first + i + at; });
 }
 
-// The 64 bits from bit `i` on.
+// Returns the 64 bits from bit `i` on.
 RL_INLINE uint64_t bits_from(const uint64_t* words, int64_t i, int64_t n) {
     const int64_t word = i / 64, shift = i % 64;
     const uint64_t low = words[word] >> shift;
     return shift == 0 || (word + 1) * 64 >= n ? low : low | words[word + 1] << (64 - shift);
 }
 
-// kDims: their number, or 0 if it is not a constant.
+// kDims is the number of dimensions, or 0 if it is not a constant.
 template <int kDims>
 void coordinates_of(int64_t* out, int64_t row, int64_t column, const uint64_t* words, int64_t first,
                     int64_t n, const int64_t* sizes, int ndim) {
@@ -343,7 +345,7 @@ void coordinates_of(int64_t* out, int64_t row, int64_t column, const uint64_t* w
     }
     const int64_t width = sizes[dims - 1];
     for (int64_t i = 0; i < n;) {
-        // To the end of the row.
+        // Processes elements up to the end of the row.
         const int64_t begin = position[dims - 1], end = width - begin < n - i ? width : begin + n - i;
         for (int64_t last = begin; last < end; last += 64) {
             uint64_t word = bits_from(words, i + last - begin, n);
