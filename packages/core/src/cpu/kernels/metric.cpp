@@ -19,7 +19,7 @@ RL_INLINE double power(double x, double p) { return __builtin_pow(x, p); }
 RL_INLINE float root(float x) { return __builtin_sqrtf(x); }
 RL_INLINE double root(double x) { return __builtin_sqrt(x); }
 
-// The summed terms: the term of one difference, or of a vector of differences.
+// The terms of the sums, for one difference or for a vector of differences.
 template <class T>
 struct Square {
     [[gnu::always_inline]] static inline T of(T d) { return d * d; }
@@ -32,16 +32,17 @@ struct Magnitude {
 };
 template <class T>
 struct NonZero {
-    // A NaN is not counted either.
+    // A NaN is not counted, but makes the sum NaN.
     [[gnu::always_inline]] static inline T of(T d) { return d != d ? d : T(d != 0); }
     [[gnu::always_inline]] static inline Vec<T> of(Vec<T> d) {
         return d != d ? d : d != 0 ? broadcast(T(1)) : Vec<T>{};
     }
 };
 
-// --- distances of two rows; the lanes of a vector that do not exist count as equal elements ---
+// --- distances between two rows; missing lanes of a vector count as equal elements ---
 
-// A vector load for so few elements would mostly read beyond them, which is slow where there is no memory.
+// For so few elements, a masked vector load would mostly cover memory beyond the row, which is slow if that memory
+// is not mapped.
 constexpr int64_t kFew = 8;
 
 template <class Term, class T>
@@ -70,7 +71,7 @@ RL_INLINE T sum_powers(const T* a, const T* b, int64_t n, double p) {
     return sums[0];
 }
 
-// NaN where there is one.
+// Returns the largest absolute difference, or NaN if a difference is NaN.
 template <class T>
 RL_INLINE T largest_difference(const T* a, const T* b, int64_t n) {
     Vec<T> most{};
@@ -100,7 +101,7 @@ void distances(void* out, const void* row, const void* others, int64_t count, in
 
 // --- gradients ---
 
-// out = the sum over j of factors[j] (a - b_j), for kVectors vectors of columns, which stay in registers.
+// Computes out = sum over j of factors[j] (a - b_j) for kVectors vectors of columns, which stay in registers.
 template <int kVectors, class T, class Which>
 RL_INLINE void sum_differences(T* out, const T* factors, const T* a, const T* b, int64_t count, int64_t n,
                                Which lanes) {
@@ -114,7 +115,7 @@ RL_INLINE void sum_differences(T* out, const T* factors, const T* a, const T* b,
     for (int k = 0; k < kVectors; ++k) store(out + k * kLanes<T>, sums[k], lanes);
 }
 
-// out = the sum over j of grad[j] derivative(a - b_j, distance_j).
+// Computes out = sum over j of grad[j] derivative(a - b_j, distance_j).
 template <class T, class Derivative>
 RL_INLINE void sum_slopes(T* __restrict out, const T* grad, const T* a, const T* b, const T* far,
                           int64_t count, int64_t n, Derivative derivative) {

@@ -15,15 +15,17 @@ template <> struct Math<double> {
 };
 
 // Note [Loading ahead]
-// A step reads three to five arrays side by side and writes all but one of them. Where they are larger than the
-// caches it is as fast as lines arrive. Loading each line six lines before it is needed takes 0.94 to 0.96 of the
-// time for Adam and 0.96 to 0.99 for SGD with momentum (Zen 3, AVX2, ResNet-50's parameters), and 1.1 of it where a
-// cache holds the arrays. One line of each array at a time: bursts of two lines of each or more take longer than no
-// prefetch, and so do streaming stores, because what is written has just been read.
+// A step reads three to five arrays in parallel and writes all but one of them. If they are larger than the caches,
+// its speed is limited by the memory bandwidth. Prefetching each line six lines before it is needed reduces the
+// time to 0.94 to 0.96 for Adam and 0.96 to 0.99 for SGD with momentum (Zen 3, AVX2, ResNet-50's parameters), but
+// increases it to 1.1 if a cache holds the arrays. One line of each array is prefetched at a time. Bursts of two or
+// more lines of each array are slower than no prefetch, and so are streaming stores, because the lines that are
+// written have just been read.
 constexpr int64_t kLineBytes = 64, kLinesAhead = 6;
 
-/// Calls update(i) for i in [begin, end), a line of the arrays at a time, vectorised. ahead: whether to load lines ahead.
-/// Half types are converted in more time than their lines need to arrive.
+/// Calls update(i) for i in [begin, end) in vectorised loops over one cache line of the arrays at a time. If
+/// `ahead`, lines are prefetched. Lines of half types are not prefetched, because their conversion takes longer
+/// than loading them.
 template <class T, class Update, class... Arrays>
 [[gnu::always_inline]] inline void each_element(bool ahead, int64_t begin, int64_t end, Update&& update,
                                                 const Arrays*... arrays) {
@@ -41,7 +43,7 @@ template <class T, class Update, class... Arrays>
     }
     for (; i + kLine <= end; i += kLine) update_line(i);
     for (; i < end; ++i) {
-        asm volatile("");  // not worth a vector loop of its own
+        asm volatile("");  // prevents a separate vector loop
         update(i);
     }
 }
@@ -49,12 +51,12 @@ template <class T, class Update, class... Arrays>
 float root(float x) { return __builtin_sqrtf(x); }
 double root(double x) { return __builtin_sqrt(x); }
 
-/// a * b + c, rounded once. The compiler would choose which product of a formula is not rounded, and differently in each
-/// loop.
+/// Returns a * b + c, rounded once. Without it, the compiler would choose which product of a formula is not
+/// rounded, and could choose differently in each loop.
 float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 double fused(double a, double b, double c) { return __builtin_fma(a, b, c); }
 
-// The switches are constants of the loops, which the compiler then turns into vector code.
+// The switches are template arguments of the loops, so that the compiler can vectorise the loops.
 template <class T, bool kMomentum, bool kFirst, bool kNesterov, bool kScaled, bool kDecays>
 void sgd_loop(const SgdStep& s, int64_t begin, int64_t end) {
     using M = typename Math<T>::type;
@@ -92,7 +94,8 @@ void sgd_loop(const SgdStep& s, int64_t begin, int64_t end) {
     }
 }
 
-// Calls f<kScaled, kDecays>(). Without decay nothing is added: an infinite parameter times 0 would be NaN.
+// Calls f<kScaled, kDecays>(). Without weight decay no term is added, because an infinite parameter times 0 would
+// be NaN.
 template <class Step, class F>
 void with_switches(const Step& s, bool decays, F&& f) {
     if (s.grad_scale == 1) {

@@ -6,16 +6,16 @@
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 namespace {
 
-// --- radix sort, the least significant digit first: items stand in the order of their numbers at first ---
+// --- radix sort from the least significant digit; the items are given in the order of their indices ---
 
-// Digits of a key of `kBytes`, and their bits.
+// The number of bits of a digit, and the numbers of digits and of values of a digit, for a key of `kBytes`.
 template <int kBytes>
 inline constexpr int kDigitBits = kBytes <= 2 ? 8 : 11;
 template <int kBytes>
 inline constexpr int kDigits = (8 * kBytes + kDigitBits<kBytes> - 1) / kDigitBits<kBytes>;
 template <int kBytes>
 inline constexpr int kValues = 1 << kDigitBits<kBytes>;
-// Counts of narrow items fit 32 bits.
+// Counts of narrow items fit in 32 bits.
 template <class Item>
 using CountOf = std::conditional_t<std::is_same_v<Item, Wide>, uint64_t, uint32_t>;
 
@@ -26,14 +26,15 @@ RL_INLINE void count_digits(Count* counts, const Item& item) {
         ++counts[d * kValues<kBytes> + (bits >> kDigitBits<kBytes> * d & (kValues<kBytes> - 1))];
 }
 
-// Returns `from` or `to`, whichever holds the items at last. `counts` has how often each value of each digit occurs.
+// Sorts items and returns `from` or `to`, whichever holds the sorted items. `counts` holds the number of
+// occurrences of each value of each digit.
 template <int kBytes, class Item, class Count>
 Item* sort_by_digits(Item* from, Item* to, int64_t n, Count* counts) {
     for (int d = 0; d < kDigits<kBytes>; ++d) {
         Count* count = counts + d * kValues<kBytes>;
         const int shift = kDigitBits<kBytes> * d;
         const auto digit = [=](const Item& item) { return key_bits(item) >> shift & (kValues<kBytes> - 1); };
-        if (static_cast<int64_t>(count[digit(from[0])]) == n) continue;  // the same in all
+        if (static_cast<int64_t>(count[digit(from[0])]) == n) continue;  // all items have the same digit
         Count at = 0;
         for (int v = 0; v < kValues<kBytes>; ++v) {
             const Count here = count[v];
@@ -50,8 +51,8 @@ Item* sort_by_digits(Item* from, Item* to, int64_t n, Count* counts) {
 
 // --- rows ---
 
-// Rows of at least this many elements are sorted by digits, shorter ones by comparison. Rows that exceed the cache are
-// partitioned first.
+// Rows of at least kByDigits elements are sorted by digits, and shorter rows by comparison. Rows of more than kNear
+// elements exceed the cache and are partitioned first.
 constexpr int64_t kByDigits = kItems == 8 ? 1 << 11 : 1 << 9, kNear = 1 << 17;
 template <class T>
 int64_t bytes_for(int64_t n) {
@@ -65,7 +66,7 @@ Item* sort_counted(Item* items, Item* spare, int64_t n, CountOf<Item>* counts) {
     for (int64_t i = 0; i < n; ++i) count_digits<kBytes>(counts, items[i]);
     return sort_by_digits<kBytes>(items, spare, n, counts);
 }
-// Sorts parts that fit the cache, one after another.
+// Partitions the items until the parts fit in the cache, and sorts the parts one after another.
 template <int kBytes>
 void sort_parts(int64_t* items, int64_t* spare, int64_t n, uint32_t* counts, int depth) {
     while (n > kNear && depth-- > 0) {
@@ -79,7 +80,7 @@ void sort_parts(int64_t* items, int64_t* spare, int64_t n, uint32_t* counts, int
     if (sorted != items) __builtin_memcpy(items, sorted, static_cast<size_t>(n) * sizeof(int64_t));
 }
 
-// The first k items of a row in order.
+// Returns the first k items of a row in order.
 template <class T, class Item>
 Item* ordered(Item* items, int64_t n, int64_t k) {
     Item* const spare = items + n + kSlack;

@@ -1,5 +1,5 @@
-// Sort keys: integers that have the order of the elements, with the elements' indices. Included by kernel files only: Note
-// [Kernels compiled twice].
+// Sort keys: integers with the same order as the elements, which are sorted together with the elements' indices.
+// Included by kernel files only: Note [Kernels compiled twice].
 #pragma once
 
 #include <type_traits>
@@ -11,7 +11,8 @@ namespace rushlight::cpu::RUSHLIGHT_CPU {
 
 using namespace functors;
 
-// The element of a key. The signs of zeros and the bits of NaNs are not kept.
+// Returns whether several elements share the key, which does not preserve the sign of a zero or the bits of a NaN.
+// element_of_key returns the element of any other key.
 template <class T>
 RL_INLINE bool is_shared(KeyOf<T> key) {
     if constexpr (kInfinityBits<T> == 0) return false;
@@ -28,7 +29,7 @@ RL_INLINE T element_of_key(KeyOf<T> key) {
     return __builtin_bit_cast(T, bits);
 }
 
-// --- what is sorted: a key and the number of the element ---
+// --- the items that are sorted: a key and the index of the element ---
 
 // For keys of up to four bytes, one integer holds both, so all items differ.
 constexpr int64_t kLowBits = 0xffffffff;
@@ -36,7 +37,7 @@ struct Wide {
     uint64_t key;
     int64_t number;
 };
-// The item of element `i`; `flip` has all bits set if the order is reversed.
+// Returns the item of element `i`. `flip` has all bits set if the order is reversed.
 template <class Item, class T>
 RL_INLINE Item item_of(T value, KeyOf<T> flip, int64_t i) {
     const auto key = static_cast<KeyOf<T>>(key_of(value) ^ flip);
@@ -57,7 +58,8 @@ RL_INLINE int64_t number_of(const Wide& item) { return item.number; }
 
 // --- wide items ---
 
-// A few by insertion, more by merging.
+// Sorts runs of a few items by insertion, and merges the runs. Returns `from` or `to`, whichever holds the sorted
+// items.
 static Wide* sort_wide(Wide* from, Wide* to, int64_t n) {
     constexpr int64_t kRun = 16;
     for (int64_t begin = 0; begin < n; begin += kRun) {
@@ -86,7 +88,8 @@ static Wide* sort_wide(Wide* from, Wide* to, int64_t n) {
     return from;
 }
 
-// The first `k` to the front of `to`, in any order; `from` has room for as many as `to`.
+// Moves the first `k` items to the front of `from`, in any order, and returns `from`. `to` is scratch memory of the
+// same size.
 static Wide* select_wide(Wide* from, Wide* to, int64_t n, int64_t k) {
     // Items known to be among the first k are at the front; the others are partitioned again, around the median of
     // three.
@@ -105,7 +108,7 @@ static Wide* select_wide(Wide* from, Wide* to, int64_t n, int64_t k) {
         if (low >= k) {
             n = low;
         } else {
-            // Of the remaining numbers, none is smaller than the pivot, so it is the next in order.
+            // None of the remaining items is smaller than the pivot, so the pivot is the next in order.
             for (int64_t i = done + low; i < done + n; ++i)
                 if (!(from[i] < pivot) && !(pivot < from[i])) {
                     from[i] = from[done + low];
@@ -126,14 +129,14 @@ static Wide* select_wide(Wide* from, Wide* to, int64_t n, int64_t k) {
 
 // --- memory ---
 
-constexpr int64_t kSlack = 8;  // items behind the last that vectors may write
+constexpr int64_t kSlack = 8;  // number of items behind the last that vector stores may write
 
 template <class T>
 bool is_narrow(int64_t n) {
     return sizeof(T) <= 4 && n <= kLowBits;
 }
 
-// f(items) with room for 2 * (n + kSlack) of them.
+// Calls f(items) with memory for 2 * (n + kSlack) items.
 template <class T, class F>
 RL_INLINE void with_items(void* memory, int64_t n, F f) {
     if constexpr (sizeof(T) <= 4) {
@@ -146,14 +149,14 @@ RL_INLINE int64_t bytes_of_items(int64_t n) {
     return 2 * (n + kSlack) * static_cast<int64_t>(is_narrow<T>(n) ? sizeof(int64_t) : sizeof(Wide));
 }
 
-// --- sorting and choosing, whatever the items ---
+// --- sorting and selecting items of either type ---
 
 RL_INLINE int64_t* sort_all(int64_t* items, int64_t* spare, int64_t n) {
     sort_items(items, n, spare);
     return items;
 }
 RL_INLINE Wide* sort_all(Wide* items, Wide* spare, int64_t n) { return sort_wide(items, spare, n); }
-// The first `k` to the front, in any order.
+// Moves the first `k` items to the front, in any order.
 RL_INLINE int64_t* choose_first(int64_t* items, int64_t* spare, int64_t n, int64_t k) {
     select_items(items, n, k, spare);
     return items;

@@ -20,7 +20,7 @@ RL_INLINE void each_row(const PaddedPlanes& p, Body body) {
     }
 }
 
-// The positions of a padded row before and after its source row.
+// Calls body(position) for the positions of a padded row before and after its source row.
 template <class Body>
 RL_INLINE void each_position_around(const PaddedDim& last, Body body) {
     for (int64_t i = 0; i < last.before; ++i) body(i);

@@ -1,4 +1,5 @@
-// From a functor on elements to the loops of one operator. Included by kernel files only: Note [Kernels compiled twice].
+// Makes the loops of one operator from a functor on elements. Included by kernel files only: Note [Kernels compiled
+// twice].
 #pragma once
 
 #include <type_traits>
@@ -10,7 +11,7 @@
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 namespace {
 
-// What a loop reads for one input: elements side by side, or one held value.
+// Readers of one input: Dense reads adjacent elements, and Held returns the same value for every element.
 template <class T>
 struct Dense {
     const T* data;
@@ -27,9 +28,9 @@ struct Anything {
 };
 
 // Note [Optional parts of a functor]
-// `moderate(values...)` returns whether operator() is valid for these values, and `rare(values...)` computes what it does
-// not hold for, by a call that cannot be vectorised. `with_second(b, run)` calls `run` with a functor of the first value
-// alone, which may be simpler than the general one.
+// `moderate(values...)` returns whether operator() is valid for these values. `rare(values...)` computes the result
+// for other values, by a call that cannot be vectorised. `with_second(b, run)` calls `run` with a functor that
+// takes only the first value; b is the second. This functor may be simpler than the general one.
 template <class F, class R, class... In>
 struct Loop {
     static constexpr int kInputs = sizeof...(In);
@@ -42,8 +43,8 @@ struct Loop {
     template <size_t... I>
     static void run(const F& f, char* const* data, const int64_t* s, int64_t n, std::index_sequence<I...>) {
         constexpr int64_t size[] = {static_cast<int64_t>(sizeof(In))...};
-        // Bit i: input i holds still. Loops are compiled for those of two and three inputs whose first one moves, and
-        // for a still first one of two.
+        // Bit i is set if input i has the same value for all elements. For such inputs, loops are compiled for two
+        // and three inputs of which the first varies, and for two inputs of which only the first is constant.
         unsigned held = ((s[1 + I] == 0 ? 1u << I : 0u) | ...);
         bool dense =
             s[0] == static_cast<int64_t>(sizeof(R)) && ((s[1 + I] == size[I] || s[1 + I] == 0) && ...);
@@ -92,7 +93,7 @@ struct Loop {
                 }
             }
         } else {
-            // An input is the output itself or does not touch it: the engine ensures that.
+            // The engine ensures that each input is the output itself or does not overlap it.
 #pragma GCC ivdep
             for (int64_t i = 0; i < n; ++i) out[i] = g(in[i]...);
         }

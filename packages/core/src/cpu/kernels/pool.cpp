@@ -1,5 +1,5 @@
-// Pooling in two steps: the rows under a window become one row, then neighbours in that row become outputs.
-// Both run along adjacent elements.
+// Pooling in two steps: the rows under a window are combined to one row, then neighbours in that row are combined
+// to outputs. Both steps process adjacent elements.
 #include "cpu/pool_kernels.h"
 
 #include <type_traits>
@@ -31,10 +31,10 @@ void run_planes(KernelContext& ctx, const PoolGeometry& g, int64_t size, Body&& 
     });
 }
 
-// The part of the window of output `o` that lies in the input, as steps of its dilation.
+// The part of output `o`'s window along one dimension that is inside the input, in steps of the dilation.
 struct Window {
-    int64_t start;  // of step 0, maybe outside
-    int64_t first, last;  // steps inside
+    int64_t start;  // input position of step 0, which may be outside
+    int64_t first, last;  // the steps inside are [first, last)
     Window(const PoolGeometry& g, int d, int64_t o) : start(o * g.stride[d] - g.padding[d]) {
         const int64_t step = g.dilation[d];
         first = start >= 0 ? 0 : (-start + step - 1) / step;
@@ -73,8 +73,8 @@ RL_INLINE IndexVec<T> load_index(const Index<T>* p) {
     return v;
 }
 
-// Takes the larger of two values: NaN before numbers, the first of equal numbers, the last of several NaN. `later`: no
-// position in `at` precedes that of the best.
+// Replaces `best` by `v` where `v` is larger. NaN is larger than any number. The first of equal numbers is
+// selected, and the last of several NaNs. `later` means that no position in `at` precedes `position`.
 template <class T, bool later>
 RL_INLINE void take_larger(Vec<T>& best, IndexVec<T>& position, Vec<T> v, IndexVec<T> at) {
     IndexVec<T> nan = (IndexVec<T>)(v != v);
@@ -84,7 +84,7 @@ RL_INLINE void take_larger(Vec<T>& best, IndexVec<T>& position, Vec<T> v, IndexV
     position = (better & at) | (~better & position);
 }
 
-// Elements step * l of what starts at p: adjacent, every second, or any.
+// Loads the elements p[step * l], which may be adjacent, every second element, or any.
 template <class V, class E>
 RL_INLINE V strided(const E* p, int64_t step) {
     constexpr int kL = sizeof(V) / sizeof(E);
@@ -107,11 +107,11 @@ RL_INLINE V strided(const E* p, int64_t step) {
 template <class T>
 void max_pool(KernelContext& ctx, const PoolGeometry& g, T* out, int64_t* indices, const T* in) {
     constexpr int kL = kLanes<T>;
-    // The row of column maxima has the padding around it, and slack for whole vectors of windows.
+    // The row of column maxima includes the padding on both sides, and slack for whole vectors of windows.
     const int64_t width = g.in[2], left = g.padding[2];
     const int64_t reach = (g.out[2] + kL) * g.stride[2] + g.kernel[2] * g.dilation[2] + 2 * kL;
     const int64_t length = max(left + width, reach) + kL;
-    // Behind all positions, so that an element is chosen before it, also one of minus infinity.
+    // A position after all others, so that any element is selected before it, even minus infinity.
     constexpr auto nowhere = static_cast<Index<T>>(~uint64_t{0} >> 1 >> (64 - 8 * sizeof(T)));
     run_planes<T>(ctx, g, 2 * length, [&](int64_t plane, T* values) {
         Index<T>* positions = reinterpret_cast<Index<T>*>(values + length);
@@ -188,14 +188,14 @@ bool max_backward(const PoolGeometry& g, T* grad_in, const T* grad_out, const in
 
 // --- average -----------------------------------------------------------------------------------------------
 
-// The extent of output o's window along d that counts.
+// Returns the extent of output o's window along dimension d that the divisor counts.
 int64_t extent(const PoolGeometry& g, PoolDivisor divisor, int d, int64_t o) {
     const int64_t start = o * g.stride[d] - g.padding[d],
                   end = min(start + g.kernel[d], g.in[d] + g.padding[d]);
     return divisor.include_padding ? end - start : min(end, g.in[d]) - max(start, 0);
 }
 
-// For one output row: what the sum at each column is divided by.
+// Writes the divisors of the sums at each column of one output row.
 template <class T>
 void fill_divisors(const PoolGeometry& g, PoolDivisor divisor, int64_t z, int64_t y, T* divisors) {
     if (divisor.override_with != 0) {
@@ -272,14 +272,14 @@ struct Range {
     int64_t size() const { return end - begin; }
 };
 
-// The windows along the rows are the same for all rows.
+// Returns the windows along a row, which are the same for all rows.
 Range* column_ranges(KernelContext& ctx, const PoolGeometry& g) {
     Range* ranges = scratch<Range>(ctx, g.out[2]);
     for (int64_t j = 0; j < g.out[2]; ++j) ranges[j] = Range(g, 2, j);
     return ranges;
 }
 
-// Whether the only window is the plane.
+// Whether the only window is the whole plane.
 bool is_global(const PoolGeometry& g) { return g.out_size() == 1; }
 
 template <class T>

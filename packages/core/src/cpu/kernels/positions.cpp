@@ -9,7 +9,8 @@ namespace rushlight::cpu::RUSHLIGHT_CPU {
 namespace {
 
 RL_INLINE bool all_within(const int64_t* index, int64_t n, int64_t size) {
-    // Negative where one of both is: vector code without comparisons.
+    // The sign bit of `bad` is set if an index is negative or larger than `last`. This is vector code without
+    // comparisons.
     uint64_t bad = 0;
     const auto last = static_cast<uint64_t>(size) - 1;
     for (int64_t i = 0; i < n; ++i) {
@@ -31,7 +32,7 @@ bool offsets(int64_t* to, const int64_t* index, int64_t n, int64_t size, int64_t
     for (int64_t i = 0; i < n; ++i) {
         const int64_t front = index[i] + (index[i] >> 63 & size);
         bad |= static_cast<uint64_t>(front) | (last - static_cast<uint64_t>(front));
-        // For an index out of range the product may overflow; it is not used then.
+        // The product may overflow if the index is out of range. In this case it is not used.
         const uint64_t offset = static_cast<uint64_t>(front) * static_cast<uint64_t>(stride);
         to[i] = static_cast<int64_t>(offset + static_cast<uint64_t>(add ? to[i] : 0));
     }
@@ -55,8 +56,8 @@ auto with_size(size_t itemsize, F f) {
 
 // --- rows of indices ---
 
-// one(j, position) for indices begin .. end-1 of a row. Nothing is read ahead: the processor overlaps these reads by itself,
-// and prefetches made 16 Mi random reads and writes slower.
+// Calls one(j, position) for the indices begin .. end-1 of a row. There is no prefetch, because the processor
+// overlaps these reads by itself, and prefetching made 16 Mi random reads and writes slower.
 template <class One>
 RL_INLINE void each_index(const int64_t* index, int64_t begin, int64_t end, int64_t stride, int64_t step,
                           One one) {
@@ -67,7 +68,7 @@ RL_INLINE void each_index(const int64_t* index, int64_t begin, int64_t end, int6
     }
 }
 
-// row(index, base, number of the row's first index) for every row of the range.
+// Calls row(index, base, position of the row's first index) for every row of the range.
 template <class Row>
 RL_INLINE void each_row(const IndexRows& r, RowRange range, Row row) {
     Walk walk(r.rows, range.first);
@@ -77,8 +78,8 @@ RL_INLINE void each_row(const IndexRows& r, RowRange range, Row row) {
 
 template <class T>
 RL_INLINE bool gather_rows(const IndexRows& r, RowRange range, T* out, const T* in) {
-    constexpr int64_t kBlock = 1024;  // what is checked is still near when it is followed
-    // Short rows together.
+    constexpr int64_t kBlock = 1024;  // checked indices are still in the cache when they are used
+    // The indices of short rows are checked together.
     const int64_t indices = (range.last - range.first) * r.width;
     const bool together = range.end - range.begin == r.width && !r.shared && indices <= kBlock;
     bool good = !together || all_within(r.index + range.first * r.width, indices, r.size);
@@ -101,7 +102,7 @@ bool gather(const IndexRows& r, RowRange range, void* out, const void* in, size_
     });
 }
 
-// write(to, from) for every index, in their order.
+// Calls write(to, from) for every index, in order.
 template <class T, class Write>
 RL_INLINE void write_rows(const IndexRows& r, RowRange range, T* out, const T* in, int64_t in_step,
                           Write write) {

@@ -1,5 +1,5 @@
-// Tiles of Philox blocks. Words lie apart by their position in the block, so that each step is a plain loop over
-// blocks.
+// Computes Philox blocks in tiles. The words of a tile are stored by their position in the block, so that each step
+// is a plain loop over blocks.
 #include "cpu/random_fill.h"
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
@@ -25,8 +25,8 @@ struct Words {
     }
 };
 
-// Writes values begin .. begin+n-1, where `tile(words, values)` makes kPerBlock values of each block of a
-// tile. Ranges begin anywhere: the threads' shares are not multiples of a block.
+// Writes values begin .. begin+n-1. `tile(words, values)` computes kPerBlock values from each block of a tile. A
+// range may begin within a block, because the threads' ranges are not multiples of a block.
 template <int kPerBlock, class T, class F>
 [[gnu::always_inline]] inline void fill(PhiloxKey key, int64_t begin, int64_t n, T* out, F&& tile) {
     Words words;
@@ -94,7 +94,8 @@ void integer_values(PhiloxKey key, int64_t begin, int64_t n, int64_t low, uint64
             }
         });
     }
-    // The same upper half of a product, from 32-bit multiplications, which vector units have.
+    // Computes the same upper half of the product by 32-bit multiplications, for which there are vector
+    // instructions.
     fill<2>(key, begin, n, out, [=](const Words& w, int64_t* values) {
         for (int j = 0; j < kTile; ++j) {
             for (int k = 0; k < 2; ++k) {
@@ -114,7 +115,8 @@ void bernoulli_values(PhiloxKey key, int64_t begin, int64_t n, float p, uint8_t*
     });
 }
 
-// Each byte of a block is an element. Those that equal the threshold's byte, one of 256, are decided afterwards.
+// Each byte of a block determines an element. About one in 256 bytes equals the threshold's byte; its element is
+// decided afterwards.
 void mask_values(PhiloxKey key, int64_t begin, int64_t n, uint64_t threshold, uint8_t* out) {
     if (threshold == 0 || threshold >> 32) {
         __builtin_memset(out, threshold != 0, static_cast<size_t>(n));
@@ -139,7 +141,7 @@ template <class T>
 void apply_mask(const uint8_t* mask, const T* in, T scale, T* out, int64_t n) {
 #pragma omp simd
     for (int64_t i = 0; i < n; ++i) {
-        const T scaled = in[i] * scale;  // computed in any case, so that there is no branch
+        const T scaled = in[i] * scale;  // computed for every element, so that there is no branch
         out[i] = mask[i] ? scaled : T(0);
     }
 }

@@ -1,4 +1,4 @@
-// From a reducer to the loops of one reduction. Included by kernel files only: Note [Kernels compiled twice].
+// Makes the loops of one reduction from a reducer. Included by kernel files only: Note [Kernels compiled twice].
 //
 // A reducer is made from the operator's parameters, and defines for elements of type T
 //     Acc, Wide                        the types of partial results and of results
@@ -69,8 +69,8 @@ struct ReduceLoop {
 
   private:
     static constexpr int64_t kShortRow = 64;
-    // Elements that do not lie side by side are copied, so many at a time; those that do are taken in the same parts, so
-    // that the result does not depend on the layout.
+    // Elements that are not adjacent are copied in parts of this size. Adjacent elements are processed in the same
+    // parts, so that the result does not depend on the layout.
     static constexpr int64_t kPart = 2048;
 
     [[gnu::noinline]] static Acc part(const R& r, Acc acc, const Stored* elements, int64_t n, int64_t index) {
@@ -106,11 +106,11 @@ struct ReduceLoop {
         }
     }
 
-    // Neighbouring elements belong to neighbouring results: row by row, four rows at a time.
+    // Accumulates elements of which neighbours belong to neighbouring results: row by row, four rows at a time.
     static void columns(const R& r, Acc* acc, const char* in, int64_t count, int64_t n, int64_t stride,
                         int64_t index) {
         if constexpr (!requires { r.step(acc[0], T(), index); }) {
-            // Rows of few elements without gaps are taken several at a time, as one longer row.
+            // Several short rows without gaps between them are processed together, as one longer row.
             int64_t together = kShortRow / count;
             if (together > 1 && n >= 2 * together && stride == count * static_cast<int64_t>(sizeof(Stored))) {
                 Acc side[kShortRow];

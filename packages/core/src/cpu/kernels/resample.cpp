@@ -10,7 +10,8 @@ constexpr int64_t kElementsPerThread = 1 << 14;
 
 int64_t grain(int64_t elements) { return kElementsPerThread / (elements + 1) + 1; }
 
-// The last dimension: elements of a row are gathered. kTaps is their number, or 0 if it is not a constant.
+// Resamples the last dimension by gathering elements of a row. kTaps is the number of taps, or 0 if it is not a
+// constant.
 template <int kTaps, class T>
 void gather_row(const Taps<T>& t, int64_t out, T* to, const T* from) {
     const int64_t taps = kTaps == 0 ? t.taps : kTaps;
@@ -22,7 +23,7 @@ void gather_row(const Taps<T>& t, int64_t out, T* to, const T* from) {
     }
 }
 
-// A position of another dimension: rows are mixed.
+// Computes one position of another dimension as a weighted sum of rows.
 template <class T>
 void mix_rows(const Taps<T>& t, int64_t j, int64_t inner, T* to, const T* from) {
     const int64_t taps = t.taps, at = j * taps;
@@ -68,7 +69,7 @@ void forward(int64_t outer, int64_t in, int64_t out, int64_t inner, Taps<T> t, T
     });
 }
 
-// Each thread has planes of its own: no two add to the same element.
+// Each thread processes whole planes, so that no two threads add to the same element.
 template <class T>
 void backward(int64_t outer, int64_t in, int64_t out, int64_t inner, Taps<T> t, T* to, const T* from) {
     parallel_for(0, outer, grain(out * inner * t.taps), [&](int64_t first, int64_t last) {

@@ -1,4 +1,4 @@
-// Layer, root-mean-square and group normalisation: statistics of adjacent elements.
+// Layer, root-mean-square and group normalisation, whose statistics are over adjacent elements.
 #include "cpu/contiguous.h"
 #include "cpu/kernels/rows.h"
 #include "cpu/norm_kernels.h"
@@ -23,7 +23,7 @@ T inverse_root(T x) {
 
 // --- rows -------------------------------------------------------------------------------------------------
 
-// Elements are centered before they are scaled: those of a constant row become exactly 0.
+// Elements are centered before they are scaled, so that the elements of a constant row become exactly 0.
 template <class T>
 void row_norm(const RowNorm<T>& n) {
     const T size = static_cast<T>(n.size);
@@ -54,7 +54,7 @@ void row_norm(const RowNorm<T>& n) {
     });
 }
 
-// With h = (x - mean) rstd and d = grad_output * weight: grad_input = rstd (d - average(d) - h average(d h)).
+// Let h = (x - mean) rstd and d = grad_output * weight. Then grad_input = rstd (d - average(d) - h average(d h)).
 template <class T>
 void input_gradient(const RowNormBackward<T>& n, int64_t r) {
     const T* x = n.input + r * n.size;
@@ -75,7 +75,7 @@ void input_gradient(const RowNormBackward<T>& n, int64_t r) {
     });
 }
 
-// Adds grad_output * h and grad_output of one row; either target may be null.
+// Adds grad_output * h of one row to `weight`, and grad_output to `bias`. Either may be null.
 template <class T>
 void add_parameter_gradients(const RowNormBackward<T>& n, int64_t r, T* weight, T* bias) {
     const T* x = n.input + r * n.size;
@@ -93,7 +93,8 @@ void add_parameter_gradients(const RowNormBackward<T>& n, int64_t r, T* weight, 
 template <class T>
 void row_norm_backward(KernelContext& ctx, const RowNormBackward<T>& n) {
     const bool parameters = n.grad_weight != nullptr || n.grad_bias != nullptr;
-    // Rows are summed in slices whose number depends on the shape alone, and the slices in order.
+    // Rows are summed in slices, whose sums are added in order afterwards. The number of slices depends on the
+    // shape only.
     const int64_t slices =
         parameters ? max(1, min(16, n.rows / 16)) : max(1, n.rows * n.size / kElementsPerThread);
     const int64_t width = (n.size + 15) / 16 * 16;
@@ -151,7 +152,7 @@ void group_norm(const GroupNorm<T>& n) {
 
 template <class T>
 void group_norm_backward(KernelContext& ctx, const GroupNormBackward<T>& n) {
-    // For each channel of each sample: the sums of grad_output and of grad_output * h, h the normalised
+    // The sums of grad_output and of grad_output * h for each channel of each sample, where h is the normalised
     // input.
     const int64_t rows = n.batch * n.groups * n.channels, count = n.channels * n.size;
     T* sums = scratch<T>(ctx, 2 * rows);
