@@ -2,16 +2,16 @@
 //
 // A reducer is made from the operator's parameters, and defines for elements of type T
 //     Acc, Wide                        the types of partial results and of results
-//     Acc start()                      of no elements
-//     Acc step(Acc, T)                 one element more; with kIndexed step(Acc, T, int64_t) receives its number
-//     Acc join(Acc, Acc)               of two runs of elements, the earlier first
-//     Wide finish(Acc, int64_t n)      of a partial result of n elements; index(Acc) is a second result
-//     kIdentity                        whether no elements have a result
+//     Acc start()                      the partial result of no elements
+//     Acc step(Acc, T)                 adds one element; step(Acc, T, int64_t) also receives its index
+//     Acc join(Acc, Acc)               combines the partial results of two runs of elements, the earlier first
+//     Wide finish(Acc, int64_t n)      the result of n elements; index(Acc) returns a second result
+//     kIdentity                        whether a reduction of no elements has a result
 // and may have
-//     Acc run(read, n, index)          of a run of elements at once: read(i) is element i, whose number is index + i
-//     Steps                            the reducer whose start, step, join and run these are: one that reducers share,
-//                                      for which they are compiled once
-//     Element                          the type that Steps takes, where it is not T but has the same bits
+//     Acc run(read, n, index)          the partial result of a run: read(i) returns element i, whose index is index + i
+//     Steps                            another reducer, whose start, step, join and run are used. Several reducers share
+//                                      it, so that these functions are compiled once
+//     Element                          the element type of Steps, if it is not T but has the same bits
 #pragma once
 
 #include "cpu/kernels/pointwise_loop.h"

@@ -1,14 +1,14 @@
-// Passes over one row of adjacent elements. Sums are kept in a fixed number of vectors, so they depend on
-// the row alone.
+// Loops over one row of adjacent elements. Sums are accumulated in a fixed number of vectors, so they depend on the
+// row only.
 #pragma once
 
 #include "cpu/kernels/simd.h"
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 
-/// Calls body(i, lanes, slot) for the vectors of [0, n): slot runs over 0..3 where four are taken at a time,
-/// so that four sums can be kept; lanes distinguishes whole vectors from the last (a constant, so that the test
-/// vanishes).
+/// Calls body(i, lanes, slot) for the vectors of [0, n). `slot` is 0 to 3 for vectors of which four are processed
+/// together, so that the body can accumulate four sums, and 0 for the others. `lanes` is a WholeVector for whole
+/// vectors, for which no test remains at run time, and a Lanes for an incomplete last vector.
 template <class T, class Body>
 RL_INLINE void for_each_vector(int64_t n, Body&& body) {
     constexpr int kL = kLanes<T>;
@@ -21,7 +21,8 @@ RL_INLINE void for_each_vector(int64_t n, Body&& body) {
     if (i < n) body(i, Lanes<T>(n - i), 0);
 }
 
-/// The sums of `kSums` expressions over a row: term(i, lanes, out) puts their vectors at element i into out.
+/// Computes the sums of `kSums` expressions over a row. term(i, lanes, out) writes the vectors of the expressions
+/// at element i to `out`.
 template <class T, int kSums, class Term>
 RL_INLINE void row_sums(int64_t n, T* sums, Term&& term) {
     Vec<T> s[4][kSums] = {};
@@ -52,13 +53,14 @@ RL_INLINE T row_squares(const T* x, int64_t n, T mean) {
     return total;
 }
 
-/// y[i] = f(i, lanes), which gives vectors.
+/// Computes y[i] = f(i, lanes), where f returns a vector.
 template <class T, class F>
 RL_INLINE void map_row(T* y, int64_t n, F&& f) {
     for_each_vector<T>(n, [&](int64_t i, auto lanes, int) { store(y + i, f(i, lanes), lanes); });
 }
 
-/// The same, past the caches if `stream`: Note [Streaming stores] in cpu/streaming.h. _mm_sfence() follows the last.
+/// Does the same with streaming stores if `stream`: Note [Streaming stores] in cpu/streaming.h. The caller must
+/// execute _mm_sfence() after the last call.
 template <class T, class F>
 RL_INLINE void map_row(T* y, int64_t n, bool stream, F&& f) {
     if (!stream || reinterpret_cast<uintptr_t>(y) % kVectorBytes != 0) return map_row(y, n, f);

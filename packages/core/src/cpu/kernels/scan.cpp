@@ -13,13 +13,13 @@ using namespace functors;
 template <class T>
 using State = ScanState<T>;
 
-// --- walking over rows ---
+// --- loops over rows ---
 
 constexpr int64_t kElementsPerThread = 1 << 15;
-// How many columns side by side are taken at a time, so that memory is read in order.
+// Number of adjacent columns that are processed together, so that memory is read in order.
 constexpr int64_t kWidth = 128;
 
-// row(first): the rows of adjacent elements, by their first element.
+// Calls row(first) for rows of adjacent elements, with the offset of their first element.
 template <class Row>
 void each_row(const SplitShape& s, Row&& row) {
     parallel_for(0, s.outer, kElementsPerThread / s.size + 1, [&](int64_t begin, int64_t end) {
@@ -27,7 +27,8 @@ void each_row(const SplitShape& s, Row&& row) {
     });
 }
 
-// block(first, width): columns side by side, by the first element of the first; steps are `inner` apart.
+// Calls block(first, width) for blocks of adjacent columns, with the offset of the first element of the first
+// column. The elements of a column are `inner` apart.
 template <class Block>
 void each_block(const SplitShape& s, Block&& block) {
     const int64_t across = (s.inner + kWidth - 1) / kWidth;
@@ -40,7 +41,8 @@ void each_block(const SplitShape& s, Block&& block) {
     });
 }
 
-// step(state, at, i) at every element `at`, number i of its row; every row has a state of its own.
+// Calls step(state, at, i) for every element, with its offset `at` and its index i in the row. Every row has its
+// own state.
 template <class S, class Step>
 void each_element(const SplitShape& s, S start, Step&& step) {
     if (s.inner == 1) {
@@ -82,7 +84,7 @@ struct SomeOf {
     typedef T type __attribute__((vector_size(sizeof(T) * kCount)));
 };
 
-// A vector of states from adjacent elements, and back.
+// Converts adjacent elements to a vector of states. narrow_to converts states to elements.
 template <class T>
 RL_INLINE Vec<State<T>> widened_at(const T* x) {
     constexpr int kL = kLanes<State<T>>;
@@ -107,7 +109,7 @@ RL_INLINE void narrow_to(T* y, Vec<State<T>> states) {
     }
 }
 
-// Lanes moved up by `by`; `start` comes in below.
+// Moves the lanes up by `by`, and sets the lowest lanes to `start`.
 template <int by, class S>
 RL_INLINE Vec<S> moved_up(Vec<S> v, S start) {
     constexpr int kL = kLanes<S>;
@@ -124,8 +126,8 @@ RL_INLINE bool all(Vec<int64_t> lanes) {
 #endif
 }
 
-// The lanes that have not overflowed, nor vanished in case of products. For these, another order of joining changes
-// only the rounding.
+// Returns the lanes that have not overflowed and, for products, have not underflowed. For these lanes, another
+// order of operations changes only the rounding.
 template <class Op>
 RL_INLINE Vec<int64_t> in_range(Vec<double> v) {
     const auto size = (Vec<double>)((Vec<int64_t>)v & INT64_MAX);
@@ -134,8 +136,9 @@ RL_INLINE Vec<int64_t> in_range(Vec<double> v) {
     return fits;
 }
 
-// The results of `count` vectors from `carried` on, which becomes the last of them. The results within a vector do not wait
-// for those before it. Returns false, and writes nothing, if that order would change the result beyond rounding.
+// Computes the results of `count` vectors, beginning with the state `carried`, and sets `carried` to the last
+// state. The scan within a vector does not depend on the vectors before it. Returns false and writes nothing if
+// that order would change a result by more than rounding.
 template <class Op, int count, class T>
 RL_INLINE bool scan_vectors(T* y, const T* x, State<T>& carried) {
     using S = State<T>;

@@ -8,7 +8,7 @@ namespace {
 
 using namespace functors;
 
-// Rows meet rows.
+// Combines whole rows of `from` with whole rows of `to`.
 template <class T, ScatterReduction how>
 void reduce_slices(const ScatterPlan& l, T* to, const T* from, bool include_self, const int64_t* counts,
                    int64_t begin, int64_t end) {

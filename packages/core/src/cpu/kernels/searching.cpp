@@ -11,7 +11,7 @@ namespace {
 
 using namespace functors;
 
-// Several searches at a time, which do not wait for one another. put(i, position)
+// Runs several binary searches at a time, whose memory accesses overlap. Calls put(i, position) with each result.
 template <class C, class Value, class Element, class Put>
 RL_INLINE void search(int64_t n, int64_t count, bool right, Value value, Element element, Put put) {
     constexpr int kTogether = 8;

@@ -1,9 +1,10 @@
-// Vectors of the width that this copy of the kernels is compiled for, on the compiler's vector extension:
-// arithmetic is written with operators, a * b + c becomes one fused instruction. Included by kernel files
-// only: Note [Kernels compiled twice] in cpu/capability.h.
+// Vectors of the width for which this copy of the kernels is compiled. They use the compiler's vector extension:
+// arithmetic is written with operators, and a * b + c becomes one fused instruction. Included by kernel files only:
+// Note [Kernels compiled twice] in cpu/capability.h.
 #pragma once
 
-// GCC's own header leaves registers undefined on purpose and then warns about them where it is inlined.
+// GCC's header deliberately leaves registers undefined, and GCC then warns about them where the header's functions
+// are inlined.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
@@ -46,7 +47,8 @@ RL_INLINE void store(T* p, Vec<T> v) {
     __builtin_memcpy(p, &v, sizeof v);
 }
 
-/// To an address that is a multiple of a vector, without reading its cache line first: Note [Streaming stores] in cpu/streaming.h.
+/// Stores a vector without reading its cache line first: Note [Streaming stores] in cpu/streaming.h. The address
+/// must be a multiple of the vector's size.
 template <class T>
 RL_INLINE void store_past_caches(T* p, Vec<T> v) {
 #if defined(__AVX512F__)
@@ -56,13 +58,13 @@ RL_INLINE void store_past_caches(T* p, Vec<T> v) {
 #endif
 }
 
-// x - 0 keeps the sign of zero, which 0 + x would not.
+// x - 0 preserves the sign of a zero x, which 0 + x would not.
 template <class T>
 RL_INLINE Vec<T> broadcast(T x) {
     return x - Vec<T>{};
 }
 
-/// Which lanes of a vector exist: the first `count`. Other lanes load as zero and are not stored.
+/// The lanes of a vector that are in use: the first `count`. Other lanes are loaded as zero and are not stored.
 template <class T>
 struct Lanes {
 #if defined(__AVX512F__)
@@ -105,7 +107,7 @@ RL_INLINE void store(double* p, Vec<double> v, Lanes<double> l) {
 }
 #endif
 
-/// v with zeros in the lanes that do not exist.
+/// Returns v with zeros in the lanes that are not in use.
 #if defined(__AVX512F__)
 RL_INLINE Vec<float> keep(Vec<float> v, Lanes<float> l) {
     return (Vec<float>)_mm512_maskz_mov_ps(l.bits, (__m512)v);
@@ -122,7 +124,7 @@ RL_INLINE Vec<double> keep(Vec<double> v, Lanes<double> l) {
 }
 #endif
 
-/// v, and `other` in the lanes that do not exist.
+/// Returns v with `other` in the lanes that are not in use.
 #if defined(__AVX512F__)
 RL_INLINE Vec<float> fill(Vec<float> v, Lanes<float> l, float other) {
     return (Vec<float>)_mm512_mask_mov_ps((__m512)broadcast(other), l.bits, (__m512)v);
@@ -140,7 +142,7 @@ RL_INLINE Vec<double> fill(Vec<double> v, Lanes<double> l, double other) {
 }
 #endif
 
-/// Stands for all lanes where a constant is expected.
+/// Takes the place of Lanes if it is known at compile time that all lanes are in use.
 template <class T>
 struct WholeVector {};
 template <class T>
@@ -160,7 +162,7 @@ RL_INLINE Vec<T> fill(Vec<T> v, WholeVector<T>, T) {
     return v;
 }
 
-/// The larger and the smaller of two lanes; `b` where one of them is NaN.
+/// Return the larger or the smaller of each pair of lanes, or the lane of `b` if one of them is NaN.
 #if defined(__AVX512F__)
 RL_INLINE Vec<float> larger(Vec<float> a, Vec<float> b) {
     return (Vec<float>)_mm512_max_ps((__m512)a, (__m512)b);
@@ -191,7 +193,7 @@ RL_INLINE Vec<double> smaller(Vec<double> a, Vec<double> b) {
 
 namespace detail {
 
-// Half a vector, to shorten a reduction by one step.
+// Adds the halves of a 64-byte vector, the first step of a reduction. A 32-byte vector is returned unchanged.
 #if defined(__AVX512F__)
 RL_INLINE __m256 halves_added(Vec<float> v) {
     return (__m256)(__builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7) +
@@ -207,7 +209,7 @@ RL_INLINE __m256d halves_added(Vec<double> v) { return (__m256d)v; }
 
 }  // namespace detail
 
-/// The sum of all lanes, in an order that depends on the width only.
+/// Returns the sum of all lanes, in an order that depends on the width only.
 RL_INLINE float sum(Vec<float> v) {
     __m256 h = detail::halves_added(v);
     __m128 q = _mm_add_ps(_mm256_castps256_ps128(h), _mm256_extractf128_ps(h, 1));
@@ -251,7 +253,7 @@ RL_INLINE void transpose_step(Vec<T>* r) {
 
 }  // namespace detail
 
-/// Transposes the square of kLanes vectors.
+/// Transposes a square of kLanes vectors.
 template <class T>
 RL_INLINE void transpose(Vec<T>* r) {
     detail::transpose_step<T, 1>(r);

@@ -1,4 +1,4 @@
-// Elementary functions of whole vectors, for kernels that mask their last one. Loops without masks use
+// Elementary functions of whole vectors, for kernels that mask the last vector of a row. Loops without masks use
 // cpu/vector_math.h.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 
-/// The same values as math::exp.
+/// Returns the same values as math::exp.
 template <class T>
 RL_INLINE Vec<T> exp(Vec<T> x) {
     using Tr = math::detail::Traits<T>;
@@ -23,7 +23,7 @@ RL_INLINE Vec<T> exp(Vec<T> x) {
            (Vec<T>)((n - half + Tr::kBias) << Tr::kMantissa);
 }
 
-/// The largest lane.
+/// Returns the largest lane.
 template <class T>
 RL_INLINE T largest(Vec<T> v) {
     using Index = Vec<typename detail::IndexOf<T>::type>;

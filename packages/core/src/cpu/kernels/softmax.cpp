@@ -8,14 +8,14 @@ namespace {
 
 constexpr int64_t kElementsPerThread = 1 << 13;
 
-// How many vectors of columns side by side are taken at once.
+// Number of vectors of adjacent columns that are processed together.
 template <int kCount>
 struct Count {
     static constexpr int value = kCount;
 };
 
-// Runs rows(at, count) for some rows of adjacent elements, side(at, lanes, Count) for vectors of columns that
-// lie side by side.
+// Calls rows(at, count) for groups of rows of adjacent elements, or side(at, lanes, Count) for vectors of adjacent
+// columns.
 template <class T, class Rows, class Side>
 void run(const SplitShape& s, Rows&& rows, Side&& side) {
     constexpr int kL = kLanes<T>;

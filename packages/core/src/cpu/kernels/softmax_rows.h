@@ -1,5 +1,5 @@
-// Sums of exponentials, for rows of adjacent elements and for columns side by side. The largest element is
-// taken out first, so that nothing overflows: log(sum(e^x)) = top + log(total).
+// Sums of exponentials, for rows of adjacent elements and for adjacent columns. The largest element is subtracted
+// first, so that nothing overflows: log(sum(e^x)) = top + log(total).
 #pragma once
 
 #include "cpu/kernels/rows.h"
@@ -19,18 +19,18 @@ RL_INLINE T row_largest(const T* x, int64_t n) {
     return largest<T>(larger(larger(best[0], best[1]), larger(best[2], best[3])));
 }
 
-/// Rows are taken some at a time, step by step, so that one row's chain of dependent operations overlaps
-/// with the others'.
+/// Maximum number of rows that are processed together. Each step is done for all of them before the next step, so
+/// that the chains of dependent operations of different rows overlap.
 inline constexpr int64_t kRowsAtOnce = 16;
 
-/// How many rows of n elements stay in the first-level cache between the steps.
+/// Returns the number of rows of n elements that stay in the first-level cache between the steps.
 RL_INLINE int64_t rows_at_once(int64_t n) {
     const int64_t fit = 8192 / (n + 1);
     return fit < 1 ? 1 : fit < kRowsAtOnce ? fit : kRowsAtOnce;
 }
 
-/// For each of `rows` rows its largest element, and the sum of e^(x - top); keep_exp(row, i, lanes, e)
-/// receives the terms.
+/// Computes the largest element of each of `rows` rows, and the sum of e^(x - top). Calls keep_exp(row, i, lanes,
+/// e) with the terms.
 template <class T, class Keep>
 RL_INLINE void row_exp_sums(const T* x, int64_t rows, int64_t n, T* top, T* total, Keep&& keep_exp) {
     for (int64_t l = 0; l < rows; ++l) top[l] = row_largest(x + l * n, n);
@@ -42,7 +42,7 @@ RL_INLINE void row_exp_sums(const T* x, int64_t rows, int64_t n, T* top, T* tota
     }
 }
 
-/// The same of columns side by side, in kCount vectors: element k of the columns lies at x + k * stride.
+/// The same values for adjacent columns, in kCount vectors. Element k of the columns is at x + k * stride.
 template <class T, int kCount>
 struct LogSums {
     Vec<T> top[kCount], total[kCount];

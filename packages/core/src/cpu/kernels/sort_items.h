@@ -1,5 +1,4 @@
-// Sorting of 64-bit integers that all differ, and of pairs of a key and a number. Included by kernel files only: Note
-// [Kernels compiled twice].
+// Sorting of 64-bit integers that all differ. Included by kernel files only: Note [Kernels compiled twice].
 #pragma once
 
 #include "cpu/kernels/simd.h"
@@ -19,7 +18,8 @@ RL_INLINE Items lesser(Items a, Items b) { return a < b ? a : b; }
 RL_INLINE Items greater(Items a, Items b) { return a < b ? b : a; }
 #endif
 
-// Each lane beside lane `l ^ kOther`: the lower one of both keeps the lesser.
+// Compares each lane `l` with lane `l ^ kOther`. The lower of both lanes receives the lesser item, and the upper
+// lane the greater.
 template <int kOther>
 RL_INLINE Items exchange(Items v) {
     constexpr int kTop = kOther & 4 ? 4 : kOther & 2 ? 2 : 1;
@@ -47,8 +47,8 @@ RL_INLINE Items sorted(Items v) {
     return v;
 }
 
-// Sorts kCount vectors, as if they were one. Of two sorted halves the second is reversed, which makes the whole bitonic;
-// its vectors stay turned until each is merged in itself.
+// Sorts kCount vectors as if they were one. The second of two sorted halves is reversed, which makes the whole
+// sequence bitonic. Its vectors stay reversed until each of them is merged.
 template <int kCount>
 RL_INLINE void sort_vectors(Items* v) {
 #pragma GCC unroll 32
@@ -109,7 +109,7 @@ static void sort_small(int64_t* x, int64_t n) {
     sort_few<8>(x, n);
 }
 
-// Moves the lanes of `chosen` to the front; the others follow.
+// Moves the lanes of `chosen` to the front. The values of the lanes behind them are not specified.
 RL_INLINE Items side_by_side(Items v, unsigned chosen) {
 #if defined(__AVX512F__)
     return (Items)_mm512_maskz_compress_epi64(static_cast<__mmask8>(chosen), (__m512i)v);
@@ -128,7 +128,7 @@ RL_INLINE unsigned lanes_below(Items v, Items pivot) {
 #endif
 }
 
-// The middle of a few items.
+// Returns the median of a few items.
 RL_INLINE int64_t pivot_of(const int64_t* x, int64_t n) {
     int64_t some[2 * kItems];
     const int64_t step = n / (2 * kItems);
@@ -138,13 +138,13 @@ RL_INLINE int64_t pivot_of(const int64_t* x, int64_t n) {
     return v[1][0];
 }
 
-// Items below `pivot` to the front; how many they are. `spare` has room for n and a vector.
+// Moves the items below `pivot` to the front and returns their number. `spare` has room for n items and a vector.
 static int64_t part_items(int64_t* x, int64_t n, int64_t pivot, int64_t* spare) {
     constexpr unsigned kAll = (1u << kItems) - 1;
     const Items by = broadcast(pivot);
     int64_t low = 0, high = 0, i = 0;
     for (; i + kItems <= n; i += kItems) {
-        // Items written at the front have been read before.
+        // The items that are overwritten at the front have already been read.
         const Items v = load(x + i);
         const unsigned below = lanes_below(v, by);
         store(x + low, side_by_side(v, below));
@@ -162,7 +162,7 @@ static int64_t part_items(int64_t* x, int64_t n, int64_t pivot, int64_t* spare) 
     return low;
 }
 
-// Puts an item where it belongs in the heap below it.
+// Moves item `at` down the heap to its place.
 RL_INLINE void sift(int64_t* x, int64_t at, int64_t n) {
     const int64_t item = x[at];
     for (int64_t child; (child = 2 * at + 1) < n; at = child) {
@@ -183,7 +183,7 @@ static void sort_by_heap(int64_t* x, int64_t n) {
     }
 }
 
-// In rising order.
+// Sorts in ascending order.
 static void sort_items(int64_t* x, int64_t n, int64_t* spare, int depth) {
     while (n > kFewItems) {
         if (depth-- == 0) return sort_by_heap(x, n);
@@ -196,7 +196,7 @@ static void sort_items(int64_t* x, int64_t n, int64_t* spare, int depth) {
 }
 RL_INLINE void sort_items(int64_t* x, int64_t n, int64_t* spare) { sort_items(x, n, spare, 64); }
 
-// The first `k` to the front, in any order.
+// Moves the first `k` items to the front, in any order.
 static void select_by_parts(int64_t* x, int64_t n, int64_t k, int64_t* spare) {
     for (int depth = 64; n > kFewItems; --depth) {
         if (k == 0 || k == n) return;
@@ -218,7 +218,8 @@ RL_INLINE int64_t largest_of(const int64_t* x, int64_t n) {
     return most;
 }
 static void select_items(int64_t* x, int64_t n, int64_t k, int64_t* spare) {
-    // For many items, a few items at the front give a bound on the others that can still be among the first k.
+    // If there are many items, the first k of a few items give a bound, and items above it cannot be among the
+    // first k.
     const int64_t room = 4 * k > 8 * kItems ? 4 * k : 8 * kItems;
     if (k == 0 || n < 2 * room) return select_by_parts(x, n, k, spare);
     select_by_parts(x, room, k, spare);

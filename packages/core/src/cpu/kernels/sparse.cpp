@@ -7,7 +7,8 @@ namespace {
 
 constexpr int64_t kWorkPerThread = 1 << 15;
 
-// Threads take ranges of rows, so that no two write one, and each row is summed in the order of its values.
+// Each thread processes a range of rows, so that no two threads write to the same row. Each row is summed in the
+// order of its values.
 template <class T>
 void rows(T* out, const int64_t* starts, const int64_t* order, const int64_t* col, const T* values,
           const T* dense, int64_t pitch, int64_t width, int64_t count) {

@@ -6,7 +6,8 @@
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 namespace {
 
-// NaN is largest. Of equal elements, the result is the one that a stable sort puts at the rank.
+// Returns the index of the element at a rank. NaN is the largest element. Among equal elements, the one that a
+// stable sort puts at the rank is selected.
 template <class Item>
 int64_t find_rank(Item* items, Item* spare, int64_t n, int64_t rank) {
     items = choose_first(items, spare, n, rank + 1);
@@ -16,8 +17,8 @@ int64_t find_rank(Item* items, Item* spare, int64_t n, int64_t rank) {
     return number_of(last);
 }
 
-// The last element of the most frequent value among the first `known` in order, and of equally frequent values the
-// smallest.
+// Returns the index of the last element with the most frequent value among the first `known` items in order. Among
+// equally frequent values, the smallest is selected.
 template <class Item>
 int64_t find_mode(Item* items, Item* spare, int64_t n, int64_t known) {
     if (known == 0) return 0;
@@ -41,7 +42,7 @@ void choose(void* values, int64_t* indices, const void* in, int64_t rows, int64_
     for (int64_t l = 0; l < rows; ++l, x += n)
         with_items<T>(memory, n, [&](auto* items) {
             using Item = std::remove_pointer_t<decltype(items)>;
-            int64_t known = n;  // elements that are no NaN
+            int64_t known = n;  // number of elements that are not NaN
             for (int64_t i = 0; i < n; ++i) {
                 items[i] = item_of<Item>(x[i], KeyOf<T>(0), i);
                 if constexpr (kInfinityBits<T> != 0)

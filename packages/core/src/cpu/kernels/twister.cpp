@@ -1,5 +1,6 @@
-// Normal numbers in float32 with the bits of PyTorch's: the method of Box and Muller over the polynomials of S. Moshier's
-// Cephes library for log, sin and cos. Products are added in one rounding (fma) where PyTorch's are.
+// Normal numbers in float32 that equal PyTorch's bit for bit. They are computed by the Box-Muller method, with the
+// polynomials of S. Moshier's Cephes library for log, sin and cos. Multiplications and additions are fused (fma)
+// where they are fused in PyTorch.
 #include "cpu/twister.h"
 
 namespace rushlight::cpu::RUSHLIGHT_CPU {
@@ -7,7 +8,7 @@ namespace {
 
 [[gnu::always_inline]] inline float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 
-// Of x in (0, 1].
+// Returns the logarithm of x in (0, 1].
 [[gnu::always_inline]] inline float log_of(float x) {
     const int32_t bits = __builtin_bit_cast(int32_t, x);
     float exponent = static_cast<float>((bits >> 23) - 126);
@@ -31,7 +32,7 @@ namespace {
     return fma(exponent, 0.693359375F, m + y);
 }
 
-// Of x in [0, 2 pi].
+// Computes the sine and cosine of x in [0, 2 pi].
 [[gnu::always_inline]] inline void sin_cos_of(float x, float& sine, float& cosine) {
     const int32_t octant = (static_cast<int32_t>(x * 1.27323954473516F) + 1) & ~1;
     const float y = static_cast<float>(octant);

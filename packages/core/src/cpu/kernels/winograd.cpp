@@ -1,7 +1,8 @@
-// Convolutions with 3x3 filters and stride 1 by minimal filtering: tiles of the input and the filters are transformed, 36
-// matrix products multiply them, and tiles of 4x4 outputs are transformed back. A quarter of the multiplications of the
-// direct way remain. Tiles are treated in chunks that caches hold. Within a chunk the threads share out channels, then
-// products, then channels again, so that results do not depend on how many there are.
+// Convolutions with 3x3 filters and stride 1 by minimal filtering. Tiles of the input and the filters are
+// transformed, 36 matrix products multiply them, and the products are transformed to tiles of 4x4 outputs. This
+// needs a quarter of the multiplications of a direct convolution. Tiles are processed in chunks that fit in the
+// caches. Within a chunk, the threads divide first the channels, then the products, then the channels again, so
+// that results do not depend on the number of threads.
 #include "cpu/contiguous.h"
 #include "cpu/convolution_kernels.h"
 #include "cpu/kernels/gemm_micro.h"
@@ -18,24 +19,24 @@ int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
 int64_t max(int64_t a, int64_t b) { return a > b ? a : b; }
 int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
-// Bytes of transformed tiles in a chunk.
+// Maximum number of bytes of transformed tiles in a chunk.
 constexpr int64_t kChunkBytes = 6 << 20;
 
 // --- the operands of the products --------------------------------------------------------------------------
 
-// Transforms write their results in the order in which the tiles of the matrix product read them: panels of rows or of
-// columns, and in each the elements for one step along k after the other. Rows are written four at a time.
+// Transforms write their results in the order in which the tiles of the matrix product read them: panels of rows or
+// columns, and within a panel the elements of one step along k after the other. Rows are written four at a time.
 constexpr int64_t kRows = kRegisters == 32 ? 12 : 4;
 constexpr int64_t kColumns = kPackedVectors * kLanes<float>;
-constexpr int64_t kSteps = 256;  // along k before sums go to memory
+constexpr int64_t kSteps = 256;  // steps along k before sums are written to memory
 
-// The left operand of one product, (length, depth).
+// The left operand of one product, with the shape (length, depth).
 struct Left {
     int64_t length, depth;
     int64_t size() const { return length * depth; }
     static int64_t panel(int64_t i) { return i / kRows; }
     int64_t width(int64_t panel) const { return min(kRows, length - panel * kRows); }
-    // Rows [i, i + 8) at one step, of which some may lie beyond the last; `i` is a multiple of eight.
+    // Writes rows [i, i + 8) of one step, except rows beyond the last. `i` is a multiple of eight.
     void put(float* out, int64_t i, int64_t step, Eight v) const {
         for (int half = 0; half < 8 && i + half < length; half += 4) {
             const int64_t first = i + half, p = panel(first);
@@ -51,7 +52,8 @@ struct Left {
     }
 };
 
-// The right operand, (depth, length). The last panel is padded to whole vectors with values that are never read.
+// The right operand, with the shape (depth, length). The last panel is padded to whole vectors with values that are
+// never read.
 struct Right {
     int64_t length, depth;
     int64_t size() const { return round_up(length, kLanes<float>) * depth; }
@@ -64,7 +66,7 @@ struct Right {
     }
 };
 
-// c = a b, or c += a b; rows of c lie c_row apart.
+// Computes c = a b, or c += a b if `add`. The rows of c are c_row apart.
 void multiply(const Left& left, const float* a, const Right& right, const float* b, float* c, int64_t c_row,
               bool add) {
     for (int64_t k = 0; k < left.depth; k += kSteps) {
@@ -92,7 +94,7 @@ void multiply(const Left& left, const float* a, const Right& right, const float*
     }
 }
 
-// Runs body(point) for all points, each on one thread.
+// Runs body(point) for all points, on several threads.
 template <class Body>
 void for_points(Body&& body) {
     parallel_for(0, kPoints, 1, [&](int64_t first, int64_t last) {
@@ -100,21 +102,23 @@ void for_points(Body&& body) {
     });
 }
 
-// The distance of two points' matrices: not a multiple of a large power of two, since the same element of all 36 is read or
-// written in a row and caches have few ways for addresses that far apart.
+// Returns the distance between the matrices of two points. It is not a multiple of a large power of two: the same
+// element of all 36 matrices is accessed in succession, and caches have few ways for addresses that differ by such
+// multiples.
 int64_t point_distance(int64_t floats) { return round_up(floats, 1024) + 80; }
 
 // --- tiles -------------------------------------------------------------------------------------------------
 
-// Feature maps (batch, channels, height, width) of which tiles are taken: a tile begins at 4 * index - (top, left).
+// Feature maps (batch, channels, height, width) that are divided into tiles. A tile begins at 4 * index - (top,
+// left).
 struct Maps {
     const float* data;
     int64_t channels, height, width, top, left;
 };
 
-// All tiles, in rows of one image each, and the rows of one chunk.
+// The division of maps into tiles. The tiles of a row belong to one image, and a chunk consists of several rows.
 struct Tiling {
-    int64_t rows, columns, all_rows;  // of tiles: in an image, in a row, in the batch
+    int64_t rows, columns, all_rows;  // rows of tiles in an image, tiles in a row, rows in the batch
     int64_t chunk_rows;
     Tiling(int64_t batch, int64_t height, int64_t width, int64_t channels) {
         rows = ceil_div(height, kOut);
@@ -123,13 +127,14 @@ struct Tiling {
         const int64_t bytes = columns * channels * kPoints * static_cast<int64_t>(sizeof(float));
         chunk_rows = ceil_div(all_rows, ceil_div(all_rows * bytes, kChunkBytes));
     }
-    // Tiles in so many rows.
+    // Returns the number of tiles in `count` rows.
     int64_t tiles(int64_t count) const { return count * columns; }
-    // Floats of a row of elements in which the tiles of one row lie; the last ones are read eight at a time.
+    // Returns the length of a row of elements that contains the tiles of one row. It is rounded up because elements
+    // are read eight at a time.
     int64_t row_width() const { return round_up(kOut * columns + 8, 8); }
 };
 
-// The transforms of tiles in one direction: kSource elements become six.
+// Transforms of tiles along one dimension, from kSource elements to six.
 struct OfInput {
     static constexpr int kSource = kTile;
     template <class V>
@@ -147,8 +152,8 @@ struct OfGradient {
     }
 };
 
-// Transforms one channel's tiles of one row along columns: six rows of elements, `step` apart, whole vectors at a time.
-// The elements of `buffer` outside of the image stay as they are, zero.
+// Transforms the tiles of one row and channel along columns, in whole vectors. Writes six rows of elements that are
+// `step` apart. The elements of `buffer` outside the image are not written and stay zero.
 template <class Transform>
 void transform_columns(const Maps& maps, const Tiling& tiling, int64_t channel, int64_t row,
                        const float* zeros, float* buffer, int64_t step) {
@@ -179,7 +184,7 @@ void transform_columns(const Maps& maps, const Tiling& tiling, int64_t channel, 
     }
 }
 
-// Transforms eight tiles along rows, which begin at from[0..8), and hands on the 36 vectors.
+// Transforms eight tiles, which begin at from[0..8), along rows. Calls put(point, vector) for all 36 points.
 template <class Transform, class Put>
 RL_INLINE void transform_rows(const float* const* from, int64_t step, Put&& put) {
     for (int i = 0; i < kTile; ++i) {
@@ -193,8 +198,8 @@ RL_INLINE void transform_rows(const float* const* from, int64_t step, Put&& put)
     }
 }
 
-// Floats of a thread's buffer for the functions below: rows for eight channels of one row, or one channel of all rows of a
-// chunk, and zeros.
+// Returns the number of floats of a thread's buffer for the functions below. It holds eight channels of one row of
+// tiles, or one channel of all rows of a chunk, and a row of zeros.
 int64_t buffer_size(const Maps& maps, const Tiling& tiling) {
     return round_up(kTile * max(8, tiling.chunk_rows) * tiling.row_width() + round_up(maps.width, 8), 16);
 }
@@ -212,7 +217,8 @@ void for_items(int64_t items, float* buffers, int64_t size, Body&& body) {
     });
 }
 
-// Transforms rows [first, first + count) of tiles. In the operand of the products tiles are the rows and channels the steps.
+// Transforms rows [first, first + count) of tiles. In the operand of the products, tiles are rows and channels are
+// steps.
 template <class Transform>
 void tiles_as_rows(const Maps& maps, const Tiling& tiling, int64_t first, int64_t count, float* buffers,
                    const Right& operand, float* out, int64_t distance) {
@@ -238,7 +244,7 @@ void tiles_as_rows(const Maps& maps, const Tiling& tiling, int64_t first, int64_
     });
 }
 
-// The same with channels for rows and tiles for steps.
+// Does the same with channels as rows and tiles as steps.
 template <class Transform, class Operand>
 void channels_as_rows(const Maps& maps, const Tiling& tiling, int64_t first, int64_t count, float* buffers,
                       const Operand& operand, float* out, int64_t distance) {
@@ -263,12 +269,13 @@ void channels_as_rows(const Maps& maps, const Tiling& tiling, int64_t first, int
     });
 }
 
-// Some of the output's channels.
+// A range of the output's channels.
 struct Channels {
     int64_t first, count, all;
 };
 
-// Rows of tiles of outputs, from products (channels, tiles) at all points, rows of which lie `row_step` apart.
+// Transforms the products (channels, tiles) of all points to rows of output tiles. The rows of the products are
+// `row_step` apart.
 void transform_outputs(const Tiling& tiling, int64_t first, int64_t count, const float* products,
                        int64_t row_step, int64_t distance, const Channels& channels, const float* bias,
                        int64_t height, int64_t width, float* out) {
@@ -320,8 +327,8 @@ void transform_outputs(const Tiling& tiling, int64_t first, int64_t count, const
 
 // --- filters -----------------------------------------------------------------------------------------------
 
-// The left operand from filters of nine elements that lie at row * row_step + column * column_step, rotated by 180 degrees if
-// `rotated`.
+// Transforms filters to the left operand. The nine elements of a filter begin at row * row_step + column *
+// column_step, and are rotated by 180 degrees if `rotated`.
 void transform_filters(const Left& operand, const float* weight, int64_t row_step, int64_t column_step,
                        bool rotated, float* out, int64_t distance) {
     const int64_t groups = ceil_div(operand.length, 8);
@@ -352,7 +359,7 @@ void transform_filters(const Left& operand, const float* weight, int64_t row_ste
     });
 }
 
-// Gradients of `count` filters, row-major, from those of the transformed ones.
+// Computes the gradients of `count` filters, row-major, from the gradients of the transformed filters.
 void transform_filter_gradients(int64_t count, const float* sums, int64_t distance, float* grad_weight) {
     parallel_for(0, ceil_div(count, 8), 512, [&](int64_t begin, int64_t end) {
         for (int64_t f = 8 * begin; f < min(8 * end, count); f += 8) {
@@ -378,12 +385,13 @@ void transform_filter_gradients(int64_t count, const float* sums, int64_t distan
 
 // --- the three directions ----------------------------------------------------------------------------------
 
-// Bytes of transformed filters that are multiplied before the next ones are transformed, and how many times at most the same
-// ones are transformed again: reading them from memory takes longer.
+// Number of bytes of transformed filters that are multiplied before the next filters are transformed. If there are
+// at most kMostTransforms chunks, the filters are transformed again for each chunk, because reading transformed
+// filters from memory takes longer.
 constexpr int64_t kFilterBytes = 2 << 20;
 constexpr int64_t kMostTransforms = 2;
 
-// The convolution of `maps` with `filters`, whose rows are output channels, to (batch, channels, height, width).
+// Convolves `maps` with `filters`, whose rows are output channels. Writes out (batch, channels, height, width).
 void convolve(KernelContext& ctx, const Maps& maps, const Left& filters, const float* weight,
               int64_t row_step, int64_t column_step, bool rotated, const float* bias, int64_t batch,
               int64_t height, int64_t width, float* out) {

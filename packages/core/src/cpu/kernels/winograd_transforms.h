@@ -1,9 +1,9 @@
-// The transforms of Winograd's minimal filtering F(4x4, 3x3) (Lavin and Gray, "Fast algorithms for convolutional neural
-// networks", 2016), eight tiles at a time, a tile in each lane.
+// The transforms of Winograd's minimal filtering F(4x4, 3x3) (Lavin and Gray, "Fast algorithms for convolutional
+// neural networks", 2016), for eight tiles at a time, one in each lane.
 //
 // Note [Points of the transforms]
-// The polynomials are evaluated at 0, +a, -a, +b, -b and infinity with a^2 = 1/2 and b^2 = 2. Coefficients then lie closer
-// to one than with the usual 1 and 2, and results are two to three times as exact.
+// The polynomials are evaluated at 0, +a, -a, +b, -b and infinity with a^2 = 1/2 and b^2 = 2. The coefficients are
+// then closer to one than with the usual points 1 and 2, and errors are two to three times smaller.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace rushlight::cpu::RUSHLIGHT_CPU::winograd {
 
 typedef float Eight __attribute__((vector_size(32)));
 
-inline constexpr int kTile = 6;  // of the input, each way
-inline constexpr int kOut = 4;  // of the output
+inline constexpr int kTile = 6;  // size of an input tile in each dimension
+inline constexpr int kOut = 4;  // size of an output tile in each dimension
 inline constexpr int kPoints = 36;  // products for each tile and pair of channels
 
 inline constexpr float kA = 0.70710678118654752440f;  // a; b is 2 a
@@ -28,7 +28,7 @@ RL_INLINE Eight load_eight(const float* p) {
 }
 RL_INLINE void store_eight(float* p, Eight v) { __builtin_memcpy(p, &v, sizeof v); }
 
-/// B^T x: from six elements of the input.
+/// Computes B^T x in place, from six elements of the input.
 template <class V>
 RL_INLINE void input_1d(V* x) {
     const V even_a = x[4] - 2.f * x[2], odd_a = kA * (x[3] - 2.f * x[1]);
@@ -41,7 +41,7 @@ RL_INLINE void input_1d(V* x) {
     x[4] = even_b - odd_b;
 }
 
-/// A^T x: from six products to four elements of the output.
+/// Computes A^T x: four elements of the output from six products.
 template <class V>
 RL_INLINE void output_1d(const V* x, V* y) {
     const V sum_a = x[1] + x[2], difference_a = x[1] - x[2];
@@ -52,7 +52,7 @@ RL_INLINE void output_1d(const V* x, V* y) {
     y[3] = (0.5f * kA) * difference_a + (2.f * kB) * difference_b + x[5];
 }
 
-/// A x: from four elements of the output's gradient to six.
+/// Computes A x: six elements from four elements of the output's gradient.
 template <class V>
 RL_INLINE void gradient_1d(const V* x, V* y) {
     const V even_a = x[0] + 0.5f * x[2], odd_a = kA * (x[1] + 0.5f * x[3]);
@@ -65,11 +65,12 @@ RL_INLINE void gradient_1d(const V* x, V* y) {
     y[5] = x[3];
 }
 
-// The denominators of G: 2 a^2 (a^2 - b^2) and 2 b^2 (b^2 - a^2); that of 0 is a^2 b^2 = 1.
+// The reciprocals of the denominators of G: 2 a^2 (a^2 - b^2) and 2 b^2 (b^2 - a^2). The denominator of point 0 is
+// a^2 b^2 = 1.
 inline constexpr float kOfA = -1.f / 1.5f;
 inline constexpr float kOfB = 1.f / 6.f;
 
-/// G x: from three elements of a filter to six.
+/// Computes G x: six elements from three elements of a filter.
 template <class V>
 RL_INLINE void filter_1d(const V* x, V* y) {
     const V even_a = kOfA * (x[0] + 0.5f * x[2]), odd_a = (kOfA * kA) * x[1];
@@ -82,7 +83,7 @@ RL_INLINE void filter_1d(const V* x, V* y) {
     y[5] = x[2];
 }
 
-/// G^T x: from six products to three elements of a filter's gradient.
+/// Computes G^T x: three elements of a filter's gradient from six products.
 template <class V>
 RL_INLINE void filter_gradient_1d(const V* x, V* y) {
     const V sum_a = kOfA * (x[1] + x[2]), sum_b = kOfB * (x[3] + x[4]);
@@ -91,7 +92,7 @@ RL_INLINE void filter_gradient_1d(const V* x, V* y) {
     y[2] = 0.5f * sum_a + 2.f * sum_b + x[5];
 }
 
-/// Eight rows of eight become eight columns.
+/// Transposes eight rows of eight elements.
 RL_INLINE void transpose_eight(Eight* r) {
     Eight t[8];
 #pragma GCC unroll 4
