@@ -10,7 +10,7 @@ namespace rushlight::cpu {
 template <class T>
 struct AttentionOperand {
     T* data;
-    int64_t batch, head, row;  // strides
+    int64_t batch, head, row;  // strides in elements
 
     T* at(int64_t b, int64_t h) const { return data + b * batch + h * head; }
 };

@@ -80,7 +80,7 @@ View leading(const View& v, const View& sizes) {
     View part = v;
     part.numel = sizes.numel;
     part.contiguous = 1;
-    if (v.ndim != sizes.ndim) return part;  // one element
+    if (v.ndim != sizes.ndim) return part;  // v has one element
     part.sizes = sizes.sizes;
     int64_t step = 1;
     for (int d = v.ndim - 1; d >= 0; --d) {

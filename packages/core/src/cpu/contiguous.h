@@ -1,5 +1,5 @@
-// Copies of operands in scratch memory, in the order or dtype that a kernel needs. Operands that a kernel can use
-// directly are not copied.
+// Functions that copy operands to scratch memory, in the layout or dtype that a kernel needs. Operands that a
+// kernel can use directly are not copied.
 #pragma once
 
 #include "cpu/capability.h"
@@ -40,10 +40,10 @@ View broadcast_to(KernelContext& ctx, const View& v, const View& like);
 /// Converts a number to `dtype` and returns a pointer to the element, which is in scratch memory.
 const void* as_element(KernelContext& ctx, const Param& number, DType dtype);
 
-/// Copies values between views of equal sizes, converting between dtypes. `out` is row-major.
+/// Copies values between views of equal sizes, and converts them to the dtype of `out`. `out` is row-major.
 void copy_to(const View& out, const View& in);
 
-/// Writes zeros to a row-major view; does nothing if it is undefined or empty.
+/// Writes zeros to a row-major view. Does nothing if the view is undefined or empty.
 inline void clear(const View& v) {
     if (v.defined() && v.numel > 0)
         __builtin_memset(v.data, 0, itemsize(v.dtype) * static_cast<size_t>(v.numel));

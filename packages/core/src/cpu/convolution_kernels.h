@@ -1,4 +1,4 @@
-// Convolution as matrix products, for float32 and float64: the implementation that needs no vendor library.
+// Kernels of convolution for float32 and float64, which need no vendor library.
 #pragma once
 
 #include "cpu/capability.h"

@@ -1,4 +1,4 @@
-// Triangles of matrices.
+// Triangular parts of matrices.
 #pragma once
 
 #include "rushlight/kernel.h"

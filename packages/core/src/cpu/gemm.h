@@ -1,4 +1,4 @@
-// The matrix product on raw pointers, below the operators of matmul.h.
+// The matrix product on raw pointers, which the operators of matmul.h use.
 #pragma once
 
 #include <cstdint>
@@ -52,7 +52,7 @@ struct Gemm {
     int64_t b_step(int64_t k) const { return k / step_run * b_step_run + k % step_run * b_row; }
 };
 
-/// Calls f(first, count) for the parts of [begin, begin + count) that lie in one run each.
+/// Divides [begin, begin + count) at the boundaries of runs, and calls f(first, count) for each part.
 template <class F>
 void for_runs(int64_t begin, int64_t count, int64_t run, F&& f) {
     while (count > 0) {

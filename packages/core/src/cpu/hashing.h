@@ -5,7 +5,7 @@
 
 namespace rushlight::cpu {
 
-/// Reduces the bits of the elements by exclusive or along `dims`, or all dimensions if the list is empty.
+/// Combines the bits of the elements by exclusive or along `dims`, or along all dimensions if `dims` is empty.
 /// Floating-point numbers are converted to float64 and others to 64 bits, so that equal numbers of different dtypes
 /// have equal hashes.
 void hash_tensor(KernelContext& ctx, const View& out, const View& input, Ints dims);

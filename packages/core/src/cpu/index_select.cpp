@@ -31,7 +31,8 @@ struct Slices : IndexedSlices {
     }
 
     bool all_within() const { return position_kernels().within(index, n, size); }
-    // Raises if an index is out of range; with `negative`, negative indices count from the end.
+    // Raises IndexError if an index is out of range. If `negative`, negative indices are allowed and count from the
+    // end.
     void check(const char* op, bool negative = false) const {
         if (all_within()) return;
         for (int64_t i = 0; i < n; ++i)

@@ -18,8 +18,9 @@ template <class T> const RowNormLoops<T>& row_loops();
 template <> const RowNormLoops<float>& row_loops() { return row_norm_kernels().f32; }
 template <> const RowNormLoops<double>& row_loops() { return row_norm_kernels().f64; }
 
-// The operands of one call in the dtype of its computation: float64 for float64, else float32. Inputs of another dtype are
-// copied; outputs of another dtype are computed in scratch memory and written by finish().
+// The operands of one call, converted to the dtype of the computation: float64 for float64, otherwise float32.
+// Inputs of another dtype are copied. Outputs of another dtype are computed in scratch memory and written by
+// finish().
 class Operands {
   public:
     Operands(KernelContext& ctx, const char* op, DType dtype) : ctx_(ctx), dtype_(compute_dtype(dtype)) {

@@ -25,8 +25,8 @@ struct Odometer {
         }
         return at;
     }
-    /// Removes the innermost dimensions whose elements are adjacent from the odometer, and returns their number of
-    /// elements.
+    /// Removes the innermost dimensions over which elements are adjacent, and returns the number of elements of
+    /// these dimensions.
     [[gnu::always_inline]] int64_t take_run() {
         int64_t run = 1;
         while (ndim > 0 && (strides[ndim - 1] == run || sizes[ndim - 1] == 1)) { run *= sizes[--ndim]; }

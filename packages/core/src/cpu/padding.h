@@ -1,4 +1,4 @@
-// Padding with elements of the tensor: "reflect", "replicate" and "circular".
+// Padding of a tensor with its own elements: "reflect", "replicate" and "circular".
 #pragma once
 
 #include <string_view>

@@ -31,8 +31,8 @@ void coalesce(PointwisePlan& plan) {
         for (int i = 0; i < plan.num_operands; ++i) plan.strides[i][0] = 0;
         kept = 1;
     }
-    // For rows of a few elements, the overhead per row exceeds the work, so the longest dimension becomes the inner
-    // one.
+    // For rows of a few elements, the overhead per row exceeds the work, so the longest dimension is made the
+    // innermost.
     constexpr int64_t kShort = 13, kLong = 32;
     const int last = kept - 1;
     if (plan.sizes[last] < kShort) {

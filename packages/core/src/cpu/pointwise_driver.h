@@ -21,7 +21,7 @@ struct PointwisePlan {
 
 /// Drops dimensions of size 1, and merges neighbouring dimensions whose strides allow it in every operand.
 void coalesce(PointwisePlan& plan);
-/// Puts the smallest stride of the output innermost, so that memory is written in order.
+/// Sorts the dimensions so that the output's smallest stride is innermost and memory is written in order.
 void sort_dimensions(PointwisePlan& plan);
 void run(const PointwisePlan& plan);
 

@@ -59,7 +59,7 @@ PoolGeometry geometry(int dims, const View& in, const View& out, Ints kernel, In
 
 constexpr Ints kOnes{nullptr, 0};
 
-// Calls body(position in the plane) for each element of a window that lies inside the plane, in order.
+// Calls body(position in the plane) for each element of window `at` that is inside the plane, in order.
 template <class Body>
 void each_position(const PoolGeometry& g, int64_t at, Body&& body) {
     const int64_t window[] = {at / (g.out[1] * g.out[2]), at / g.out[2] % g.out[1], at % g.out[2]};

@@ -18,7 +18,7 @@ struct PoolGeometry {
 /// The divisor of the sum over a window.
 struct PoolDivisor {
     bool include_padding;
-    int64_t override_with;  // 0: the window's size
+    int64_t override_with;  // 0 stands for the window's size
 };
 
 template <class T>

@@ -95,7 +95,7 @@ void geometric_(KernelContext& ctx, const View& self, double p) {
             return functors::Geometric<T>{static_cast<T>(scale), std::numeric_limits<T>::infinity()}(u);
         });
     }
-    // Integers are limited to their largest value.
+    // Results of integer dtypes are limited to the largest value of the dtype.
     const double largest =
         std::ldexp(1.0, 8 * static_cast<int>(itemsize(self.dtype)) - 1 - (itemsize(self.dtype) == 8)) - 1;
     with_values<double>(ctx, self, DType::Float64, [&](double* values) {

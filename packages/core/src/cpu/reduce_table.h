@@ -16,7 +16,7 @@ struct ReduceLoops {
     /// their result.
     void (*accumulate)(char* acc, const char* in, int64_t count, int64_t step, int64_t n, int64_t stride,
                        int64_t index, const Scalar* params);
-    /// Joins `count` partial results of later elements to those of earlier elements.
+    /// Combines `count` partial results with the partial results `later`, which are of later elements.
     void (*join)(char* acc, const char* later, int64_t count, const Scalar* params);
     /// Converts partial results of `n` elements each to results of dtype `wide` and, if there is a second output,
     /// to its int64 values.

@@ -6,7 +6,7 @@
 
 namespace rushlight::cpu {
 
-/// Output position j is the sum over k < taps of weight[j taps + k] times input position index[j taps + k].
+/// Output j is the sum over k < taps of weight[j taps + k] times the input element index[j taps + k].
 template <class T>
 struct Taps {
     int64_t taps;

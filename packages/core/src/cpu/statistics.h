@@ -28,7 +28,8 @@ void histc(KernelContext& ctx, const View& out, const View& input, int64_t bins,
 void histogram(KernelContext& ctx, const View& out, const View& input, const View& edges, const View& weight,
                bool density);
 
-/// Counts how often each number from 0 on occurs, or sums the weights. Raises RuntimeError for negative numbers.
+/// Counts the occurrences of each number from 0 on, or sums their weights. Raises RuntimeError for negative
+/// numbers.
 int64_t bincount_count(KernelContext& ctx, const View& input, const View& weights, int64_t minlength);
 void bincount(KernelContext& ctx, const View& out, const View& input, const View& weights, int64_t minlength);
 

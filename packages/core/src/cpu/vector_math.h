@@ -173,7 +173,7 @@ RL_MATH T expm1(T x) {
     T q = fma(detail::exp_tail(r, T{}) * r, r, r);
     T half_power = detail::power_of_two<T>(n - 1);
     T y = T(2) * fma(half_power, q, half_power - T(0.5));
-    return fabs(x) < T(1e-20) ? x : y;  // keeps -0 and subnormal numbers
+    return fabs(x) < T(1e-20) ? x : y;  // preserves -0 and subnormal numbers
 }
 
 template <class T>
@@ -183,8 +183,8 @@ RL_MATH T log(T x) {
     bool subnormal = x < Tr::kSmallest;
     T scaled = subnormal ? x * detail::power_of_two<T>(Tr::kMantissa + 1) : x;
     Int bits = __builtin_bit_cast(Int, scaled);
-    // 1 + f = scaled / 2^e lies in [sqrt(1/2), sqrt(2)]. The exponent is kept biased, hence positive, because
-    // AVX2 neither shifts nor converts signed 64-bit integers.
+    // 1 + f = scaled / 2^e is in [sqrt(1/2), sqrt(2)]. The exponent stays biased and therefore positive, because
+    // AVX2 can neither shift nor convert signed 64-bit integers.
     Int biased =
         (bits - __builtin_bit_cast(Int, Tr::kHalfRoot) + (Tr::kBias << Tr::kMantissa)) >> Tr::kMantissa;
     T f = __builtin_bit_cast(T, Int(bits - (biased << Tr::kMantissa) + (Tr::kBias << Tr::kMantissa))) - T(1);
@@ -204,7 +204,7 @@ RL_MATH T log1p(T x) {
     T correction = lost / u;
     bool finite = u > T(0) && u <= detail::Traits<T>::kLargest;
     T y = log(u) + (finite ? correction : T(0));
-    return x == T(0) ? x : y;  // keeps -0
+    return x == T(0) ? x : y;  // preserves -0
 }
 
 template <class T>
@@ -232,7 +232,7 @@ RL_MATH float erf(float x) {
 RL_MATH double erf(double x) {
     double magnitude = fabs(x);
     double a = magnitude > 6. ? 6. : magnitude;
-    // erfc(a) = e^(-a^2) p(2 / (2 + a)); the rounding of a^2 matters little, since erfc <= 0.16 here.
+    // erfc(a) = e^(-a^2) p(2 / (2 + a)). The rounding of a^2 has little effect, because erfc <= 0.16 here.
     double t = 2. / (2. + a);
     double p = polynomial(t, -3.13055753762215942e-06, 2.82188705630247894e-01, 2.80816301786913025e-01,
                           2.57311883292692722e-01, 1.18592046797304979e-01, 3.08996296206425658e-01,

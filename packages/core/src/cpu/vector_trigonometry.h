@@ -23,7 +23,8 @@ struct Quadrant {
     uint64_t number;  // x = r + number * pi / 2, modulo 2^64
 };
 
-// Each constant is the remainder of pi / 2 after the constants before it, and x - n * first is exact.
+// Each constant approximates the remainder of pi / 2 after the constants before it, and x - n * kHalfPi[0] is
+// exact.
 inline constexpr double kHalfPi[] = {0x1.921fb54442d18p0, 0x1.1a62633145c07p-54, -0x1.f1976b7ed8fbcp-110};
 
 RL_MATH Quadrant<double> quadrant(double x) {
@@ -82,7 +83,7 @@ template <class T>
 RL_MATH T sin(T x) {
     auto [r, number] = detail::quadrant(x);
     T y = detail::sine(r, number);
-    return x == T(0) ? x : y;  // keeps -0
+    return x == T(0) ? x : y;  // preserves -0
 }
 
 template <class T>

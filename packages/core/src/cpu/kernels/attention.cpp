@@ -1,5 +1,5 @@
-// Attention in blocks of targets by sources. Scores of one block are computed by a matrix product, turned
-// into weights in place, and multiplied by the values.
+// Attention in blocks of targets and sources. The scores of one block are computed by a matrix product, converted
+// to weights in place, and multiplied by the values.
 #include "cpu/attention_kernels.h"
 
 #include "cpu/contiguous.h"
@@ -26,13 +26,13 @@ T lowest() {
 // Sizes that keep a block of scores and its operands in the second-level cache.
 constexpr int64_t kTargets = 64, kSources = 384;
 
-// A block of scores: targets from i, sources from j, of one head.
+// A block of scores of one head, for the targets from i on and the sources from j on.
 template <class T>
 struct Block {
     const Attention<T>& a;
     int64_t b, h, i, j, rows, columns;
     T* scores;   // (rows, columns)
-    T* scratch;  // for products
+    T* scratch;  // for matrix products
 
     int64_t key_head() const { return h * a.key_heads / a.heads; }
     const T* query() const { return a.query.at(b, h) + i * a.query.row; }
@@ -106,7 +106,7 @@ int64_t forward_scratch(const Attention<T>& a, int64_t rows, int64_t columns) {
     return (max(product_scratch(scores), product_scratch(values)) + 15) / 16 * 16;
 }
 
-// Runs body(task, memory of this thread) for all tasks.
+// Runs body(task, memory) for all tasks, where each thread has its own memory.
 template <class T, class Body>
 void run_tasks(KernelContext& ctx, int64_t tasks, int64_t work, int64_t size, Body&& body) {
     constexpr int64_t kPerThread = 1 << 16;  // multiply-adds

@@ -46,7 +46,7 @@ void mix_running(const BatchNorm<T>& n, int64_t c, double mean, double squares) 
     }
 }
 
-// The factor and the offset that are applied to a channel.
+// The factor and the offset by which a channel is transformed.
 template <class T>
 struct Affine {
     T scale, shift;
@@ -116,7 +116,7 @@ struct MaskedGradient {
     T operator[](int64_t i) const { return activation[i] <= low || activation[i] >= high ? T(0) : grad[i]; }
 };
 
-// grad_input = p * grad_output + q * input + r
+// The coefficients in grad_input = p * grad_output + q * input + r.
 template <class T>
 struct InputGradient {
     T p, q, r;

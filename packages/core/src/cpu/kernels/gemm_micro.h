@@ -190,7 +190,7 @@ void dot_tile(const DotArgs<T>& t) {
 #pragma GCC unroll 16
         for (int j = 0; j < kColumns; ++j) {
             bv[j] = load(t.b + j * t.b_col + k);
-            // Prefetches the rows that the next tile reads, which would otherwise wait for memory.
+            // Prefetches the rows that the next tile reads.
             __builtin_prefetch(t.b + (kColumns + j) * t.b_col + k, 0, 2);
         }
 #pragma GCC unroll 16

@@ -50,11 +50,11 @@ static void pack_panel(T* out, int64_t width, const T* in, int64_t stride, int64
                 for (int l = 0; l < kL; ++l) {
                     r[l] = l < rows ? load(source + l * stride + p, lanes) : Vec<T>{};
                     if (l < rows)
-                        __builtin_prefetch(source + (l + count) * stride + p, 0, 2);  // the next panel
+                        __builtin_prefetch(source + (l + count) * stride + p, 0, 2);  // for the next panel
                 }
                 transpose<T>(r);
-                // If there are fewer rows than lanes, the next store overwrites the excess elements that this one
-                // writes.
+                // If there are fewer rows than lanes, each store writes excess elements, which the next store
+                // overwrites.
 #pragma GCC unroll 16
                 for (int q = 0; q < kL; ++q) {
                     if (q < steps) store(o + (p + q) * width, r[q]);

@@ -23,7 +23,7 @@ constexpr int64_t kStreamRows = 8, kStreamColumns = 512;
 // Number of steps along k after which sums are written to memory. Shorter sums have smaller rounding errors.
 constexpr int64_t kStreamDepth = 2048;
 
-// Adds kStreams steps along k to the sums of kRows rows. x holds the elements of a: kStreams for each row.
+// Adds kStreams steps along k to the sums of kRows rows. x holds kStreams elements of a for each row.
 template <class T, int kRows>
 void stream_rows(const Gemm<T>& g, const T* b, int64_t count, const T* x, T* total, int64_t columns) {
     constexpr int kL = kLanes<T>;

@@ -8,8 +8,8 @@
 namespace rushlight::cpu::RUSHLIGHT_CPU {
 namespace {
 
-// Calls, for each run, one(offset in the tensor, offset in the row-major tensor, size, offset of the run `kAhead`
-// later).
+// Calls one(offset in the tensor, offset in the row-major tensor, size, offset of the run that is `kAhead` runs
+// later) for each run.
 constexpr int64_t kAhead = 8;
 template <class One>
 RL_INLINE void each_run(const IndexedSlices& s, int64_t begin, int64_t end, One one) {

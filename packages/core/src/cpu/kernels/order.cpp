@@ -113,7 +113,8 @@ void first(void* values, int64_t* indices, const void* in, int64_t rows, int64_t
                 const int64_t at = number_of(sorted[i]);
                 const auto key = static_cast<KeyOf<T>>(static_cast<KeyOf<T>>(key_bits(sorted[i])) ^ flip);
                 indices[i] = at;
-                // Reading elements at their original positions would be random access.
+                // The value is computed from the key where possible, because reading elements at their original
+                // positions is random access.
                 value[i] = is_shared<T>(key) ? x[at] : element_of_key<T>(key);
             }
         });

@@ -31,7 +31,7 @@ RL_INLINE T element_of_key(KeyOf<T> key) {
 
 // --- the items that are sorted: a key and the index of the element ---
 
-// For keys of up to four bytes, one integer holds both, so all items differ.
+// For keys of up to four bytes, one integer holds both the key and the index, so all items differ.
 constexpr int64_t kLowBits = 0xffffffff;
 struct Wide {
     uint64_t key;

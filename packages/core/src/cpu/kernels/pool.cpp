@@ -16,7 +16,7 @@ constexpr int64_t kElementsPerThread = 1 << 14;
 int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
 int64_t max(int64_t a, int64_t b) { return a > b ? a : b; }
 
-// Runs body(plane, buffer of `size` elements of this thread) for all planes.
+// Runs body(plane, buffer) for all planes, where each thread has a buffer of `size` elements.
 template <class B, class Body>
 void run_planes(KernelContext& ctx, const PoolGeometry& g, int64_t size, Body&& body) {
     const int64_t workers =
@@ -175,7 +175,7 @@ bool max_backward(const PoolGeometry& g, T* grad_in, const T* grad_out, const in
             for (int64_t i = 0; i < out; ++i) {
                 const auto position = static_cast<uint64_t>(indices[p * out + i]);
                 if (position >= positions) [[unlikely]] {
-                    if (indices[p * out + i] == -1) continue;  // a window without elements
+                    if (indices[p * out + i] == -1) continue;  // window without elements
                     __atomic_store_n(&fits, false, __ATOMIC_RELAXED);
                     return;
                 }

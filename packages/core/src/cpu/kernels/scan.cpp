@@ -154,7 +154,7 @@ RL_INLINE bool scan_vectors(T* y, const T* x, State<T>& carried) {
         if constexpr (kL > 4) v = Op::join(v, moved_up<4>(v, start));
         results[k] = Op::join(v, broadcast(last));
         last = Op::join(last, v[kL - 1]);
-        // The product of a few floats stays in the range of double.
+        // Only float64 is checked, because products of a few floats stay in the range of double.
         if constexpr (std::is_same_v<T, double>) fits &= in_range<Op>(v) & in_range<Op>(results[k]);
     }
     if constexpr (std::is_same_v<T, double>) {

@@ -76,7 +76,7 @@ int64_t group(int64_t* starts, int64_t* groups, const void* sorted, int64_t n) {
     const T* x = static_cast<const T*>(sorted);
     int64_t size = 0;
     for (int64_t i = 0; i < n; ++i) {
-        // The position is always written, but counted only if it begins a group, which avoids a branch.
+        // To avoid a branch, the position is always written, but it is counted only if it begins a group.
         starts[size] = i;
         size += i == 0 || !(static_cast<C>(x[i]) == static_cast<C>(x[i - 1]));
         if (groups) groups[i] = size - 1;

@@ -172,7 +172,7 @@ RL_INLINE void sift(int64_t* x, int64_t at, int64_t n) {
     }
     x[at] = item;
 }
-// Used if the pivots were bad too often.
+// Heap sort, which is used if the pivots were bad too often.
 static void sort_by_heap(int64_t* x, int64_t n) {
     for (int64_t at = n / 2; at-- > 0;) sift(x, at, n);
     for (int64_t last = n - 1; last > 0; --last) {

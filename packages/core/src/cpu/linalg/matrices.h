@@ -99,7 +99,7 @@ class Matrices {
     int64_t row_stride = 0, column_stride = 0;
 
     explicit Matrices(const View& v) : view_(v) {
-        if (v.ndim < 2) return;  // absent, or not requested
+        if (v.ndim < 2) return;  // undefined, or not requested
         rows = v.size(-2);
         columns = v.size(-1);
         row_stride = v.stride(-2);
@@ -132,7 +132,8 @@ class Matrices {
     const View& view_;
 };
 
-/// Raises LinAlgError if an element of matrix b is not finite: LAPACK would print a message or not terminate.
+/// Raises LinAlgError if an element of matrix b is not finite, because LAPACK would print a message or not
+/// terminate.
 template <class T>
 void check_finite(const char* op, const T* x, int64_t count, int64_t b) {
     const auto* parts = reinterpret_cast<const Real<T>*>(x);

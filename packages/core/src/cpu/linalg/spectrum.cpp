@@ -125,7 +125,7 @@ void linalg_eig(KernelContext&, const View& values, const View& vectors, const V
             for (int64_t b = begin; b < end; ++b) {
                 in.to_columns(b, eigen.matrix(), n);
                 check_finite("linalg.eig(A)", eigen.matrix(), n * n,
-                             b);  // geev writes past its arrays otherwise
+                             b);  // for other matrices, geev writes past its arrays
                 if (const int64_t info = eigen.run(); info > 0)
                     throw_linalg(
                         "linalg.eig(A): the eigenvalues of matrix %lld of the batch were not found: the "
