@@ -15,8 +15,8 @@ namespace {
 
 int64_t entry(Ints list, int64_t d) { return list[list.size == 1 ? 0 : d]; }
 
-// `in` and `out` are the input and output of the underlying cross-correlation, which a transposed convolution
-// swaps.
+// `in` and `out` are the input and output of the underlying cross-correlation. For a transposed convolution, `in`
+// is the convolution's output, and `out` its input.
 ConvolutionGeometry geometry(const View& in, const View& weight, const View& out, Ints stride, Ints padding,
                              Ints dilation, int64_t groups) {
     ConvolutionGeometry g;

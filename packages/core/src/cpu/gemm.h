@@ -102,8 +102,8 @@ struct GemmKernels {
     float (*dot_f32)(int64_t n, const float* x, int64_t x_stride, const float* y, int64_t y_stride);
     double (*dot_f64)(int64_t n, const double* x, int64_t x_stride, const double* y, int64_t y_stride);
     void (*integer)(const IntegerGemm&, DType);
-    // `has_pairs` returns whether this processor multiplies pairs of bfloat16. `pair_up` combines two rows of n
-    // numbers into n pairs.
+    // `has_pairs` returns whether this processor has the instruction that multiplies pairs of bfloat16. `pair_up`
+    // combines two rows of n numbers into n pairs.
     bool (*has_pairs)();
     void (*pair_up)(float* out, const uint16_t* even, const uint16_t* odd, int64_t n);
 };

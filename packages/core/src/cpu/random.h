@@ -21,7 +21,7 @@ void cauchy_(KernelContext& ctx, const View& self, double median, double sigma);
 void log_normal_(KernelContext& ctx, const View& self, double mean, double std);
 /// Writes 1 with probability p, else 0.
 void bernoulli_(KernelContext& ctx, const View& self, double p);
-/// Writes 1 with the probability that the element of `p` in the same position gives, else 0.
+/// Writes 1 or 0 to each element. The probability of 1 is the element of `p` at the same position.
 void bernoulli(KernelContext& ctx, const View& out, const View& p);
 /// Writes integers that are uniform in {low, ..., low + range - 1}. A range of 0 stands for 2^64.
 void integers_(KernelContext& ctx, const View& self, int64_t low, int64_t range);

@@ -1,6 +1,6 @@
-// Reads and writes elements whose positions an index tensor gives. An index without elements may have any shape and
-// dtype. Values for the same element are combined by one thread, in the order of the indices. The functions named
-// `*_check` raise an error if an index is out of range, before anything is written.
+// Reads and writes elements at positions that an index tensor gives. An index without elements may have any shape
+// and dtype. Values for the same element are combined by one thread, in the order of the indices. The functions
+// named `*_check` raise an error if an index is out of range, before anything is written.
 #pragma once
 
 #include <string_view>

@@ -8,7 +8,7 @@ namespace rushlight::cpu::RUSHLIGHT_CPU {
 namespace {
 
 // Convert vectors of float16 to float and back, with instructions that the compiler does not generate from the
-// integer arithmetic of Half. They preserve the payload of a NaN, which Half does not.
+// integer arithmetic of Half. These instructions preserve the payload of a NaN; the conversions of Half do not.
 #if defined(__AVX512F__)
 inline constexpr int64_t kHalvesAtOnce = 16;
 inline void some(float* out, const Half* in) {

@@ -3,7 +3,7 @@
 //
 //   in place   a and b are read without copies; for small products
 //   stream     few rows of a: b is read once, row after row
-//   dot        both operands run along k (x times a transposed weight) and one side is short
+//   dot        both operands are contiguous along k (x times a transposed weight) and one side is short
 //   packed     everything else: blocks of a and panels of b are copied into cache in the order of use (the
 //              blocking is that of Goto and van de Geijn, "Anatomy of high-performance matrix
 //              multiplication", 2008)

@@ -82,7 +82,7 @@ class StepProduct {
 
   private:
     int64_t first_column(int64_t worker, int64_t p) const { return p * width_ + begin(worker, width_); }
-    // Returns the product for the columns of one worker in one part.
+    // Returns the product for one worker's columns in block `p` of the columns.
     Gemm<T> part(int64_t worker, int64_t p) const {
         Gemm<T> g = whole_;
         g.n = begin(worker + 1, width_) - begin(worker, width_);

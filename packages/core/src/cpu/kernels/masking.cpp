@@ -203,7 +203,7 @@ struct Group<uint64_t> {
 RL_INLINE __m256i first8(int n) {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
-// Returns the indices of the selected ones of eight lanes in adjacent lanes.
+// Returns the indices of the selected lanes of eight, without gaps between them.
 RL_INLINE __m256i chosen8(unsigned chosen) {
     const uint64_t bytes = _pdep_u64(chosen, 0x0101010101010101) * 0xff;
     return _mm256_cvtepu8_epi32(

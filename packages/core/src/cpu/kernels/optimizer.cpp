@@ -51,8 +51,8 @@ template <class T, class Update, class... Arrays>
 float root(float x) { return __builtin_sqrtf(x); }
 double root(double x) { return __builtin_sqrt(x); }
 
-/// Returns a * b + c, rounded once. Without it, the compiler would choose which product of a formula is not
-/// rounded, and could choose differently in each loop.
+/// Returns a * b + c, rounded once. Without this function, the compiler would choose which product of a formula is
+/// not rounded, and could choose differently in each loop.
 float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 double fused(double a, double b, double c) { return __builtin_fma(a, b, c); }
 

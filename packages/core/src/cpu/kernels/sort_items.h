@@ -218,8 +218,8 @@ RL_INLINE int64_t largest_of(const int64_t* x, int64_t n) {
     return most;
 }
 static void select_items(int64_t* x, int64_t n, int64_t k, int64_t* spare) {
-    // If there are many items, the first k of a few items give a bound, and items above it cannot be among the
-    // first k.
+    // If there are many items, the k-th of a few items is a bound: items above it cannot be among the first k of
+    // all.
     const int64_t room = 4 * k > 8 * kItems ? 4 * k : 8 * kItems;
     if (k == 0 || n < 2 * room) return select_by_parts(x, n, k, spare);
     select_by_parts(x, room, k, spare);

@@ -104,7 +104,8 @@ void linalg_ldl(KernelContext&, const View& ld, const View& pivots, const View& 
 
 namespace {
 
-// Checks pivots, which LAPACK does not. A pivot is a row counted from 1; a 2x2 block has a pair of negative pivots.
+// Checks pivots, because LAPACK does not check them. A pivot is a row counted from 1; a 2x2 block has a pair of
+// negative pivots.
 void check_ldl_pivots(const int32_t* pivots, int64_t n) {
     for (int64_t i = 0; i < n; ++i) {
         const bool pair = pivots[i] < 0;

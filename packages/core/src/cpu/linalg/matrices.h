@@ -117,7 +117,8 @@ class Matrices {
         }
         return view_.as<T>() + offset;
     }
-    /// Copy matrix b to or from memory in which successive rows (to_rows) or columns are `stride` elements apart.
+    /// Copy matrix b to memory (to_rows, to_columns) or from memory (from_columns) in which successive rows or
+    /// columns are `stride` elements apart.
     void to_rows(int64_t b, T* out, int64_t stride) const {
         copy_matrix(out, stride, 1, at(b), row_stride, column_stride, rows, columns);
     }

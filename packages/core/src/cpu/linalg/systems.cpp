@@ -40,7 +40,8 @@ class Factors {
         lapack::Int unused;
         Lapack<T>::getrs(transposed ? 'T' : 'N', n_, k, data_, n_, order_.data(), x, n_, unused.out());
     }
-    // Uses factors that were computed before, in place of `make`. Checks their pivots, which LAPACK does not.
+    // Uses factors that were computed before, in place of `make`. Checks their pivots, because LAPACK does not
+    // check them.
     void take(T* data, const int32_t* exchanged) {
         for (int64_t i = 0; i < n_; ++i)
             RL_CHECK(exchanged[i] >= 1 && exchanged[i] <= n_, throw_runtime,
