@@ -52,8 +52,8 @@ bool is_channels_last(const View& v) {
     return true;
 }
 
-// Below this number of multiply-adds, loading the vendor library and compiling a kernel would take longer than they
-// save.
+// Below this number of multiply-adds, loading the vendor library (oneDNN) and compiling a kernel would take longer
+// than they save.
 constexpr int64_t kSmall = 1 << 14;
 // For feature maps above this size, our depthwise convolution is faster than the vendor's, which copies into a
 // blocked layout and back.
@@ -74,8 +74,8 @@ bool use_vendor(const ConvolutionGeometry& g, DType dtype, std::initializer_list
 
 // Minimal filtering (Winograd) saves three quarters of the multiplications, but needs transforms. With few channels
 // or few tiles, the transforms take longer than the multiplications that they save, and the parts of tiles outside
-// the map are computed in vain. With AVX-512, the vendor's implementation is a little faster, so it is preferred if
-// it is available.
+// the map are computed but not used. With AVX-512, the vendor's implementation is a little faster, so it is
+// preferred if it is available.
 bool use_winograd(const ConvolutionGeometry& g, DType dtype) {
     if (dtype != DType::Float32 || g.dims != 2 || g.groups != 1 || !winograd()) return false;
     for (int d = 1; d < 3; ++d) {

@@ -19,8 +19,8 @@ T log_add(T a, T b) {
     return b == kNever<T> ? a : a + std::log1p(std::exp(b - a));
 }
 
-// One sequence of the batch. Its target has 2 length + 1 states: state s is a blank if s is even, otherwise label s
-// / 2.
+// One sequence of the batch. Its target has 2 length + 1 states: state s is a blank if s is even, otherwise label
+// s / 2.
 template <class T>
 struct Sequence {
     const T* log_probs;  // probabilities of time t begin at t * step

@@ -27,9 +27,9 @@ struct Gemm {
     int64_t init_row;
     int64_t init_col;  // 0 or 1
     // Note [Pairs of bfloat16]
-    // Each element of a and b holds two bfloat16 numbers, neighbours along k, in the bits of one float. `k` counts
-    // such pairs. One instruction of AVX512-BF16 multiplies and adds both numbers of a pair. Code that copies
-    // elements can therefore copy pairs unchanged.
+    // Each element of a and b holds two bfloat16 numbers, neighbours along k, in the bits of one float, so that
+    // code that copies elements can copy pairs unchanged. `k` counts such pairs. One instruction of AVX512-BF16
+    // multiplies and adds both numbers of a pair.
     bool pairs = false;
     // Note [Runs]
     // The columns of b and c may be divided into runs of `column_run` contiguous columns, such as the pixels of

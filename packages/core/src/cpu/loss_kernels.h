@@ -1,5 +1,5 @@
 // Kernels of the losses in loss.h, on row-major arrays. `input` and its gradient have the shape (batch, classes,
-// inner); all other arrays have the shape (batch, inner).
+// inner); `target`, the losses, their gradient and log_sum have the shape (batch, inner).
 #pragma once
 
 #include "cpu/capability.h"

@@ -233,7 +233,7 @@ Operand paired(KernelContext& ctx, const Operand& v, int64_t count, int64_t rows
     return {out, v.batch == 0 ? 0 : size, 1, rows};
 }
 
-// Products smaller than this are computed in float32: converting the operands costs less than forming pairs.
+// Products smaller than this are faster if the operands are converted to float32.
 constexpr int64_t kLeastPairs = 32 * 32 * 32;
 
 bool multiplies_pairs(DType dtype, const Product& p) {
@@ -303,8 +303,7 @@ void multiply_scaled(KernelContext& ctx, const View& out, const View* input, con
     multiply(ctx, out, input, a, b, b_transposed, beta.re, alpha.re);
 }
 
-// Returns a view (..., k) as a matrix. The view is copied if it has another number of dimensions than 2 and is not
-// row-major.
+// Returns a view (..., k) as a matrix. A view that is row-major or has two dimensions is not copied.
 View as_matrix(KernelContext& ctx, const View& v, int64_t* shape, int64_t* strides) {
     View m = v;
     const int64_t k = v.size(-1);

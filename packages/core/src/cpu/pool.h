@@ -33,8 +33,8 @@ void avg_pool3d_backward(KernelContext& ctx, const View& grad_input, const View&
                          Ints kernel_size, Ints stride, Ints padding, bool ceil_mode, bool count_include_pad,
                          int64_t divisor_override);
 
-/// Pools over windows that divide the input as evenly as possible; window i is [floor(i in / out), ceil((i + 1) in
-/// / out)).
+/// Pools over windows that divide the input as evenly as possible; window i is [floor(i in / out), ceil((i + 1)
+/// in / out)).
 void adaptive_avg_pool2d(KernelContext& ctx, const View& out, const View& input, Ints output_size);
 void adaptive_avg_pool3d(KernelContext& ctx, const View& out, const View& input, Ints output_size);
 void adaptive_avg_pool2d_backward(KernelContext& ctx, const View& grad_input, const View& grad_output);

@@ -24,8 +24,8 @@ void randperm(Generator& generator, const View& out, int64_t n);
 void multinomial(KernelContext& ctx, Generator& generator, const View& out, const View& input,
                  int64_t num_samples, bool replacement);
 
-/// Draws a dropout mask for `input` and writes it to the row-major `mask`. Each element is kept with probability 1
-/// - p.
+/// Draws a dropout mask for `input` and writes it to the row-major `mask`. Each element is kept with probability
+/// 1 - p.
 void dropout_mask(KernelContext& ctx, Generator& generator, uint8_t* mask, const View& input, double p);
 
 }  // namespace rushlight::cpu::twister

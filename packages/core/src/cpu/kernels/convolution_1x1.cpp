@@ -65,8 +65,8 @@ void spread(const ConvolutionGeometry& g, const T* dense, T* in) {
     });
 }
 
-// Computes to = weight from (+ bias) for maps of `from_channels` and `to_channels`. The weights are at row * a_row
-// + column * a_col.
+// Computes to = weight from (+ bias) for maps of `from_channels` and `to_channels`. The weights are at row *
+// a_row + column * a_col.
 template <class T>
 void map_channels(KernelContext& ctx, const ConvolutionGeometry& g, const T* from, int64_t from_channels,
                   const T* weight, int64_t a_row, int64_t a_col, const T* bias, T* to, int64_t to_channels) {

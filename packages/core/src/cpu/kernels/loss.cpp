@@ -50,8 +50,8 @@ void log_sums(const CrossEntropy<T>& c, T* log_sum) {
     });
 }
 
-// The loss, where p are the probabilities, w the weights, s the smoothing and t the target: (1 - s) w_t (-log p_t)
-// + s / classes * sum over c of w_c (-log p_c).
+// The loss, where p are the probabilities, w the weights, s the smoothing and t the target: (1 - s) w_t (-log
+// p_t) + s / classes * sum over c of w_c (-log p_c).
 template <class T>
 void cross_entropy(const CrossEntropy<T>& c, T* loss, const T* log_sum) {
     for_positions(c, [&](int64_t n, int64_t i, int64_t count) {
@@ -78,8 +78,8 @@ void cross_entropy(const CrossEntropy<T>& c, T* loss, const T* log_sum) {
     });
 }
 
-// The derivative with respect to input k: p_k ((1 - s) w_t + s / classes * sum of w) - s / classes * w_k, minus (1
-// - s) w_t if k is the target.
+// The derivative with respect to input k: p_k ((1 - s) w_t + s / classes * sum of w) - s / classes * w_k, minus
+// (1 - s) w_t if k is the target.
 template <class T>
 void cross_entropy_backward(const CrossEntropy<T>& c, T* grad_input, const T* grad, const T* log_sum) {
     constexpr int kL = kLanes<T>;

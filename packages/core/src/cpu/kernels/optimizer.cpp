@@ -16,11 +16,11 @@ template <> struct Math<double> {
 
 // Note [Loading ahead]
 // A step reads three to five arrays in parallel and writes all but one of them. If they are larger than the caches,
-// its speed is limited by the memory bandwidth. Prefetching each line six lines before it is needed reduces the
-// time to 0.94 to 0.96 for Adam and 0.96 to 0.99 for SGD with momentum (Zen 3, AVX2, ResNet-50's parameters), but
-// increases it to 1.1 if a cache holds the arrays. One line of each array is prefetched at a time. Bursts of two or
-// more lines of each array are slower than no prefetch, and so are streaming stores, because the lines that are
-// written have just been read.
+// its speed is limited by the arrival of cache lines from memory. Prefetching each line six lines before it is
+// needed reduces the time to 0.94 to 0.96 for Adam and 0.96 to 0.99 for SGD with momentum (Zen 3, AVX2, ResNet-50's
+// parameters), but increases it to 1.1 if a cache holds the arrays. One line of each array is prefetched at a time.
+// Bursts of two or more lines of each array are slower than no prefetch, and so are streaming stores, because the
+// lines that are written have just been read.
 constexpr int64_t kLineBytes = 64, kLinesAhead = 6;
 
 /// Calls update(i) for i in [begin, end) in vectorised loops over one cache line of the arrays at a time. If

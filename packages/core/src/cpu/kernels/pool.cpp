@@ -1,5 +1,5 @@
-// Pooling in two steps: the rows under a window are combined to one row, then neighbours in that row are combined
-// to outputs. Both steps process adjacent elements.
+// Pooling in two steps: the rows under a window are combined into one row, then neighbours in that row are combined
+// into outputs. Both steps process adjacent elements.
 #include "cpu/pool_kernels.h"
 
 #include <type_traits>
