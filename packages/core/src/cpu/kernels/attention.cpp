@@ -52,7 +52,7 @@ struct Block {
             T* entries = scores + r * columns;
             const int64_t step = a.mask.column;
             if (a.mask.is_bool) {
-                // The mask is read as bytes: a bool with a value other than 0 and 1 would be undefined behaviour,
+                // The mask is read as bytes. Reading a bool whose value is not 0 or 1 would be undefined behaviour,
                 // and bools prevent vectorisation.
                 const uint8_t* mask = static_cast<const uint8_t*>(a.mask.data) + at;
                 if (step == 1) {

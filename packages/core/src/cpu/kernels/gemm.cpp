@@ -433,8 +433,8 @@ void one_thread(Way way, const Gemm<T>& g, T* scratch) {
     }
 }
 
-// The numbers of parts of rows and columns for at most `workers` parts, chosen so that the parts read and copy the
-// least memory.
+// Divides a product into a grid of at most `workers` parts, chosen so that the parts read and copy the least
+// memory.
 struct Grid {
     int64_t rows = 1, columns = 1;
     Grid(int64_t workers, int64_t m, int64_t n) {

@@ -38,8 +38,8 @@ template <> struct Products<double> {
 // groups of hidden units that are divided among the threads.
 constexpr int64_t kWorkPerThread = 1 << 18, kUnits = 16;
 
-// The product with the weight that every step computes. The weight has `parts` blocks of columns, each with one
-// column for each hidden unit.
+// The matrix product of every step. Its right operand is the weight, which has `parts` blocks of columns, each with
+// one column for each hidden unit.
 template <class T>
 class StepProduct {
   public:
