@@ -47,7 +47,7 @@ Tensor softsign_size(const Tensor& input) { return ops::add(ops::abs(input), Sca
 
 }  // namespace
 
-// The derivative of z / (1 + |z|): the length changes by the component of a change along z.
+// The derivative of z / (1 + |z|). For complex z, a change of z changes |z| by its component in the direction of z.
 Tensor softsign_backward(const Tensor& grad, const Tensor& input) {
     const Tensor size = softsign_size(input);
     if (!is_complex(input.dtype())) return ops::div(grad, ops::square(size));
@@ -85,7 +85,7 @@ Tensor prelu(const Tensor& input, const Tensor& weight) {
     RL_CHECK(weight.numel() == channels && input.dim() > 0, throw_runtime,
              "prelu(input, weight): an input of shape %s has %lld channels, weight has %lld numbers",
              to_string(input.sizes()).c_str(), (long long)channels, (long long)weight.numel());
-    // Over the dimensions behind the channels.
+    // The weight has one element for each channel and broadcasts over the dimensions after the channels.
     std::vector<int64_t> shape(static_cast<size_t>(std::max<int64_t>(input.dim() - 1, 1)), 1);
     shape[0] = channels;
     return ops::_prelu(input, ops::reshape(weight, shape));
@@ -93,8 +93,8 @@ Tensor prelu(const Tensor& input, const Tensor& weight) {
 
 namespace {
 
-// As PyTorch does on the CPU: float64 slopes are drawn for the elements that are not positive, row-major, and are
-// multiplied in float32, or in float64 for an input of that dtype.
+// PyTorch's computation on the CPU: draw float64 slopes for the elements that are not positive, in row-major order, and
+// multiply in float32, or in float64 for a float64 input.
 Tensor product_of_pytorch(const Tensor& input, double low, double high, Generator* generator) {
     const DType dtype = input.dtype() == DType::Float64 ? DType::Float64 : DType::Float32;
     if (dtype == DType::Float32) {

@@ -38,7 +38,7 @@ Tensor clamp(const Tensor& input, const std::optional<TensorOrScalar>& min,
 }
 
 namespace {
-// An operand as float64, a complex one as complex128; it refers to the tensor that it was made with.
+// An operand converted to float64, or to complex128 if it is complex. `operand` refers to the member `tensor`.
 struct AsDouble {
     Tensor tensor;
     TensorOrScalar operand;

@@ -1,5 +1,5 @@
-// Attention: one kernel for common calls, operators for uncommon shapes and higher derivatives. See
-// Note [Differentiable composites].
+// Attention: one kernel computes common calls; operators compute uncommon shapes and higher derivatives. See Note
+// [Differentiable composites].
 #include <atomic>
 #include <cmath>
 #include <limits>
@@ -48,7 +48,8 @@ namespace {
 
 Tensor transposed(const Tensor& t) { return ops::transpose(t, -2, -1); }
 
-// (..., key heads, length, depth) as (..., heads, length, depth): each head of key serves several of query.
+// Repeats the heads of a key or value, (..., key heads, length, depth), to the number of heads of the query, (..., heads,
+// length, depth). Each head of the key serves several heads of the query.
 Tensor share_heads(const Tensor& t, int64_t heads) {
     const int64_t own = t.size(-3);
     if (own == heads) return t;
@@ -60,7 +61,7 @@ Tensor share_heads(const Tensor& t, int64_t heads) {
     return ops::reshape(repeated, sizes);
 }
 
-// Its gradient.
+// The gradient of share_heads: sums over the heads of the query that share a head of `t`.
 Tensor sum_shared(const Tensor& grad, const Tensor& t) {
     const int64_t own = t.size(-3), heads = grad.size(-3);
     if (own == heads) return grad;
@@ -82,12 +83,12 @@ Tensor weights_of(const Tensor& query, const Tensor& key, const Tensor& mask, bo
     if (mask.defined())
         scores = mask.dtype() == DType::Bool ? ops::where(mask, scores, kNever) : ops::add(scores, mask);
     if (!is_causal && !mask.defined()) return ops::softmax(scores, -1, std::nullopt);
-    // Rows in which every source is masked.
+    // Rows in which every key is masked have weights of zero.
     Tensor idle = ops::eq(ops::amax(scores, kInts<-1>, true), Scalar(kNever));
     return ops::where(idle, 0, ops::softmax(ops::where(idle, 0, scores), -1, std::nullopt));
 }
 
-// A mask that also hides later positions.
+// Returns `mask` with the positions after the query's own position masked, too.
 Tensor causal(const Tensor& mask, int64_t queries, int64_t keys) {
     auto positions = [&](int64_t n) { return ops::arange(Scalar(n), std::nullopt, mask.device(), false); };
     Tensor seen = ops::ge(ops::unsqueeze(positions(queries), 1), positions(keys));
@@ -114,7 +115,7 @@ void check(const Tensor& query, const Tensor& key, const Tensor& value, double d
              "%s(dropout_p): must be at least 0 and below 1, got %g", op, dropout_p);
 }
 
-// Whether batches and heads are those that the kernel takes.
+// Whether the kernel supports the batches and the heads of these shapes.
 bool is_plain(const Tensor& query, const Tensor& key, const Tensor& value) {
     if (query.dim() > 4 || key.dim() != query.dim() || value.dim() != query.dim() || key.numel() == 0)
         return false;
@@ -143,7 +144,7 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
     if (!differentiated(attn_mask) && !differentiated_forward(query, key, value) &&
         is_plain(query, key, value) && (!shared || enable_gqa) &&
         may_be_fused.load(std::memory_order_relaxed)) {
-        // (N, L, E) as (N, 1, L, E), (L, E) as (1, 1, L, E).
+        // View (N, L, E) as (N, 1, L, E), and (L, E) as (1, 1, L, E).
         const int64_t missing = 4 - query.dim();
         auto full = [&](const Tensor& t) {
             Tensor with_heads = missing > 0 ? ops::unsqueeze(t, -3) : t;
@@ -163,7 +164,7 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
         "scaled_dot_product_attention: no kernel that is enabled can compute this call\n"
         "hint: enable the backend MATH (backends.cuda.enable_math_sdp, nn.attention.sdpa_kernel), which supports every call");
     if (const DType wide = compute_dtype(query.dtype()); wide != query.dtype()) {
-        // Scores in a half type would be rounded before the softmax, which the kernel does not do either.
+        // Scores in a half type would be rounded before the softmax; the kernel does not round them either.
         auto widened = [&](const Tensor& t) {
             return t.defined() && t.dtype() == query.dtype() ? ops::_to_copy(t, wide) : t;
         };

@@ -48,7 +48,7 @@ Tensor angle(const Tensor& input) {
     const DType dtype = is_floating(input.dtype()) ? input.dtype() : default_dtype();
     const Tensor half_turn =
         ops::mul(ops::_to_copy(ops::lt(input, Scalar(0)), dtype, std::nullopt), Scalar(std::numbers::pi));
-    // Multiplied by 0, since the angle is locally constant.
+    // The angle is locally constant, so its gradient is zero. The product with 0 also propagates NaN.
     return is_floating(input.dtype()) ? ops::where(ops::isnan(input), ops::mul(input, Scalar(0)), half_turn)
                                       : half_turn;
 }

@@ -44,7 +44,7 @@ Tensor tensordot(const Tensor& a, const Tensor& b, IntList dims_a, IntList dims_
         inner_b.push_back(e);
         if (m != n) (m == 1 ? alone_b : alone_a).push_back(m == 1 ? e : d);
     }
-    // A dimension of size one is multiplied with the sum over the other's.
+    // If a summed dimension has size 1 in one operand, the other operand is summed over that dimension first.
     Tensor left = alone_a.empty() ? a : ops::sum(a, alone_a, true);
     Tensor right = alone_b.empty() ? b : ops::sum(b, alone_b, true);
     int64_t rows = 1, columns = 1, depth = 1;
@@ -89,7 +89,7 @@ Tensor linalg_cross(const Tensor& input, const Tensor& other, int64_t dim) {
              to_string(input.sizes()).c_str(), to_string(other.sizes()).c_str());
     if (const DType compute = compute_dtype(promote(input.dtype(), other.dtype()));
         compute != promote(input.dtype(), other.dtype())) {
-        // The difference of two products of half precision is rounded once.
+        // Computes in float32 and rounds once: the difference of two products rounded to half precision would lose digits.
         const Tensor made = linalg_cross(ops::to(input, compute), ops::to(other, compute), dim);
         return ops::to(made, promote(input.dtype(), other.dtype()));
     }
@@ -108,7 +108,7 @@ Tensor cross(const Tensor& input, const Tensor& other, std::optional<int64_t> di
 }
 
 Tensor addr(const Tensor& input, const Tensor& vec1, const Tensor& vec2, Scalar beta, Scalar alpha) {
-    // Dimensions have no part in it, as in PyTorch; the product is not rounded to the vectors' dtype.
+    // As in PyTorch, the number of dimensions does not affect the dtype. The product is not rounded to the vectors' dtype.
     const DType dtype = promote(promote(vec1.dtype(), vec2.dtype()), input.dtype());
     if (!is_differentiable(dtype)) {
         RL_CHECK(!alpha.is_floating() && !beta.is_floating(), throw_runtime,
@@ -123,7 +123,7 @@ Tensor addr(const Tensor& input, const Tensor& vec1, const Tensor& vec2, Scalar 
     check_weights("addr", made, beta, alpha);
     if (!alpha.equals(1)) made = ops::mul(made, alpha);
     Tensor addend =
-        ops::expand(ops::to(input, dtype), made.sizes(), false);  // checked also where it is not read
+        ops::expand(ops::to(input, dtype), made.sizes(), false);  // checked even if it is not read
     if (beta.equals(0)) return made;
     return ops::add(made, beta.equals(1) ? addend : ops::mul(addend, beta));
 }
@@ -135,7 +135,7 @@ Tensor addbmm(const Tensor& input, const Tensor& batch1, const Tensor& batch2, S
     RL_CHECK(batch1.size(0) == batch2.size(0) && batch1.size(2) == batch2.size(1), throw_runtime,
              "addbmm(batch1, batch2): shapes %s and %s cannot be multiplied",
              to_string(batch1.sizes()).c_str(), to_string(batch2.sizes()).c_str());
-    // The sum over the batch is a sum over the inner dimension too: one product.
+    // Joins the batch and the inner dimension, so that one matrix product sums over both.
     const int64_t inner = batch1.size(0) * batch1.size(2);
     const int64_t left[] = {batch1.size(1), inner}, right[] = {inner, batch2.size(2)};
     return ops::addmm(input, ops::reshape(ops::transpose(batch1, 0, 1), left), ops::reshape(batch2, right),
@@ -144,7 +144,8 @@ Tensor addbmm(const Tensor& input, const Tensor& batch1, const Tensor& batch2, S
 
 namespace {
 
-// The last dimension of kron's operands side by side: (..., a) with each element `b` times, or as a whole `a` times.
+// Repeats the elements of the last dimension for kron: (..., a) to (..., a b), each element `b` times if `each` is true. If
+// `each` is false, (..., b) to (..., a b): the whole row `a` times.
 Tensor spread(const Tensor& t, int64_t a, int64_t b, bool each) {
     std::vector<int64_t> apart = t.shape(), pairs = t.shape(), joined = t.shape();
     apart.insert(each ? apart.end() : apart.end() - 1, 1);
@@ -171,8 +172,8 @@ Tensor kron(const Tensor& input, const Tensor& other) {
     }
     RL_CHECK(left.size() <= kMaxDims, throw_runtime, "kron(input, other): at most %d dimensions, got %lld",
              kMaxDims / 2, (long long)n);
-    // For rows as short as those of `other`, the overhead per row exceeds the multiplications. If each row is used
-    // often, the rows are made longer.
+    // For rows as short as those of `other`, the overhead per row exceeds the cost of the multiplications. If each row is
+    // used often, the operands are repeated so that the rows become longer.
     constexpr int64_t kShort = 64, kOften = 4;
     if (std::min(input.dim(), other.dim()) > 1 && other.size(-1) < kShort && joined.back() > 0 &&
         std::min(input.numel() / input.size(-1), other.numel() / other.size(-1)) >= kOften) {

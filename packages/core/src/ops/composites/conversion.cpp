@@ -26,7 +26,7 @@ Tensor convert(const Tensor& input, std::optional<DType> dtype, std::optional<De
     return has_format(result, wanted) ? result : ops::clone(result, format);
 }
 
-// The one element of a bool tensor.
+// Returns the only element of a bool tensor.
 bool truth(const Tensor& t) {
     require_values("equal(), allclose()", t);
     if (t.device().type == DeviceType::CPU) return *t.data<bool>();

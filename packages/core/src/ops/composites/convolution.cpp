@@ -14,7 +14,7 @@
 namespace rushlight::composites {
 namespace {
 
-// A convolution of an input with batch. A complex one is four real ones.
+// Convolves an input that has a batch dimension. A complex convolution consists of four real ones.
 Tensor convolve_batch(const Tensor& x, const Tensor& w, const Tensor& bias, IntList stride, IntList padding,
                       IntList dilation, bool transposed, IntList output_padding, int64_t groups) {
     auto convolution = [&](const Tensor& a, const Tensor& b, const Tensor& c) {
@@ -29,7 +29,7 @@ Tensor convolve_batch(const Tensor& x, const Tensor& w, const Tensor& bias, IntL
                         ops::add(convolution(x_re, w_im, b_im), convolution(x_im, w_re, none)));
 }
 
-// A convolution in `spatial` dimensions of an input with or without batch.
+// Convolves an input with or without a batch dimension in `spatial` dimensions.
 Tensor convolve(const char* op, int spatial, const Tensor& input, const Tensor& weight, const Tensor& bias,
                 IntList stride, IntList padding, IntList dilation, bool transposed, IntList output_padding,
                 int64_t groups) {
@@ -46,7 +46,7 @@ Tensor convolve(const char* op, int spatial, const Tensor& input, const Tensor& 
     return ops::squeeze(one, kInts<0>);
 }
 
-// Padding by name: "same" keeps the size; if that needs an odd number of zeros, the end gets one more.
+// Convolves with padding by name. "same" keeps the size; an odd number of zeros has the additional zero at the end.
 Tensor convolve_padded(const char* op, int spatial, const Tensor& input, const Tensor& weight,
                        const Tensor& bias, IntList stride, std::string_view padding, IntList dilation,
                        int64_t groups) {
@@ -73,7 +73,7 @@ Tensor convolve_padded(const char* op, int spatial, const Tensor& input, const T
         int64_t total =
             dilation[dilation.size() == 1 ? 0 : static_cast<size_t>(d)] * (weight.size(d + 2) - 1);
         both[d] = total / 2;
-        // Pads are counted from the last dimension.
+        // constant_pad_nd counts dimensions from the last.
         behind[2 * (spatial - 1 - d)] = 0;
         behind[2 * (spatial - 1 - d) + 1] = total % 2;
         uneven |= total % 2 != 0;
@@ -107,8 +107,8 @@ RL_CONVOLUTION(2)
 RL_CONVOLUTION(3)
 #undef RL_CONVOLUTION
 
-// The convolution is linear in the input and in the weight, and the bias is added: so the gradients' own gradients are
-// convolutions again.
+// The convolution is linear in the input and in the weight, and the bias is added. Therefore the derivatives of its
+// gradients are convolutions, too.
 Tensor convolution_grad_grad(const Tensor& grad_input, const Tensor& grad_weight, const Tensor& grad_bias,
                              const Tensor& grad, const Tensor& input, const Tensor& weight, IntList stride,
                              IntList padding, IntList dilation, bool transposed, IntList output_padding,

@@ -1,4 +1,4 @@
-// Checks, reduction and the form of the targets for the kernel of connectionist temporal classification.
+// Checks the arguments of connectionist temporal classification, arranges the targets for its kernel and reduces the losses.
 #include <limits>
 
 #include "bodies/ctc.h"
@@ -20,7 +20,8 @@ constexpr const char* kOp = "ctc_loss";
 
 bool has_values(const Tensor& t) { return t.device().type != DeviceType::Meta; }
 
-// Lengths (batch), int64 on the CPU, each from 0 to `most`; on the meta device if they were given there.
+// Returns the lengths as an int64 tensor (batch) on the CPU, after checking that each is from 0 to `most`. Lengths on the
+// meta device stay there.
 Tensor lengths_of(const char* argument, const Tensor& given, int64_t batch, int64_t most) {
     RL_CHECK(is_integral(given.dtype()) && given.numel() == batch && given.dim() <= 1, throw_runtime,
              "%s(%s): needs %lld integers, got %s of shape %s", kOp, argument, (long long)batch,
@@ -37,8 +38,8 @@ Tensor lengths_of(const char* argument, const Tensor& given, int64_t batch, int6
     return t;
 }
 
-// (batch, longest) with labels checked; `targets` has one row each, or all joined. On the meta device, its length is
-// the largest that targets of that shape can have.
+// Returns the targets as a matrix (batch, longest) and checks the labels. `targets` has one row for each sample, or all
+// targets joined. On the meta device, the length of the rows is the largest that targets of this shape can have.
 Tensor rows_of(const Tensor& targets, const Tensor& lengths, int64_t classes, int64_t blank) {
     const int64_t batch = lengths.numel();
     const bool joined = targets.dim() == 1;

@@ -1,4 +1,4 @@
-// Diagonals made of the view `diagonal` and its gradient.
+// Operators on diagonals, composed of the view `diagonal` and its gradient.
 #include <algorithm>
 
 #include "bodies/diagonals.h"
@@ -22,7 +22,7 @@
 namespace rushlight::composites {
 namespace {
 
-// A copy in which the elements of a view are those of `src`.
+// Returns a copy of `input` in which the elements of a view are replaced by those of `src`.
 Tensor replaced(const char* op, const Tensor& input, const Tensor& src, const auto& view) {
     Tensor copy = ops::clone(input, "contiguous");
     const Tensor part = view(copy);
@@ -92,7 +92,7 @@ Tensor as_strided_scatter(const Tensor& input, const Tensor& src, IntList size, 
     RL_CHECK(std::ranges::equal(src.sizes(), size), throw_runtime,
              "as_strided_scatter(src): needs shape %s, got %s", to_string(size).c_str(),
              to_string(src.sizes()).c_str());
-    // The positions in the flat tensor: a tensor of position numbers, viewed in the same way.
+    // Finds the offsets of the elements by taking the same view of a tensor that holds the offset of each element.
     Tensor numbers = ops::arange(Scalar(input.numel()), std::nullopt, input.device());
     Tensor positions = ops::as_strided(numbers, size, stride, storage_offset.value_or(0));
     Tensor flat = ops::scatter(ops::flatten(input), 0, ops::flatten(positions), ops::flatten(src));

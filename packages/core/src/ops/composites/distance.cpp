@@ -50,7 +50,8 @@ Tensor pdist(const Tensor& input, double p) {
     RL_CHECK(n <= INT32_MAX, throw_runtime, "pdist(input): shape %s has too many pairs of rows",
              to_string(input.sizes()).c_str());
     const int64_t count = n * (n - 1) / 2;
-    // Note [Differentiable composites]: a few rows and all that follow them at a time, of which half a triangle is too many.
+    // Compares 16 rows at a time with all later rows; the pairs within the 16 rows occur twice, and one of each is dropped.
+    // Computing the full matrix would take twice the memory. See Note [Differentiable composites].
     const bool wide = input.dtype() == DType::Float32 || input.dtype() == DType::Float64;
     if (wide && input.device().type == DeviceType::CPU && !differentiated(input)) {
         constexpr int64_t kRows = 16;
@@ -75,7 +76,7 @@ Tensor pdist(const Tensor& input, double p) {
     const auto rows = [&](int64_t which) {
         return ops::index_select(input, 0, ops::select(pairs, 0, which));
     };
-    // The maximum of zero elements is undefined, but their distance is 0.
+    // The maximum of zero elements is undefined, but the distance of empty rows is 0.
     const Scalar order(input.size(1) == 0 ? 1.0 : p);
     return ops::norm(ops::sub(rows(0), rows(1)), order, kInts<-1>, false);
 }

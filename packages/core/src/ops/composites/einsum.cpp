@@ -1,9 +1,9 @@
 // Einstein's notation. Note [Einsum]
 //
-// A term is a tensor whose dimensions have labels: a letter, or the position of a dimension of "...", counted from the last.
-// Dimensions of size one are dropped first, so that broadcast dimensions are simply absent, and restored at the end. Then
-// pairs of terms are contracted, the pair with the smallest result first, each by one batched matrix product: labels that
-// both terms have and later operands need are batch dimensions, and labels that nothing else needs are summed over.
+// A term is a tensor whose dimensions have labels. A label is a letter, or the number of a dimension of "...", counted from
+// the last. Dimensions of size one are dropped first, so that broadcast dimensions are absent, and are restored at the end.
+// Then pairs of terms are contracted, the pair with the smallest result first, each by one batched matrix product. Labels
+// that both terms have and a later step needs are batch dimensions. Labels that no later step needs are summed over.
 #include <algorithm>
 #include <array>
 
@@ -20,7 +20,7 @@
 namespace rushlight::composites {
 namespace {
 
-constexpr int kLetters = 52;  // labels below are A-Z, then a-z; from here on dimensions of "..."
+constexpr int kLetters = 52;  // 0 to 51 are the labels A-Z and a-z; labels from 52 are dimensions of "..."
 constexpr int kLabels = kLetters + kMaxDims;
 constexpr int kEllipsis = -1;
 
@@ -41,7 +41,7 @@ struct Term {
 char letter(int label) { return static_cast<char>(label < 26 ? 'A' + label : 'a' + label - 26); }
 std::string spelled(int label) { return label < kLetters ? std::string(1, letter(label)) : "..."; }
 
-// One operand's or the result's subscripts, with kEllipsis for "...".
+// Returns the labels of an operand or of the result, with kEllipsis for "...".
 Labels parse(std::string_view equation, std::string_view text) {
     Labels labels;
     bool dots = false;
@@ -83,7 +83,7 @@ Equation parse(std::string_view text) {
     return e;
 }
 
-// Replaces "..." by as many labels as it has dimensions.
+// Replaces "..." by the labels of its `count` dimensions.
 Labels with_dots(const Labels& labels, int count) {
     Labels result;
     for (int label : labels) {
@@ -103,8 +103,8 @@ int dots_of(std::string_view equation, const Labels& labels, const Tensor& t) {
     return static_cast<int>(t.dim() - named);
 }
 
-// Takes diagonals of letters that occur twice, notes sizes, and drops dimensions of size one. Those of a single operand stay:
-// a sum over one element is a sum, not a view.
+// Takes the diagonals of letters that occur twice, records sizes, and drops dimensions of size one. A single operand keeps
+// its dimensions of size one, because a sum over one element must be a new tensor and not a view.
 Term make_term(std::string_view equation, const Tensor& operand, const Labels& labels, int64_t* sizes,
                bool single) {
     Term term{operand, {}};
@@ -118,7 +118,7 @@ Term make_term(std::string_view equation, const Tensor& operand, const Labels& l
         if (term.tensor.sizes()[at] != term.tensor.sizes()[here])
             fail(equation, "'" + spelled(label) + "' has sizes " + std::to_string(term.tensor.sizes()[at]) +
                                " and " + std::to_string(term.tensor.sizes()[here]) + " in one operand");
-        // The operator puts the diagonal last; it is moved to where the letter occurred first.
+        // `diagonal` moves the diagonal to the last dimension; it is moved back to the first occurrence of the letter.
         Tensor diagonal = ops::diagonal(term.tensor, 0, at, here);
         std::vector<int64_t> order;
         for (int64_t d = 0; d < diagonal.dim() - 1; ++d) order.push_back(d);
@@ -142,7 +142,7 @@ Term make_term(std::string_view equation, const Tensor& operand, const Labels& l
     return term;
 }
 
-// Sums over the labels that are not needed; integers add up in `dtype`.
+// Sums over the labels that are not needed. Integers are summed in `dtype`.
 void sum_out(Term& term, const auto& needed, std::optional<DType> dtype) {
     std::vector<int64_t> along;
     Labels kept;
@@ -168,7 +168,7 @@ Tensor arranged(const Term& term, std::initializer_list<const Labels*> groups) {
     return ops::permute(term.tensor, order);
 }
 
-// The term with a dimension of size one for each label of `all` that it lacks.
+// Returns the term's tensor with a dimension of size one for each label of `all` that the term lacks.
 Tensor spread(const Term& term, const Labels& all, const int64_t* sizes) {
     Labels own;
     std::vector<int64_t> shape;
@@ -180,7 +180,8 @@ Tensor spread(const Term& term, const Labels& all, const int64_t* sizes) {
     return ops::reshape(arranged(term, {&own}), shape);
 }
 
-// The dtype of a term's sum before it is multiplied: small integers do not wrap around if the product's dtype is wider.
+// The dtype in which a term is summed before it is multiplied. Small integers do not overflow if the product's dtype is
+// wider.
 DType summed(DType t, DType other) {
     const auto is_whole = [](DType x) { return is_integral(x) || x == DType::Bool; };
     if (t == other || !is_whole(t)) return t;
@@ -216,7 +217,7 @@ Term contract(Term a, Term b, const int64_t* sizes, const auto& needed) {
     return result;
 }
 
-// The result's labels if the equation does not name them.
+// Returns the labels of the result if the equation does not give them.
 Labels implied(const std::vector<Labels>& operands) {
     std::array<int, kLetters> count{};
     for (const Labels& labels : operands)
@@ -268,7 +269,7 @@ Tensor einsum(std::string_view equation, TensorList operands) {
         double least = 0;
         for (size_t i = 0; terms.size() > 2 && i < terms.size(); ++i) {
             for (size_t j = i + 1; j < terms.size(); ++j) {
-                // Elements of the result, less those of the pair that it replaces.
+                // The number of elements of the result, minus the elements of the two terms that it replaces.
                 double cost = 1;
                 for (int label = 0; label < kLabels; ++label) {
                     if (!terms[i].has(label) && !terms[j].has(label)) continue;

@@ -35,7 +35,7 @@ Tensor reduce(const char* op, const Tensor& losses, int64_t reduction) {
 }
 
 Tensor difference(const char* op, const Tensor& input, const Tensor& target) {
-    broadcast_shapes(op, "input", input.sizes(), "target", target.sizes());  // or an error in the loss's name
+    broadcast_shapes(op, "input", input.sizes(), "target", target.sizes());  // an error names the loss
     return ops::sub(input, target);
 }
 Tensor distance(const char* op, const Tensor& input, const Tensor& target) {
@@ -47,7 +47,7 @@ Tensor huber(const char* op, const Tensor& input, const Tensor& target, double b
     return ops::_huber(input, target, Scalar(bend));
 }
 
-// On other devices this is not checked, as it would wait for the device.
+// Checked on the CPU only: on other devices the check would wait for the device.
 bool are_probabilities(const Tensor& t) {
     if (t.device().type != DeviceType::CPU || t.dtype() == DType::Bool) return true;
     StagesOff outside(kAllStages);
@@ -59,7 +59,7 @@ bool are_probabilities(const Tensor& t) {
 Tensor mse_loss(const Tensor& input, const Tensor& target, int64_t reduction) {
     const DType common = promote(input.dtype(), target.dtype());
     RL_CHECK(common != DType::Bool, throw_not_implemented, "mse_loss: not defined for dtype bool");
-    // Bools have no difference; combined with numbers they count as 0 and 1.
+    // Bools cannot be subtracted. They are converted to 0 and 1 in the other operand's dtype.
     auto numbers = [common](const Tensor& t) { return t.dtype() == DType::Bool ? ops::to(t, common) : t; };
     return reduce("mse_loss", ops::square(difference("mse_loss", numbers(input), numbers(target))),
                   reduction);
@@ -116,7 +116,7 @@ Tensor kl_div(const Tensor& input, const Tensor& target, int64_t reduction, bool
         const Tensor difference = ops::sub(as_int64_if_integral(target), as_int64_if_integral(input));
         return reduce("kl_div", ops::mul(ops::exp(target), difference), reduction);
     }
-    // 0 log(0) is 0, and so is its gradient.
+    // 0 log(0) is 0, and its gradient is 0.
     Tensor logs = ops::log(ops::where(ops::ne(target, Scalar(0.0)), target, 1));
     return reduce("kl_div", ops::mul(target, ops::sub(logs, input)), reduction);
 }

@@ -20,7 +20,8 @@ Tensor embedding_grad_grad(const Tensor& grad, const Tensor& indices, int64_t nu
                            int64_t padding_idx, bool scale_grad_by_freq) {
     Tensor rows = ops::embedding(grad, indices, -1, false, false);
     if (scale_grad_by_freq) {
-        // How often each number occurs is the gradient of a table of ones.
+        // The gradient of an embedding with respect to its table, for an output gradient of ones, counts the uses of each
+        // row.
         Tensor one =
             ops::ones_like(ops::slice(rows, -1, 0, 1, 1), std::nullopt, std::nullopt, false, std::nullopt);
         Tensor counts = ops::embedding_dense_backward(one, indices, num_weights, -1, false);

@@ -41,19 +41,19 @@
 namespace rushlight::composites {
 namespace {
 
-// The identity of n rows and m columns, for every matrix of a's batch.
+// Returns identity matrices of n rows and m columns, one for each matrix of a's batch.
 Tensor identity(const Tensor& a, int64_t n, int64_t m) {
     return expand_batch(ops::eye(n, m, a.dtype(), a.device()), batch_of(a));
 }
 
-// Batches are broadcast against each other.
+// Broadcasts the batch dimensions of `a` and `b` against each other.
 void broadcast_batches(const char* op, const char* first, Tensor& a, const char* second, Tensor& b) {
     const std::vector<int64_t> batch = broadcast_shapes(op, first, batch_of(a), second, batch_of(b));
     a = expand_batch(a, batch);
     b = expand_batch(b, batch);
 }
 
-// Row i of the result is row order[i].
+// Permutes rows: row i of the result is row order[i] of `matrix`.
 Tensor take_rows(const Tensor& matrix, const Tensor& order) {
     std::vector<int64_t> sizes = matrix.shape();
     sizes[sizes.size() - 2] = order.size(-1);
@@ -97,7 +97,8 @@ Tensor cholesky_inverse(const Tensor& L, bool upper) {
         const Tensor info = ops::mul(ops::any(zeros, kInts<-1>), first);
         check_info("cholesky_inverse", ops::_to_copy(info, DType::Int32), kSingular);
     }
-    // The product of the factor's inverse with itself has elements that another solution would divide by.
+    // Multiplies the factor's inverse by its adjoint. Solving with the factor a second time would divide by the factor's
+    // elements and could give NaN where the inverse has overflowed.
     const Tensor lower = upper ? ops::adjoint(L) : L;
     const Tensor inverse = ops::linalg_solve_triangular(lower, identity(L, L.size(-1), L.size(-1)), false);
     return ops::matmul(ops::adjoint(inverse), inverse);
@@ -206,8 +207,8 @@ std::tuple<Tensor, Tensor> linalg_qr(const Tensor& A, std::string_view mode) {
     const int64_t m = A.size(-2), n = A.size(-1);
     const int how = complete ? 1 : alone ? 2 : 0;
     if (!differentiated(A) || (m >= n && !alone)) return ops::_linalg_qr(A, how);
-    // Only tall matrices have a formula. In a wide matrix, the columns on the right are rotated by the Q of the columns
-    // on the left.
+    // Only tall matrices have a formula for the derivative. Of a wide matrix, the columns on the left are factored, and the
+    // columns on the right are multiplied by the adjoint of their Q.
     auto [q, r] = ops::_linalg_qr(m >= n ? A : ops::narrow(A, -1, 0, m), 0);
     if (m < n) {
         const Tensor parts[] = {r, ops::matmul(ops::adjoint(q), ops::narrow(A, -1, m, n - m))};
@@ -232,7 +233,8 @@ void check_reflectors(const char* op, const Tensor& reflectors, const Tensor& ta
              to_string(reflectors.sizes()).c_str(), to_string(tau.sizes()).c_str());
 }
 
-// Reflector i: its vector, with the leading one and zeros above it, as a matrix of one column; and its factor.
+// Returns the vector of reflector i, as a matrix of one column with the leading one and the zeros above it, and its factor
+// tau.
 std::pair<Tensor, Tensor> reflector(const Tensor& reflectors, const Tensor& tau, int64_t i) {
     const int64_t m = reflectors.size(-2);
     const Tensor below = ops::tril(ops::narrow(reflectors, -1, i, 1), -1 - i);
@@ -275,7 +277,7 @@ Tensor ormqr(const Tensor& input, const Tensor& tau, const Tensor& other, bool l
     if (!left) return ops::adjoint(ormqr(input, tau, ops::adjoint(other), true, !transpose));
     Tensor x = other;
     const int64_t k = tau.size(-1);
-    for (int64_t i = 0; i < k; ++i) {  // Q = H1 H2 ...: the last one comes first, of Q^H the first
+    for (int64_t i = 0; i < k; ++i) {  // Q = H1 H2 ...: Q applies the last one first, Q^H the first
         const auto [v, factor] = reflector(input, tau, transpose ? i : k - 1 - i);
         x = reflect(v, transpose ? ops::conj(factor) : factor, x);
     }
@@ -288,7 +290,7 @@ namespace {
 
 Tensor real_diagonal(const Tensor& x) { return ops::real(ops::diagonal(x, 0, -2, -1)); }
 
-// The lower triangle and its mirror image; the diagonal of a Hermitian matrix is real.
+// Returns a Hermitian matrix from the lower triangle of `x`. The diagonal of a Hermitian matrix is real.
 Tensor mirrored(const Tensor& x) {
     const Tensor below = ops::tril(x, -1);
     const Tensor half =
@@ -310,7 +312,7 @@ Tensor cholesky_backward(const Tensor& grad, const Tensor& L) {
     return ops::mul(lower_solve(L, upper_solve(transposed, inner, true), false), Scalar(0.5));
 }
 
-// The derivative along the Hermitian part of the tangent, as the gradient is Hermitian: each is the transpose of the other.
+// Uses the Hermitian part of the tangent, so that this is the transpose of cholesky_backward, whose gradient is Hermitian.
 Tensor cholesky_forward(const Tensor& tangent, const Tensor& L) {
     const Tensor along = ops::mul(ops::add(tangent, ops::adjoint(tangent)), Scalar(0.5));
     const Tensor inner = upper_solve(ops::adjoint(L), lower_solve(L, along, true), false);
@@ -318,8 +320,8 @@ Tensor cholesky_forward(const Tensor& tangent, const Tensor& L) {
     return ops::matmul(L, half);
 }
 
-// Of A = P L U, with k the lesser of rows and columns, the first k rows and columns are a square matrix of which both
-// factors are found; the rows below, or the columns on the right, follow from them.
+// With A = P L U and k the smaller of the numbers of rows and columns, both factors of the leading k by k matrix are
+// determined by that matrix. The rows below, or the columns on the right, follow from the factors.
 Tensor lu_backward(const Tensor& grad, const Tensor& LU, const Tensor& pivots) {
     const int64_t m = LU.size(-2), n = LU.size(-1), k = std::min(m, n);
     auto corner = [&](const Tensor& t) { return ops::narrow(ops::narrow(t, -2, 0, k), -1, 0, k); };
@@ -370,7 +372,7 @@ Tensor lu_forward(const Tensor& tangent, const Tensor& LU, const Tensor& pivots)
 
 namespace {
 
-// A matrix without columns has no elements, so Q does not depend on any.
+// A matrix without columns has no elements, so Q does not depend on the matrix.
 bool has_columns(const Tensor& Q, const Tensor& R) {
     if (R.size(-1) == 0) return false;
     RL_CHECK(

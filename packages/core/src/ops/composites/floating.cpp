@@ -19,7 +19,7 @@ namespace {
 
 struct Limits {
     double largest, least;
-    int64_t digits;  // of the mantissa, without the leading one
+    int64_t digits;  // bits of the mantissa, without the leading one
 };
 Limits limits(DType t) {
     switch (t) {

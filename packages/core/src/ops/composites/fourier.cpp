@@ -1,4 +1,4 @@
-// Lengths, norms and dimensions of Fourier transforms; short-time transforms by way of them.
+// Fourier transforms: checks of lengths, norms and dimensions, and short-time transforms composed of them.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -38,7 +38,7 @@ namespace {
 
 using Norm = std::optional<std::string_view>;
 
-// The scale for `count` numbers: 1 / count, its square root, or 1, by the norm and the direction.
+// The scale of a transform of `count` elements: 1 / count, its square root, or 1, depending on the norm and the direction.
 double scale_of(const char* op, Norm norm, bool forward, int64_t count) {
     const std::string_view name = norm.value_or("backward");
     if (name == "ortho") return 1 / std::sqrt(static_cast<double>(count));
@@ -69,7 +69,7 @@ int dimension(const char* op, const Tensor& input, int64_t dim) {
     return wrap_dim(op, dim, input.dim());
 }
 
-// The tensor cut or padded with zeros to size n.
+// Cuts the tensor, or pads it with zeros, to size n along dimension d.
 Tensor resized(const char* op, const Tensor& x, int d, int64_t n) {
     RL_CHECK(n >= 1, throw_runtime, "fft.%s(n): needs at least one data point, got %lld", op, (long long)n);
     const int64_t have = x.sizes()[d];
@@ -103,7 +103,7 @@ Tensor whole(const char* op, const Tensor& input, std::optional<int64_t> n, int6
     return ops::_fft_c2r(x, d, count, scale_of(op, norm, forward, count), forward);
 }
 
-// The transformed dimensions and their new sizes; without `s` the sizes are kept.
+// The transformed dimensions and their new sizes. Without `s`, the sizes stay.
 struct Positions {
     std::vector<int64_t> dims, sizes;
 
@@ -130,7 +130,7 @@ struct Positions {
         }
     }
     int64_t count() const {
-        // As a user gave them: a product beyond what there is fails where the tensor is made.
+        // The sizes come from the user. If their product overflows, allocating the tensor fails later.
         int64_t product = 1;
         for (int64_t n : sizes)
             if (__builtin_mul_overflow(product, n, &product)) return INT64_MAX;
@@ -146,10 +146,10 @@ Tensor along_many(const char* op, const Tensor& input, std::optional<IntList> s,
                   Norm norm, bool forward) {
     const Positions positions(op, input, s, dim);
     const Tensor x = positions.resize(op, complex_input(op, input));
-    if (positions.dims.empty()) return ops::clone(x);  // a number is its own transform
+    if (positions.dims.empty()) return ops::clone(x);  // the transform of a number is the number
     return ops::_fft_c2c(x, positions.dims, scale_of(op, norm, forward, positions.count()), forward);
 }
-// Real numbers along the last of the dimensions, then complex ones along the others.
+// Transforms real input along the last of the dimensions, and the complex result along the others.
 Tensor half_of_many(const char* op, const Tensor& input, std::optional<IntList> s, std::optional<IntList> dim,
                     Norm norm, bool forward) {
     Positions positions(op, input, s, dim);
@@ -286,7 +286,7 @@ Tensor fft_ifftshift(const Tensor& input, std::optional<IntList> dim) {
 
 namespace {
 
-// The window in the middle of n_fft numbers.
+// Returns the window, padded with zeros on both sides to n_fft elements.
 Tensor window_of(const char* op, const Tensor& window, const Tensor& like, int64_t n_fft,
                  int64_t win_length) {
     RL_CHECK(win_length > 0 && win_length <= n_fft, throw_runtime,
@@ -303,7 +303,7 @@ Tensor window_of(const char* op, const Tensor& window, const Tensor& like, int64
     return win_length == n_fft ? w : ops::constant_pad_nd(w, padding, Scalar(0));
 }
 
-// (batch, time) with `many` more samples at both ends.
+// Pads (batch, time) by `many` samples at both ends.
 Tensor padded(const Tensor& x, int64_t many, std::string_view mode) {
     const int64_t n = x.sizes()[1], both[] = {many, many}, time[] = {1};
     if (mode == "constant") return ops::constant_pad_nd(x, both, Scalar(0));
@@ -357,7 +357,8 @@ Tensor stft(const Tensor& input, int64_t n_fft, std::optional<int64_t> hop_lengt
              (long long)x.sizes()[1], (long long)n_fft);
     const int64_t width = win_length.value_or(n_fft);
     const Tensor w = window_of("stft", window, x, n_fft, width);
-    // The windows themselves begin at multiples of the hop, not the frames around them.
+    // align_to_window: frames are placed so that the windows begin at multiples of the hop, rather than the frames around
+    // the windows.
     if (align_to_window.value_or(false)) x = padded(x, (n_fft - width) / 2, pad_mode);
     Tensor frames = ops::mul(ops::unfold(x, 1, n_fft, hop), w);  // (batch, time, n_fft)
     const Norm norm = normalized ? Norm("ortho") : Norm();
@@ -391,11 +392,11 @@ Tensor istft(const Tensor& input, int64_t n_fft, std::optional<int64_t> hop_leng
     const Norm norm = normalized ? Norm("ortho") : Norm();
     Tensor x = input.dim() == 2 ? ops::unsqueeze(input, 0) : input;
     x = ops::transpose(x, 1, 2);  // (batch, time, frequency)
-    // A real signal is that of the first half: the other one mirrors it, whatever is given.
+    // A real signal is determined by the first half of its spectrum. The second half is not read.
     Tensor frames = return_complex ? fft_ifft(x, std::nullopt, -1, norm)
                                    : fft_irfft(ops::narrow(x, -1, 0, n_fft / 2 + 1), n_fft, -1, norm);
     frames = ops::mul(frames, w);
-    // The gradient of unfold adds the frames together.
+    // The gradient of unfold adds overlapping frames.
     const int64_t count = frames.sizes()[1], total = n_fft + hop * (count - 1);
     const int64_t shape[] = {frames.sizes()[0], total}, size[] = {total}, each[] = {count, n_fft};
     Tensor signal = ops::unfold_backward(frames, shape, 1, n_fft, hop);

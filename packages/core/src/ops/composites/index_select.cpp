@@ -1,4 +1,4 @@
-// Copies first, then writes: slices along a dimension by index.
+// Out-of-place writes of slices by index: each copies the input and then writes in place.
 #include "bodies/index_select.h"
 #include "ops/views.h"
 #include "rushlight/ops/_scatter_reduce_.h"
@@ -20,7 +20,7 @@ namespace {
 Tensor row_major_copy(const Tensor& t) { return ops::clone(t, "contiguous"); }
 Tensor as(const Tensor& t, DType dtype) { return t.dtype() == dtype ? t : ops::_to_copy(t, dtype); }
 
-// One index for every element of `source`, from one for every slice.
+// Expands the index of slices to one index for each element of `source`.
 Tensor spread_index(const char* op, const Tensor& input, int64_t dim, const Tensor& index,
                     const Tensor& source, std::string_view reduce) {
     RL_CHECK(reduce != "sum", throw_runtime,
@@ -57,7 +57,7 @@ Tensor index_fill__tensor(const Tensor& input, int64_t dim, const Tensor& index,
              "index_fill_(value): must be a number or a 0-d tensor, got shape %s",
              to_string(value.sizes()).c_str());
     const int d = wrap_dim("index_fill_", dim, input.dim());
-    // Uses a mask, so that a slice that is indexed twice receives its gradient once.
+    // Uses a mask, so that the gradient of a slice that is indexed twice is counted once.
     std::vector<int64_t> shape(static_cast<size_t>(input.dim()), 1);
     if (!shape.empty()) shape[static_cast<size_t>(d)] = input.sizes()[d];
     const Tensor nowhere = ops::zeros(shape, DType::Bool, input.device());

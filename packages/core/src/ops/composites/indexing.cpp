@@ -1,4 +1,4 @@
-// Reading and writing by indices of every kind: masks are turned into numbers here.
+// Reads and writes by indices of all kinds. Masks are converted to integer indices here.
 #include "bodies/indexing.h"
 #include "rushlight/ops/_index.h"
 #include "rushlight/ops/_index_put_.h"
@@ -13,14 +13,14 @@
 namespace rushlight::composites {
 namespace {
 
-// Bytes are masks, as bools are.
+// Tensors of uint8 are masks, like bool tensors.
 bool is_mask(const Tensor& t) { return t.dtype() == DType::Bool || t.dtype() == DType::UInt8; }
 bool is_number_beside(const Tensor& input, const Tensor& t) {
     return !t.defined() || (!is_mask(t) && t.device() == input.device());
 }
 
-// Indices that are numbers on the tensor's device. A mask of k dimensions stands for k of them; one of none chooses the row
-// of a new dimension of size 1, or no row of it, as x[True] and x[False] do.
+// Converts indices to integers on the tensor's device. A mask of k dimensions becomes k index tensors. A mask without
+// dimensions adds a new dimension of size 1 and selects its row or nothing, as in x[True] and x[False].
 class Numbers {
   public:
     Numbers(const char* op, const Tensor& input, TensorList given) : input_(input), list_(given) {
@@ -28,7 +28,7 @@ class Numbers {
         for (const Tensor& t : given) add(op, t);
         list_ = own_;
     }
-    // The tensor that they index: the input, or a view of it with new dimensions.
+    // The tensor to be indexed: the input, or a view of the input with new dimensions.
     const Tensor& input() const { return input_; }
     TensorList list() const { return list_; }
 
@@ -43,7 +43,7 @@ class Numbers {
         }
         for (int64_t k = 0; k < t.dim(); ++k) {
             const size_t d = own_.size() + static_cast<size_t>(k);
-            // A mask of size 0, which selects nothing, fits every dimension, as in the array API standard.
+            // A mask of size 0 selects nothing and fits every dimension, as in the array API standard.
             RL_CHECK(d < input.sizes().size() && (input.sizes()[d] == t.sizes()[k] || t.sizes()[k] == 0),
                      throw_index,
                      "%s: a mask of shape %s does not fit the indexed tensor of shape %s at dimension %zu",

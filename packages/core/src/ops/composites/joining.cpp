@@ -1,4 +1,4 @@
-// Other names of cat, and joining along a new dimension.
+// Aliases of cat, and joining along a new dimension.
 #include "bodies/joining.h"
 #include "rushlight/ops/cat.h"
 #include "rushlight/ops/unsqueeze.h"

@@ -1,4 +1,4 @@
-// Linear algebra made of products and sums.
+// Linear algebra composed of products and sums.
 #include <cmath>
 
 #include "bodies/linalg.h"
@@ -57,7 +57,7 @@ Tensor identity_like(const Tensor& t) {
     return ops::expand(ops::eye(t.size(-1), std::nullopt, t.dtype(), t.device()), t.sizes(), false);
 }
 
-// Two different dimensions, not negative.
+// Converts `dim` to two different dimensions that are not negative.
 void check_pair(const char* op, const Tensor& input, IntList dim, int64_t* pair) {
     RL_CHECK(dim.size() == 2, throw_runtime, "linalg.%s(dim): needs two dimensions, got %s", op,
              to_string(dim).c_str());
@@ -68,7 +68,7 @@ void check_pair(const char* op, const Tensor& input, IntList dim, int64_t* pair)
              to_string(dim).c_str());
 }
 
-// The singular values of the matrices in dimensions `pair`, along a new last dimension; with `keepdim`, those two
+// Returns the singular values of the matrices in dimensions `pair`, along a new last dimension. With `keepdim`, the two
 // dimensions stay with size 1.
 Tensor singular_values(const Tensor& given, const int64_t* pair, bool keepdim, std::optional<DType> dtype) {
     const Tensor input = dtype && *dtype != given.dtype() ? ops::_to_copy(given, *dtype) : given;
@@ -80,7 +80,8 @@ Tensor singular_values(const Tensor& given, const int64_t* pair, bool keepdim, s
     return values;
 }
 
-// The largest, for a positive order, or the smallest; the largest of nothing is 0, since norms are not negative.
+// Returns the maximum if the order is positive, otherwise the minimum. The maximum of no elements is 0, as norms are not
+// negative.
 Tensor extreme(const Tensor& values, double order, int64_t dim, bool keepdim) {
     const IntList along(&dim, 1);
     if (order < 0) return ops::amin(values, along, keepdim);
@@ -115,7 +116,7 @@ Tensor linalg_matrix_norm(const Tensor& given, Scalar ord, IntList dim, bool kee
     RL_CHECK(std::abs(order) == 1 || std::isinf(order), throw_runtime,
              "linalg.matrix_norm(ord): must be 1, -1, 2, -2, inf, -inf, 'fro' or 'nuc', got %g", order);
     if (std::isinf(order)) std::swap(pair[0], pair[1]);
-    // Sums along the first dimension, of which the largest or the smallest along the second.
+    // Sums over the first dimension, then takes the maximum or minimum over the second.
     Tensor sums = ops::sum(ops::abs(given), IntList(&pair[0], 1), keepdim, dtype);
     const int64_t along = pair[1] - (!keepdim && pair[0] < pair[1] ? 1 : 0);
     return extreme(sums, order, along, keepdim);
@@ -163,7 +164,7 @@ Tensor linalg_vecdot(const Tensor& x, const Tensor& y, int64_t dim) {
 
 namespace {
 
-// best[i][j]: where the product of matrices i to j is split last.
+// best[i][j] is the position at which the product of matrices i to j is split.
 Tensor multiply(const std::vector<Tensor>& matrices, const std::vector<std::vector<size_t>>& best, size_t i,
                 size_t j) {
     if (i == j) return matrices[i];
@@ -247,17 +248,18 @@ Tensor matrix_exp(const Tensor& input) {
     if (is_floating(input.dtype()) && itemsize(input.dtype()) < 4)
         return ops::_to_copy(matrix_exp(ops::_to_copy(input, DType::Float32)), input.dtype());
 
-    // Each matrix has its own s. Matrices that are not finite are not scaled and stay so.
+    // Each matrix has its own number of squarings s. Matrices with elements that are not finite are not scaled.
     Tensor norms =
         ops::_to_copy(linalg_matrix_norm(ops::detach(input), Scalar(1), kInts<-2, -1>, false, std::nullopt),
                       DType::Float64);
-    const bool meta = input.device().type == DeviceType::Meta;  // no values, so no squaring
+    const bool meta = input.device().type == DeviceType::Meta;  // has no values, so nothing is squared
     if (!meta) require_values("linalg.matrix_exp", norms);
     const Device host = meta ? input.device() : Device();
     norms = ops::contiguous(ops::to(norms, host));
     Tensor squarings = make_tensor(norms.sizes(), DType::Int64, host),
            scales = make_tensor(norms.sizes(), DType::Float64, host);
-    // Sixteen powers reach the dtype's precision for norms below this; each squaring doubles what was rounded.
+    // The series of sixteen powers reaches the dtype's precision for norms up to 2^reach. More scaling would lose digits,
+    // because each squaring doubles the rounding errors.
     const int reach = real_dtype(input.dtype()) == DType::Float64 ? -1 : 1;
     int64_t most = 0;
     for (int64_t i = 0; !meta && i < norms.numel(); ++i) {
@@ -273,7 +275,7 @@ Tensor matrix_exp(const Tensor& input) {
     const Tensor a = ops::mul(input, each(ops::to(ops::_to_copy(scales, input.dtype()), input.device())));
     const Tensor one = identity_like(a), second = ops::matmul(a, a);
     const Tensor third = ops::matmul(second, a), fourth = ops::matmul(second, second);
-    // Sum of a^k / k! by blocks of four powers, from the highest: result = result a^4 + block.
+    // Sums a^k / k! in blocks of four powers, from the highest: result = result a^4 + block.
     double factorials[17] = {1};
     for (int k = 1; k <= 16; ++k) factorials[k] = factorials[k - 1] * k;
     Tensor result = ops::mul(fourth, Scalar(1 / factorials[16]));
@@ -296,12 +298,12 @@ Tensor linalg_diagonal(const Tensor& A, int64_t offset, int64_t dim1, int64_t di
 
 namespace {
 
-// x^0 to x^(count - 1) along a new last dimension; each step doubles how many there are.
+// Returns x^0 to x^(count - 1) along a new last dimension. Each step doubles the number of powers.
 Tensor powers_of(const Tensor& x, int64_t count) {
     Tensor step = is_differentiable(x.dtype()) ? x : ops::_to_copy(x, DType::Int64);
     std::vector<int64_t> sizes = step.shape();
     sizes.push_back(count);
-    make_tensor(sizes, step.dtype(), step.device());  // raises at once where that is too much
+    make_tensor(sizes, step.dtype(), step.device());  // raises early if the result does not fit into memory
     sizes.back() = 1;
     Tensor powers = ops::new_ones(step, sizes);
     step = ops::unsqueeze(step, -1);

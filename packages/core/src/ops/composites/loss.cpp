@@ -1,4 +1,4 @@
-// Cross entropy: one kernel for targets that are classes, operators for probabilities and higher derivatives.
+// Cross entropy: one kernel for targets that are classes; operators for probabilities and for higher derivatives.
 #include "bodies/loss.h"
 #include "ops/differentiated.h"
 #include "rushlight/ops/_cross_entropy.h"
@@ -32,7 +32,7 @@ constexpr int64_t kNone = 0, kMean = 1, kSum = 2;
 
 int64_t class_dim(const Tensor& input) { return input.dim() == 1 ? 0 : 1; }
 
-// (C) as (C, 1, ...), to go with (N, C, ...).
+// Reshapes (C) to (C, 1, ...), which broadcasts against (N, C, ...).
 Tensor per_class(const Tensor& weight, const Tensor& input) {
     int64_t sizes[kMaxDims];
     size_t n = 0;
@@ -47,7 +47,7 @@ Tensor sum_classes(const Tensor& t, const Tensor& input) {
 }
 Tensor sum_all(const Tensor& t) { return ops::sum(t, std::nullopt, false, std::nullopt); }
 
-// The weight of each position's class, 0 where the target is ignored; with kSum their sum.
+// Returns the weight of each position's class, or 0 where the target is ignored. With kSum, returns the sum of the weights.
 Tensor position_weights(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t reduction,
                         int64_t ignore_index) {
     return ops::nll_loss(ops::full_like(input, Scalar(-1.0), std::nullopt, std::nullopt, false, std::nullopt),
@@ -110,7 +110,7 @@ Tensor cross_entropy_loss(const Tensor& input, const Tensor& target, const Tenso
     return ops::_cross_entropy(input, target, weight, reduction, ignore_index, label_smoothing);
 }
 
-// The loss of a position is w n, with n its loss under weight 1; the mean is sum w n / sum w.
+// The loss of a position is w n, where n is its loss with weight 1. The mean is sum w n / sum w.
 Tensor _class_weight_gradient(const Tensor& grad, const Tensor& input, const Tensor& target,
                               const Tensor& weight, const Tensor& result, int64_t reduction,
                               int64_t ignore_index) {
@@ -126,7 +126,8 @@ Tensor _class_weight_gradient(const Tensor& grad, const Tensor& input, const Ten
                           ops::reshape(share, kInts<-1>));
 }
 
-// With p = softmax(input), w the weight of a position's class and W the sum of all weights, the gradient at a position is
+// With the smoothing s, p = softmax(input), w the weight of a position's class and W the sum of all weights, the gradient at
+// a position is
 //     grad ((1 - s) w + s W / C) p - grad (1 - s) w onehot(target) - grad s / C weight.
 Tensor cross_entropy_backward(const Tensor& grad, const Tensor& input, const Tensor& target,
                               const Tensor& weight, const Tensor& log_sum, const Tensor& total_weight,
@@ -137,7 +138,7 @@ Tensor cross_entropy_backward(const Tensor& grad, const Tensor& input, const Ten
     const int64_t dim = class_dim(input);
     Tensor share = reduction == kMean ? ops::div(grad, total_weight) : grad;
     if (reduction != kNone) share = ops::expand(share, target.sizes());
-    // Shares of smaller dtypes are float32, as the sum of the weights is.
+    // For smaller dtypes, the sum of the weights is float32, and so is `share`.
     const bool same = !weight.defined() || weight.dtype() == share.dtype();
     const Tensor weights = same ? weight : ops::_to_copy(weight, share.dtype());
     Tensor hits = ops::nll_loss_backward(ops::mul(share, 1 - smoothing), target, weights, total_weight,
@@ -159,7 +160,7 @@ Tensor cross_entropy_backward(const Tensor& grad, const Tensor& input, const Ten
         ops::mul(ops::softmax(input, dim, std::nullopt), ops::unsqueeze(ops::mul(share, mass), dim));
     Tensor result = ops::add(pull, hits);
     if (even.defined()) result = ops::sub(result, even);
-    // The sum of the weights is kept in float32 for smaller dtypes.
+    // For smaller dtypes, the sum of the weights is float32, and so is `result` here.
     return result.dtype() == input.dtype() ? result : ops::_to_copy(result, input.dtype());
 }
 

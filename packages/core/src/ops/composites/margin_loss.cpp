@@ -1,4 +1,4 @@
-// Losses of similarity, order and counts.
+// Losses for similarity, ranking and counts.
 #include <cmath>
 #include <numbers>
 
@@ -49,22 +49,22 @@ Tensor reduce(const char* op, const Tensor& losses, int64_t reduction) {
     return reduction == 1 ? ops::mean(losses) : ops::sum(losses);
 }
 
-// As in PyTorch, this one has a gradient at the margin itself; those of the losses of several classes, made with relu, have
-// none there.
+// As in PyTorch, this hinge passes the gradient at the margin itself. The multi-class losses use relu, whose gradient is
+// zero there.
 Tensor hinge(const Tensor& t) { return ops::clamp_min(t, Scalar(0.0)); }
 Tensor sum_last(const Tensor& t) { return ops::sum(t, kInts<-1>); }
 
-// The distance between rows; `eps` keeps the gradient of equal ones finite.
+// Returns the distance between rows. `eps` keeps the gradient finite for equal rows.
 Tensor distance(const Tensor& a, const Tensor& b, double p, double eps) {
     return ops::norm(ops::add(ops::sub(a, b), eps), Scalar(p), kInts<-1>);
 }
 
-// (batch, classes) of (batch, classes) or (classes).
+// Returns (batch, classes) or (classes) as (batch, classes).
 Tensor rows_of(const char* op, const Tensor& input) {
     RL_CHECK(input.dim() <= 2 && (input.dim() == 0 || input.size(-1) > 0), throw_runtime,
              "%s(input): needs (batch, classes) or (classes), got shape %s", op,
              to_string(input.sizes()).c_str());
-    // A number is the score of the only class.
+    // A 0-d tensor is the score of a single class.
     return input.dim() == 2 ? input : ops::reshape(input, kInts<1, -1>);
 }
 
@@ -100,8 +100,8 @@ Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const T
         "(features) and a target (), got shapes %s, %s and %s",
         op, to_string(input1.sizes()).c_str(), to_string(input2.sizes()).c_str(),
         to_string(target.sizes()).c_str());
-    // Squares of small vectors are below the range of float16, and so is the epsilon for vectors of length zero.
-    // Squares of integers are beyond the range of their dtypes.
+    // Squares of small vectors underflow in float16, and so does the epsilon for vectors of length zero. Squares of integers
+    // overflow their dtypes.
     auto floating = [](DType t) { return is_differentiable(t) ? t : default_dtype(); };
     const DType dtype = promote(floating(input1.dtype()), floating(input2.dtype()));
     const bool whole = is_integral(input1.dtype(), true) || is_integral(input2.dtype(), true);
@@ -110,7 +110,7 @@ Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const T
         return ops::to(
             cosine_embedding_loss(ops::to(input1, wide), ops::to(input2, wide), target, margin, reduction),
             dtype);
-    constexpr double kEps = 1e-12;  // of vectors of length zero
+    constexpr double kEps = 1e-12;  // avoids division by zero for vectors of length zero
     auto length = [](const Tensor& t) { return ops::add(sum_last(ops::square(t)), kEps); };
     Tensor cosine =
         ops::div(sum_last(ops::mul(input1, input2)), ops::sqrt(ops::mul(length(input1), length(input2))));
@@ -137,7 +137,8 @@ Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, bool log_inpu
     Tensor losses = log_input ? ops::sub(ops::exp(input), ops::mul(target, input))
                               : ops::sub(input, ops::mul(target, ops::log(ops::add(input, eps))));
     if (full) {
-        // Where the approximation is not used, its logarithm must not be infinite, so that its gradient is zero.
+        // Where Stirling's approximation is not used, its logarithm must be finite, so that the gradient is zero and not
+        // NaN.
         Tensor large = ops::gt(target, 1), t = ops::where(large, target, 1);
         Tensor stirling = ops::add(ops::sub(ops::mul(t, ops::log(t)), t),
                                    ops::mul(ops::log(ops::mul(t, 2 * std::numbers::pi)), 0.5));
@@ -186,7 +187,8 @@ Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target, int64_t
         throw_runtime, "%s(target): needs the input's shape %s, got %s", op, to_string(input.sizes()).c_str(),
         to_string(target.sizes()).c_str());
     Tensor t = input.dim() == 2 ? target : ops::reshape(target, kInts<1, -1>);
-    // Classes up to the first -1 count. Those after it are not read, but have to be classes, which scatter_add checks.
+    // Only the classes before the first -1 are targets. Those after it are ignored, but must be valid, because scatter_add
+    // checks them.
     Tensor ends = ops::eq(t, -1);
     Tensor counts = ops::eq(ops::cumsum(ops::to(ends, DType::Int64), 1), 0);
     t = ops::where(ends, 0, t);

@@ -38,7 +38,7 @@ Tensor masked_fill(const Tensor& input, const Tensor& mask, const TensorOrScalar
              to_string(value.tensor().sizes()).c_str());
     if (value.tensor().dtype() == input.dtype()) return ops::where(mask, value, input);
     if (value.tensor().device().type == DeviceType::CPU && !is_batched(value.tensor()))
-        converted(value_of(value.tensor()), input.dtype());  // raises where it does not fit
+        converted(value_of(value.tensor()), input.dtype());  // raises if the value does not fit
     return ops::where(mask, ops::_to_copy(value.tensor(), input.dtype(), std::nullopt), input);
 }
 
@@ -48,7 +48,7 @@ Tensor masked_select(const Tensor& input, const Tensor& mask) {
     RL_CHECK(mask.dtype() == DType::Bool, throw_runtime, "masked_select(mask): must be a bool tensor, got %s",
              name(mask.dtype()));
     auto shape = broadcast_shapes("masked_select", "input", input.sizes(), "mask", mask.sizes());
-    if (shape.empty()) shape = {1};  // the result has one dimension in any case
+    if (shape.empty()) shape = {1};  // the result always has one dimension
     Tensor spread = ops::broadcast_to(mask, shape);
     return ops::index(ops::broadcast_to(input, shape), {&spread, 1});
 }
@@ -58,7 +58,7 @@ Tensor _masked_scatter_backward(const Tensor& grad, const Tensor& mask, IntList 
     for (int64_t n : sizes)
         RL_CHECK(n >= 0 && !__builtin_mul_overflow(count, n, &count), throw_runtime,
                  "masked_scatter_backward(sizes): %s is not a shape", to_string(sizes).c_str());
-    // How many elements the mask chooses does not change the shape: on the meta device any number will do.
+    // The number of selected elements does not affect the shape, so the meta device uses any number.
     Tensor written;
     if (grad.device().type == DeviceType::Meta) {
         written = ops::flatten(ops::masked_fill(grad, mask, Scalar(0)));

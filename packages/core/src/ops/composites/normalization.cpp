@@ -21,7 +21,7 @@
 namespace rushlight::composites {
 namespace {
 
-// That of the dtype in which the squares are added up: float32 for half precision too.
+// The epsilon of the dtype in which squares are summed, which is float32 for half precision.
 double epsilon(DType t) {
     return t == DType::Float64 ? std::numeric_limits<double>::epsilon()
                                : double{std::numeric_limits<float>::epsilon()};
@@ -31,7 +31,7 @@ double epsilon(DType t) {
 
 namespace {
 
-// The mean of the squares themselves, not of the squares of absolute values: PyTorch's definition.
+// PyTorch's definition: the mean of the squares, not of the squared absolute values.
 Tensor complex_rms_norm(const Tensor& input, IntList normalized_shape, const Tensor& weight, double eps) {
     const int64_t count = static_cast<int64_t>(normalized_shape.size());
     bool fits = count > 0 && count <= input.dim();
@@ -63,11 +63,11 @@ Tensor rms_norm(const Tensor& input, IntList normalized_shape, const Tensor& wei
     return ops::_rms_norm(input, normalized_shape, weight, eps.value_or(epsilon(input.dtype())));
 }
 
-// --- with their statistics ---
+// --- normalisations that return their statistics ---
 
 namespace {
 
-// The mean along `dims`, which stay as ones, and the reciprocal of the standard deviation, in the input's dtype.
+// Returns the mean over `dims`, kept with size 1, and the reciprocal of the standard deviation, in the input's dtype.
 std::pair<Tensor, Tensor> statistics(const Tensor& input, IntList dims, double eps) {
     const DType compute = compute_dtype(input.dtype());
     const Tensor wide = compute == input.dtype() ? input : ops::_to_copy(input, compute);

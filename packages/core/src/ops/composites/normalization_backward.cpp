@@ -1,5 +1,5 @@
-// Gradients of normalisations: fused kernels, and the same in operators where they are differentiated themselves. See Note
-// [Differentiable composites].
+// Gradients of normalisations: fused kernels, and the same formulas in operators where the gradients are differentiated
+// themselves. See Note [Differentiable composites].
 #include "bodies/normalization_backward.h"
 #include "ops/differentiated.h"
 #include "rushlight/ops/_batch_norm_backward.h"
@@ -39,8 +39,8 @@ struct Normalized {
     }
     static Tensor mean(const Tensor& t, IntList dims) { return ops::mean(t, dims, true, std::nullopt); }
 
-    // The gradient for the input, from the gradient for `value`: its components along the mean and along the value have
-    // no effect.
+    // Returns the gradient of the input, given the gradient of `value`. The components of `grad` along the mean and along
+    // `value` are removed, because the normalised value does not depend on shift and scale.
     Tensor back(const Tensor& grad, IntList dims, bool centered) const {
         Tensor free = ops::sub(grad, ops::mul(value, mean(ops::mul(grad, value), dims)));
         if (centered) free = ops::sub(free, mean(grad, dims));
@@ -48,7 +48,7 @@ struct Normalized {
     }
 };
 
-// Half precision as float32: powers of `scale` are beyond its range.
+// Converts half precision to float32, because powers of `scale` exceed the range of half precision.
 Tensor wide(const Tensor& t) { return t.defined() ? ops::to(t, compute_dtype(t.dtype())) : t; }
 Tensor narrow(const Tensor& t, const Tensor& like) { return t.defined() ? ops::to(t, like.dtype()) : t; }
 
@@ -56,7 +56,7 @@ Tensor total(const Tensor& t, IntList dims, IntList shape) {
     return ops::reshape(dims.empty() ? t : ops::sum(t, dims, true, std::nullopt), shape);
 }
 
-// (C) as (C, 1, ...), to go with (N, C, ...).
+// Reshapes (C) to (C, 1, ...), which broadcasts against (N, C, ...).
 Tensor per_channel(const Tensor& t, const Tensor& input) {
     int64_t sizes[kMaxDims];
     size_t n = 0;
@@ -65,7 +65,7 @@ Tensor per_channel(const Tensor& t, const Tensor& input) {
     return ops::reshape(t, IntList(sizes, n));
 }
 
-// All dimensions but that of the channels.
+// Returns all dimensions except that of the channels.
 Dims around_channels(const Tensor& input) {
     Dims dims;
     dims.add(0);
@@ -158,7 +158,7 @@ std::tuple<Tensor, Tensor, Tensor> group_norm_backward(const Tensor& grad, const
                                                        IntList wanted) {
     if (!differentiated(grad, input, weight))
         return ops::_group_norm_backward(grad, input, mean, rstd, weight, num_groups, wanted);
-    int64_t size = input.size(1) / num_groups;  // of a group; there may be no samples
+    int64_t size = input.size(1) / num_groups;  // of a group, also if there are no samples
     for (int64_t d = 2; d < input.dim(); ++d) size *= input.size(d);
     const int64_t groups[] = {input.size(0), num_groups, size}, inner[] = {2};
     const int64_t channels[] = {input.size(1)};

@@ -26,7 +26,8 @@ Tensor roll_one(const Tensor& input, int64_t shift, int dim) {
     return ops::cat(parts, dim);
 }
 
-// The numbers from 0 to size - 1, each repeated as in `repeats`. On the meta device `output_size` is their number.
+// Returns the numbers from 0 to size - 1, number i repeated repeats[i] times. On the meta device, `output_size` is the
+// length.
 Tensor repeat_index(const Tensor& repeats, int64_t size, std::optional<int64_t> output_size) {
     if (output_size && repeats.device().type == DeviceType::Meta)
         return rules::_repeat_index(repeats, size, *output_size).make(0);
@@ -63,15 +64,15 @@ Tensor roll(const Tensor& input, IntList shifts, IntList dims) {
     return result.is_same(input) ? ops::clone(input) : result;
 }
 
-// Each dimension becomes a pair (repeats, size), the first of which expands.
+// Each dimension becomes a pair (repeats, size), and the first of the pair is expanded.
 Tensor repeat(const Tensor& input, IntList repeats) {
     const size_t n = repeats.size(), lead = n - static_cast<size_t>(input.dim());
     RL_CHECK(static_cast<int64_t>(n) >= input.dim(), throw_runtime,
              "repeat(repeats): %s has fewer numbers than shape %s has dimensions", to_string(repeats).c_str(),
              to_string(input.sizes()).c_str());
     std::vector<int64_t> ones, spread, joined;
-    // A reshape that joins both of a pair copies, unless the elements are one in memory. Without a copy the result would
-    // be a view of input.
+    // Joining a pair copies the elements, except if the pair can be joined as a view. In that case the elements are copied
+    // first, because the result must not be a view of the input.
     bool joins = false;
     for (size_t d = 0; d < n; ++d) {
         RL_CHECK(repeats[d] >= 0, throw_runtime, "repeat(repeats): numbers must not be negative, got %s",
@@ -110,7 +111,7 @@ Tensor repeat_interleave(const Tensor& input, int64_t repeats, std::optional<int
     RL_CHECK(!__builtin_mul_overflow(length, repeats, &length), throw_runtime,
              "repeat_interleave(repeats): %lld times shape %s has too many elements", (long long)repeats,
              to_string(source.sizes()).c_str());
-    bool joins = repeats > 1 && source.sizes()[d] > 1 && source.strides()[d] != 0;  // as in repeat
+    bool joins = repeats > 1 && source.sizes()[d] > 1 && source.strides()[d] != 0;  // as in `repeat`
     Tensor spread_out = ops::expand(ops::unsqueeze(source, d + 1), spread, false);
     joins = joins && spread_out.numel() > 0;
     return ops::reshape(joins ? spread_out : ops::clone(spread_out, "contiguous"), joined);

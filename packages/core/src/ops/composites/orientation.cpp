@@ -1,4 +1,4 @@
-// Flip, rotate, and sum to a smaller shape.
+// Flips, rotations, and sums to a smaller shape.
 #include "bodies/orientation.h"
 #include "ops/views.h"
 #include "rushlight/ops/clone.h"

@@ -1,4 +1,4 @@
-// Channels moved to positions and back.
+// Rearranges channels into spatial positions and back.
 #include "bodies/patches.h"
 #include "rushlight/ops/clone.h"
 #include "rushlight/ops/permute.h"
@@ -15,7 +15,7 @@ void check(const char* op, const char* name, const Tensor& input, int64_t factor
              op, name, (long long)factor);
 }
 
-// A copy also where the sizes would allow a view.
+// Returns a reshaped copy, even if the sizes would allow a view.
 Tensor copied(const Tensor& t, IntList sizes) { return ops::reshape(ops::clone(t, "contiguous"), sizes); }
 
 }  // namespace

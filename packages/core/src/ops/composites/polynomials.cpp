@@ -1,4 +1,4 @@
-// Orthogonal polynomials by their usual names.
+// Orthogonal polynomials under their usual names.
 #include "bodies/polynomials.h"
 #include "ops/broadcasting.h"
 #include "rushlight/ops/_chebyshev_t.h"
@@ -18,9 +18,9 @@
 namespace rushlight::composites {
 namespace {
 
-// The degree as a whole number of a dtype that can represent degree - 1; the derivatives multiply by it.
+// The degree, truncated to a whole number, in a dtype that can represent degree - 1. The derivatives multiply by the degree.
 struct Degree {
-    Tensor whole;  // what `n` refers to
+    Tensor whole;  // `n` refers to this tensor
     TensorOrScalar n;
     Degree(const char* op, const TensorOrScalar& input, const TensorOrScalar& given)
         : whole(given.is_tensor() ? whole_part(given.tensor()) : Tensor()),
@@ -36,11 +36,12 @@ struct Degree {
     }
 };
 
-// 2 input - 1.
+// Computes 2 input - 1, the argument of a shifted polynomial.
 struct Shifted {
-    Tensor moved;  // what `x` refers to
+    Tensor moved;  // `x` refers to this tensor
     TensorOrScalar x;
-    // In the dtype that the input has together with `n`; of integers in float64 first, since it may not hold them.
+    // Computes in the common dtype of the input and `n`. Integers are computed in float64 first, because the common dtype
+    // may not represent them exactly.
     static Tensor move(const Tensor& t, const TensorOrScalar& n) {
         const TensorOrScalar both[] = {t, n};
         const DType common = result_dtype(both);
@@ -55,7 +56,7 @@ struct Shifted {
                               : TensorOrScalar(Scalar(2 * input.scalar().to<double>() - 1))) {}
 };
 
-// The polynomial of the second kind, plus `sign` times the one of the degree below.
+// Returns the polynomial of the second kind, plus `sign` times the polynomial of the next lower degree.
 Tensor second_kind(const TensorOrScalar& input, const Degree& degree, int sign) {
     const Tensor u = ops::_gegenbauer(input, degree.n, Scalar(1));
     if (sign == 0) return u;

@@ -1,4 +1,4 @@
-// Pools over one dimension are pools over two, the first of size one.
+// One-dimensional pooling is two-dimensional pooling whose first dimension has size one.
 #include "bodies/pooling.h"
 #include "rushlight/ops/adaptive_avg_pool2d.h"
 #include "rushlight/ops/adaptive_max_pool2d.h"
@@ -18,7 +18,7 @@ Tensor widen(const char* op, const Tensor& input) {
 }
 Tensor narrow(const Tensor& t) { return ops::squeeze(t, kInts<-2>); }
 
-// A list of one number beside that of the dimension of size one.
+// Extends a list of one number by `beside`, the number for the dimension of size one.
 struct Pair {
     int64_t both[2];
     size_t count;

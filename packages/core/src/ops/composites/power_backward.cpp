@@ -28,31 +28,34 @@
 namespace rushlight::composites {
 namespace {
 
-// The product of the other elements along `dim`.
+// Returns, for each element, the product of the other elements along `dim`.
 Tensor product_of_others(const Tensor& t, int64_t dim) {
     const Tensor backwards = ops::flip(ops::cumprod(ops::flip(t, {dim}), dim), {dim});
     return ops::mul(ops::_shift(ops::cumprod(t, dim), dim, 1, 1), ops::_shift(backwards, dim, -1, 1));
 }
 
-// The exponents minus one. A small integer type may not hold them, and the least integer has none below it.
+// Returns the exponents minus one. Small integer types are converted to int64, which can represent them all. The smallest
+// int64 is clamped, because it has no predecessor.
 Tensor one_less(const Tensor& exponent) {
     if (!is_integral(exponent.dtype(), true)) return ops::sub(exponent, 1);
-    // Any power will do where the exponent is 0: the derivative is multiplied by it.
+    // The power does not matter where the exponent is 0, because the derivative is multiplied by the exponent.
     if (exponent.dtype() == DType::UInt64) return ops::sub(ops::clamp_min(exponent, 1), 1);
     return ops::sub(ops::clamp_min(ops::to(exponent, DType::Int64), INT64_MIN + 1), 1);
 }
 
 }  // namespace
 
-// Each factor's gradient is the product of the others: result / factor. If the factor is zero, it is the product of the
-// other factors that are not zero, times the other zeros. With other zeros it is zero, but its derivatives are not.
+// The gradient of a factor is the product of the other factors, which is result / factor. If the factor is zero, its
+// gradient is the product of the nonzero factors, times the other factors that are zero. With such factors the gradient is
+// zero, but its derivatives are not.
 Tensor prod_backward(const Tensor& grad, const Tensor& input, const Tensor& result,
                      std::optional<int64_t> dim, bool keepdim) {
     auto raise = [&](const Tensor& t) {
         return dim && !keepdim && input.dim() > 0 ? ops::unsqueeze(t, *dim) : t;
     };
     Tensor zero = ops::eq(input, 0);
-    // If two elements are 0, the result is 0 however large the quotient, so it must not be infinite in half precision.
+    // If two elements are 0, the gradient is 0 times `rest`. In half precision, `rest` could be infinite and the gradient
+    // NaN.
     Tensor rest = ops::prod(ops::where(zero, 1, input), dim, dim.has_value(), compute_dtype(input.dtype()));
     const Tensor zeros = ops::where(zero, input, 1);
     const Tensor others = dim && input.dim() > 0
@@ -83,7 +86,7 @@ Tensor pow_backward_input(const Tensor& grad, const TensorOrScalar& input, const
         const auto z = e.to<Complex<double>>();
         return ops::mul(grad, ops::mul(ops::pow(input, Scalar(z - Complex<double>(1))), e));
     }
-    // The least integer has none below it.
+    // The smallest int64 has no predecessor, so it is converted to float64.
     Scalar less = e.is_floating() || e.to<int64_t>() == INT64_MIN ? Scalar(e.to<double>() - 1)
                                                                   : Scalar(e.to<int64_t>() - 1);
     return ops::mul(grad, ops::mul(ops::pow(input, less), e));
@@ -92,13 +95,13 @@ Tensor pow_backward_input(const Tensor& grad, const TensorOrScalar& input, const
 Tensor pow_backward_exponent(const Tensor& grad, const TensorOrScalar& input, const TensorOrScalar& exponent,
                              const Tensor& result) {
     RL_CHECK(exponent.is_tensor(), throw_type, "pow_backward_exponent(exponent): a number has no gradient");
-    auto zero_power = [&] {  // where 0 to the exponent is 0, whatever the exponent's neighbours
+    auto zero_power = [&] {  // where 0 ** exponent is constant near the exponent
         return ops::ge(ops::real(exponent.tensor()), 0);
     };
     if (!input.is_tensor()) {
         const Scalar number = input.scalar();
         Tensor derivative;
-        if (is_complex(result.dtype())) {  // also of a negative number, whose logarithm is not a real one
+        if (is_complex(result.dtype())) {  // also for a negative number, whose logarithm is complex
             const Tensor log = ops::log(make_scalar(number, DType::Complex128));
             derivative = ops::mul(grad, ops::mul(result, ops::_to_copy(log, result.dtype(), std::nullopt)));
         } else {

@@ -24,7 +24,7 @@ namespace {
                   to_string(a.sizes()).c_str(), to_string(b.sizes()).c_str(), why);
 }
 
-// (..., n, k) times a matrix or vector that is the same for all: the leading dimensions are rows.
+// Multiplies (..., n, k) by a matrix or vector without batch dimensions, by joining the leading dimensions to rows.
 Tensor times_one(const Tensor& a, const Tensor& b) {
     std::vector<int64_t> sizes(a.sizes().begin(), a.sizes().end() - 1);
     int64_t rows = 1;
@@ -36,7 +36,7 @@ Tensor times_one(const Tensor& a, const Tensor& b) {
 }
 
 Tensor batched(const Tensor& a, const Tensor& b) {
-    // Leading dimensions broadcast and become one.
+    // Leading dimensions are broadcast and joined.
     std::vector<int64_t> batch;
     const int64_t lead = std::max(a.dim(), b.dim()) - 2;
     int64_t count = 1;
@@ -89,7 +89,7 @@ Tensor addmv(const Tensor& input, const Tensor& mat, const Tensor& vec, Scalar b
              "addmv(input, mat): the dtypes %s and %s differ", name(input.dtype()), name(product.dtype()));
     check_weights("addmv", product, beta, alpha);
     if (is_integral(product.dtype(), true)) {
-        // As in addmm, where factors are converted to the matrices' dtype.
+        // As in addmm, which converts the factors to the dtype of the matrices.
         alpha = Scalar(alpha.to<int64_t>());
         beta = Scalar(beta.to<int64_t>());
         if (product.dtype() == DType::Bool) {
@@ -105,7 +105,7 @@ Tensor addmv(const Tensor& input, const Tensor& mat, const Tensor& vec, Scalar b
 
 namespace {
 
-// The result's dtype: that of the factors, or float32 for factors of 16 bits.
+// Checks the dtype of the result: it must be the dtype of the factors, or float32 for factors of 16 bits.
 void check_out_dtype(const char* op, const Tensor& factor, DType out_dtype) {
     const DType d = factor.dtype();
     RL_CHECK(
@@ -116,7 +116,7 @@ void check_out_dtype(const char* op, const Tensor& factor, DType out_dtype) {
 
 }  // namespace
 
-// Factors are widened exactly, and sums are kept in float32 in any case, so only the final rounding is omitted.
+// Widening the factors is exact, and sums are accumulated in float32 in any case, so only the final rounding is omitted.
 Tensor mm_dtype(const Tensor& input, const Tensor& mat2, DType out_dtype) {
     check_out_dtype("mm", input, out_dtype);
     return ops::mm(ops::to(input, out_dtype), ops::to(mat2, out_dtype));

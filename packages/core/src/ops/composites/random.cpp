@@ -28,7 +28,8 @@ namespace {
 using OptDType = std::optional<DType>;
 using OptDevice = std::optional<Device>;
 
-// Checks standard deviations; NaN is refused too. On other devices than the CPU the host does not wait for the values.
+// Raises if a standard deviation is negative or NaN. Checked on the CPU only: on other devices the check would wait for the
+// device.
 void check_not_negative(const Tensor& std) {
     if (std.device().type != DeviceType::CPU || std.dtype() == DType::Bool || is_complex(std.dtype())) return;
     StagesOff outside(kAllStages);
@@ -36,7 +37,7 @@ void check_not_negative(const Tensor& std) {
              "normal(std): must not be negative");
 }
 
-// Fills a new tensor outside of any graph.
+// Fills a new tensor, which is not part of a graph.
 template <class Fill>
 Tensor filled(Tensor t, bool requires_grad, Fill fill) {
     fill(t);
@@ -44,19 +45,19 @@ Tensor filled(Tensor t, bool requires_grad, Fill fill) {
     return t;
 }
 
-// `range` integers from low on; 0 stands for 2^64.
+// Fills with random integers from `low` to `low` + `range` - 1. A `range` of 0 means 2^64.
 Tensor integers_of_range(const Tensor& t, int64_t low, uint64_t range, Generator* generator) {
     return ops::_integers_(t, low, static_cast<int64_t>(range), generator);
 }
 
-// Integers from low to before high, without overflow.
+// Fills with random integers from `low` to `high` - 1, without overflow.
 Tensor integers(const char* op, const Tensor& t, int64_t low, int64_t high, Generator* generator) {
     RL_CHECK(low < high, throw_runtime, "%s(low, high): low must be less than high, got %lld and %lld", op,
              (long long)low, (long long)high);
     return integers_of_range(t, low, static_cast<uint64_t>(high) - static_cast<uint64_t>(low), generator);
 }
 
-// One past the largest integer up to which all are exact.
+// Returns one more than the largest integer up to which the dtype represents all integers exactly.
 uint64_t exact_integers(DType t) {
     switch (t) {
         case DType::Bool: return 2;
@@ -143,7 +144,7 @@ Tensor randperm(int64_t n, Generator* generator, OptDType dtype, OptDevice devic
 
 Tensor normal(const Tensor& mean, const Tensor& std, Generator* generator) {
     check_not_negative(std);
-    Tensor sum = ops::add(mean, std);  // of the joint shape and dtype
+    Tensor sum = ops::add(mean, std);  // has the broadcast shape and the common dtype
     Tensor z = ops::normal_(ops::empty_like(ops::detach(sum)), 0, 1, generator);
     return ops::add(ops::mul(z, std), mean);
 }

@@ -1,5 +1,5 @@
-// Recurrent layers: the products with the input are taken for all steps at once, a step is one more product and one pass over
-// the gates. See Note [Differentiable composites].
+// Recurrent layers. The products with the input are computed for all steps at once. Each step is then one more product and
+// one pass over the gates. See Note [Differentiable composites].
 #include <optional>
 
 #include "bodies/recurrent.h"
@@ -81,7 +81,8 @@ Tensor gru_state(const Tensor& from_input, const Tensor& from_hidden, const Tens
     return ops::add(ops::mul(ops::sub(1, z), m), ops::mul(z, hidden));
 }
 
-// The input's contribution to the gates. If input and state are only added, their biases are added once.
+// Computes the input's contribution to the gates. Where both contributions are only added, their biases are added once,
+// here.
 Tensor from_input(Cell cell, const Tensor& input, const Weights& w) {
     Tensor bias = w.b_ih;
     if (cell != Cell::Gru && w.b_hh.defined()) bias = bias.defined() ? ops::add(bias, w.b_hh) : w.b_hh;
@@ -117,10 +118,10 @@ State one_cell(const char* op, Cell cell, const Tensor& input, const State& s, c
     return step(cell, from_input(cell, input, w), s, w);
 }
 
-// A step with few products costs less than packing the weight for the kernel that computes all steps.
+// For fewer rows, computing step by step costs less than packing the weight for the kernel that computes all steps.
 constexpr int64_t kLeastRows = 32;
 
-// Whether one kernel computes all steps of sequences (time, batch, gates) that are equally long.
+// Whether one kernel can compute all steps. All sequences, `x` (time, batch, gates), have the same length.
 bool is_one_kernel(Cell cell, const Tensor& x, int64_t time, const State& s, const Weights& w) {
     const auto plain = [&](const Tensor& t) { return t.dtype() == x.dtype() && t.device() == x.device(); };
     return cell == Cell::Lstm && !w.w_hr.defined() && time > 1 && x.size(0) >= kLeastRows &&
@@ -129,7 +130,7 @@ bool is_one_kernel(Cell cell, const Tensor& x, int64_t time, const State& s, con
            !differentiated_forward(x, s.h, s.c, w.w_hh);
 }
 
-// Sequences, time by time: step t holds the elements of the first sizes[t] sequences, the longest first.
+// Sequences ordered by time, the longest sequence first: step t holds the elements of the first sizes[t] sequences.
 struct Steps {
     std::vector<int64_t> sizes, starts;
 
@@ -146,7 +147,7 @@ struct Ran {
     State last;
 };
 
-// One layer in one direction.
+// Runs one layer in one direction.
 Ran run(Cell cell, const Tensor& data, const Steps& steps, const State& first, const Weights& w,
         bool backwards) {
     const int64_t count = static_cast<int64_t>(steps.sizes.size());
@@ -158,11 +159,11 @@ Ran run(Cell cell, const Tensor& data, const Steps& steps, const State& first, c
             ops::_lstm_layer(ops::reshape(all, apart), first.h, first.c, w.w_hh, backwards);
         return {ops::reshape(output, flat), {ops::select(output, 0, last), ops::select(cells, 0, last)}};
     }
-    // Split at once, so that the gradients of the steps are joined once.
+    // Split once, so that the gradients of the steps are joined once.
     const std::vector<Tensor> x = ops::split_with_sizes(all, steps.sizes, 0);
     std::vector<Tensor> outputs(static_cast<size_t>(count));
     State s = backwards ? first.rows(0, steps.sizes.back()) : first;
-    std::optional<State> done;  // the last states of sequences that are over, in the order of the batch
+    std::optional<State> done;  // the last states of the sequences that have ended, in the order of the batch
     for (int64_t k = 0; k < count; ++k) {
         const auto t = static_cast<size_t>(backwards ? count - 1 - k : k);
         const int64_t size = steps.sizes[t], have = s.h.size(0);
@@ -170,7 +171,7 @@ Ran run(Cell cell, const Tensor& data, const Steps& steps, const State& first, c
             State ended = s.rows(size, have - size);
             done = done ? ended.followed_by(*done) : ended;
             s = s.rows(0, size);
-        } else if (size > have) {  // backwards, shorter sequences come in with their first states
+        } else if (size > have) {  // backwards, a shorter sequence joins with its first state
             s = s.followed_by(first.rows(have, size - have));
         }
         s = step(cell, x[t], s, w);
@@ -212,7 +213,7 @@ struct Network {
     }
 
   private:
-    // How many parameters each layer and direction has.
+    // Checks the arguments and returns the number of parameters of each layer and direction.
     size_t check(const Tensor& data, const State& hx, TensorList params) const {
         const char* op = name_of(cell);
         const auto given = static_cast<int64_t>(params.size());

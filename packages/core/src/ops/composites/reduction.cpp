@@ -79,8 +79,8 @@ std::tuple<Tensor, Tensor> std_mean_unbiased(const Tensor& input, bool unbiased)
 
 namespace {
 
-// Raises for orders whose norm of zero elements is undefined: negative ones, which would be 1 / 0, and the maximum and
-// minimum.
+// Raises if the norm of zero elements is undefined: for negative orders, where the norm would be 1 / 0, and for the maximum
+// and the minimum.
 void check_elements(const Tensor& input, double order, const std::optional<IntList>& dim) {
     if (!(order < 0 || std::isinf(order)) || input.numel() > 0) return;
     bool empty = !dim || dim->empty();
@@ -120,13 +120,13 @@ Tensor norm(const Tensor& input, Scalar p, std::optional<IntList> dim, bool keep
 
 Tensor _p_norm(const Tensor& input, Scalar p, std::optional<IntList> dim, bool keepdim) {
     if (input.dtype() == DType::Float16 ||
-        input.dtype() == DType::BFloat16)  // whose powers overflow before the norm does
+        input.dtype() == DType::BFloat16)  // their powers overflow before the norm does
         return ops::_to_copy(_p_norm(ops::_to_copy(input, DType::Float32), p, dim, keepdim), input.dtype());
     return ops::pow(ops::sum(ops::pow(ops::abs(input), p), dim, keepdim), Scalar(1 / p.to<double>()));
 }
 
-// The derivative is sgn(x) (|x| / norm)^(p - 1). Where it is infinite or undefined, at a zero for p < 1 and at the norm 0, zero is
-// taken, which is a subgradient.
+// The derivative is sgn(x) (|x| / norm)^(p - 1). It is infinite or undefined at zero for p < 1, and where the norm is 0.
+// There the gradient is 0, which is a subgradient.
 Tensor _p_norm_backward(const Tensor& grad, const Tensor& input, Scalar p, std::optional<IntList> dim,
                         bool keepdim, const Tensor& result) {
     std::vector<int64_t> kept(input.sizes().begin(), input.sizes().end());
@@ -153,8 +153,9 @@ Tensor norm_name(const Tensor& input, std::optional<std::string_view> name, std:
 
 Tensor logsumexp(const Tensor& given, IntList dim, bool keepdim) {
     Tensor input = is_differentiable(given.dtype()) ? given : ops::_to_copy(given, default_dtype());
-    if (input.numel() == 0) return ops::log(ops::sum(ops::exp(input), dim, keepdim));  // nothing to shift by
-    // Shifted by the largest element, which changes neither the value nor the gradient; infinities stay where they are.
+    if (input.numel() == 0) return ops::log(ops::sum(ops::exp(input), dim, keepdim));  // no maximum
+    // Subtracts the largest element, which changes neither the value nor the gradient. An infinite maximum is not
+    // subtracted.
     Tensor shift = ops::amax(ops::detach(ops::real(input)), dim, true);
     shift = ops::where(ops::isinf(shift), Scalar(0), shift);
     Tensor sums = ops::log(ops::sum(ops::exp(ops::sub(input, shift)), dim, keepdim));
@@ -163,7 +164,7 @@ Tensor logsumexp(const Tensor& given, IntList dim, bool keepdim) {
 }
 
 Tensor hash_tensor(const Tensor& input, int64_t mode) {
-    // The dimensions are given by number: without them, those of a batch would be reduced too.
+    // The dimensions are listed explicitly: without the list, vmap would reduce the batch dimension, too.
     if (input.dim() == 0) return ops::hash_tensor(ops::unsqueeze(input, 0), kInts<0>, false, mode);
     std::vector<int64_t> all(static_cast<size_t>(input.dim()));
     std::iota(all.begin(), all.end(), int64_t{0});

@@ -1,4 +1,4 @@
-// Images read at any positions.
+// Sampling of images at arbitrary coordinates.
 #include <limits>
 
 #include "bodies/resampling.h"
@@ -48,7 +48,7 @@ Tensor times(const Tensor& t, double factor) { return ops::mul(t, Scalar(factor)
 Tensor plus(const Tensor& t, double term) { return ops::add(t, Scalar(term)); }
 Tensor minus(double from, const Tensor& t) { return ops::sub(Scalar(from), t); }
 
-// Maps any coordinates to coordinates within the input, unless positions outside count as zero.
+// Maps all coordinates to coordinates within the input, except with zero padding.
 Tensor padded(Tensor x, int64_t size, int64_t padding, bool align) {
     if (padding == kZeros) return x;
     const double last = static_cast<double>(size - 1);
@@ -64,7 +64,7 @@ Tensor padded(Tensor x, int64_t size, int64_t padding, bool align) {
                            minus(low + span, rest));
         }
     }
-    // NaN counts as the first position. At the limits, too, the coordinate has no derivative.
+    // NaN is replaced by the first position. A coordinate at a limit has a derivative of zero, too.
     const Tensor moves = ops::logical_and(ops::gt(x, Scalar(0)), ops::lt(x, Scalar(last)));
     const Tensor fixed = ops::detach(x);
     return ops::where(moves, x,
@@ -88,7 +88,7 @@ std::vector<Tap> taps_of(Tensor x, int64_t size, int64_t mode, int64_t padding, 
     }
     x = padded(x, size, padding, align);
     if (mode == kNearest) {
-        // The weight is one, and its gradient zero.
+        // The weight is one, and its gradient is zero.
         return {{ops::round(ops::detach(x)),
                  plus(times(ops::where(ops::isnan(x), Scalar(0), ops::sign(x)), 0), 1)}};
     }
@@ -133,13 +133,13 @@ Tensor grid_sampler(const Tensor& input, const Tensor& grid, int64_t mode, int64
     if (!differentiated(input, grid) && length <= INT32_MAX)
         return ops::_grid_sample(input, grid, mode, padding, align);
     if (const DType compute = compute_dtype(input.dtype()); compute != input.dtype()) {
-        // Half types cannot represent the positions of a large image, and lose digits in the sums.
+        // Half types cannot represent the coordinates of a large image, and lose digits in the sums.
         const Tensor sampled =
             grid_sampler(ops::to(input, compute), ops::to(grid, compute), mode, padding, align);
         return ops::to(sampled, input.dtype());
     }
 
-    // One gather for every combination of the taps of each dimension, the last dimension first.
+    // Gathers once for each combination of the taps of all dimensions, starting with the last dimension.
     const int64_t flat_shape[] = {batch, channels, length}, split_at[] = {batch, positions},
                   wide[] = {batch, channels, positions};
     Tensor flat = ops::reshape(input, flat_shape);
@@ -157,7 +157,7 @@ Tensor grid_sampler(const Tensor& input, const Tensor& grid, int64_t mode, int64
         for (const Tap& tap : taps_of(x, size, mode, padding, align)) {
             Tensor inside = ops::logical_and(ops::ge(tap.at, Scalar(0)), ops::lt(tap.at, Scalar(size)));
             Tensor weight = ops::where(inside, tap.weight, Scalar(0));
-            // A position that is NaN or infinite has no neighbours: what is read there is NaN.
+            // A coordinate that is NaN or infinite has no neighbours, and its sample is NaN.
             Tensor lost = ops::logical_and(ops::isnan(ops::detach(tap.weight)), ops::logical_not(inside));
             nowhere = nowhere.defined() ? ops::logical_or(nowhere, lost) : lost;
             Tensor at =
@@ -174,7 +174,7 @@ Tensor grid_sampler(const Tensor& input, const Tensor& grid, int64_t mode, int64
         Tensor part = ops::mul(ops::gather(flat, 2, index), ops::unsqueeze(c.weight, 1));
         result = result.defined() ? ops::add(result, part) : part;
     }
-    // So are the gradients of its coordinates; those of the input are zero.
+    // The gradients of such coordinates are NaN, too, and those of the input are zero.
     const Tensor lost =
         times(ops::where(nowhere, coordinates, Scalar(0)), std::numeric_limits<double>::quiet_NaN());
     result = ops::where(ops::unsqueeze(nowhere, 1), ops::unsqueeze(lost, 1), result);

@@ -1,4 +1,4 @@
-// Other shapes: views where the strides allow it, copies where not.
+// Changes of shape: a view if the strides allow it, otherwise a copy.
 #include "bodies/reshape.h"
 #include "ops/memory_format.h"
 #include "ops/views.h"
@@ -35,7 +35,7 @@ Tensor flatten(const Tensor& input, int64_t start_dim, int64_t end_dim) {
 }
 
 Tensor ravel(const Tensor& input) {
-    // Copies even if a view would be possible, because whether the result is a view must not depend on the sizes.
+    // Always copies, because whether the result is a view must not depend on the sizes.
     int64_t all = input.numel();
     return reshape(ops::contiguous(input, "contiguous"), IntList(&all, 1));
 }

@@ -29,7 +29,7 @@ void check_samples(const char* op, const char* argument, const Tensor& t) {
     RL_CHECK(t.dtype() != DType::Bool, throw_runtime, "%s(%s): not defined for dtype bool", op, argument);
 }
 
-// Twice the areas between neighbours, dx apart or at x.
+// Returns twice the areas between neighbouring samples, whose coordinates are `x`, or whose spacing is 1 if `x` is null.
 Tensor strips(const char* op, const Tensor& samples, int64_t dim, const Tensor* x) {
     check_samples(op, "y", samples);
     RL_CHECK(samples.dim() > 0, throw_index, "%s(y): needs at least one dimension", op);
@@ -75,8 +75,9 @@ Tensor _shift(const Tensor& input, int64_t dim, int64_t by, Scalar fill) {
 
 Tensor _logcumsumexp_gradient(const Tensor& grad, const Tensor& input, const Tensor& result, int64_t dim,
                               bool reverse) {
-    // exp(input[i] - result[j]) is exp(input[i] - result[i]) times exp(result[k - 1] - result[k]) for k of (i, j]: none
-    // exceeds 1. Where a result is infinite, infinite elements have all of it; where it is -inf, there was no element yet.
+    // exp(input[i] - result[j]) is the product of exp(input[i] - result[i]) and exp(result[k - 1] - result[k]) for all k in
+    // (i, j]. No factor exceeds 1. Where a result is inf, infinite elements receive the whole gradient. Where it is -inf,
+    // all elements so far are -inf.
     constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
     const Tensor finite = ops::nan_to_num(result, kNan, std::nullopt, 0.0);
     const Tensor apart = ops::sub(ops::_shift(finite, dim, 1, Scalar(0)), finite);

@@ -37,8 +37,8 @@ namespace {
 Tensor row_major_copy(const Tensor& t) { return ops::clone(t, "contiguous"); }
 Tensor as(const Tensor& t, DType dtype) { return t.dtype() == dtype ? t : ops::_to_copy(t, dtype); }
 
-// Indices that count from the end, counted from the front. Indices out of range are reported here, because the next
-// operator does not know the caller's name.
+// Converts indices that count from the end to indices from the front. Indices out of range are reported here, because the
+// error of the next operator would not name this operator.
 Tensor from_the_front(const char* op, const char* argument, const Tensor& index, int64_t size) {
     if (index.device().type == DeviceType::CPU && index.numel() > 0 && !is_batched(index)) {
         const Tensor seen = ops::_to_copy(ops::detach(index), DType::Int64);
@@ -49,12 +49,12 @@ Tensor from_the_front(const char* op, const char* argument, const Tensor& index,
     return ops::where(ops::lt(index, Scalar(0)), ops::add(index, Scalar(size)), index);
 }
 
-// The part of src that the index covers, after the checks that a kernel relies on.
+// Returns the part of src that the index covers, after the checks that the kernel relies on.
 Tensor covered(const char* op, const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src) {
     RL_CHECK(index.dtype() == DType::Int64 || index.dtype() == DType::Int32 || index.numel() == 0,
              throw_runtime, "%s(index): must be an int64 or int32 tensor, got %s", op, name(index.dtype()));
     const int d = wrap_dim(op, dim, input.dim());
-    if (index.numel() == 0)  // of any shape
+    if (index.numel() == 0)  // may have any shape
         return ops::reshape(ops::narrow(ops::reshape(src, kInts<-1>), 0, 0, 0), index.sizes());
     const bool flat =
         input.dim() + index.dim() + src.dim() <= 3 && input.dim() <= 1 && index.dim() <= 1 && src.dim() <= 1;
@@ -154,7 +154,7 @@ std::tuple<Tensor, Tensor> _scatter_reduce_backward(const Tensor& grad, const Te
                                                     const Tensor& result) {
     if (index.numel() == 0) return {grad, ops::zeros_like(src)};
     auto at = [&](const Tensor& t) { return ops::gather(t, dim, index); };
-    auto met = [&](const Tensor& t) {  // how many, or how much, meets at each position
+    auto met = [&](const Tensor& t) {  // sums `t` over the elements that are scattered to each position
         return ops::scatter_add(include_self ? ops::ones_like(input) : ops::zeros_like(input), dim, index, t);
     };
     Tensor own, theirs;
@@ -167,7 +167,8 @@ std::tuple<Tensor, Tensor> _scatter_reduce_backward(const Tensor& grad, const Te
         own = share;
         theirs = at(share);
     } else if (reduce == "prod") {
-        // The product of the other factors: the quotient, or for the only factor that is zero the product of the rest.
+        // The gradient of a factor is the product of the other factors: result / factor, or the product of the rest if only
+        // this factor is 0.
         Tensor rest = ops::_scatter_reduce_(row_major_copy(ops::ones_like(input)), dim, index, src, "prod",
                                             true, "scatter_reduce");
         own = ops::mul(grad, rest);

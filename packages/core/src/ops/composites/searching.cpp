@@ -19,7 +19,7 @@ namespace {
 
 Tensor as(const Tensor& t, DType dtype) { return t.dtype() == dtype ? t : ops::_to_copy(t, dtype); }
 
-// A number, converted as tensors are.
+// Converts a number to a tensor.
 Tensor tensor_of(const char* op, const TensorOrScalar& v, DType dtype, Device device) {
     if (v.is_tensor()) return as(v.tensor(), dtype);
     const Scalar number = v.scalar();

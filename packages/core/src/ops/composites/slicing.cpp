@@ -1,4 +1,4 @@
-// A slice whose start is a tensor.
+// narrow() with a tensor as start.
 #include "bodies/slicing.h"
 #include "rushlight/batched.h"
 #include "rushlight/ops/_to_copy.h"

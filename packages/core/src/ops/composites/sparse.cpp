@@ -1,4 +1,4 @@
-// From sparse tensors to their values and back: Note [Sparse tensors].
+// Conversion of sparse tensors to their values and back: Note [Sparse tensors].
 #include "bodies/sparse.h"
 
 #include "rushlight/batched.h"
@@ -25,10 +25,10 @@ bool same_indices(const SparseParts& a, const SparseParts& b) {
                std::ranges::equal(x.sizes(), y.sizes()) && std::ranges::equal(x.strides(), y.strides());
     };
     return a.layout == b.layout && same(a.indices, b.indices) && same(a.plain, b.plain) &&
-           std::ranges::equal(a.values.sizes(), b.values.sizes());  // blocks are of one size, too
+           std::ranges::equal(a.values.sizes(), b.values.sizes());  // blocks must have the same size, too
 }
 
-// A value for each coordinate of a pattern in the shape of its values: of blocks, where it has them.
+// Returns one value for each coordinate of a pattern, in the shape of the pattern's values, which may be blocks.
 Tensor as_values(const Tensor& numbers, const Tensor& pattern) {
     const SparseParts& parts = sparse_parts(pattern);
     return has_blocks(parts.layout) ? ops::reshape(numbers, parts.values.sizes()) : numbers;
@@ -45,7 +45,7 @@ Tensor with_sparse_values(const Tensor& values, const Tensor& pattern) {
     check_pattern("_with_sparse_values(pattern)", pattern);
     RL_CHECK(!is_batched(values), throw_not_implemented, "sparse tensors cannot be made inside vmap");
     SparseParts parts = sparse_parts(pattern);
-    // A gradient that is itself sparse is made of values for the same positions.
+    // A sparse gradient has values at the same positions.
     const Tensor plain = is_sparse(values) ? to_dense(values) : values;
     RL_CHECK(std::ranges::equal(plain.sizes(), parts.values.sizes()), throw_runtime,
              "_with_sparse_values(values): needs shape %s, got %s", to_string(parts.values.sizes()).c_str(),

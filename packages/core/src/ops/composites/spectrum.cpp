@@ -72,7 +72,7 @@ double precision_of(const Tensor& a) {
                                                                   : std::numeric_limits<double>::epsilon();
 }
 
-// The magnitudes of eigenvalues, or singular values.
+// Returns the magnitudes of the eigenvalues if `hermitian` is true, otherwise the singular values.
 Tensor magnitudes(const Tensor& a, bool hermitian) {
     return hermitian ? ops::abs(std::get<0>(ops::_linalg_eigh(a, false, differentiated(a))))
                      : std::get<1>(ops::_linalg_svd(a, false, differentiated(a)));
@@ -82,7 +82,7 @@ struct Tolerances {
     Tensor atol, rtol;
 };
 
-// A number, or a tensor of the batch's shape, as a tensor.
+// Returns a number, or a tensor of the batch's shape, as a tensor of the real dtype.
 Tensor as_tolerance(const Tensor& a, const TensorOrScalar& value) {
     const DType real = real_dtype(a.dtype());
     if (!value.is_tensor()) return ops::new_full(a, IntList(), value.scalar(), real);
@@ -100,7 +100,7 @@ Tolerances tolerances(const Tensor& a, const std::optional<TensorOrScalar>& atol
                            : relative};
 }
 
-// Marks the values along the last dimension that count.
+// Marks the values along the last dimension that exceed the tolerances.
 Tensor above(const Tensor& values, const Tolerances& t) {
     const Tensor largest = ops::amax(values, kInts<-1>, true);
     const Tensor limit =
@@ -115,14 +115,14 @@ Tensor rows_times(const Tensor& matrix, const Tensor& factors) {
     return ops::mul(matrix, ops::unsqueeze(factors, -1));
 }
 
-// x / y, and 0 where `zero` is true or both are 0: values on which nothing depends do not contribute to a derivative.
+// Returns x / y, or 0 where `zero` is true or x and y are both 0: a derivative omits values on which nothing depends.
 Tensor quotient(const Tensor& x, const Tensor& y, const Tensor& zero = Tensor()) {
     Tensor left_out = ops::logical_and(ops::eq(x, Scalar(0)), ops::eq(y, Scalar(0)));
     if (zero.defined()) left_out = ops::logical_or(left_out, zero);
     return ops::masked_fill(ops::div(x, ops::masked_fill(y, left_out, Scalar(1))), left_out, Scalar(0));
 }
 
-// x[i][j] / (values[j] - values[i]) beside the diagonal, where it is 0.
+// Returns x[i][j] / (values[j] - values[i]) off the diagonal, and 0 on the diagonal.
 Tensor by_differences(const Tensor& x, const Tensor& values) {
     const Tensor differences = ops::sub(ops::unsqueeze(values, -2), ops::unsqueeze(values, -1));
     return quotient(x, differences, ops::eye(values.size(-1), std::nullopt, DType::Bool, values.device()));
@@ -145,14 +145,14 @@ Tensor linalg_eigvalsh(const Tensor& A, std::string_view UPLO) {
 Tensor eigh_backward(const Tensor& grad_values, const Tensor& grad_vectors, const Tensor& eigenvalues,
                      const Tensor& eigenvectors) {
     const Tensor transposed = ops::adjoint(eigenvectors), inner = ops::matmul(transposed, grad_vectors);
-    // The matrix changes by Hermitian matrices only, so the Hermitian part of `inner` has no effect on the derivative. It is
-    // left out, so that the gradient is Hermitian, too.
+    // The input is Hermitian, so the Hermitian part of `inner` has no effect on the derivative. It is removed, so that the
+    // gradient is Hermitian, too.
     const Tensor skew = ops::mul(ops::sub(inner, ops::adjoint(inner)), Scalar(0.5));
     const Tensor turn = by_differences(skew, eigenvalues);
     return ops::matmul(eigenvectors, ops::matmul(ops::add(turn, ops::diag_embed(grad_values)), transposed));
 }
 
-// The derivative along the Hermitian part of the tangent, as that of a Cholesky factor.
+// Uses the Hermitian part of the tangent, like cholesky_forward.
 std::tuple<Tensor, Tensor> eigh_forward(const Tensor& tangent, const Tensor& eigenvalues,
                                         const Tensor& eigenvectors) {
     const Tensor rotated = ops::matmul(ops::adjoint(eigenvectors), ops::matmul(tangent, eigenvectors));
@@ -184,8 +184,8 @@ Tensor linalg_eigvals(const Tensor& A) {
     return std::get<0>(ops::_linalg_eig(A, differentiated(A)));
 }
 
-// Boeddeker et al., "On the computation of complex-valued gradients with application to statistically optimum
-// beamforming", 2017, with eigenvectors of length 1: the component that changes their length is removed.
+// The eigenvectors have length 1, so the component that changes their length is removed. Source: Boeddeker et al., "On the
+// computation of complex-valued gradients with application to statistically optimum beamforming", 2017.
 Tensor eig_backward(const Tensor& grad_values, const Tensor& grad_vectors, const Tensor& eigenvalues,
                     const Tensor& eigenvectors, DType wanted) {
     const Tensor transposed = ops::adjoint(eigenvectors);
@@ -239,8 +239,8 @@ std::tuple<Tensor, Tensor, Tensor> svd(const Tensor& input, bool some, bool comp
 
 namespace {
 
-// A pair of complex singular vectors has a common phase that is free. Here the left ones turn and the right ones stay: by the imaginary
-// part of the diagonal over the singular value.
+// The common phase of a pair of complex singular vectors is arbitrary. Here the left vector changes its phase, by the
+// imaginary part of the diagonal divided by the singular value, and the right vector keeps its phase.
 Tensor phase(const Tensor& diagonal, const Tensor& s) {
     const Tensor turn = quotient(ops::imag(diagonal), s);
     return ops::complex(ops::mul(turn, Scalar(0)), turn);
@@ -249,15 +249,15 @@ Tensor with_phase(const Tensor& real, const Tensor& diagonal, const Tensor& s) {
     return is_complex(diagonal.dtype()) ? ops::add(phase(diagonal, s), real) : real;
 }
 
-// The largest singular value: relative to it, squares of large and tiny ones stay in the range. It cancels, so it counts as a
-// constant.
+// Returns the largest singular value. Divided by it, the squares of large and tiny singular values stay in range. It cancels
+// in the result, so it is treated as a constant.
 Tensor scale_of(const Tensor& s) {
     if (s.numel() == 0) return ops::sum(s, kInts<-1>, true, std::nullopt);
     const Tensor largest = ops::amax(ops::detach(s), kInts<-1>, true);
     return ops::masked_fill(largest, ops::eq(largest, Scalar(0)), Scalar(1));
 }
 
-// x[i][j] / (s[j]^2 - s[i]^2) beside the diagonal, where it is 0, times the square of the scale.
+// Returns scale^2 x[i][j] / (s[j]^2 - s[i]^2) off the diagonal, and 0 on the diagonal.
 Tensor by_square_differences(const Tensor& x, const Tensor& s, const Tensor& scale) {
     const Tensor ends = ops::unsqueeze(s, -2), starts = ops::unsqueeze(s, -1),
                  one = ops::unsqueeze(scale, -1);
@@ -268,8 +268,9 @@ Tensor by_square_differences(const Tensor& x, const Tensor& s, const Tensor& sca
 
 }  // namespace
 
-// The two rotations inside are what a small change does to the singular vectors; beside them the left and the right ones move
-// out of the spaces that they span. Townsend, "Differentiating the singular value decomposition", 2016.
+// The two products of `rotated` are the rotations of the singular vectors within the spaces that they span. The last
+// terms are the changes of the left and right vectors out of these spaces. Townsend, "Differentiating the singular value
+// decomposition", 2016.
 Tensor svd_backward(const Tensor& all_grad_U, const Tensor& grad_S, const Tensor& all_grad_Vh,
                     const Tensor& all_U, const Tensor& S, const Tensor& all_Vh) {
     const int64_t m = all_U.size(-2), n = all_Vh.size(-1), k = S.size(-1);
@@ -325,7 +326,7 @@ std::tuple<Tensor, Tensor, Tensor> svd_forward(const Tensor& tangent, const Tens
     return {of_u, ops::real(diagonal), ops::adjoint(of_v)};
 }
 
-// --- what is made of them ---
+// --- functions of eigenvalues and singular values ---
 
 Tensor _linalg_pinv(const Tensor& A, const Tensor& atol, const Tensor& rtol, bool hermitian) {
     RL_CHECK(std::max(atol.dim(), rtol.dim()) <= A.dim() - 2, throw_runtime,
@@ -401,7 +402,7 @@ Tensor linalg_matrix_rank_tol(const Tensor& A, const TensorOrScalar& tol, bool h
 
 namespace {
 
-// The norm of the inverse, inf where there is none.
+// Returns the product of the norms of the matrix and its inverse, or inf if the matrix is singular.
 template <class Norm>
 Tensor condition(const Tensor& a, Norm norm) {
     check_square_matrix("linalg.cond", "A", a);

@@ -1,4 +1,4 @@
-// Splitting into views by numbers of sections or by positions.
+// Splits into views by numbers of sections or by positions.
 #include "bodies/splitting.h"
 #include "ops/views.h"
 #include "rushlight/batched.h"
@@ -19,7 +19,7 @@ std::vector<Tensor> into(const char* op, const Tensor& input, int64_t sections, 
     const int d = split_dim(op, input, dim);
     RL_CHECK(sections > 0, throw_runtime, "%s(sections): must be positive, got %lld", op,
              (long long)sections);
-    constexpr int64_t kMost = int64_t{1} << 24;  // beyond it the tensors themselves would fill the memory
+    constexpr int64_t kMost = int64_t{1} << 24;  // more tensors would fill the memory
     RL_CHECK(sections <= kMost, throw_runtime, "%s(sections): can be at most %lld, got %lld", op,
              (long long)kMost, (long long)sections);
     const int64_t size = input.sizes()[d] / sections, larger = input.sizes()[d] % sections;
@@ -44,7 +44,7 @@ std::vector<Tensor> before(const char* op, const Tensor& input, IntList position
     return pieces;
 }
 
-// hsplit, vsplit and dsplit: the rank they need, and the dimension they split.
+// Checks the rank for hsplit, vsplit and dsplit, and returns the dimension that they split.
 int rank_checked(const char* op, const Tensor& input, int64_t least, int64_t dim) {
     RL_CHECK(input.dim() >= least, throw_runtime, "%s(input): needs at least %lld dimensions, got shape %s",
              op, (long long)least, to_string(input.sizes()).c_str());
@@ -63,7 +63,7 @@ int hsplit_dim(const Tensor& input) { return rank_checked("hsplit", input, 1, in
 int vsplit_dim(const Tensor& input) { return rank_checked("vsplit", input, 2, 0); }
 int dsplit_dim(const Tensor& input) { return rank_checked("dsplit", input, 3, 2); }
 
-// Beyond it the tensors themselves would fill the memory.
+// Raises if there are so many tensors that they would fill the memory.
 void check_pieces(const char* op, int64_t count) {
     constexpr int64_t kMost = int64_t{1} << 24;
     RL_CHECK(count <= kMost, throw_runtime, "%s: makes at most %lld tensors, not %lld", op, (long long)kMost,

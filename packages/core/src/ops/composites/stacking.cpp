@@ -1,4 +1,4 @@
-// Joining tensors of other ranks than cat accepts, and products of sets.
+// Joins tensors of ranks that cat does not accept, and computes products of sets.
 #include <algorithm>
 #include <cmath>
 
@@ -138,7 +138,7 @@ Tensor combinations(const Tensor& input, int64_t r, bool with_replacement) {
     if (r == 0) return ops::new_zeros(input, kInts<0>);
     const int64_t n = input.numel(), step = with_replacement ? 0 : 1;
     const bool any = n > 0 && (with_replacement || r <= n);
-    // "All from r among m" makes m! / (r! (m - r)!) rows.
+    // Choosing r elements from m makes m! / (r! (m - r)!) rows.
     double rows = any ? 1 : 0;
     const int64_t more = with_replacement ? n - 1 : n - r;  // m - r
     for (int64_t i = 1; any && i <= std::min(r, more) && rows < 1e18; ++i)
@@ -149,7 +149,7 @@ Tensor combinations(const Tensor& input, int64_t r, bool with_replacement) {
     const auto count = static_cast<int64_t>(std::llround(rows));
     const int64_t sizes[] = {count, r}, total = count * r;
     Tensor index = make_tensor(IntList(&total, 1), DType::Int64);
-    // Counting with r digits that rise from left to right.
+    // Enumerates the rows as r digits that increase from left to right.
     auto* digits = index.data<int64_t>();
     for (int64_t k = 0; k < r && count > 0; ++k) digits[k] = k * step;
     for (int64_t row = 1; row < count; ++row, digits += r) {

@@ -44,7 +44,8 @@
 namespace rushlight::composites {
 namespace {
 
-// Whether all elements of a CPU tensor lie in [low, high]; tensors elsewhere, or batched, are not checked.
+// Whether all elements of a CPU tensor lie in [low, high]. Returns true for tensors on other devices and for batched
+// tensors.
 bool all_within(const Tensor& t, double low, double high) {
     if (t.device().type != DeviceType::CPU || t.numel() == 0 || is_batched(t)) return true;
     Tensor values = ops::detach(t);
@@ -82,10 +83,10 @@ Tensor quantiles(const char* op, const Tensor& input, const Tensor& q, std::opti
                                      : ops::movedim(input, IntList(&*dim, 1), kInts<-1>);
     const int64_t last = rows.size(-1) - 1;
     Tensor sorted = std::get<0>(ops::sort(rows, -1)), ranks;
-    if (ignore_nan) {  // NaN are at the end
+    if (ignore_nan) {  // NaN are sorted to the end
         Tensor known = ops::_to_copy(ops::_count_present(ops::detach(rows), kInts<-1>, true), input.dtype());
         ranks = ops::mul(q, ops::clamp(ops::sub(known, Scalar(1)), Scalar(0)));
-    } else {  // one at the end stands for all quantiles of its row
+    } else {  // if the last element is NaN, all quantiles of the row are NaN
         Tensor bad = ops::isnan(ops::narrow(ops::detach(sorted), -1, last, 1));
         ranks = ops::where(bad, Scalar(static_cast<double>(last)), ops::mul(q, Scalar(last)));
     }
@@ -109,7 +110,7 @@ Tensor quantiles(const char* op, const Tensor& input, const Tensor& q, std::opti
             result = ops::lerp(at(below), at(ops::ceil(ranks)), ops::sub(ranks, below));
         }
     }
-    // (..., q) to (q, ...) with the dimension that keepdim keeps.
+    // Moves the quantiles to the front: (..., q) becomes (q, ...), including the dimension for keepdim.
     result = q.dim() == 0 ? ops::squeeze(result, kInts<-1>) : ops::movedim(result, kInts<-1>, kInts<0>);
     if (!keepdim) return result;
     if (dim) return input.dim() == 0 ? result : ops::unsqueeze(result, d + (q.dim() == 0 ? 0 : 1));
@@ -124,11 +125,11 @@ Tensor quantiles(const char* op, const Tensor& input, double q, std::optional<in
                      interpolation, ignore_nan);
 }
 
-// Squares exceed the range of float16, and nearly perfect correlations lose digits in both half types.
+// Squares exceed the range of float16, and correlations near 1 lose digits in both half types.
 bool is_half(DType t) { return t == DType::Float16 || t == DType::BFloat16; }
 Tensor widened(const Tensor& t) { return ops::_to_copy(t, DType::Float32); }
 
-// One weight for each observation.
+// Checks that there is one weight for each observation.
 void check_weights(const char* name, const Tensor& weights, int64_t observations) {
     RL_CHECK(weights.dim() <= 1 && weights.numel() == observations, throw_runtime,
              "cov(%s): needs a number for each of the %lld observations, got shape %s", name,
@@ -157,7 +158,7 @@ Tensor nanquantile_tensor(const Tensor& input, const Tensor& q, std::optional<in
 }
 
 Tensor nansum(const Tensor& input, std::optional<IntList> dim, bool keepdim, std::optional<DType> dtype) {
-    // An integer dtype has no NaN, so NaNs are removed before the conversion.
+    // An integer dtype has no NaN, so NaNs are replaced by 0 before the conversion.
     if (dtype && !is_differentiable(*dtype) && is_floating(input.dtype()))
         return ops::sum(ops::where(ops::isnan(input), Scalar(0), input), dim, keepdim, dtype);
     return ops::_nansum(input, dim, keepdim, dtype);
@@ -193,7 +194,7 @@ Tensor cov(const Tensor& input, int64_t correction, const Tensor& fweights, cons
         const Tensor wide = aweights.defined() ? widened(aweights) : aweights;
         return ops::_to_copy(cov(widened(input), correction, fweights, wide), input.dtype());
     }
-    // Invalid weights are refused below.
+    // Invalid weights raise an error below.
     const DType of_integers =
         aweights.defined() && is_floating(aweights.dtype()) ? aweights.dtype() : default_dtype();
     Tensor x = is_differentiable(input.dtype()) ? input : ops::_to_copy(input, of_integers);

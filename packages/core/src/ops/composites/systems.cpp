@@ -55,7 +55,7 @@ Tensor identity_like(const Tensor& a) {
 
 Tensor each(const Tensor& t) { return ops::unsqueeze(ops::unsqueeze(t, -1), -1); }
 
-// Both matrices for the joint batch.
+// Expands both matrices to their common batch shape.
 void broadcast_batches(const char* op, Tensor& a, Tensor& b) {
     IntList of_a = batch_of(a), of_b = batch_of(b);
     if (std::equal(of_a.begin(), of_a.end(), of_b.begin(), of_b.end())) return;
@@ -70,7 +70,7 @@ void check_fits(const char* op, const Tensor& a, const Tensor& b, bool left) {
              left ? "rows" : "columns", to_string(a.sizes()).c_str(), to_string(b.sizes()).c_str());
 }
 
-// B is a batch of vectors: it has one dimension, or A's without the last.
+// Whether B is a batch of vectors: it has one dimension, or the shape of A without the last dimension.
 bool is_vector(const Tensor& a, const Tensor& b) {
     return b.dim() == 1 ||
            (b.dim() == a.dim() - 1 && std::equal(b.sizes().begin(), b.sizes().end(), a.sizes().begin()));
@@ -168,8 +168,8 @@ std::tuple<Tensor, Tensor> linalg_slogdet(const Tensor& A) {
 
 std::tuple<Tensor, Tensor> slogdet(const Tensor& input) { return linalg_slogdet(input); }
 
-// Of z = log(det A): dz is the trace of A^-1 dA, the logarithm of the absolute value is z's real part, and the direction
-// turns by its imaginary part.
+// With z = log(det A), dz is the trace of A^-1 dA. The logarithm of the absolute value is the real part of z, and the angle
+// of the sign is its imaginary part.
 Tensor slogdet_backward(const Tensor& grad_sign, const Tensor& grad_log, const Tensor& sign,
                         const Tensor& inverse_adjoint) {
     if (!is_complex(sign.dtype())) return ops::mul(each(grad_log), inverse_adjoint);
@@ -201,7 +201,7 @@ namespace {
 
 bool any_zero(const Tensor& det) {
     if (det.device().type == DeviceType::Meta) return false;
-    if (is_batched(det)) return true;  // what then is done is right for any
+    if (is_batched(det)) return true;  // the general computation below is right for all matrices
     return on_host(ops::any(ops::eq(ops::detach(det), Scalar(0)))).data<bool>()[0];
 }
 
@@ -211,7 +211,8 @@ Tensor _det_backward(const Tensor& grad, const Tensor& A, const Tensor& det, con
                      const Tensor& pivots) {
     if (!any_zero(det))
         return ops::mul(each(ops::mul(grad, ops::conj(det))), _inverse_adjoint(A, factors, pivots));
-    // Of A = U S V^H it is det(U V^H) U C V^H, where element i of the diagonal of C is the product of the other singular values.
+    // With A = U S V^H, the gradient is det(U V^H) U C V^H, where element i of the diagonal of C is the product of the other
+    // singular values.
     const auto [u, s, vh] = ops::linalg_svd(A, true);
     const Tensor others =
         ops::masked_fill(ops::expand(ops::unsqueeze(s, -2), A.sizes()),
