@@ -1,4 +1,4 @@
-// Shapes joined by broadcasting.
+// Broadcasting of shapes.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,8 @@
 
 namespace rushlight {
 
-/// The broadcast shape. Raises RuntimeError, which names the operator and both shapes, if they do not broadcast.
+/// Returns the broadcast shape. If the shapes do not broadcast, raises a RuntimeError that names the operator and both
+/// shapes.
 std::vector<int64_t> broadcast_shapes(const char* op, const char* first_name, IntList first,
                                       const char* second_name, IntList second);
 

@@ -1,4 +1,4 @@
-// Conversion of one element to another dtype: what copies mean on every device.
+// Conversion of one element to another dtype, as copies do it on every device.
 #pragma once
 
 #include <type_traits>
@@ -19,14 +19,15 @@ RL_HD inline To convert(From v) {
     } else if constexpr (std::is_same_v<To, bool>) {
         return static_cast<bool>(v != From(0));
     } else if constexpr (kIsComplex<From>) {
-        return convert<To>(v.re);  // the imaginary part is dropped
+        return convert<To>(v.re);  // drops the imaginary part
     } else if constexpr (std::is_floating_point_v<From> && std::is_same_v<To, uint64_t>) {
-        // The upper half of the range lies beyond int64's.
+        // int64 does not represent the upper half of the range.
         constexpr From kHalf = From(0x1p63);
         return v >= kHalf ? static_cast<uint64_t>(static_cast<int64_t>(v - kHalf)) + (uint64_t{1} << 63)
                           : static_cast<uint64_t>(static_cast<int64_t>(v));
     } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
-        // Out of range is undefined in C++: go through int64, whose conversion the hardware saturates.
+        // Conversion of a value out of range is undefined in C++, so it goes through int64, for which the hardware
+        // saturates.
         return static_cast<To>(static_cast<int64_t>(v));
     } else if constexpr (std::is_same_v<From, bool>) {
         return static_cast<To>(__builtin_bit_cast(uint8_t, v));  // loops over bools are not vectorised
@@ -35,7 +36,7 @@ RL_HD inline To convert(From v) {
     }
 }
 
-// Half types convert through float.
+// Half types are converted through float.
 template <class To, class From>
 RL_HD inline To cast_element(From v) {
     constexpr bool from_half = std::is_same_v<From, Half> || std::is_same_v<From, BFloat16>;

@@ -1,4 +1,4 @@
-// Numbers of Python as elements.
+// Storage of Python numbers as elements.
 #pragma once
 
 #include "rushlight/complex.h"
@@ -9,7 +9,7 @@
 
 namespace rushlight {
 
-/// The context that core passed to a kernel.
+/// Converts a parameter of a kernel to a Scalar.
 inline Scalar to_scalar(const Param& p) {
     switch (p.kind) {
         case Param::Kind::Bool: return Scalar(p.as_bool());
@@ -19,7 +19,7 @@ inline Scalar to_scalar(const Param& p) {
     }
 }
 
-/// Storage of a Python number while a loop reads it as an element.
+/// Storage of a Python number that a loop reads as an element.
 union Cell {
     bool b;
     uint8_t u8;

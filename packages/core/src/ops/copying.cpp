@@ -11,7 +11,7 @@ namespace {
 
 using cpu::PointwisePlan;
 
-// Bytes [first, last) that a tensor can touch.
+// Returns the bytes [first, last) that the elements of a tensor can occupy.
 std::pair<const char*, const char*> reach(const Tensor& t) {
     auto* first = static_cast<const char*>(t.impl()->data());
     int64_t last = 1;
@@ -24,8 +24,8 @@ bool same_geometry(const Tensor& a, const Tensor& b) {
            std::equal(a.strides().begin(), a.strides().end(), b.strides().begin());
 }
 
-// Whether the elements of a row-major target lie side by side in the source, but not along its last dimension: then squares of
-// them are transposed.
+// Whether the elements of the source are contiguous along a dimension other than the last, and the target is row-major. Such
+// a copy transposes square tiles.
 bool is_transposed(const Tensor& target, const Tensor& source) {
     if (source.dim() < 2 || source.dtype() != target.dtype() || source.dim() != target.dim() ||
         !target.is_contiguous() || source.is_contiguous() || source.numel() != target.numel())

@@ -6,17 +6,17 @@
 
 namespace rushlight {
 
-/// Writes `source`, converted and broadcast, over `target`; they may share memory. With `non_blocking` the host does not
-/// wait for a copy between a device and pinned memory.
+/// Copies `source` to `target`, with conversion and broadcasting. Their memory may overlap. With `non_blocking`, the host
+/// does not wait for a copy between a device and pinned memory.
 RL_API void copy_into(const Tensor& target, const Tensor& source, bool non_blocking = false);
 
-/// The same if one or both of them are on devices.
+/// Copies like copy_into, if at least one of the tensors is on a device.
 void copy_across_devices(const Tensor& target, const Tensor& source, bool non_blocking = false);
 
-/// The same from one view to another of the same sizes.
+/// The kernel that copies a view to another view of the same sizes, with conversion of the dtype.
 extern SharedKernel copy_kernel;
 
-/// Whether elements of one lie where elements of the other do, without being the same tensor in dtype and geometry.
+/// Whether the memory of the tensors overlaps, unless both have the same dtype and geometry over the same memory.
 bool overlaps(const Tensor& a, const Tensor& b);
 
 }  // namespace rushlight

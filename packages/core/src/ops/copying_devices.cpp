@@ -1,5 +1,5 @@
-// Copies in which a device takes part. Bytes cross between host and device only as whole contiguous tensors
-// of one dtype; converting, broadcasting and striding happen on the side that has the kernel for it.
+// Copies from or to a device. Only whole contiguous tensors of one dtype are transferred between host and device.
+// Conversion, broadcasting and strided copies happen on the side that has a kernel for them.
 #include <algorithm>
 
 #include "ops/copying.h"
@@ -21,7 +21,7 @@ bool same_shape(const Tensor& a, const Tensor& b) {
 
 size_t nbytes(const Tensor& t) { return static_cast<size_t>(t.numel()) * itemsize(t.dtype()); }
 
-/// Whether the bytes of one are the bytes of the other.
+/// Whether copying the bytes of `source` to `target` suffices.
 bool plain(const Tensor& target, const Tensor& source) {
     return target.dtype() == source.dtype() && target.is_contiguous() && source.is_contiguous() &&
            same_shape(target, source);
@@ -31,8 +31,8 @@ Storage& memory(const Tensor& t) { return *t.impl()->storage(); }
 
 bool is_pinned(const Tensor& t) { return memory(t).kind() == StorageKind::Pinned; }
 
-/// Bytes between the host and a device, or within a device or two of one type. Without a need to wait where the host's
-/// memory is pinned and the caller does not request it.
+/// Copies bytes between the host and a device, within a device, or between two devices of one type. If the host's memory is
+/// pinned and `non_blocking` is true, the host does not wait for the copy.
 void copy_bytes(const Tensor& target, const Tensor& source, bool non_blocking) {
     DeviceCopy copy{.struct_size = sizeof(DeviceCopy),
                     .kind = CopyKind::DeviceToDevice,
@@ -88,7 +88,7 @@ void copy_on_device(const Tensor& target, const Tensor& source) {
     Device device = target.device();
     if (target.impl()->storage() == source.impl()->storage() &&
         target.impl()->data() != source.impl()->data()) {
-        // They may overlap, so they are copied through a temporary copy.
+        // The memory may overlap, so the copy goes through a temporary tensor.
         Tensor apart = make_tensor(source.sizes(), source.dtype(), device);
         if (source.is_contiguous()) {
             copy_bytes(apart, source, true);
@@ -136,7 +136,7 @@ void copy_across_devices(const Tensor& target, const Tensor& source, bool non_bl
         copy_across_devices(between, source);
         return copy_across_devices(target, between);
     }
-    // The dtype in which the bytes are copied: tensors of the host are converted before the copy, others after it.
+    // The dtype of the transfer: a source on the host is converted before the transfer, a source on a device after it.
     Tensor bytes = source;
     const DType dtype = on_host(source) ? target.dtype() : source.dtype();
     if (source.dtype() != dtype || !source.is_contiguous()) {

@@ -1,4 +1,4 @@
-// The call of a CPU kernel.
+// Calls of CPU kernels.
 #pragma once
 
 #include "rushlight/caller_locks.h"
@@ -6,9 +6,9 @@
 
 namespace rushlight {
 
-/// Calls a kernel, without the caller's locks if its operands are large: Note [Locks of the caller].
+/// Calls a kernel. If its operands are large, the caller's locks are released: Note [Locks of the caller].
 inline void call_cpu_kernel(KernelFn kernel, const KernelArgs& args) {
-    constexpr int64_t kMany = 1 << 15;  // elements, which take 10 microseconds or more
+    constexpr int64_t kMany = 1 << 15;  // computing so many elements takes 10 microseconds or more
     int64_t elements = 0;
     for (int i = 0; i < args.num_outputs + args.num_inputs; ++i) elements += args.tensors[i].numel;
     const WithoutCallerLocks others_run(WithoutCallerLocks::While::Computing, elements >= kMany);

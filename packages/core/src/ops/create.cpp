@@ -34,7 +34,7 @@ void run(SharedKernel& kernel, const Tensor& t, const Scalar* numbers, int count
         record_current_use(*t.impl()->storage());
         return backend_call(kernel.name, t.device(), found, std::move(args));
     }
-    // One element is enough if all are equal.
+    // If all elements are equal, one element on the host is enough.
     const Tensor host = make_tensor(&kernel == &fill_kernel ? IntList() : t.sizes(), t.dtype());
     run(kernel, host, numbers, count);
     copy_into(t, host);

@@ -1,5 +1,5 @@
-// How an operator of kind "create" makes its tensor: the rule names geometry, dtype and device, and the kernel that writes the
-// elements.
+// How an operator of kind "create" makes its tensor. The rule determines the geometry, dtype and device, and the kernel that
+// writes the elements.
 #pragma once
 
 #include <initializer_list>
@@ -9,44 +9,45 @@
 
 namespace rushlight {
 
-// The kernels, and the numbers that each is given. They write a tensor of any dtype and strides; numbers are computed in int64,
-// float64 or complex128 and converted. For a device without such a kernel, the CPU writes the elements, which are then
-// copied.
+// The kernels, each with the numbers that it receives. They write tensors of any dtype and strides. Numbers are computed in
+// int64, float64 or complex128, and then converted. If a device has no such kernel, the CPU writes the elements and they are
+// copied to the device.
 extern SharedKernel fill_kernel;  // value
-extern SharedKernel range_kernel;  // start, step: start + i * step, for i from 0; integers wrap
-extern SharedKernel steps_kernel;  // first, last: equal steps, both included
+extern SharedKernel range_kernel;  // start, step: element i is start + i * step; integers wrap around
+extern SharedKernel steps_kernel;  // first, last: equal steps that include both ends
 extern SharedKernel
-    powers_kernel;  // base, first, last: powers whose exponents go in equal steps, both included
+    powers_kernel;  // base, first, last: powers whose exponents have equal steps that include both ends
 extern SharedKernel eye_kernel;  // ones on the diagonal of a matrix, else zeros
 
-/// Writes `value`, which the dtype of `t` must hold, into every element, below all stages. The caller has counted the write.
+/// Writes `value` to every element, below all stages. The dtype of `t` must represent `value`. The caller has recorded the
+/// write.
 void fill_with(const Tensor& t, Scalar value);
 
 /// The properties of a new tensor that a rule determines.
 class NewTensor {
   public:
-    /// Row-major.
+    /// Creates a row-major tensor.
     NewTensor(IntList sizes, DType dtype, Device device) : dtype_(dtype), device_(device) {
         set_sizes(sizes);
     }
-    /// With strides in elements.
+    /// Creates a tensor with these strides, in elements.
     NewTensor(IntList sizes, IntList strides, DType dtype, Device device);
-    /// In one of the formats; Preserve is row-major.
+    /// Creates a tensor in a memory format. Preserve means row-major.
     NewTensor(IntList sizes, DType dtype, Device device, MemoryFormat format)
         : NewTensor(sizes, dtype, device) {
         format_ = format;
     }
-    /// Of the shape of `like`, which must exist until the tensor is made.
+    /// Creates a tensor of the shape of `like`, which must exist until `make` is called.
     NewTensor(const char* op, const Tensor& like, DType dtype, Device device, MemoryFormat format)
         : dtype_(dtype), device_(device), like_(&like), op_(op), format_(format) {}
 
-    /// The kernel that writes the elements; without it they stay uninitialised.
+    /// Sets the kernel that writes the elements. Without a kernel, they stay uninitialised.
     NewTensor& written_by(SharedKernel& kernel, std::initializer_list<Scalar> numbers);
-    /// Raises RuntimeError if the dtype cannot represent the element.
+    /// Fills with `value`. Raises RuntimeError if the dtype cannot represent the value.
     NewTensor& filled_with(Scalar value);
 
     Tensor make(bool requires_grad) const;
-    /// Writes it over `out`, which has its dtype and device and gets its shape.
+    /// Writes the elements to `out`, which must have the dtype and device, and is resized to the shape.
     void write_to(const char* op, const Tensor& out) const;
 
   private:

@@ -18,7 +18,7 @@ namespace {
 
 std::atomic<DeviceFallback> chosen{DeviceFallback::Error};
 
-/// The tensor behind a view.
+/// Returns a tensor that shares the memory of a view.
 Tensor tensor_of(const View& v, Device device) {
     int64_t last = v.numel > 0 ? 1 : 0;
     for (int d = 0; d < v.ndim && v.numel > 0; ++d) last += (v.sizes[d] - 1) * v.strides[d];
@@ -28,7 +28,7 @@ Tensor tensor_of(const View& v, Device device) {
     return make_over(std::move(storage), IntList(v.sizes, n), IntList(v.strides, n), 0, v.dtype);
 }
 
-/// The dtype that decides whether a device's kernel takes a call: `Backend::lacks`.
+/// The dtype that determines whether a device's kernel supports a call: see `Backend::lacks`.
 DType dtype_of(const KernelArgs& args) {
     if (args.compute != kNoDType) return args.compute;
     for (int i = 0; i < args.num_inputs; ++i)
@@ -75,7 +75,7 @@ void call_on_copies(const char* op, Device device, const std::string& where, Ker
         moved += bytes * (static_cast<size_t>(i >= args.num_outputs) + static_cast<size_t>(back));
         const View seen = here[at].impl()->view();
         int64_t* own = &strides[at * kMaxDims];
-        // A dimension of stride 0 stays one: it marks those that are reduced.
+        // A dimension of stride 0 keeps stride 0, which marks reduced dimensions.
         for (int d = 0; d < v.ndim; ++d)
             own[d] = i < args.num_outputs && v.strides[d] == 0 ? 0 : seen.strides[d];
         v.data = seen.data;

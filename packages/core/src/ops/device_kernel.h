@@ -1,4 +1,4 @@
-// How an operator's kernel on a device is found and called.
+// Selects and calls the kernel of an operator on a device.
 #pragma once
 
 #include "rushlight/backend.h"
@@ -6,8 +6,8 @@
 
 namespace rushlight {
 
-/// Calls the device's kernel among `slots`. If it has none, rushlight/device_fallback.h applies. Inputs that
-/// begin at one of the positions `written` are written too.
+/// Calls the device's kernel among `slots`. If there is none, applies the setting of rushlight/device_fallback.h. `written`
+/// lists the addresses at which inputs begin that the kernel also writes.
 void call_on_device(const char* op, Device device, const KernelSlots& slots, KernelPart part,
                     KernelArgs&& args, const std::vector<const void*>* written = nullptr);
 

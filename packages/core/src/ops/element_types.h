@@ -1,4 +1,4 @@
-// The types of elements that kernels are compiled for, on any device.
+// The element types for which kernels are compiled, on all devices.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ RL_ELEMENT(Complex<double>, Complex128)
 
 /// A list of element types.
 template <class... T> struct Types {};
-// Most operators are compiled for one of these lists; float16 and bfloat16 reach them through float.
+// Most operators are compiled for one of these lists. float16 and bfloat16 are converted to float.
 using Floats = Types<float, double>;
 using Integers = Types<uint8_t, int8_t, int16_t, int32_t, int64_t, uint16_t, uint32_t, uint64_t>;
 using IntegersAndBool = Types<bool, uint8_t, int8_t, int16_t, int32_t, int64_t, uint16_t, uint32_t, uint64_t>;
@@ -55,15 +55,16 @@ using AllAndComplex = WithComplex<All>::type;
 
 template <class T>
 inline constexpr bool kIsHalf = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
-/// The type in which numbers of an element type are computed.
+/// The type in which elements of type T are computed.
 template <class T>
 using Computed = std::conditional_t<kIsHalf<T>, float, T>;
 
-/// Numbers and both half types: what is not bool, nor complex. Some kernels take bools as bytes and others as truth values.
+/// All dtypes except bool and complex. Kernels differ in whether they handle bools as bytes or as truth values.
 using RealNumbers = Types<uint8_t, int8_t, int16_t, int32_t, int64_t, uint16_t, uint32_t, uint64_t, Half,
                           BFloat16, float, double>;
 
-/// Calls `f.template operator()<T>(dtype)` for each type of a list: fills a table that has an entry for each dtype.
+/// Calls `f.template operator()<T>(dtype)` for each type of a list, for example to fill a table with an entry for each
+/// dtype.
 template <class... T, class F>
 constexpr void each_type(Types<T...>, F&& f) {
     (f.template operator()<T>(DTypeOf<T>::value), ...);

@@ -1,4 +1,5 @@
-// The checks of an entry's key `expects`. The generator writes the calls (codegen/expects.py), in the entry's order.
+// Checks for the key `expects` of an operator's entry. The generator writes the calls in the order of the entry
+// (codegen/expects.py).
 #pragma once
 
 #include <initializer_list>
@@ -7,10 +8,10 @@
 
 namespace rushlight {
 
-/// One item of a shape.
+/// One item of a shape pattern.
 struct Dim {
     enum Kind : uint8_t { Name, Size, Any, Rest, List } kind;
-    int64_t value = 0;  // the number of a name; a size, where any negative one stands for all
+    int64_t value = 0;  // index of a name, or a size; a negative size matches every size
     IntList sizes{};
 
     static Dim name(int64_t number) { return {Name, number}; }
@@ -20,16 +21,16 @@ struct Dim {
     static Dim list(IntList sizes) { return {List, 0, sizes}; }
 };
 
-/// Raises TypeError where a tensor is missing, NotImplementedError for dtypes that have no kernel, else RuntimeError.
+/// Raises TypeError if a tensor is missing, NotImplementedError if its dtype has no kernel, and RuntimeError otherwise.
 class Expects {
   public:
     enum class Types {
         Floating,
         Wide,  // float32 and float64
-        Lapack,  // matrices that LAPACK takes: also complex ones, of sizes below 2^31
+        Lapack,  // matrices that LAPACK supports: real or complex, with sizes below 2^31
     };
 
-    /// `names` of the sizes that items of kind Name stand for.
+    /// `names` are the names of the sizes, for items of kind Name.
     Expects(const char* op, const char* const* names, int count) : op_(op), names_(names), count_(count) {}
 
     void given(const char* argument, const Tensor& t) const;
@@ -40,7 +41,7 @@ class Expects {
     void length(const char* argument, IntList list, size_t count) const;
     void between(const char* argument, int64_t value, int64_t least, int64_t most) const;
 
-    /// The size that a name stands for.
+    /// Returns the size with this name.
     int64_t operator[](int name) const { return sizes_[name]; }
 
   private:

@@ -1,4 +1,4 @@
-// How in-place and out= forms follow from an operator that makes its result first.
+// Derives the in-place and out= forms of an operator that computes its result first.
 #pragma once
 
 #include <tuple>
@@ -12,14 +12,14 @@
 
 namespace rushlight {
 
-/// A `dtype` was given, so that the result has it; then `out` must have it too.
+/// If `dtype` was given, the result has this dtype, and `out` must have it, too.
 inline void check_out_dtype(const char* op, DType wanted, const Tensor& out) {
     RL_CHECK(
         out.dtype() == wanted, throw_runtime,
         "%s(dtype, out): the result has dtype %s, and out has %s\nhint: leave dtype out, or give an out of that dtype",
         op, name(wanted), name(out.dtype()));
 }
-/// The options, besides `out`, of a tensor that is to be made.
+/// Checks the options of a new tensor against `out`.
 inline void check_options(const char* op, std::optional<DType> dtype, std::optional<Device> device,
                           bool requires_grad, const Tensor& out) {
     if (dtype) check_out_dtype(op, *dtype, out);
@@ -44,8 +44,8 @@ inline void check_inplace(const char* op, const Tensor& target, const Tensor& re
     check_writable(op, target);
 }
 
-/// Hand-written bodies read memory, which must be on one device. With `numbers_too`, 0-d tensors on the CPU are
-/// accepted beside tensors of any device, as numbers are.
+/// Checks that all tensors are on one device, because hand-written bodies read memory directly. With `numbers_too`, 0-d
+/// tensors on the CPU are accepted together with tensors of any device, like numbers.
 class OneDevice {
   public:
     OneDevice(const char* op, bool numbers_too) : op_(op), numbers_too_(numbers_too) {}
@@ -81,7 +81,7 @@ void check_one_device(const char* op, bool numbers_too, const T&... tensors) {
     (device.see(tensors), ...);
 }
 
-// Kernels' results: bytes are copied, below all stages.
+// For results of kernels: copies the bytes, below all stages.
 inline Tensor copy_inplace(const char* op, const Tensor& target, const Tensor& result) {
     check_inplace(op, target, result);
     begin_write(op, target);
@@ -94,7 +94,7 @@ inline Tensor copy_out(const char* op, const Tensor& result, const Tensor& out) 
     copy_into(out, result);
     return out;
 }
-// If one of several results does not fit, none is written.
+// Checks all results first, so that no tensor is written if one of several results does not fit.
 template <class... T, class... Out>
 auto copy_out(const char* op, const std::tuple<T...>& results, const Out&... outs) {
     return std::apply(
@@ -105,7 +105,7 @@ auto copy_out(const char* op, const std::tuple<T...>& results, const Out&... out
         results);
 }
 
-// Operators that give a list of tensors write as many as they give.
+// An operator that returns a list must receive as many tensors in `out` as it returns.
 inline void check_count(const char* op, size_t results, size_t outs) {
     RL_CHECK(results == outs, throw_runtime, "%s(out): needs %zu tensors, got %zu", op, results, outs);
 }
@@ -122,13 +122,14 @@ inline std::vector<Tensor> copy_out(const char* op, const std::vector<Tensor>& r
                          [](const char* name, const Tensor& r, const Tensor& o) { copy_out(name, r, o); });
 }
 
-/// The input from which an in-place composite computes: a node that saved the tensor itself would find it changed.
+/// Returns the input of an in-place composite, copied if it takes part in a derivative: a node that saved the tensor itself
+/// would see it changed.
 template <class... T>
 Tensor unwritten(const Tensor& t, const T&... others) {
     return differentiated(t, others...) ? ops::clone(t, std::nullopt) : t;
 }
 
-// Writes results of composites by an operator, so that the target's history includes the recorded operators.
+// For results of composites: writes with an operator, so that the target's history includes the recorded operators.
 inline Tensor op_copy_inplace(const char* op, const Tensor& target, const Tensor& result) {
     check_inplace(op, target, result);
     return ops::copy_(target, result, false);

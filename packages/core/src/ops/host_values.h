@@ -1,4 +1,4 @@
-// Values that a composite reads: those of a device are copied to the host first, which waits for it.
+// Values that a composite reads. Values on a device are copied to the host first, which waits for the device.
 #pragma once
 
 #include "ops/copying.h"

@@ -79,7 +79,7 @@ void Launch::fail_device(const Tensor& t) const {
 
 void Launch::check_values() {
     if (device_.type == DeviceType::Meta) return;
-    // A device without this kernel does not check.
+    // If the device does not have this kernel, the values are not checked.
     if (slots_.before[static_cast<int>(device_.type)].load(std::memory_order_acquire)) call(slots_.before, 0);
 }
 
@@ -103,7 +103,7 @@ int64_t Launch::count() {
 
 Launch::Results Launch::run(const Outputs& outputs) {
     Results results;
-    // Outputs stand right before the inputs.
+    // The views of the outputs are stored directly before those of the inputs.
     const int num_outputs = outputs.size();
     View* first = views_ + Outputs::kMax - num_outputs;
     for (int i = 0; i < num_outputs; ++i) {

@@ -1,5 +1,5 @@
-// How an operator of kind "custom" reaches its kernel: outputs are made by the rule, arguments become views and
-// parameters, written inputs get a new version, and the device's kernel is called.
+// How an operator of kind "custom" calls its kernel: the rule determines the outputs, arguments are converted to views and
+// parameters, the versions of written inputs change, and the device's kernel is called.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 
 namespace rushlight {
 
-/// The outputs of a kernel that a rule determines, in the order of the schema; auxiliary ones come last. All are
-/// row-major except those for which `in_format_of` or `by_columns` is called.
+/// The outputs of a kernel, as a rule determines them, in the order of the schema. Auxiliary outputs are last. All outputs
+/// are row-major except those for which `in_format_of` or `by_columns` is called.
 class Outputs {
   public:
     static constexpr int kMax = 6;
@@ -30,17 +30,17 @@ class Outputs {
     /// Gives the last output, of 4 or 5 dimensions, the channels-last format if `like` or `or_like` has it and the
     /// device supports such outputs.
     void in_format_of(const Tensor& like, const Tensor& or_like);
-    /// The last one, a matrix, is stored column by column on the CPU.
+    /// Stores the last output, a matrix, in column-major order on the CPU.
     void by_columns() {
         One& last = list_[count_ - 1];
         last.by_columns = last.device.type == DeviceType::CPU;
     }
     void like(const Tensor& t) { add(t.sizes(), t.dtype(), t.device()); }
-    /// An output that is not needed: undefined for the kernel and the caller.
+    /// Adds an output that is not needed. It is undefined for the kernel and the caller.
     void skip() { next().ndim = kSkipped; }
-    /// `like(t)` if it is needed.
+    /// Adds `like(t)` if `wanted` is true, otherwise an output that is not needed.
     void like_if(bool wanted, const Tensor& t) { wanted ? like(t) : skip(); }
-    /// The auxiliary ones, from number `first` on, are not needed.
+    /// Marks the auxiliary outputs from number `first` on as not needed.
     void drop_from(int first) {
         for (int i = first; i < count_; ++i) list_[i].ndim = kSkipped;
     }
@@ -86,7 +86,7 @@ class Launch {
         push(t.defined() ? t.impl()->view() : kAbsent);
         if (t.defined()) place(t);
     }
-    /// A list is preceded by its length, the first of the parameters.
+    /// Adds the length of the list as a parameter, then the tensors.
     void inputs(TensorList list) {
         param(static_cast<int64_t>(list.size()));
         for (const Tensor& t : list) input(t);
@@ -95,12 +95,12 @@ class Launch {
     void param(bool v) { next(Param::Kind::Bool).integer = v; }
     void param(int64_t v) { next(Param::Kind::Int).integer = v; }
     void param(double v) { next(Param::Kind::Float).floating = v; }
-    /// Kernels take real numbers.
+    /// Adds a real number. Raises NotImplementedError for complex numbers.
     void param(Scalar v) {
         RL_CHECK(!v.is_complex(), throw_not_implemented, "%s: takes real numbers, got a complex one", op_);
         v.is_floating() ? param(v.to<double>()) : param(v.to<int64_t>());
     }
-    /// For kernels that take complex numbers too.
+    /// Adds a number for kernels that also support complex numbers.
     void complex_param(Scalar v) {
         if (!v.is_complex()) return param(v);
         const auto z = v.to<Complex<double>>();
@@ -119,13 +119,13 @@ class Launch {
         p.string = v.data();
         p.length = static_cast<uint32_t>(v.size());
     }
-    /// The kernel receives 0 for an absent number.
+    /// Adds an optional number. For an absent number, the kernel receives 0.
     template <class T>
     void param(const std::optional<T>& v) {
         v ? param(*v) : void(next(Param::Kind::None).integer = 0);
     }
 
-    /// The kernel draws from a stream of its own.
+    /// Reserves a random stream for the kernel.
     void random(Generator* generator) {
         Generator& drawn = generator ? *generator : default_generator();
         key_ = drawn.reserve();
@@ -133,11 +133,11 @@ class Launch {
             context_.draw_from(&drawn);
     }
 
-    /// Lets the device check the values of the inputs before anything is written.
+    /// Runs the device's check of the input values, before anything is written.
     void check_values();
-    /// The number of results of an operator of kind dynamic. NotImplementedError on the meta device.
+    /// Returns the number of results of an operator of kind dynamic. Raises NotImplementedError on the meta device.
     int64_t count();
-    /// Marks inputs that the kernel writes: they must be writable, and their versions change before it runs.
+    /// Marks an input that the kernel writes. The tensor must be writable, and its version changes before the kernel runs.
     void write(const Tensor& t) {
         if (!t.defined()) return;
         check(t);
@@ -183,7 +183,7 @@ class Launch {
         begin_write(op_, t);
     }
     void note_written(const Tensor& t);
-    // With the outputs that stand in front of the inputs.
+    // Calls the kernel with the outputs, which are stored before the inputs.
     void call(const std::atomic<KernelFn>* slots, int num_outputs);
     void grow();
     [[noreturn, gnu::cold]] void fail_device(const Tensor& t) const;
@@ -193,9 +193,9 @@ class Launch {
     Device device_{};
     bool placed_ = false;
     PhiloxKey key_{};
-    std::unique_ptr<std::vector<const void*>> written_;  // where inputs that are written begin, on a device
+    std::unique_ptr<std::vector<const void*>> written_;  // start addresses of written inputs, on a device
     int count_ = Outputs::kMax, capacity_ = Outputs::kMax + kInline, num_params_ = 0;
-    View* views_ = inline_views_;  // the first kMax are kept for outputs
+    View* views_ = inline_views_;  // the first kMax are reserved for outputs
     View inline_views_[Outputs::kMax + kInline];
     std::unique_ptr<View[]> more_;
     Param params_[kInline];

@@ -1,4 +1,4 @@
-// Checks of the arguments of linear algebra, and errors for matrices that lack a property.
+// Checks of the arguments of linear algebra, and errors for matrices that lack a required property.
 #pragma once
 
 #include "ops/views.h"
@@ -8,7 +8,7 @@
 
 namespace rushlight {
 
-/// Matrices, of a dtype that LAPACK supports.
+/// Checks that the argument consists of matrices of a dtype that LAPACK supports.
 inline void check_matrix(const char* op, const char* argument, const Tensor& t) {
     const DType d = t.dtype();
     RL_CHECK(
@@ -22,7 +22,7 @@ inline void check_matrix(const char* op, const char* argument, const Tensor& t) 
                  argument, to_string(t.sizes()).c_str());
 }
 
-/// RuntimeError where a complex number is to scale real matrices.
+/// Raises RuntimeError if a complex number scales real matrices.
 inline void check_weights(const char* op, const Tensor& t, Scalar beta, Scalar alpha) {
     RL_CHECK((!beta.is_complex() && !alpha.is_complex()) || is_complex(t.dtype()), throw_runtime,
              "%s(beta, alpha): a complex number needs complex tensors, got %s", op, name(t.dtype()));
@@ -40,7 +40,7 @@ inline void check_same_dtype(const char* op, const char* first, const Tensor& a,
              second, name(a.dtype()), name(b.dtype()));
 }
 
-/// int32 pivots, one row of them for each matrix.
+/// Checks that the pivots are int32, with one row for each matrix.
 inline void check_pivots(const char* op, const Tensor& pivots, const Tensor& factors, const char* argument) {
     RL_CHECK(pivots.dtype() == DType::Int32, throw_runtime, "%s(%s): needs int32, got %s", op, argument,
              name(pivots.dtype()));
@@ -52,14 +52,14 @@ inline void check_pivots(const char* op, const Tensor& pivots, const Tensor& fac
              argument, (long long)k, to_string(factors.sizes()).c_str(), to_string(pivots.sizes()).c_str());
 }
 
-/// The sizes before the last two.
+/// Returns the sizes before the last two dimensions.
 inline IntList batch_of(const Tensor& t) { return t.sizes().first(static_cast<size_t>(t.dim() - 2)); }
 
-/// The same matrices for a larger batch, as a view.
+/// Expands the matrices to a larger batch, as a view.
 Tensor expand_batch(const Tensor& t, IntList batch);
 
-/// LinAlgError for the first matrix whose `info` is not 0: "op: the matrix, or matrix 3 of the batch, " and what the format, whose one
-/// argument is the number, makes of it.
+/// Raises LinAlgError for the first matrix whose `info` is not 0. The text is "op: the matrix ..." or "op: matrix 3 of the
+/// batch ...", followed by `format`, whose only argument is the value of `info`.
 void check_info(const char* op, const Tensor& info, const char* format);
 
 inline constexpr const char* kSingular =

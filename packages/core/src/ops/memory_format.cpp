@@ -8,7 +8,7 @@
 namespace rushlight {
 namespace {
 
-// The strides of `sizes` in one of the formats that put the second dimension last.
+// Computes the strides of `sizes` in a format in which the second dimension is innermost.
 void channels_last_strides(IntList sizes, int64_t* strides) {
     auto n = static_cast<int>(sizes.size());
     strides[1] = 1;
@@ -22,7 +22,8 @@ void channels_last_strides(IntList sizes, int64_t* strides) {
 
 int64_t dimensions_of(MemoryFormat format) { return format == MemoryFormat::ChannelsLast ? 4 : 5; }
 
-// Whether dimension `a` lies inside `b`: below 0 it does, above 0 `b` lies inside it, 0 if no operand decides.
+// Compares the order of two dimensions in memory: negative if `a` is inside `b`, positive if `b` is inside `a`, 0 if no
+// operand determines their order.
 int compare_dimensions(IntList sizes, const int64_t* const* operands, int count, int a, int b) {
     for (int i = 0; i < count; ++i) {
         const int64_t inner = operands[i][a], outer = operands[i][b];
@@ -37,10 +38,10 @@ int compare_dimensions(IntList sizes, const int64_t* const* operands, int count,
 
 void strides_in_order(IntList sizes, const int64_t* const* operands, int count, int64_t* strides) {
     const int ndim = static_cast<int>(sizes.size());
-    int order[kMaxDims];  // dimensions, the innermost first
+    int order[kMaxDims];  // dimensions from the innermost to the outermost
     for (int i = 0; i < ndim; ++i) {
         order[i] = ndim - 1 - i;
-        // If no operand decides the order of two dimensions, the next outer one is compared.
+        // If no operand determines the order of two dimensions, the next outer dimension is compared.
         for (int from = i, k = i - 1; k >= 0; --k) {
             const int compared = compare_dimensions(sizes, operands, count, order[k], order[from]);
             if (compared < 0) break;

@@ -1,11 +1,11 @@
-// Numbers as elements of tensors.
+// Conversion of numbers to elements of tensors.
 #pragma once
 
 #include "rushlight/tensor.h"
 
 namespace rushlight {
 
-/// Whether an integer lies in the range of an integer dtype; true of other numbers and dtypes.
+/// Whether an integer is in the range of an integer dtype. Returns true for other numbers and other dtypes.
 bool fits_integer(Scalar v, DType t);
 
 /// Converts a number to an element of dtype `t`. In integer dtypes, floats lose their fraction; in unsigned ones,
@@ -13,14 +13,14 @@ bool fits_integer(Scalar v, DType t);
 /// integer dtype, or has an imaginary part and `t` is not complex.
 Scalar element_of(const char* op, const char* argument, Scalar value, DType t);
 
-/// The same for `fill_` and similar functions: what is beyond the range of half precision becomes an infinity.
+/// Converts like element_of, for `fill_` and similar functions: values beyond the range of half precision become infinite.
 Scalar fill_element(Scalar value, DType t);
 
-/// An integer tensor as int64, in which sums and differences of smaller integers do not wrap around; other tensors, and those
-/// of uint64, as they are.
+/// Returns an integer tensor as int64, so that sums and differences of small integers do not wrap around. Other tensors, and
+/// uint64 tensors, are returned unchanged.
 Tensor as_int64_if_integral(const Tensor& t);
 
-/// The value of a tensor of one element on the CPU.
+/// Returns the value of a tensor of one element on the CPU.
 Scalar value_of(const Tensor& t);
 
 }  // namespace rushlight

@@ -10,7 +10,7 @@
 namespace rushlight {
 namespace {
 
-// Whether two elements lie at one position, which no dimension of stride 0 betrays: rows of a sliding window do.
+// Whether two elements share a memory location although no dimension has stride 0, as in rows of a sliding window.
 bool overlaps_itself(const Tensor& t) {
     int64_t sizes[kMaxDims], strides[kMaxDims], furthest = 0;
     int n = 0;
@@ -26,12 +26,12 @@ bool overlaps_itself(const Tensor& t) {
         sizes[k] = t.sizes()[d];
     }
     for (int k = 0; k < n; ++k) {
-        nested &= strides[k] > furthest;  // steps over all that lies inside it
+        nested &= strides[k] > furthest;  // larger than the extent of all inner dimensions
         furthest += (sizes[k] - 1) * strides[k];
     }
     if (nested || t.numel() == 0) return false;
     if (t.numel() > furthest + 1) return true;
-    // Interleaved: each element's position is checked.
+    // The dimensions interleave, so each element's position is checked.
     std::vector<bool> taken(static_cast<size_t>(furthest) + 1);
     int64_t index[kMaxDims] = {}, position = 0;
     while (true) {
@@ -95,7 +95,7 @@ void prepare_out(const char* op, const Tensor& out, IntList sizes, DType result)
     check_out(op, out, sizes, result);
     if (has_shape(out, sizes)) return;
     if (out.numel() > 0) {
-        // The text is PyTorch's, because programs filter warnings by it.
+        // PyTorch's text, because programs filter warnings by it.
         const std::string text = "An output with one or more elements was resized since it had shape " +
                                  to_string(out.sizes()) +
                                  ", which does not match the required output shape " + to_string(sizes) +
@@ -110,7 +110,7 @@ void resize_out(const char* op, const Tensor& out, IntList sizes, DType result) 
     if (has_shape(out, sizes)) return;
     const Tensor plan = make_tensor(sizes, out.dtype(), Device{DeviceType::Meta});
     Storage* storage = out.impl()->storage();
-    // An empty view grows from where it begins.
+    // An empty view grows from its offset.
     const int64_t offset = out.impl()->is_view() ? out.impl()->offset() : 0;
     const size_t bytes = static_cast<size_t>(offset + plan.numel()) * itemsize(out.dtype());
     if (plan.numel() > 0 && storage->nbytes() < bytes) storage->resize(bytes);

@@ -1,18 +1,19 @@
-// Checks of the tensors that an operator writes, and the shape of `out`.
+// Checks of the tensors that an operator writes, and resizing of `out`.
 #pragma once
 
 #include "rushlight/tensor.h"
 
 namespace rushlight {
 
-/// RuntimeError for a read-only tensor and for one whose elements share memory.
+/// Raises RuntimeError if a tensor is read-only, or if several of its elements share a memory location.
 void check_writable(const char* op, const Tensor& t);
 
-/// Makes `out` of an out= call have this shape and checks that `result` may be cast to its dtype. Warns where elements go.
+/// Resizes the `out` of an out= call to this shape, after checking that `result` can be cast to its dtype. Warns if `out`
+/// had elements.
 void prepare_out(const char* op, const Tensor& out, IntList sizes, DType result);
-/// The same without a warning, for operators that make new tensors.
+/// Resizes without a warning, for operators that make new tensors.
 void resize_out(const char* op, const Tensor& out, IntList sizes, DType result);
-/// Raises the errors of `prepare_out`, and changes nothing.
+/// Raises the errors of `prepare_out` without changing `out`.
 void check_out(const char* op, const Tensor& out, IntList sizes, DType result);
 
 }  // namespace rushlight

@@ -45,7 +45,7 @@ DType result_of(const PointwiseDesc& desc, DType dtype) {
 
 View absent_view(DType dtype) { return {nullptr, nullptr, nullptr, 0, -1, dtype, 0}; }
 
-// Numbers that stand for operands come first among the parameters, then the operator's own.
+// Numbers that replace operands are the first parameters. The operator's own parameters follow.
 void call_pointwise_on_device(const PointwiseDesc& desc, Device device, DType compute, const View* views,
                               Numbers<2 * kMaxOperands>& numbers, const Scalar* params) {
     for (int i = 0; i < desc.num_params; ++i) numbers.add(params[i]);
@@ -56,8 +56,8 @@ void call_pointwise_on_device(const PointwiseDesc& desc, Device device, DType co
 
 // --- the fast path ------------------------------------------------------------------------------------------------
 
-// All tensors contiguous, of one device, one shape and one dtype that is its own compute dtype; numbers of no higher
-// category. Then no shapes or dtypes have to be computed.
+// Handles calls whose tensors are contiguous and have one device, one shape and one dtype that is also the compute dtype.
+// Numbers must not be of a higher category. No shapes or dtypes need to be computed then.
 struct Fast {
     const Tensor* shape = nullptr;
     Device device;
@@ -65,7 +65,7 @@ struct Fast {
     int64_t strides[kMaxOperands];
     Cell cells[kMaxOperands];
     LoopFn loop;
-    DType dtype;  // in which elements are computed
+    DType dtype;  // compute dtype
     DType result;
 
     bool build(const PointwiseDesc& desc, const TensorOrScalar* in) {
@@ -140,7 +140,7 @@ struct Fast {
         View views[kMaxOperands];
         Numbers<2 * kMaxOperands> numbers;
         record_current_use(*out.impl()->storage());
-        const View shape = views[0] = out.impl()->view();  // of all of them
+        const View shape = views[0] = out.impl()->view();  // all operands have this shape
         for (int i = 0; i < desc.num_inputs; ++i) {
             if (in[i].is_tensor()) {
                 record_current_use(*in[i].tensor().impl()->storage());
@@ -157,7 +157,7 @@ struct Fast {
 
 // --- the general path ---------------------------------------------------------------------------------------------
 
-// A 0-d tensor on the CPU goes with tensors of any device, as a number does.
+// A 0-d tensor on the CPU can be combined with tensors of any device, like a number.
 bool is_number_like(const Tensor& t) { return t.dim() == 0 && t.device().type == DeviceType::CPU; }
 
 }  // namespace
@@ -204,7 +204,8 @@ struct General {
         check_params(desc, params, common);
     }
 
-    // A number beyond the range of the other operands' dtype can be compared with them, but cannot be converted to it.
+    // A number beyond the range of the other operands' dtype can be compared with them, but it cannot be converted to that
+    // dtype.
     void widen() {
         for (int i = 0; i < desc.num_inputs; ++i) {
             if (in[i].is_tensor() || fits_integer(in[i].scalar(), common)) continue;
@@ -215,7 +216,7 @@ struct General {
         }
     }
 
-    // Broadcasts one more operand into the shape; all tensors must be on one device, but for 0-d ones on the CPU.
+    // Broadcasts the shape with another operand. All tensors must be on one device, except 0-d tensors on the CPU.
     void join(int i, const Tensor& t) {
         if (!is_number_like(t)) {
             RL_CHECK(!placed || t.device() == device, throw_runtime,
@@ -251,7 +252,8 @@ struct General {
             (long long)a, (long long)b);
     }
 
-    // The strides of an input in the result's dimensions, in elements; 0 where it is broadcast.
+    // Computes the strides of an input for the dimensions of the result, in elements. The stride is 0 where the input is
+    // broadcast.
     void broadcast_strides(const Tensor& t, int64_t* strides) const {
         const int lead = ndim - static_cast<int>(t.dim());
         for (int d = 0; d < ndim; ++d)
@@ -266,7 +268,7 @@ struct General {
         while (!in[i].is_tensor()) ++i;
         return in[i].tensor();
     }
-    // Whether the inputs, up to the first that is not broadcast, say that the result is row-major.
+    // Whether the result is row-major: all inputs up to the first that is not broadcast are row-major.
     bool is_row_major() const {
         for (int i = 0; i < desc.num_inputs; ++i) {
             if (!in[i].is_tensor()) continue;
@@ -276,7 +278,8 @@ struct General {
         return true;
     }
 
-    // The result walks memory in the order of the inputs: channels-last in, channels-last out.
+    // The dimensions of the result have the same order in memory as in the inputs. Channels-last inputs give a channels-last
+    // result.
     Tensor allocate() const {
         IntList shape(sizes, static_cast<size_t>(ndim));
         if (is_row_major()) return make_tensor(shape, result, device);
@@ -323,7 +326,7 @@ struct General {
         cpu::run(plan);
     }
 
-    // An input that shares memory with the output, but not element for element, is read from a copy.
+    // Copies an input that overlaps the output, unless both have the same elements in the same places.
     static const Tensor& separate(const Tensor& t, const Tensor& out, Tensor& copy);
 
     void set_operand(PointwisePlan& plan, int i, const Tensor& t, DType loop_dtype) const {
@@ -343,7 +346,7 @@ struct General {
         Numbers<2 * kMaxOperands> numbers;
         for (int i = 0; i <= desc.num_inputs; ++i) {
             if (i > 0 && (!in[i - 1].is_tensor() || is_number_like(in[i - 1].tensor()))) {
-                // A number stands among the parameters, before the operator's own; its view is absent.
+                // A number is passed as a parameter, before the operator's own parameters, and its view is absent.
                 views[i] = absent_view(compute);
                 numbers.add(in[i - 1].is_tensor() ? value_of(in[i - 1].tensor()) : in[i - 1].scalar());
                 continue;
@@ -432,7 +435,7 @@ static bool shares_memory(const PointwiseDesc& desc, const TensorOrScalar* input
 Tensor pointwise_into(const PointwiseDesc& desc, const TensorOrScalar* inputs, const Scalar* params,
                       const Tensor& out, Form form) {
     Fast fast;
-    // In place with the first input as the output: aliasing is exact where the inputs are the output or elsewhere.
+    // In place, with the first input as output. The fast path requires that the other inputs do not overlap the output.
     if (form == Form::InPlace && fast.build(desc, inputs) && fast.result == out.dtype() &&
         inputs[0].is_tensor() && inputs[0].tensor().is_same(out)) {
         bool apart = true;
@@ -462,7 +465,7 @@ Tensor pointwise_into(const PointwiseDesc& desc, const TensorOrScalar* inputs, c
                  name(general.device).c_str());
         if (!std::equal(shape.begin(), shape.end(), out.sizes().begin(), out.sizes().end()) &&
             shares_memory(desc, inputs, out)) {
-            // Resizing would free the operands' memory.
+            // Resizing would free the memory of the operands.
             check_out(desc.name, out, shape, general.result);
             Tensor result = general.allocate();
             general.run(params, result);

@@ -15,7 +15,7 @@
 namespace rushlight {
 namespace {
 
-// What Python prints with by default.
+// PyTorch's default print options.
 constexpr int kPrecision = 4, kEdge = 3, kLineWidth = 80;
 constexpr int64_t kThreshold = 1000;
 
@@ -60,13 +60,13 @@ class Notation {
     size_t width_ = 1;
 };
 
-// The texts of the elements that are shown, in order, all of one width.
+// The texts of the printed elements, in order, and their common width.
 struct Elements {
     std::vector<std::string> texts;
     size_t width = 1;
 };
 
-// The positions that are shown along a dimension; -1 stands for those that are left out.
+// The positions that are printed along a dimension. -1 represents the omitted positions.
 std::vector<int64_t> shown(int64_t size, bool summarize) {
     std::vector<int64_t> positions;
     for (int64_t i = 0; i < size; ++i) {

@@ -12,13 +12,13 @@
 namespace rushlight {
 namespace {
 
-// Whether every dimension is reduced: without `dims`, and with an empty list. For truth values (all, any) an empty list reduces
-// nothing, as in PyTorch and NumPy.
+// Whether all dimensions are reduced: without `dims`, or with an empty list. For all() and any(), an empty list reduces no
+// dimension, as in PyTorch and NumPy.
 bool reduces_all(const ReduceDesc& desc, const std::optional<IntList>& dims) {
     return !dims || (dims->empty() && desc.result != ReduceDesc::Result::Bool);
 }
 
-// The set of dimensions that are reduced.
+// Returns the reduced dimensions as a bit set.
 uint64_t reduced_dims(const ReduceDesc& desc, const Tensor& input, const std::optional<IntList>& dims) {
     uint64_t all = input.dim() == 64 ? ~uint64_t{0} : (uint64_t{1} << input.dim()) - 1;
     if (reduces_all(desc, dims)) return all;
@@ -55,7 +55,7 @@ struct Reduction {
     const ReduceLoops* loops;
     uint64_t reduced;
     DType result;
-    int ndim = 0;  // of the result
+    int ndim = 0;  // number of dimensions of the result
     int64_t sizes[kMaxDims];
 
     Reduction(const ReduceDesc& d, const Tensor& input, const std::optional<IntList>& dims, bool keepdim,
@@ -109,7 +109,7 @@ struct Reduction {
         cpu::run(plan);
     }
 
-    // The kernel receives outputs of the input's dimensions: a reduced one has size 1 and stride 0.
+    // The kernel receives outputs with the dimensions of the input. A reduced dimension has size 1 and stride 0.
     void run_on_device(const Tensor& input, const Scalar* params, const Tensor& out,
                        const Tensor& second) const {
         Device device = input.device();
@@ -142,7 +142,7 @@ struct Reduction {
 Tensor reduce(const ReduceDesc& desc, const Tensor& input, std::optional<IntList> dims, bool keepdim,
               std::optional<DType> dtype, const Scalar* params) {
     if (dtype && *dtype != input.dtype()) {
-        // Floating sums are wide inside anyway: a wider result takes no wider input.
+        // Sums of floating-point numbers are accumulated in a wide type, so the input is not converted for a wider result.
         bool widens = is_differentiable(*dtype) && category(input.dtype()) == category(*dtype);
         if (!widens) {
             Tensor converted = make_tensor(input.sizes(), *dtype, input.device());

@@ -1,4 +1,5 @@
-// Reductions: one engine does shapes, dtypes, the order of the walk and threads; an operator is a table of loops.
+// Reductions. One engine computes shapes, dtypes, the order of traversal and the distribution over threads. An operator is a
+// table of loops.
 #pragma once
 
 #include "cpu/reduce_table.h"
@@ -7,8 +8,8 @@
 namespace rushlight {
 
 struct ReduceDesc {
-    /// Compute: the input's dtype. Bool: bool, or uint8 of uint8. Sum: int64 of integers and bool. Index: int64. Real: the
-    /// input's dtype, of a complex one its parts' dtype.
+    /// Compute: the input's dtype. Bool: bool, or uint8 for uint8. Sum: int64 for integers and bool. Index: int64. Real: the
+    /// input's dtype, or the dtype of the parts for complex input.
     enum class Result : uint8_t { Compute, Bool, Sum, Index, Real };
 
     const char* name;
@@ -22,9 +23,9 @@ struct ReduceDesc {
 /// none. `dtype` is the dtype of the elements and of the result.
 Tensor reduce(const ReduceDesc& desc, const Tensor& input, std::optional<IntList> dims, bool keepdim,
               std::optional<DType> dtype, const Scalar* params);
-/// The CPU's kernel over views, as a device's kernel is called.
+/// Runs the CPU's kernel on views. It is called like a kernel of a device.
 void reduce_views(const ReduceDesc& desc, const KernelArgs& k);
-/// With indices as a second result.
+/// Reduces with indices as a second result.
 std::tuple<Tensor, Tensor> reduce_with_indices(const ReduceDesc& desc, const Tensor& input,
                                                std::optional<IntList> dims, bool keepdim,
                                                const Scalar* params);

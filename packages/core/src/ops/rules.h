@@ -1,4 +1,4 @@
-// Rules of kind "custom": they check an operator's arguments and say what its outputs are. No memory is touched.
+// Rules of kind "custom": they check an operator's arguments and determine its outputs. They do not access memory.
 #pragma once
 
 #include <initializer_list>
@@ -7,24 +7,25 @@
 
 namespace rushlight::rules {
 
-/// RuntimeError when two arguments differ in dtype.
+/// Raises RuntimeError if two arguments differ in dtype.
 inline void same_dtype(const char* op, const char* first, const Tensor& a, const char* second,
                        const Tensor& b) {
     RL_CHECK(a.dtype() == b.dtype(), throw_runtime, "%s(%s, %s): the dtypes %s and %s differ", op, first,
              second, name(a.dtype()), name(b.dtype()));
 }
-/// NotImplementedError for a dtype of which an operator has no kernel.
+/// Raises NotImplementedError for a dtype for which an operator has no kernel.
 inline void check_defined(bool defined, const char* op, DType dtype) {
     RL_CHECK(defined, throw_not_implemented, "%s: not defined for dtype %s", op, name(dtype));
 }
-/// NotImplementedError for a dtype that is not a floating one.
+/// Raises NotImplementedError if the dtype is not floating-point.
 inline void floating_only(const char* op, const Tensor& t) {
     RL_CHECK(is_floating(t.dtype()), throw_not_implemented,
              "%s: not defined for dtype %s\nhint: convert the input to a floating dtype first", op,
              name(t.dtype()));
 }
 
-/// An output for each matrix of a batch: the sizes of `a` before the last two, then `more`.
+/// Adds an output with an entry for each matrix of a batch. Its shape is that of `a` without the last two dimensions,
+/// followed by `more`.
 inline void add_batch(Outputs& out, const Tensor& a, std::initializer_list<int64_t> more, DType dtype) {
     int64_t sizes[kMaxDims];
     size_t n = 0;

@@ -1,4 +1,5 @@
-// Rules of kind "view": from a tensor's geometry to a view's. They check their arguments; memory is not touched.
+// Rules of kind "view": they compute the geometry of a view from that of a tensor. They check their arguments and do not
+// access memory.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +8,7 @@
 
 namespace rushlight {
 
-/// A geometry under construction, without allocation.
+/// A geometry under construction, which allocates nothing.
 struct ViewSpec {
     int ndim = 0;
     int64_t offset = 0;
@@ -43,11 +44,11 @@ inline Tensor take_view(const Tensor& base, const ViewSpec& spec) {
     return make_view(base, IntList(spec.sizes, n), IntList(spec.strides, n), spec.offset);
 }
 
-/// A dimension given as -n..n-1, checked; a 0-d tensor takes 0 and -1.
+/// Converts a dimension from -n to n - 1 to 0 to n - 1, and checks it. For a 0-d tensor, 0 and -1 are valid.
 int wrap_dim(const char* op, int64_t dim, int64_t ndim);
 
 namespace views {
-/// The geometry of `size` over the same memory; false where there is none.
+/// Computes the geometry of `size` over the same memory. Returns false if there is none.
 bool try_view(const char* op, const Tensor& input, IntList size, ViewSpec& v);
 }  // namespace views
 

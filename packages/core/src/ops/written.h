@@ -1,4 +1,4 @@
-// Operators that write several of their arguments: all are checked before the first is counted as written.
+// For operators that write several arguments: all are checked before the version of the first changes.
 #pragma once
 #include "ops/outputs.h"
 

@@ -1,4 +1,5 @@
-// Functors of ops/activation.yaml, each with its derivative: grad first, then what the formula saves.
+// Functors of ops/activation.yaml, each with its derivative. Arguments of a derivative: grad, then the tensors that the
+// formula saves.
 #pragma once
 
 #include <limits>
@@ -15,7 +16,7 @@ struct Relu {
     RL_HD T operator()(T x) const { return x < T(0) ? T(0) : x; }  // keeps NaN
 };
 
-// x if it is above the threshold, else the value.
+// Returns x if it is above the threshold, otherwise the value.
 template <class T>
 struct Threshold {
     T threshold, value;
@@ -42,7 +43,7 @@ struct LeakyReluBackward {
     RL_HD T operator()(T grad, T x) const { return x > T(0) ? grad : grad * slope; }
 };
 
-// scale * x above zero, scale * alpha * (exp(input_scale * x) - 1) below.
+// scale * x above zero, and scale * alpha * (exp(input_scale * x) - 1) below.
 template <class T>
 struct Elu {
     T alpha, scale, input_scale;
@@ -92,8 +93,8 @@ struct MishBackward {
     }
 };
 
-// GELU: D. Hendrycks, K. Gimpel, "Gaussian error linear units", 2016; exactly, or by a tanh.
-// The normal distribution function, to an absolute error of a last digit of one.
+// GELU: D. Hendrycks, K. Gimpel, "Gaussian error linear units", 2016; exact, or approximated with tanh.
+// The normal distribution function, with an absolute error of about one rounding unit.
 RL_HD inline double normal_cdf(double x) { return 0.5 * (1 + math::erf(x * 0.70710678118654752)); }
 // A Chebyshev fit of (cdf(x) - 1/2) / x as a function of x^2, which costs less than erf.
 RL_HD inline float normal_cdf(float x) {
@@ -140,7 +141,7 @@ struct GeluTanhBackward {
     }
 };
 
-// log(1 + exp(beta x)) / beta; x itself where beta x is above the threshold.
+// log(1 + exp(beta x)) / beta, or x if beta x is above the threshold.
 template <class T>
 struct Softplus {
     T beta, threshold;
@@ -160,7 +161,7 @@ struct SoftplusBackward {
     }
 };
 
-// A limit as a value of T: the nearest one where an integer type does not reach so far.
+// Converts a limit to T. For integer types, a limit out of range becomes the nearest value of T.
 template <class T>
 inline T limit(Scalar v) {
     if constexpr (std::is_floating_point_v<T>) {
@@ -241,7 +242,7 @@ struct Tanhshrink {
     RL_HD T operator()(T x) const { return x - math::tanh(x); }
 };
 
-// A NaN stays.
+// NaN is kept.
 template <class T>
 struct Softshrink {
     T lambd;

@@ -8,7 +8,7 @@ namespace {
 namespace math {
 inline namespace RUSHLIGHT_CPU {
 
-/// For |x| up to 9.5: a Taylor series around the nearest whole number, whose coefficients follow from y'' = x y.
+/// For |x| up to 9.5: a Taylor series about the nearest integer. Its coefficients follow from y'' = x y.
 RL_SPECIAL double airy_near(double x, bool derivative) {
     // Ai and Ai' at -9, -8, ..., 9, computed with 40 digits.
     static constexpr double kAiryAt[19][2] = {
@@ -36,13 +36,13 @@ RL_SPECIAL double airy_near(double x, bool derivative) {
     return sum;
 }
 
-/// Further away: asymptotic series (DLMF 9.7), up to their least term.
+/// For larger |x|: asymptotic series (DLMF 9.7), summed up to their smallest term.
 RL_SPECIAL double airy_far(double x, bool derivative) {
     const double y = std::fabs(x), root = std::sqrt(std::sqrt(y)), zeta = y * std::sqrt(y) * (2.0 / 3);
-    double even = 0, odd = 0, u = 1, sign = 1;  // terms u_k / zeta^k, and those of the derivative
+    double even = 0, odd = 0, u = 1, sign = 1;  // terms u_k / zeta^k, or those of the derivative
     for (int k = 0; k < 40; ++k) {
         const double term = derivative ? -u * (6 * k + 1.0) / (6 * k - 1.0) : u;
-        // Below zero the signs change every other term, above with each.
+        // For x < 0 the sign changes after every second term, for x > 0 after every term.
         if (x > 0) even += sign * term;
         else (k % 2 == 0 ? even : odd) += (k / 2 % 2 == 0 ? 1 : -1) * term;
         sign = -sign;

@@ -1,5 +1,5 @@
-// Functors of ops/arithmetic.yaml. A functor is made from the operator's parameters once per loop, and called with
-// values of the compute dtype.
+// Functors of ops/arithmetic.yaml. A functor is constructed from the operator's parameters once for each loop, and called
+// with values of the compute dtype.
 #pragma once
 
 #include "ops/functors/complex_math.h"
@@ -7,8 +7,8 @@
 namespace rushlight::functors {
 namespace {
 
-// Integers wrap around; signed ones may not in C++, so they are computed as unsigned. Narrow ones are computed as int,
-// which is too narrow for the product of two uint16.
+// Integers wrap around. Signed overflow is undefined in C++, so integers are computed as unsigned. Types narrower than int
+// are promoted to int, which does not hold the product of two uint16; therefore uint16 is computed as uint32.
 template <class T>
 using Wrapping = std::conditional_t<std::is_same_v<T, int32_t> || std::is_same_v<T, uint16_t>, uint32_t,
                                     std::conditional_t<std::is_same_v<T, int64_t>, uint64_t, T>>;
@@ -25,8 +25,8 @@ RL_HD inline T times(T a, T b) {
     return static_cast<T>(static_cast<Wrapping<T>>(a) * static_cast<Wrapping<T>>(b));
 }
 
-// alpha * b. A real factor multiplies the parts of a complex number separately, so an infinite part does not affect a
-// finite one.
+// Returns alpha * b. A real factor multiplies the parts of a complex number separately, so that an infinite part does not
+// affect a finite part.
 template <class T>
 RL_HD inline T scaled_term(T alpha, T b) {
     if constexpr (kIsComplex<T>)
@@ -66,13 +66,15 @@ struct Div {
     RL_HD T operator()(T a, T b) const { return a / b; }
 };
 
-// Integer quotients: a divisor of zero has raised before the loop; the least integer over -1 wraps around.
+// Integer quotients. The operator raises for a divisor of zero before the loop. The smallest integer divided by -1 wraps
+// around.
 //
 // Note [Quotients of integers]
-// Processors divide floating-point numbers by the vector, and integers one by one. Where dividend and divisor have fewer bits
-// than the significand, the rounded quotient lies on the same side of every integer as the exact one: they are apart from
-// integers by 1 / divisor at least, and rounding moves a quotient by less than its 2^-significand. Narrow integers all have,
-// of wide ones most: see Note [Optional parts of a functor].
+// Processors have vector instructions that divide floating-point numbers, but not integers. The quotient is therefore
+// computed in floating point where this is exact: if dividend and divisor have fewer bits than the significand, the rounded
+// quotient lies between the same two integers as the exact quotient. The exact quotient is an integer or at least 1 /
+// divisor away from one, and rounding changes it by less than its 2^-significand. Narrow integers always satisfy this, wide
+// integers mostly: see Note [Optional parts of a functor].
 template <class T>
 inline constexpr bool kWide = std::is_integral_v<T> && sizeof(T) == 8;
 template <class T>
@@ -120,15 +122,15 @@ struct DivTrunc {
     }
 };
 
-// Of float, what a quotient in double leaves is exact: the quotient's fraction is at least 2^-24, and it has some digits more
-// than that for `kDigits` digits before it. See Note [Optional parts of a functor].
+// For float, the remainder of a quotient in double is exact: the fraction of the quotient is at least 2^-24, and double has
+// enough digits for it after `kDigits` digits of the integer part. See Note [Optional parts of a functor].
 template <int kDigits>
 RL_HD inline bool near_in_size(float a, float b) {
     return std::fabs(a) < std::fabs(b) * float(1 << kDigits) && std::fabs(b) < INFINITY;
 }
 struct Division {
     double whole;
-    float rest;  // of the dividend's sign
+    float rest;  // has the sign of the dividend
     RL_HD Division(float a, float b) {
         const double x = static_cast<double>(a), y = static_cast<double>(b);
         whole = math::trunc(x / y);
@@ -140,7 +142,7 @@ RL_HD inline T signed_as_divisor(T r, T b) {
     return r != T(0) && (r < T(0)) != (b < T(0)) ? r + b : r;
 }
 
-// The sign of the divisor, as in Python.
+// The result has the sign of the divisor, as in Python.
 template <class T>
 struct Remainder {
     explicit Remainder(const Scalar*) {}
@@ -163,7 +165,7 @@ struct Remainder {
 template <class T>
 RL_HD inline T floor_quotient(T a, T b) {
     if (b == T(0)) return a / b;
-    // From the remainder: floor(a / b) is off by one where the quotient rounds up to an integer.
+    // Computed from the remainder, because floor(a / b) is off by one if the quotient is rounded up to an integer.
     T r = std::fmod(a, b), q = (a - r) / b;
     if (r != T(0) && (b < T(0)) != (r < T(0))) q -= T(1);
     if (q == T(0)) return std::copysign(T(0), a / b);
@@ -209,7 +211,7 @@ struct FloorDivide<float> {
     RL_HD_CALL float rare(float a, float b) const { return floor_quotient(a, b); }
 };
 
-// The sign of the dividend, as in C.
+// The result has the sign of the dividend, as in C.
 template <class T>
 struct Fmod {
     explicit Fmod(const Scalar*) {}
@@ -237,7 +239,7 @@ struct Fmod<float> {
     RL_HD_CALL float rare(float a, float b) const { return std::fmod(a, b); }
 };
 
-// A power of doubles: vector code where numbers are moderate, Note [Optional parts of a functor].
+// A power of doubles: vector code for numbers in the moderate range, see Note [Optional parts of a functor].
 struct PowerOf {
     double exponent;
     RL_HD double operator()(double a) const { return math::power(a, exponent); }
@@ -273,7 +275,7 @@ struct Pow {
     {
         return std::pow(a, b);
     }
-    // The common exponents cost no more than a multiplication.
+    // Common exponents need only one or two operations.
     template <class Run>
     void with_second(T exponent, Run run) const {
         if constexpr (std::is_same_v<T, bool>) return run([exponent](T a) { return a || !exponent; });
@@ -286,7 +288,7 @@ struct Pow {
             if (exponent == T(-2)) return run([](T a) { return T(1) / (a * a); });
         }
         if constexpr (std::is_same_v<T, float>) {
-            // Decisions that depend only on the exponent are made here, to keep branches out of the loop.
+            // Decisions that depend only on the exponent are made here, outside of the loop.
             if (exponent != T(0) && std::fabs(exponent) < INFINITY) {
                 const double wide = static_cast<double>(exponent);
                 auto power = [wide](T a) {
@@ -360,7 +362,7 @@ struct Addcdiv {
     RL_HD T operator()(T input, T a, T b) const { return input + value * a / b; }
 };
 
-// From the nearer end, so that both ends are met exactly.
+// Interpolates from the nearer end, so that both ends are exact.
 template <class T>
 struct Lerp {
     explicit Lerp(const Scalar*) {}
@@ -373,7 +375,7 @@ struct Lerp {
     }
 };
 
-// A NaN on either side is the result.
+// Returns NaN if an argument is NaN.
 template <class T>
 RL_HD inline T larger(T a, T b) {
     return a < b || b != b ? b : a;
@@ -399,7 +401,7 @@ struct Clamp {
     RL_HD T operator()(T a, T low, T high) const { return smaller(larger(a, low), high); }
 };
 
-// A number is preferred to a NaN.
+// Returns the other argument if one is NaN.
 template <class T>
 struct Fmax {
     explicit Fmax(const Scalar*) {}
@@ -414,7 +416,7 @@ struct Fmin {
 template <class T>
 RL_HD inline T common_divisor(T a, T b) {
     while (b != T(0)) {
-        // The least integer over -1 has no quotient.
+        // The smallest integer divided by -1 overflows.
         T rest = b == static_cast<T>(-1) && std::is_signed_v<T> ? T(0) : static_cast<T>(a % b);
         a = b;
         b = rest;

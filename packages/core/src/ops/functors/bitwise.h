@@ -27,14 +27,14 @@ struct BitwiseNot {
     explicit BitwiseNot(const Scalar*) {}
     RL_HD T operator()(T a) const { return static_cast<T>(~a); }
 };
-// Of bytes: the compiler does not vectorise the negation of a bool.
+// Computed with bytes: the compiler does not vectorise the negation of a bool.
 template <>
 struct BitwiseNot<bool> {
     explicit BitwiseNot(const Scalar*) {}
     RL_HD uint8_t operator()(uint8_t a) const { return a ^ 1; }
 };
 
-// A shift by a negative number, or by all bits and more, has shifted everything out.
+// A shift by a negative number, or by at least the number of bits, shifts all bits out.
 template <class T>
 struct BitwiseLeftShift {
     explicit BitwiseLeftShift(const Scalar*) {}

@@ -1,4 +1,4 @@
-// Functors of ops/comparison.yaml: results are bool, but for where's.
+// Functors of ops/comparison.yaml. All results except that of `where` are bool.
 #pragma once
 
 #include "ops/functors/complex_math.h"
@@ -23,7 +23,7 @@ RL_COMPARISON(LogicalOr, bool(a) | bool(b))
 RL_COMPARISON(LogicalXor, bool(a) != bool(b))
 #undef RL_COMPARISON
 
-// For a complex number: whether the condition holds for one part, or for both.
+// For a complex number, the condition must hold for one part (||) or for both (&&).
 #define RL_PREDICATE(Name, integers, floats, joined)                          \
     template <class T>                                                        \
     struct Name {                                                             \
@@ -45,7 +45,7 @@ RL_PREDICATE(Isposinf, false, x == T(INFINITY), ||)
 RL_PREDICATE(Isneginf, false, x == -T(INFINITY), ||)
 RL_PREDICATE(Signbit, x < T(0), std::copysign(T(1), x) < T(0), ||)
 #undef RL_PREDICATE
-// Of bytes: the compiler does not vectorise the negation of a bool.
+// Computed with bytes: the compiler does not vectorise the negation of a bool.
 template <>
 struct LogicalNot<bool> {
     explicit LogicalNot(const Scalar*) {}
@@ -55,7 +55,7 @@ struct LogicalNot<bool> {
 template <class T>
 struct Where {
     explicit Where(const Scalar*) {}
-    // Of bits, since a choice of values would be compiled to a jump.
+    // Selects bits, because a selection of values would be compiled to a branch.
     RL_HD T operator()(bool condition, T a, T b) const {
         if constexpr (sizeof(T) <= 8) {
             using Bits = std::conditional_t<
@@ -71,7 +71,7 @@ struct Where {
     }
 };
 
-// |a - b| <= atol + rtol |b|, or both the same infinity, or both NaN where that counts as equal.
+// a - b| <= atol + rtol |b|, or both are the same infinity, or both are NaN with equal_nan.
 template <class T>
 struct Isclose {
     double rtol, atol;

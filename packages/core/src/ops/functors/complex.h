@@ -7,7 +7,7 @@
 namespace rushlight::functors {
 namespace {
 
-// The direction of a complex number; of zero, zero.
+// z / |z| of a complex number z, or zero if z is zero.
 template <class T>
 struct Sgn {
     explicit Sgn(const Scalar*) {}

@@ -1,5 +1,5 @@
-// The elementary functions of complex numbers, `math::exp(z)`, as the C library computes them: branch cuts, signed zeros and
-// infinities are those of C99's annex G.
+// Elementary functions of complex numbers, `math::exp(z)`, from the C library. Branch cuts, signed zeros and infinities
+// follow annex G of C99.
 #pragma once
 
 #if defined(__CUDACC__)
@@ -15,7 +15,7 @@ namespace rushlight::functors {
 namespace {
 namespace math {
 
-// The library whose complex functions are used.
+// The library that provides the complex functions.
 #if defined(__CUDACC__)
 namespace library = ::cuda::std;
 #else
@@ -71,13 +71,13 @@ RL_HD_CALL inline Complex<T> log2(Complex<T> z) {
     Complex<T> l = log(z);
     return {l.re * T(1.4426950408889634), l.im * T(1.4426950408889634)};
 }
-// Of small numbers all digits: exp(z) - 1 = expm1(x) cos(y) - 2 sin²(y/2) + i exp(x) sin(y).
+// Accurate for small z: exp(z) - 1 = expm1(x) cos(y) - 2 sin²(y/2) + i exp(x) sin(y).
 template <class T>
 RL_HD_CALL inline Complex<T> expm1(Complex<T> z) {
     T half = std::sin(z.im / T(2));
     return {std::expm1(z.re) * std::cos(z.im) - T(2) * half * half, std::exp(z.re) * std::sin(z.im)};
 }
-// |1 + z|² = 1 + x (2 + x) + y², which keeps the digits of a small z.
+// 1 + z|² = 1 + x (2 + x) + y², which keeps the digits of a small z.
 template <class T>
 RL_HD_CALL inline Complex<T> log1p(Complex<T> z) {
     T angle = std::atan2(z.im, T(1) + z.re);
@@ -85,7 +85,7 @@ RL_HD_CALL inline Complex<T> log1p(Complex<T> z) {
         return {std::log1p(z.re * (T(2) + z.re) + z.im * z.im) / T(2), angle};
     return {std::log(std::hypot(T(1) + z.re, z.im)), angle};
 }
-// Zero to a power of positive real part is zero, to the power of zero one.
+// 0 to a power with a positive real part is 0. 0 to the power of 0 is 1.
 template <class T>
 RL_HD_CALL inline Complex<T> pow(Complex<T> z, Complex<T> exponent) {
     if (exponent == Complex<T>(0)) return Complex<T>(1);
@@ -96,7 +96,7 @@ template <class T>
 RL_HD_CALL inline Complex<T> sigmoid(Complex<T> z) {
     return Complex<T>(1) / (Complex<T>(1) + exp(-z));
 }
-// The names under which functors call what is vector code for float.
+// Aliases for functors that call a vectorised variant for float.
 #define RL_SAME(name)                                        \
     template <class T>                                       \
     RL_HD_CALL inline Complex<T> fast_##name(Complex<T> z) { \

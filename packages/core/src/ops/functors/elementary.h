@@ -13,7 +13,7 @@ namespace {
         explicit Name(const Scalar*) {}                      \
         RL_HD T operator()(T x) const { return expression; } \
     };
-// With a range outside of which the C library computes: Note [Optional parts of a functor].
+// Outside of the moderate range, the C library computes the result: Note [Optional parts of a functor].
 #define RL_TRIGONOMETRIC(Name, function)                             \
     template <class T>                                               \
     struct Name {                                                    \
@@ -61,7 +61,8 @@ struct Atan2 {
     RL_HD T operator()(T y, T x) const { return math::fast_atan2(y, x); }
 };
 
-// From the larger one, so that nothing overflows. Equal infinities have no difference.
+// Computed relative to the larger argument, so that nothing overflows. The difference of equal infinities is NaN, so equal
+// arguments are handled separately.
 template <class T>
 struct Logaddexp {
     explicit Logaddexp(const Scalar*) {}
@@ -69,7 +70,7 @@ struct Logaddexp {
         if constexpr (kIsComplex<T>) {
             const bool first = a.re >= b.re || b.re != b.re;
             const T larger = first ? a : b, smaller = first ? b : a;
-            // Infinities of one sign have no difference.
+            // The difference of two infinities of the same sign is NaN.
             if (std::isinf(larger.re) && larger.re == smaller.re)
                 return larger.re < 0 ? larger : math::log(math::exp(a) + math::exp(b));
             return larger + math::log1p(math::exp(smaller - larger));
@@ -91,7 +92,7 @@ struct Logaddexp2 {
 template <class T>
 struct Hypot {
     explicit Hypot(const Scalar*) {}
-    // The squares of floats are exact doubles. An infinity counts even beside a NaN.
+    // Squares of floats are exact in double. If an argument is infinite, the result is infinite, even if the other is NaN.
     RL_HD T operator()(T a, T b) const {
         if constexpr (std::is_same_v<T, float>) {
             double x = static_cast<double>(a), y = static_cast<double>(b);
@@ -118,7 +119,7 @@ struct Rad2deg {
 template <class T>
 struct Sinc {
     explicit Sinc(const Scalar*) {}
-    // The angle is reduced before it is multiplied by pi, which would round it.
+    // The argument is reduced before it is multiplied by pi, because rounding the product would lose digits.
     RL_HD T operator()(T x) const {
         constexpr Real<T> kPi = Real<T>(3.141592653589793);
         if constexpr (kIsComplex<T>) {
@@ -134,7 +135,7 @@ struct Sinc {
     }
 };
 
-// Rounding leaves integers as they are.
+// Rounding does not change integers.
 #define RL_ROUNDING(Name, function)                        \
     template <class T>                                     \
     struct Name {                                          \
@@ -147,12 +148,12 @@ struct Sinc {
 RL_ROUNDING(Floor, math::floor)
 RL_ROUNDING(Ceil, math::ceil)
 RL_ROUNDING(Trunc, math::trunc)
-RL_ROUNDING(Round, math::nearbyint)  // halves go to the even neighbour
+RL_ROUNDING(Round, math::nearbyint)  // halves are rounded to the even neighbour
 #undef RL_ROUNDING
 
 template <class T>
 struct RoundDecimals {
-    T power;  // of ten, so that it is exact up to 10^22
+    T power;  // 10^|decimals|, exact up to 10^22
     bool behind;
     explicit RoundDecimals(const Scalar* p)
         : power(static_cast<T>(std::pow(10.0, std::abs(p[0].to<double>())))),
@@ -168,7 +169,7 @@ struct Frac {
     RL_HD T operator()(T x) const { return x - math::trunc(x); }
 };
 
-// Derivatives, from the result.
+// Derivatives, computed from the result.
 template <class T>
 struct SigmoidBackward {
     explicit SigmoidBackward(const Scalar*) {}

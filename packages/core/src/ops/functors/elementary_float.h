@@ -1,5 +1,5 @@
-// Elementary functions of float by way of double precision, without branches and calls, so that loops over them become vector
-// code. The polynomials are Chebyshev fits made for this file, with errors below 1e-11.
+// Elementary functions of float, computed in double. They have no branches or calls, so that loops over them are vectorised.
+// The polynomials are Chebyshev fits made for this file, with errors below 1e-11.
 #pragma once
 
 #include "ops/functors/special_float.h"
@@ -10,7 +10,7 @@ namespace math {
 
 constexpr double kHalfPi = 1.5707963267948966;
 
-/// Of 0 <= t <= 1.
+/// Requires 0 <= t <= 1.
 RL_HD inline double atan_fit(double t) {
     return t * series(2 * t * t - 1, 0.870419751368, -0.101876542247, 0.0208518510835, -0.00503086651561,
                       0.0013155879069, -0.000360959547362, 0.000102264983792, -2.97257960135e-05,
@@ -32,7 +32,7 @@ RL_HD inline float fast_atan2(float y, float x) {
     return x != x || y != y ? x + y : std::copysign(static_cast<float>(angle), y);
 }
 
-/// Of 0 <= t <= 1/2, whose square is s.
+/// Requires 0 <= t <= 1/2 and s = t^2.
 RL_HD inline double asin_fit(double t, double s) {
     return t * series(8 * s - 1, 1.02210057525, 0.0234721961919, 0.001485941555, 0.000125293244517,
                       1.21165458996e-05, 1.26953190972e-06, 1.4027624117e-07, 1.66290717678e-08,
@@ -56,7 +56,7 @@ RL_HD inline float fast_cosh(float x) {
 }
 RL_HD inline float fast_sinh(float x) {
     double e = expm1(std::fabs(static_cast<double>(x)));
-    // e / (e + 1) of infinity is 1.
+    // For infinity, e / (e + 1) is 1.
     double y = 0.5 * (e + 1 - 1 / (e + 1)), small = 0.5 * (e + e / (e + 1));
     return std::copysign(static_cast<float>(e < 1 ? small : y), x);
 }
@@ -74,7 +74,7 @@ RL_HD inline float fast_log10(float x) {
 
 RL_HD inline float fast_erfc(float x) {
     double z = static_cast<double>(x), a = std::fabs(z);
-    a = a > 40 ? 40 : a;  // beyond: 0
+    a = a > 40 ? 40 : a;  // 0 for larger a
     double tail = exp(-a * a) * erfcx_positive(a);
     return static_cast<float>(z < 0 ? 2 - tail : tail);
 }
@@ -83,7 +83,7 @@ RL_HD inline float fast_erfinv(float x) {
     return static_cast<float>(ndtri_of(0.5 * z, 0.5 - 0.5 * std::fabs(z)) * 0.7071067811865476);
 }
 
-// The same of double, from the C library.
+// For double, the functions of the C library.
 #define RL_OF_DOUBLE(fast, function) \
     RL_HD inline double fast(double x) { return function(x); }
 RL_OF_DOUBLE(fast_atan, atan)

@@ -1,4 +1,4 @@
-// Functors of ops/floating.yaml: the parts of floating-point numbers.
+// Functors of ops/floating.yaml, which take floating-point numbers apart.
 #pragma once
 
 #include "ops/functors/complex_math.h"
@@ -12,7 +12,7 @@ struct Copysign {
     RL_HD T operator()(T a, T b) const { return std::copysign(a, b); }
 };
 
-// The bits of a number, and of its type's exponent.
+// The integer type of the same size, and the numbers of mantissa bits and the exponent bias.
 template <class T> struct Bits;
 template <> struct Bits<float> {
     using Int = uint32_t;
@@ -23,16 +23,17 @@ template <> struct Bits<double> {
     static constexpr int kMantissa = 52, kBias = 1023;
 };
 
-// float16 and bfloat16 are computed as float32, whose neighbours are nearer: a step is one of their own last digits.
+// float16 and bfloat16 are computed as float32, whose neighbours are closer. A step is therefore one unit in the last place
+// of the half type.
 template <class T>
 struct Nextafter {
     using Int = typename Bits<T>::Int;
-    Int unit;  // a step in bits, of numbers that are not subnormal
+    Int unit;  // a step of normal numbers, added to the bits
     T least, normal,
-        largest;  // the smallest step, and the ends of the range of numbers that are not subnormal
+        largest;  // the smallest step; the smallest and largest normal number
 
     explicit Nextafter(const Scalar* p) {
-        // Of the mantissa, without the leading one.
+        // The number of mantissa bits, without the leading one.
         const int64_t asked = p[0].to<int64_t>(), most = Bits<T>::kMantissa;
         const int digits = static_cast<int>(asked < 0 ? 0 : asked > most ? most : asked);
         const int high = digits == 10 ? 15 : Bits<T>::kBias;
@@ -46,7 +47,7 @@ struct Nextafter {
         const bool outwards = (b > a) == (a > T(0));
         const Int bits = __builtin_bit_cast(Int, a);
         T next = __builtin_bit_cast(T, static_cast<Int>(outwards ? bits + unit : bits - unit));
-        next = magnitude > largest ? std::copysign(largest, a) : next;  // inwards from infinity
+        next = magnitude > largest ? std::copysign(largest, a) : next;  // from infinity to the largest number
         const T small = std::copysign(a + (b > a ? least : -least), a);
         next = magnitude < normal || (magnitude == normal && !outwards) ? small : next;
         next = a == T(0) ? std::copysign(least, b) : next;
@@ -55,10 +56,10 @@ struct Nextafter {
     }
 };
 
-// a * 2^power, also where 2^power has no number of its own.
+// Returns a * 2^power, even if the type cannot represent 2^power.
 template <class T>
 RL_HD inline T scaled_by_power(T a, T power) {
-    constexpr T kFar = T(5000);  // beyond every exponent
+    constexpr T kFar = T(5000);  // larger than all exponents
     if (power != math::trunc(power) || std::isinf(power)) return a * math::exp2(power);
     return std::ldexp(a, static_cast<int>(power > kFar ? kFar : power < -kFar ? -kFar : power));
 }
@@ -75,7 +76,7 @@ struct Ldexp {
     }
 };
 
-// A number's exponent field; subnormal numbers are scaled first.
+// The exponent bits of a number. A subnormal number is scaled first.
 template <class T>
 struct Split {
     using Int = typename Bits<T>::Int;
@@ -90,7 +91,7 @@ struct Split {
         bits = __builtin_bit_cast(Int, subnormal ? a * kUp : a);
         field = static_cast<Int>(bits << 1) >> (kMantissa + 1);
     }
-    // Zero, infinity or NaN, which are not split.
+    // Whether the number is zero, infinity or NaN, which are not split.
     RL_HD bool odd(T a) const { return a == T(0) || field == Int(2 * kBias + 1); }
 };
 
@@ -110,7 +111,7 @@ struct FrexpExponent {
     explicit FrexpExponent(const Scalar*) {}
     RL_HD T operator()(T a) const {
         const Split<T> s(a);
-        // The field as a number: or-ed into the last bits of one whose last bit counts units.
+        // Converts the field to floating point: sets it as the last bits of a number whose last bit has the value 1.
         using Int = typename Bits<T>::Int;
         constexpr T kOne = T(Int(1) << s.kMantissa);
         const T field = __builtin_bit_cast(T, s.field | __builtin_bit_cast(Int, kOne)) - kOne;

@@ -1,4 +1,4 @@
-// The derivative of a gamma variable by its shape, in double for all types.
+// The derivative of a gamma variable with respect to its shape, in double for all types.
 #pragma once
 
 #include "ops/functors/gamma_math.h"
@@ -6,17 +6,20 @@
 namespace rushlight::functors {
 namespace {
 namespace math {
-inline namespace RUSHLIGHT_CPU {  // the copies carry their capability in their names
+inline namespace RUSHLIGHT_CPU {  // the namespace of the capability keeps the symbols apart
 
 // Note [Derivative of a gamma variable]
-// z of shape a, y = log z, keeps its place in the distribution, P(a, z) = u, while a moves: so
-// dy/da = -(dP/da) / (z p(z)), p the density. dP/da is the integral of p(t) (log t - psi(a)) from 0 to z; t = z e^-s makes of it
+// Let z be a gamma variable of shape a, and y = log z. As a changes, z keeps its quantile u in the distribution, P(a, z) =
+// u. Hence dy/da = -(dP/da) / (z p(z)), where p is the density. dP/da is the integral of p(t) (log t - psi(a)) from 0 to z.
+// With t = z e^-s,
 //     dy/da = integral over s > 0 of e^(-a s - z (e^-s - 1)) (psi(a) - y + s).
-// The integral over all t being 0, t = z e^s gives as well
+// The integral over all t is 0, so that t = z e^s gives
 //     dy/da = integral over s > 0 of e^(a s - z (e^s - 1)) (y - psi(a) + s).
-// One of the two has no negative part. Both may be derived once more in a: the curvature, at a fixed z.
+// The integrand of one of the two integrals is nowhere negative. Both can be differentiated in a once more, at a fixed z,
+// for the curvature.
 
-/// The first integral by the power series of its exponential, sum of z^n / (a (a+1) ... (a+n)) (psi(a) - y + 1/a + ... + 1/(a+n)).
+/// Computes the first integral by the power series of its exponential, sum of z^n / (a (a+1) ... (a+n)) (psi(a) - y + 1/a +
+/// ... + 1/(a+n)).
 RL_SPECIAL double gamma_derivative_series(double a, double y, bool curvature, bool quick) {
     const double z = std::exp(y), end = quick ? kQuick : 1e-17;
     // psi(a + 1) includes the first fraction, because psi(a) and 1/a would cancel for small a.
@@ -37,7 +40,7 @@ RL_SPECIAL double gamma_derivative_series(double a, double y, bool curvature, bo
     return sum / a;
 }
 
-/// e^x - 1 - x.
+/// Returns e^x - 1 - x.
 RL_SPECIAL double exp_rest(double x) {
     if (std::fabs(x) > 0.3) return std::expm1(x) - x;
     double sum = 1;
@@ -45,11 +48,11 @@ RL_SPECIAL double exp_rest(double x) {
     return 0.5 * x * x * sum;
 }
 
-/// The integral that is positive, by the trapezoidal rule over v, s = width e^(v - e^-v): H. Takahasi and M. Mori, "Double
-/// exponential formulas for numerical integration", 1974.
+/// Computes the integral whose integrand is not negative, by the trapezoidal rule in v with s = width e^(v - e^-v): H.
+/// Takahasi and M. Mori, "Double exponential formulas for numerical integration", 1974.
 RL_SPECIAL double gamma_derivative_quadrature(double a, double y, bool curvature, bool quick) {
     const double z = std::exp(y), apart = a - z, step = quick ? 0.25 : 0.125;
-    // y - psi(a), without cancellation where both are large: DLMF 5.11.2.
+    // y - psi(a), without cancellation if both are large: DLMF 5.11.2.
     const double r = 1 / (a * a), deviation = a < 100 ? y - digamma(a)
                                                       : std::log1p(-apart / a) + 0.5 / a +
                                                             r * (1. / 12 - r * (1. / 120 - r * (1. / 252)));
@@ -67,9 +70,10 @@ RL_SPECIAL double gamma_derivative_quadrature(double a, double y, bool curvature
     return sum * step;
 }
 
-/// For large a: an expansion in 1/a whose terms are power series of t = y - log a. Derived in y, the integrals give
-///     s' + a (1 - e^t) s = -(t + log a - psi(a)) of the derivative s,
-/// and so the terms one after the other: S_0 = t / (e^t - 1), S_k = (d_k + S_(k-1)') / (e^t - 1), d_k those of log a - psi(a).
+/// For large a: an expansion in 1/a whose terms are power series of t = y - log a. Differentiating the integrals in y gives
+///     s' + a (1 - e^t) s = -(t + log a - psi(a)) for the derivative s.
+/// The terms follow one after another: S_0 = t / (e^t - 1), S_k = (d_k + S_(k-1)') / (e^t - 1), where d_k are the terms of
+/// log a - psi(a).
 template <int kTerms, int kPowers>
 RL_SPECIAL double gamma_derivative_expansion(double a, double t, bool curvature) {
     static constexpr double kSlope[8][20] = {
@@ -156,7 +160,7 @@ RL_SPECIAL double gamma_derivative_expansion(double a, double t, bool curvature)
     return sum * r;
 }
 
-/// dy/da, or the derivative of that in a at a fixed y: Note [Derivative of a gamma variable].
+/// Returns dy/da, or its derivative in a at a fixed y: Note [Derivative of a gamma variable].
 RL_SPECIAL double gamma_derivative(double a, double y, bool curvature, bool quick) {
     if (!(a > 0 && y == y)) return static_cast<double>(NAN);
     if (a >= (quick ? 8 : 20)) {

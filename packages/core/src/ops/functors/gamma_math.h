@@ -1,4 +1,5 @@
-// The gamma function and related functions, in double for all types. DLMF is the "NIST Digital Library of Mathematical Functions".
+// The gamma function and related functions, in double for all types. DLMF is the "NIST Digital Library of Mathematical
+// Functions".
 #pragma once
 
 #include "ops/functors/special_float.h"
@@ -7,10 +8,10 @@
 namespace rushlight::functors {
 namespace {
 namespace math {
-inline namespace RUSHLIGHT_CPU {  // the copies carry their capability in their names
+inline namespace RUSHLIGHT_CPU {  // the namespace of the capability keeps the symbols apart
 
-/// The logarithm of the gamma function's magnitude. (The C library's lgamma writes its sign to a variable that threads
-/// share; nothing reads it.)
+/// The logarithm of the gamma function's magnitude. (The C library's lgamma writes the sign to a variable that all threads
+/// share. This code does not read that variable.)
 RL_SPECIAL double lgamma(double x) {
 #if defined(__CUDACC__)
     return ::lgamma(x);
@@ -20,8 +21,8 @@ RL_SPECIAL double lgamma(double x) {
 #endif
 }
 
-/// The derivative of lgamma. Reflection (DLMF 5.5.4), recurrence (5.5.2) and the series for large x (5.11.2); from 1 to 2
-/// a fit of psi(x) / (x - x0), x0 its root, so that digits near the root are kept.
+/// The derivative of lgamma. Uses reflection (DLMF 5.5.4), the recurrence (5.5.2) and the series for large x (5.11.2). From
+/// 1 to 2 it uses a fit of psi(x) / (x - x0), where x0 is the root of psi, which keeps the digits near the root.
 RL_SPECIAL double digamma(double x) {
     static constexpr double kDigamma[] = {
         0.983570260441567,     -0.2270640863346444,     0.03336889902393011,    -0.005320077271596548,
@@ -37,11 +38,11 @@ RL_SPECIAL double digamma(double x) {
         double fraction = x - std::floor(x);
         if (!(fraction > 0)) return static_cast<double>(NAN);
         if (x > -0.5) {
-            // Near 0 the pole of 1 - x is inaccurate; use one step of the recurrence.
+            // Near 0, reflection loses digits in 1 - x; one step of the recurrence is used instead.
             result = -1 / x;
             x += 1;
         } else {
-            // Both tangents are those of an angle below pi / 2: cot pi f = -cot pi (1 - f).
+            // The angle is below pi / 2 in both cases: cot pi f = -cot pi (1 - f).
             result = fraction == 0.5  ? 0
                      : fraction < 0.5 ? -kPi / std::tan(kPi * fraction)
                                       : kPi / std::tan(kPi * (1 - fraction));
@@ -61,7 +62,7 @@ RL_SPECIAL double digamma(double x) {
     return result + (x - kRoot - kRootLow) * chebyshev(kDigamma, 2 * x - 3);
 }
 
-/// The sum of (q + k)^-s over k = 0, 1, ... for q > 0, s > 1: Euler and Maclaurin's formula (DLMF 2.10.1).
+/// The sum of (q + k)^-s over k = 0, 1, ... for q > 0 and s > 1, by the Euler-Maclaurin formula (DLMF 2.10.1).
 RL_SPECIAL double zeta_positive(double s, double q) {
     // B_2j / (2j)!
     if (q > 1e8) return (1 / (s - 1) + 0.5 / q) * std::pow(q, 1 - s);
@@ -95,7 +96,7 @@ RL_SPECIAL double zeta_positive(double s, double q) {
     return sum;
 }
 
-/// Hurwitz's zeta function (DLMF 25.11.1). Below zero only whole s have one.
+/// The Hurwitz zeta function (DLMF 25.11.1). For negative q, it is defined for integer s only.
 RL_SPECIAL double zeta(double s, double q) {
     if (s == 1) return kInfinity;
     if (!(s > 1 && q > -kInfinity)) return static_cast<double>(NAN);
@@ -108,7 +109,7 @@ RL_SPECIAL double zeta(double s, double q) {
         for (; q < 0; q += 1) sum += std::pow(q, -s);
         return sum + (q > 0 ? zeta_positive(s, q) : kInfinity);
     }
-    // The terms below zero are those of 1 - f, 2 - f, ..., -q, reversed.
+    // The terms with negative bases are those of 1 - f, 2 - f, ..., -q, in reverse order.
     double fraction = q - floor, sign = std::fmod(s, 2) == 0 ? 1 : -1;
     return zeta_positive(s, fraction) + sign * (zeta_positive(s, 1 - fraction) - zeta_positive(s, 1 - q));
 }
@@ -120,7 +121,7 @@ RL_SPECIAL double polygamma(double n, double x) {
     return x == kInfinity ? sign * 0.0 : sign * std::exp(lgamma(n + 1)) * zeta(n + 1, x);
 }
 
-/// m - log(1 + m) of m = x / a - 1, without cancellation near x = a.
+/// Returns m - log(1 + m) with m = x / a - 1, without cancellation near x = a.
 RL_SPECIAL double log_gap(double a, double x) {
     double m = (x - a) / a;
     if (std::fabs(m) > 0.4) return m - std::log(x / a);
@@ -134,7 +135,7 @@ RL_SPECIAL double log_gap(double a, double x) {
     return m * s - 2 * sum;
 }
 
-/// log gamma(a + 1) less Stirling's (a + 1/2) log a - a + log(2 pi) / 2: DLMF 5.11.1.
+/// Returns log gamma(a + 1) minus Stirling's approximation (a + 1/2) log a - a + log(2 pi) / 2: DLMF 5.11.1.
 RL_SPECIAL double stirling_rest(double a) {
     if (a < 10) return lgamma(a + 1) - ((a + 0.5) * std::log(a) - a + 0.9189385332046728);
     double z = 1 / (a * a);
@@ -144,7 +145,7 @@ RL_SPECIAL double stirling_rest(double a) {
            a;
 }
 
-/// Where sums may end that a float is made of.
+/// The relative accuracy at which sums end whose result is rounded to float.
 constexpr double kQuick = 1e-10;
 
 /// x^a e^-x / gamma(a + 1).
@@ -154,10 +155,10 @@ RL_SPECIAL double gamma_density(double a, double x, bool quick = false) {
     return std::exp(-a * gap - stirling_rest(a)) / std::sqrt(6.283185307179586 * a);
 }
 
-/// The upper one for large a near x: N. M. Temme, "The asymptotic expansion of the incomplete gamma functions", 1979
-/// (DLMF 8.12). The lower one where `lower`.
+/// The upper function, or the lower function if `lower` is true, for large a and x near a: N. M. Temme, "The asymptotic
+/// expansion of the incomplete gamma functions", 1979 (DLMF 8.12).
 RL_SPECIAL double igamma_uniform(double a, double x, bool lower) {
-    // Coefficients of (x/a's deviation)^n a^-k, from 8.12.11 and 8.12.12.
+    // Coefficients of eta^n a^-k, where eta measures the deviation of x / a from 1, from DLMF 8.12.11 and 8.12.12.
     static constexpr double kTemme[7][16] = {
         {-0.3333333333333333, 0.08333333333333333, -0.014814814814814815, 0.0011574074074074073,
          0.0003527336860670194, -0.0001787551440329218, 3.919263178522438e-05, -2.185448510679992e-06,
@@ -200,7 +201,7 @@ RL_SPECIAL double igamma_uniform(double a, double x, bool lower) {
     return lower ? 0.5 * std::erfc(-z) - rest : 0.5 * std::erfc(z) + rest;
 }
 
-/// The lower one by its power series (DLMF 8.11.4).
+/// The lower function by its power series (DLMF 8.11.4).
 RL_SPECIAL double igamma_series(double a, double x, bool quick) {
     const double end = quick ? kQuick : 1e-17;
     double term = 1, sum = 1;
@@ -211,7 +212,7 @@ RL_SPECIAL double igamma_series(double a, double x, bool quick) {
     return sum * gamma_density(a, x, quick);
 }
 
-/// The upper one by its continued fraction (DLMF 8.9.2), after W. J. Lentz, 1976.
+/// The upper function by its continued fraction (DLMF 8.9.2), with the algorithm of W. J. Lentz, 1976.
 RL_SPECIAL double igamma_fraction(double a, double x, bool quick) {
     const double end = quick ? kQuick : 1e-16;
     double b = x + 1 - a, c = 1e300, d = 1 / b, product = d;
@@ -229,7 +230,7 @@ RL_SPECIAL double igamma_fraction(double a, double x, bool quick) {
     return product * gamma_density(a, x, quick) * a;
 }
 
-/// The upper one for small a and x: 1 - x^a / gamma(a + 1) (1 + a sum), where the series alone would cancel.
+/// The upper function for small a and x: 1 - x^a / gamma(a + 1) (1 + a sum). The series alone would cancel here.
 RL_SPECIAL double igammac_small(double a, double x, bool quick) {
     const double end = quick ? kQuick : 1e-17;
     double term = 1, sum = 0;
@@ -242,7 +243,7 @@ RL_SPECIAL double igammac_small(double a, double x, bool quick) {
     return -std::expm1(power) - std::exp(power) * a * sum;
 }
 
-/// Regularised incomplete gamma functions (DLMF 8.2.4), the lower or the upper one; `quick`: float32 accuracy is enough.
+/// The regularised incomplete gamma functions (DLMF 8.2.4), lower or upper. With `quick`, the result has float32 accuracy.
 RL_SPECIAL double incomplete_gamma(double a, double x, bool lower, bool quick = false) {
     if (!(a >= 0 && x >= 0) || (a == 0 && x == 0)) return static_cast<double>(NAN);
     if (std::isinf(a)) return std::isinf(x) ? static_cast<double>(NAN) : lower ? 0 : 1;
@@ -256,7 +257,7 @@ RL_SPECIAL double incomplete_gamma(double a, double x, bool lower, bool quick = 
         return lower     ? igamma_series(a, x, quick)
                : a < 1.1 ? igammac_small(a, x, quick)
                          : 1 - igamma_series(a, x, quick);
-    // Past a, where the fraction is slow at first, a float can be taken from one less the lower function.
+    // For x slightly above a, the fraction converges slowly. For float, 1 minus the lower function is accurate enough there.
     bool below = x < a || (quick && a > 0.3 && x < a + 1 + 2 * std::sqrt(a));
     double one = below ? igamma_series(a, x, quick) : igamma_fraction(a, x, quick);
     return below == lower ? one : 1 - one;

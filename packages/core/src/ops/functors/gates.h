@@ -1,4 +1,4 @@
-// One element of a recurrent cell's step, and its derivatives. Gates are sums, before their sigmoid or tanh.
+// One element of a step of a recurrent cell, and its derivatives. Gates are passed as sums, before the sigmoid or tanh.
 #pragma once
 
 #include "ops/functors/math.h"
@@ -30,7 +30,7 @@ RL_HD inline LstmGradients<T> lstm_gradients(T in, T forget, T candidate, T out,
             grad_hidden * c * o * (1 - o), grad * f};
 }
 
-/// `x` from the input and `h` from the state, for the gates reset, update and new.
+/// The products `x` with the input and `h` with the state, for the reset, update and new gates.
 template <class T>
 RL_HD inline T gru_step(T x_reset, T x_update, T x_new, T h_reset, T h_update, T h_new, T state) {
     const T r = math::sigmoid(x_reset + h_reset), z = math::sigmoid(x_update + h_update),
@@ -38,7 +38,7 @@ RL_HD inline T gru_step(T x_reset, T x_update, T x_new, T h_reset, T h_update, T
     return (1 - z) * n + z * state;
 }
 
-/// Those of reset and update are the same for `x` and `h`.
+/// The gradients for the reset and update gates are the same for `x` and `h`.
 template <class T>
 struct GruGradients {
     T reset, update, x_new, h_new, state;

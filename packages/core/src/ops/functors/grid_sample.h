@@ -1,4 +1,4 @@
-// The input positions and weights of a sampled position, along one dimension.
+// The input positions and weights of a sampled coordinate, along one dimension.
 #pragma once
 
 #include <cmath>
@@ -26,7 +26,7 @@ RL_HD inline T grid_padded(T x, T size, int64_t padding, bool align) {
         const bool even = std::floor(turns * T(0.5)) * 2 == turns;
         x = span > 0 ? (even ? rest + low : low + span - rest) : T(0);
     }
-    x = x > 0 ? x : T(0);  // NaN counts as position 0
+    x = x > 0 ? x : T(0);  // NaN becomes position 0
     return x > size - 1 ? size - 1 : x;
 }
 
@@ -44,14 +44,14 @@ inline constexpr int grid_taps(int64_t mode) {
     return mode == kGridNearest ? 1 : mode == kGridLinear ? 2 : 4;
 }
 
-/// Calls put(k, index, weight) for each tap of coordinate `g`, from -1 to 1 over `size` elements. Positions outside weigh
-/// nothing.
+/// Calls put(k, index, weight) for each tap of the coordinate `g`, which spans [-1, 1] over `size` elements. Positions
+/// outside have weight 0.
 template <GridMode mode, class T, class Put>
 RL_HD inline void each_grid_tap(T g, T size, int64_t padding, bool align, Put put) {
     const auto tap = [&](int k, T at, T weight) {
         const bool inside = at >= 0 && at < size;
         put(k, inside ? static_cast<int32_t>(at) : 0,
-            inside || weight != weight ? weight : T(0));  // NaN where a position has no neighbours
+            inside || weight != weight ? weight : T(0));  // the weight is NaN if g is not finite
     };
     g += 1;
     T x = align ? g * T(0.5) * (size - 1) : (g * size - 1) * T(0.5);

@@ -1,5 +1,5 @@
-// The elementary functions that functors call, `math::exp(x)` for float and double: on the CPU our vectorised functions
-// where they exist, else the C library's; in the CUDA plug-in the device's functions.
+// Elementary functions that functors call, `math::exp(x)` for float and double. On the CPU these are our vectorised
+// functions where they exist, otherwise those of the C library. In the CUDA plug-in they are the device's functions.
 #pragma once
 
 #include <cmath>
@@ -60,7 +60,7 @@ RL_HD inline T sigmoid(T x) {
     return T(1) / (T(1) + exp(-x));
 }
 
-/// The y whose erf(y) is x: Halley's method, in double for both types, from a start that is right to three digits.
+/// The inverse of erf by Halley's method, in double for both types, from an approximation that is accurate to three digits:
 /// Winitzki, A handy approximation for the error function and its inverse, 2008.
 template <class T>
 RL_HD inline T erfinv(T value) {
@@ -77,7 +77,7 @@ RL_HD inline T erfinv(T value) {
         y = std::copysign(std::sqrt(std::sqrt(h * h - l / kA) - h), x);
     }
     for (int step = 0; step < 2; ++step) {
-        // Near the ends the difference of the complements keeps its digits.
+        // Near the ends, the difference of the complements keeps its digits.
         double error =
             magnitude < 0.5 ? std::erf(y) - x : (1 - magnitude - std::erfc(std::abs(y))) * (x < 0 ? -1 : 1);
         double newton = error / (kTwoOverRootPi * std::exp(-y * y));
@@ -86,7 +86,7 @@ RL_HD inline T erfinv(T value) {
     return static_cast<T>(y);
 }
 
-/// Whether sin, cos and tan above hold for x.
+/// Whether x is in the range in which sin, cos and tan above are valid.
 template <class T>
 RL_HD inline bool moderate(T x) {
 #if defined(__CUDACC__)
@@ -96,7 +96,7 @@ RL_HD inline bool moderate(T x) {
 #endif
 }
 
-/// Powers of doubles, and where they hold.
+/// Powers of doubles, and the range in which they are valid.
 #if defined(__CUDACC__)
 RL_HD inline double power(double x, double y) { return ::pow(x, y); }
 RL_HD inline bool has_power(double, double) { return true; }

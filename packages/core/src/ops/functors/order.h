@@ -1,4 +1,4 @@
-// Unsigned integers that rise with elements, for sorting by their bits.
+// Maps elements to unsigned integers of the same order, for sorting by bits.
 #pragma once
 
 #include <type_traits>
@@ -36,7 +36,7 @@ inline constexpr uint32_t kInfinityBits<float> = 0x7f800000;
 template <>
 inline constexpr uint64_t kInfinityBits<double> = 0x7ff0000000000000;
 
-/// Zeros are equal, and NaN is largest.
+/// Both zeros have the same key. NaN has the largest key.
 template <class T>
 RL_HD inline KeyOf<T> key_of(T value) {
     using Key = KeyOf<T>;

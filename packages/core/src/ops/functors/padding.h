@@ -1,4 +1,4 @@
-// The elements that padded positions read.
+// The input elements that padding repeats.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,8 @@ inline PadMode pad_mode_of(std::string_view name) {
 namespace functors {
 namespace {
 
-/// The element of `size` that stands at position `at`, which counts from the first one on and may be negative.
+/// Returns the index of the element at position `at`, which is relative to the first element and may be negative or above
+/// `size`.
 RL_HD inline int64_t padded_from(int64_t at, int64_t size, PadMode mode) {
     if (mode == PadMode::Reflect) return at < 0 ? -at : at >= size ? 2 * (size - 1) - at : at;
     if (mode == PadMode::Circular) return at < 0 ? at + size : at >= size ? at - size : at;

@@ -1,4 +1,4 @@
-// Functors of ops/polynomials.yaml: three-term recurrences, computed in double. A degree is cut to a whole number.
+// Functors of ops/polynomials.yaml: three-term recurrences, computed in double. Degrees are truncated to integers.
 #pragma once
 
 #include <cmath>
@@ -12,7 +12,7 @@ namespace {
 // p_0 = 1, p_1 = `first`, p_(k+1) = step(k, p_k, p_(k-1)).
 template <class Step>
 RL_HD inline double recurrence(double degree, double first, Step step) {
-    // Not a number of terms, or too many to compute.
+    // The degree is NaN or too large for the recurrence.
     if (!(degree <= 1 << 20)) return NAN;
     if (degree < 1) return degree < 0 ? 0 : 1;
     double before = 1, p = first, k = 1;
@@ -21,7 +21,7 @@ RL_HD inline double recurrence(double degree, double first, Step step) {
         before = p;
         p = next;
     }
-    // A value that has overflowed stays infinite. Its sign alternates if the leading factor is negative.
+    // After an overflow the value stays infinite. Its sign alternates if the leading factor is negative.
     const bool alternates = k + 1 <= degree && step(k, p, 0) == -p;
     return alternates && std::fmod(std::trunc(degree) - k, 2) != 0 ? -p : p;
 }
@@ -31,7 +31,7 @@ struct ChebyshevT {
     explicit ChebyshevT(const Scalar*) {}
     RL_HD T operator()(T x, T n) const {
         const double t = x;
-        // Inside of [-1, 1] errors of the recurrence grow with the degree.
+        // In [-1, 1] the errors of the recurrence grow with the degree.
         if (n > T(64) && std::fabs(t) <= 1)
             return static_cast<T>(std::cos(std::trunc(double(n)) * std::acos(t)));
         return static_cast<T>(

@@ -16,7 +16,7 @@ struct DropoutBackward {
     RL_HD T operator()(T grad, bool kept) const { return kept ? grad * scale : T(0); }
 };
 
-// Distributions from uniform numbers of [0, 1), by inversion, and from standard normal ones.
+// Distributions computed from uniform numbers in [0, 1) by inversion, or from standard normal numbers.
 
 template <class T>
 struct Exponential {
@@ -24,7 +24,7 @@ struct Exponential {
     RL_HD T operator()(T u) const { return -std::log1p(-u) / rate; }
 };
 
-/// P(value > n) is (1 - p)^n; `scale` is 1 / log(1 - p).
+/// P(value > n) is (1 - p)^n. `scale` is 1 / log(1 - p).
 template <class T>
 struct Geometric {
     T scale, largest;

@@ -11,7 +11,8 @@ namespace {
 
 enum ResampleMode : int64_t { kNearest, kNearestExact, kLinear, kCubic };
 
-// Keys' kernel of parameter a: the weights of the positions 1 + f and 2 - f, and f and 1 - f, away.
+// Keys' kernel with parameter a: keys_far weighs the positions at distance 1 + f and 2 - f, keys_near those at distance f
+// and 1 - f.
 template <class T>
 RL_HD inline T keys_near(T x, T a) {
     return ((a + 2) * x - (a + 3)) * x * x + 1;
@@ -25,7 +26,7 @@ RL_HD inline T between(T x, T low, T high) {
     return x < low ? low : high < x ? high : x;
 }
 
-/// A dimension of `in` positions that becomes one of `out`.
+/// Resampling of a dimension of `in` positions to `out` positions.
 struct Resampling {
     int64_t in, out;
     int64_t mode;
@@ -35,7 +36,7 @@ struct Resampling {
 
     RL_HD bool cubic() const { return mode == kCubic; }
     RL_HD bool linear() const { return mode == kLinear; }
-    /// Distance of two output positions, in input positions.
+    /// Distance between two output positions, in input positions.
     template <class T>
     RL_HD T step() const {
         if (align_corners && (linear() || cubic()))
@@ -56,7 +57,7 @@ struct Resampling {
         const T step = this->step<T>();
         return (step > 1 ? step : T(1)) * (cubic() ? 2 : 1);
     }
-    /// How many input positions contribute to an output position.
+    /// Number of input positions that contribute to an output position.
     template <class T>
     RL_HD int64_t taps() const {
         if (antialias) {
@@ -65,7 +66,7 @@ struct Resampling {
         }
         return linear() ? 2 : cubic() ? 4 : 1;
     }
-    /// The input positions of output position j, and their weights; positions of weight 0 may be listed twice.
+    /// Stores the input positions of output position j and their weights. Positions of weight 0 may occur twice.
     template <class T>
     RL_HD void taps_of(int64_t j, int64_t* index, T* weight) const {
         if (antialias) return antialiased(j, index, weight);
@@ -89,7 +90,7 @@ struct Resampling {
                 weight[k] = weights[k];
             }
         } else {
-            // In float32 whatever the dtype, as PyTorch does: which position is nearest depends on it.
+            // Computed in float32 for all dtypes, as in PyTorch, because rounding determines which position is nearest.
             const float half = mode == kNearestExact ? 0.5f : 0.0f;
             const auto i = static_cast<int64_t>(std::floor((static_cast<float>(j) + half) * step<float>()));
             index[0] = between<int64_t>(i, 0, in - 1);
@@ -104,7 +105,8 @@ struct Resampling {
         if (!cubic()) return x < 1 ? 1 - x : T(0);
         return x < 1 ? keys_near(x, T(-0.5)) : x < 2 ? keys_far(x, T(-0.5)) : T(0);
     }
-    // The filter is stretched to the distance of the output positions; the weights within the input add up to one.
+    // The filter is stretched to the distance of the output positions, and the weights of the positions inside the input are
+    // normalised to a sum of 1.
     template <class T>
     RL_HD void antialiased(int64_t j, int64_t* index, T* weight) const {
         const T step = this->step<T>(), width = step > 1 ? step : T(1), reach = this->reach<T>();

@@ -1,4 +1,5 @@
-// The state of cumulative sums, products, logarithms of sums and extremes, and how the states of two parts are joined.
+// The state of a scan (cumulative sum, product, log of sums, maximum or minimum), and how the states of two parts are
+// joined.
 #pragma once
 
 #include <cmath>
@@ -24,7 +25,7 @@ RL_HD inline T narrowed(ScanState<T> v) {
     else return static_cast<T>(static_cast<Computed<T>>(v));
 }
 
-/// The sum of exp(x - largest): the largest so far never overflows.
+/// A sum of exponentials, stored as the sum of exp(x - largest), which does not overflow.
 struct LogSum {
     double largest, scaled;
 
@@ -38,8 +39,8 @@ struct LogSum {
     RL_HD double value() const { return largest + std::log(scaled); }
 };
 
-/// The logarithm of the sum of two exponentials: a + log(1 + exp(b - a)), a being what has the larger real part. Of equal
-/// ones the later is taken, as in PyTorch, which decides about the turn.
+/// The logarithm of the sum of two exponentials: a + log(1 + exp(b - a)), where a has the larger real part. If the real
+/// parts are equal, a is the later element, as in PyTorch; this determines the branch of the imaginary part.
 RL_HD inline Complex<double> log_of_both(Complex<double> a, Complex<double> b) {
     if (a.re == -INFINITY) return b;
     if (b.re >= a.re) {
@@ -52,7 +53,7 @@ RL_HD inline Complex<double> log_of_both(Complex<double> a, Complex<double> b) {
     return {a.re + std::log(std::hypot(re, im)), a.im + std::atan2(im, re)};
 }
 
-/// Whether a later element takes the place of the extreme so far: of equal ones the last does, and a NaN stays.
+/// Whether a later element replaces the best so far. The last of equal elements is kept, and a NaN is kept.
 template <bool largest, class C>
 RL_HD inline bool replaces(C later, C best) {
     return later != later || (largest ? later >= best : later <= best);

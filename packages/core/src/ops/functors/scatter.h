@@ -1,4 +1,4 @@
-// Reduction of the elements that are scattered to one position, in their order.
+// Reduction of the elements that are scattered to one position, in order.
 #pragma once
 
 #include <limits>
@@ -28,7 +28,7 @@ RL_HD inline C combine(C a, C b) {
     if constexpr (how == ScatterReduction::Sum || how == ScatterReduction::Mean) return static_cast<C>(a + b);
     else if constexpr (how == ScatterReduction::Prod) return static_cast<C>(a * b);
     else if constexpr (how == ScatterReduction::Amax)
-        return (b > a) | (b != b) ? b : a;  // both evaluated: no branch to predict
+        return (b > a) | (b != b) ? b : a;  // both conditions are evaluated, so there is no branch
     else return (b < a) | (b != b) ? b : a;
 }
 template <ScatterReduction how, class C>
@@ -46,13 +46,13 @@ template <class C>
 RL_HD inline C mean_of(C sum, int64_t count) {
     if constexpr (kIsComplex<C>) return sum / C(static_cast<Real<C>>(count));
     else if constexpr (std::is_floating_point_v<C>) return sum / static_cast<C>(count);
-    else {  // rounded down
+    else {  // rounds down
         const auto total = static_cast<int64_t>(sum);
         return static_cast<C>(total / count - (total % count != 0 && total < 0));
     }
 }
 
-/// Of slices that are added: `x` times a factor.
+/// Returns `x` times a factor, for slices that are added.
 template <class T>
 RL_HD inline T scaled(T x, Computed<T> by) {
     if constexpr (std::is_same_v<T, bool>) return x & by;

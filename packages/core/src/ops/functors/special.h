@@ -8,7 +8,7 @@
 namespace rushlight::functors {
 namespace {
 
-// Of the C library: computed as double and rounded once.
+// Functions that are computed in double and rounded once.
 #define RL_SPECIAL_FUNCTION(Name, function)                                                        \
     template <class T>                                                                             \
     struct Name {                                                                                  \
@@ -27,7 +27,7 @@ RL_SPECIAL_FUNCTION(SpecialAiryAi, math::airy_ai)
 RL_SPECIAL_FUNCTION(AiryAiPrime, math::airy_ai_prime)
 #undef RL_SPECIAL_FUNCTION
 
-// With an own one for float.
+// Functions with an overload for float.
 #define RL_SPECIAL_OVERLOADED(Name, function)                       \
     template <class T>                                              \
     struct Name {                                                   \
@@ -44,7 +44,8 @@ RL_SPECIAL_OVERLOADED(SpecialNdtri, ndtri)
 RL_SPECIAL_OVERLOADED(SpecialLogNdtr, log_ndtr)
 #undef RL_SPECIAL_OVERLOADED
 
-// Of float: one that is vector code for positive numbers, Note [Optional parts of a functor], and the general one.
+// For float: a vectorised function for positive numbers, and the general one for all others, Note [Optional parts of a
+// functor].
 #define RL_GAMMA_FUNCTION(Name, function)                                              \
     template <class T>                                                                 \
     struct Name {                                                                      \
@@ -74,7 +75,7 @@ template <>
 struct Polygamma<float> {
     double n;
     explicit Polygamma(const Scalar* p) : n(p[0].to<double>()) {}
-    // The first order is the one of digamma's gradient.
+    // Order 1 is vectorised, because it is the gradient of digamma.
     RL_HD bool moderate(float x) const { return n == 1 && math::positive(x); }
     RL_HD float operator()(float x) const { return math::trigamma_positive(x); }
     RL_HD_CALL float rare(float x) const {
@@ -110,7 +111,7 @@ struct IgammaBackward {
     explicit IgammaBackward(const Scalar*) {}
     RL_HD T operator()(T grad, T a, T x) const {
         double s = static_cast<double>(a), y = static_cast<double>(x);
-        double derivative = s == math::kInfinity && y < s ? 0  // igamma is 0 there for every finite x
+        double derivative = s == math::kInfinity && y < s ? 0  // igamma is 0 there for all finite x
                             : y != 0                      ? math::gamma_density(s, y) * s / y
                             : s > 1                       ? 0
                             : s < 1                       ? math::kInfinity
@@ -119,7 +120,7 @@ struct IgammaBackward {
     }
 };
 
-// x f(y), and 0 where x is 0, whatever f(y) is; a NaN of y stays.
+// x f(y), or 0 if x is 0, even where f(y) is not finite. If y is NaN, the result is NaN.
 template <class T>
 struct Xlogy {
     explicit Xlogy(const Scalar*) {}
@@ -143,7 +144,8 @@ struct SpecialEntr {
 template <class T>
 struct Logit {
     explicit Logit(const Scalar*) {}
-    // log(x / (1 - x)); near 1/2, where that is near 0, from the distance to it, unless there are digits to spare.
+    // log(x / (1 - x)). Near 1/2 the logarithm is near 0, so double computes it from the distance to 1/2. float is computed
+    // in double, which has enough digits.
     RL_HD T operator()(T x) const {
         if constexpr (std::is_same_v<T, float>) {
             double wide = static_cast<double>(x);

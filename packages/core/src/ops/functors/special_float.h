@@ -1,4 +1,4 @@
-// Special functions of float in double precision, without branches and calls, so that loops over them become vector code.
+// Special functions of float, computed in double. They have no branches or calls, so that loops over them are vectorised.
 // The polynomials are Chebyshev fits made for this file, with errors below 1e-9.
 #pragma once
 
@@ -15,7 +15,7 @@ RL_HD inline double series(double x, double first, Rest... rest) {
     return first + x * series(x, rest...);
 }
 
-/// e^(a^2) erfc(a) for a >= 0: see erfcx of special_math.h.
+/// e^(a^2) erfc(a) for a >= 0: see erfcx in special_math.h.
 RL_HD inline double erfcx_positive(double a) {
     a = a > 1e300 ? 1e300 : a;
     double t = (a - 3.75) / (a + 3.75);
@@ -28,7 +28,7 @@ RL_HD inline double erfcx_positive(double a) {
 
 RL_HD inline float ndtr(float x) {
     double z = static_cast<double>(x) * 0.7071067811865476, a = std::fabs(z);
-    a = a > 40 ? 40 : a;  // beyond: 0
+    a = a > 40 ? 40 : a;  // 0 for larger a
     double tail = 0.5 * exp(-a * a) * erfcx_positive(a);
     return static_cast<float>(z > 0 ? 1 - tail : tail);
 }
@@ -44,9 +44,8 @@ RL_HD inline float log_ndtr(float x) {
     return static_cast<float>(z < 0 ? lower : upper);
 }
 
-/// The x whose ndtr(x) is p: of |p - 1/2| up to 0.425 as a function of its square; beyond, with r = (-2 log tail)^(1/2), x - r
-/// as a function of (r - 3.5) / (r + 3.5).
-/// `q` is p - 1/2, and `tail` the smaller one of p and 1 - p.
+/// Returns the x with ndtr(x) = p. `q` is p - 1/2, and `tail` is the smaller of p and 1 - p. Up to |q| = 0.425, x is a
+/// function of q^2. For larger |q|, with r = (-2 log tail)^(1/2), x - r is a function of (r - 3.5) / (r + 3.5).
 RL_HD inline double ndtri_of(double q, double tail) {
     double s = q * q * (2 / 0.180625) - 1;
     double centre = q * series(s, 2.80673624936, 0.385390451614, 0.116487184967, 0.0440710977172,
@@ -66,7 +65,7 @@ RL_HD inline float ndtri(float value) {
     return static_cast<float>(ndtri_of(p - 0.5, p < 0.5 ? p : 1 - p));
 }
 
-/// e^-|x| I0(x): see i0e of special_math.h.
+/// e^-|x| I0(x): see i0e in special_math.h.
 RL_HD inline double i0e_fit(double a) {
     double t = a * 0.25 - 1, u = 16 / (a < 8 ? 8 : a) - 1;
     double small = series(t, 0.20700192113, -0.113004326534, 0.094515647198, -0.0890434670005,
@@ -80,12 +79,12 @@ RL_HD inline double i0e_fit(double a) {
 }
 RL_HD inline float i0(float x) {
     double a = std::fabs(static_cast<double>(x));
-    a = a > 100 ? 100 : a;  // beyond: infinity
+    a = a > 100 ? 100 : a;  // infinity for larger a
     return static_cast<float>(exp(a) * i0e_fit(a));
 }
 RL_HD inline float i0e(float x) { return static_cast<float>(i0e_fit(std::fabs(static_cast<double>(x)))); }
 
-/// e^-|x| I1(x) / x, likewise.
+/// e^-|x| I1(x) / x: see i1e in special_math.h.
 RL_HD inline double i1e_fit(double a) {
     double t = a * 0.25 - 1, u = 16 / (a < 8 ? 8 : a) - 1;
     double small = series(t, 0.0446877098642, -0.0611243379891, 0.0680576021809, -0.0684826091619,
@@ -99,7 +98,7 @@ RL_HD inline double i1e_fit(double a) {
 }
 RL_HD inline float i1(float x) {
     double z = static_cast<double>(x), a = std::fabs(z);
-    a = a > 100 ? 100 : a;  // beyond: infinity
+    a = a > 100 ? 100 : a;  // infinity for larger a
     return static_cast<float>(exp(a) * i1e_fit(a) * (z > 100 ? 100 : z < -100 ? -100 : z));
 }
 RL_HD inline float i1e(float x) {
@@ -108,17 +107,17 @@ RL_HD inline float i1e(float x) {
     return static_cast<float>(i1e_fit(a) * (z > 1e100 ? 1e100 : z < -1e100 ? -1e100 : z));
 }
 
-/// Where those below hold.
+/// Whether x is in the range in which the functions below are valid.
 RL_HD inline bool positive(float x) { return x > 0.f && x < 1e30f; }
 
-/// Stirling's series (DLMF 5.11.1), from 8 on.
+/// Stirling's series (DLMF 5.11.1), for y >= 8.
 RL_HD inline double stirling(double y) {
     double r = 1 / y, z = r * r;
     double tail =
         r * series(z, 1. / 12, -1. / 360, 1. / 1260, -1. / 1680, 1. / 1188, -691. / 360360, 1. / 156);
     return (y - 0.5) * log(y) - y + 0.9189385332046728 + tail;
 }
-/// x (x + 1) ... (x + 7), by which the recurrence moves numbers below 8 there.
+/// x (x + 1) ... (x + 7), the factors by which the recurrence moves an argument below 8 to x + 8.
 RL_HD inline double eight_factors(double x) {
     return x * (x + 1) * (x + 2) * (x + 3) * ((x + 4) * (x + 5) * (x + 6) * (x + 7));
 }
@@ -127,7 +126,7 @@ RL_HD inline double lgamma_stirling(double x) {
     double moved = stirling(low ? x + 8 : x);
     return low ? moved - log(eight_factors(x)) : moved;
 }
-/// Near its zeros at 1 and 2, where these terms cancel, the series about 2 (DLMF 5.7.3).
+/// Near the zeros at 1 and 2 these terms cancel, so the series about 2 is used there (DLMF 5.7.3).
 RL_HD inline float lgamma_positive(float value) {
     double x = static_cast<double>(value);
     bool low = x < 8, first = x < 1.5;
@@ -141,7 +140,7 @@ RL_HD inline float lgamma_positive(float value) {
     return static_cast<float>(moved - log(factors));
 }
 
-/// The derivative of digamma (DLMF 5.15.8), likewise.
+/// The derivative of digamma (DLMF 5.15.8), moved by the recurrence in the same way.
 RL_HD inline float trigamma_positive(float value) {
     double x = static_cast<double>(value);
     bool low = x < 8;
@@ -156,7 +155,8 @@ RL_HD inline float trigamma_positive(float value) {
     return static_cast<float>(low ? moved + tail : tail);
 }
 
-/// DLMF 5.11.2, likewise. The recurrence's fractions are added in pairs, which saves divisions.
+/// DLMF 5.11.2, moved by the recurrence in the same way. The fractions of the recurrence are added in pairs, which saves
+/// divisions.
 RL_HD inline float digamma_positive(float value) {
     double x = static_cast<double>(value);
     bool low = x < 8;

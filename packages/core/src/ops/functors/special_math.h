@@ -1,4 +1,4 @@
-// Error functions, the normal distribution and modified Bessel functions, in double for all types. Tables are Chebyshev
+// Error functions, the normal distribution and modified Bessel functions, in double for all types. The tables are Chebyshev
 // fits made for this file with 50 digits.
 #pragma once
 
@@ -7,18 +7,19 @@
 #if defined(__CUDACC__)
 #define RL_SPECIAL __host__ __device__ inline
 #else
-// Long, and not to be vectorised: once per file and capability. Unnamed namespaces keep the copies apart.
+// These functions are long and cannot be vectorised, so they are compiled once for each file and capability. Unnamed
+// namespaces keep the copies apart.
 #define RL_SPECIAL [[gnu::noinline]] inline
 #endif
 
 namespace rushlight::functors {
 namespace {
 namespace math {
-inline namespace RUSHLIGHT_CPU {  // the copies carry their capability in their names
+inline namespace RUSHLIGHT_CPU {  // the namespace of the capability keeps the symbols apart
 
 constexpr double kRootHalf = 0.7071067811865476, kInfinity = static_cast<double>(INFINITY);
 
-/// c[0] / 1 + c[1] T1(t) + c[2] T2(t) + ..., by C. W. Clenshaw, "A note on the summation of Chebyshev series", 1955.
+/// c[0] + c[1] T1(t) + c[2] T2(t) + ..., by C. W. Clenshaw, "A note on the summation of Chebyshev series", 1955.
 template <int n>
 RL_HD inline double chebyshev(const double (&c)[n], double t) {
     double b0 = 0, b1 = 0;
@@ -30,7 +31,7 @@ RL_HD inline double chebyshev(const double (&c)[n], double t) {
     return t * b0 - b1 + c[0];
 }
 
-/// e^(x^2), with the digits that squaring rounds off: they would count as many times as x^2 is large.
+/// e^(x^2). The rounding error of x^2 is added, because exp multiplies its effect by about x^2.
 RL_SPECIAL double exp_square(double x) {
     double high = x * x, low = std::fma(x, x, -high);
     double e = std::exp(high);
@@ -57,14 +58,14 @@ RL_SPECIAL double erfcx(double x) {
 /// The normal distribution function.
 RL_SPECIAL double ndtr(double x) { return 0.5 * std::erfc(-x * kRootHalf); }
 
-/// Its logarithm; in the lower tail from erfcx, where the function itself would vanish.
+/// The logarithm of ndtr. The lower tail is computed from erfcx, because ndtr underflows there.
 RL_SPECIAL double log_ndtr(double x) {
     if (x < -1) return std::log(erfcx(-x * kRootHalf) * 0.5) - x * x * 0.5;
     return std::log1p(-0.5 * std::erfc(x * kRootHalf));
 }
 
-/// The x whose ndtr(x) is p: M. Abramowitz and I. Stegun, "Handbook of mathematical functions", 26.2.23, improved by
-/// Halley's method on the logarithm, which holds in the farthest tail.
+/// Returns the x with ndtr(x) = p: M. Abramowitz and I. Stegun, "Handbook of mathematical functions", 26.2.23, improved by
+/// Halley's method on the logarithm, which converges even far in the tail.
 RL_SPECIAL double ndtri(double p) {
     if (!(p > 0 && p < 1)) return p == 0 ? -kInfinity : p == 1 ? kInfinity : static_cast<double>(NAN);
     if (p > 0.25 && p < 0.75) return erfinv(2 * p - 1) / kRootHalf;
@@ -72,7 +73,7 @@ RL_SPECIAL double ndtri(double p) {
     double x =
         t - (2.515517 + t * (0.802853 + t * 0.010328)) / (1 + t * (1.432788 + t * (0.189269 + t * 0.001308)));
     for (int step = 0; step < 2; ++step) {
-        double ratio = 0.7978845608028654 / erfcx(x * kRootHalf);  // the density over the tail beyond x
+        double ratio = 0.7978845608028654 / erfcx(x * kRootHalf);  // the density divided by the tail beyond x
         double error = std::log(erfcx(x * kRootHalf) * 0.5) - x * x * 0.5 - log_tail;
         double newton = -error / ratio;
         x -= newton / (1 - 0.5 * newton * (ratio - x));
@@ -80,7 +81,7 @@ RL_SPECIAL double ndtri(double p) {
     return p < 0.5 ? -x : x;
 }
 
-/// e^-|x| I0(x), I the modified Bessel function of the first kind (DLMF 10.25).
+/// e^-|x| I0(x), where I is the modified Bessel function of the first kind (DLMF 10.25).
 RL_SPECIAL double i0e(double x) {
     static constexpr double kI0Small[] = {
         0.33839763720473803,    -0.3046826723431984,     0.17162090152220877,    -0.09490109704804764,
@@ -128,7 +129,7 @@ RL_SPECIAL double i1e(double x) {
     return a <= kInfinity ? std::copysign(chebyshev(kI1Large, 16 / a - 1) / std::sqrt(a), x) : x;
 }
 
-/// e^a y without the overflow of e^a alone.
+/// Returns e^a y, even if e^a alone overflows.
 RL_SPECIAL double scaled_up(double a, double y) {
     double half = std::exp(a * 0.5);
     return a < 700 ? std::exp(a) * y : a < kInfinity ? half * y * half : a;
@@ -138,8 +139,9 @@ RL_SPECIAL double i1(double x) {
     return x != x ? x : std::copysign(scaled_up(std::fabs(x), std::fabs(i1e(x))), x);
 }
 
-/// e^x K0(x) and e^x K1(x) for x > 0: up to 2 the series of DLMF 10.31, beyond it the continued fraction of N. M. Temme,
-/// "On the numerical evaluation of the modified Bessel function of the third kind", 1975, summed by Steed's algorithm.
+/// e^x K0(x) and e^x K1(x) for x > 0. Up to 2, the series of DLMF 10.31. For larger x, the continued fraction of N. M.
+/// Temme, "On the numerical evaluation of the modified Bessel function of the third kind", 1975, summed by Steed's
+/// algorithm.
 struct BesselK {
     double order0, order1;
 };
@@ -147,7 +149,7 @@ RL_SPECIAL BesselK scaled_bessel_k(double x) {
     if (x <= 2) {
         constexpr double kEuler = 0.57721566490153286;
         const double square = x * x / 4, log_half = std::log(x / 2);
-        // Terms square^k / (k!)^2 and / (k! (k+1)!), with psi(k + 1) = harmonic - Euler's constant.
+        // The terms are square^k / (k!)^2 and square^k / (k! (k+1)!), with psi(k + 1) = harmonic - Euler's constant.
         double term = 1, harmonic = 0, i0 = 0, i1 = 0, sum0 = 0, sum1 = 0;
         for (int k = 0; k < 16; ++k) {
             i0 += term;
@@ -161,7 +163,7 @@ RL_SPECIAL BesselK scaled_bessel_k(double x) {
         return {scale * (sum0 - log_half * i0), scale * (1 / x + x / 2 * (log_half * i1 - sum1 / 2))};
     }
     if (!(x < kInfinity)) return x == kInfinity ? BesselK{0, 0} : BesselK{x, x};
-    if (x > 1e4) {  // the series in 1 / x: terms of the fraction below overflow where x does nearly
+    if (x > 1e4) {  // the series in 1 / x, because terms of the fraction overflow for huge x
         const double t = 0.125 / x, scale = std::sqrt(1.5707963267948966 / x);
         return {scale * (1 - t * (1 - t * (4.5 - t * 37.5))), scale * (1 + t * (3 - t * (7.5 - t * 52.5)))};
     }

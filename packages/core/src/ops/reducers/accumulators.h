@@ -1,4 +1,4 @@
-// Many partial results side by side, so that the compiler can vectorise a reduction.
+// Several accumulators per reduction, so that the compiler can vectorise it.
 #pragma once
 
 #include <cstdint>
@@ -6,11 +6,12 @@
 namespace rushlight::reducers {
 namespace {
 
-/// How many there are: 256 bytes of them, whatever the width of vectors, so that every machine adds in one order.
+/// The number of accumulators. They occupy 256 bytes, whatever the width of the vectors, so that all machines add in the
+/// same order.
 template <class Acc>
 inline constexpr int64_t kAccumulators = sizeof(Acc) <= 8 ? 256 / sizeof(Acc) : 8;
 
-// By halves, each a loop of constant length.
+// Joins the accumulators by halves. Each half is a loop of constant length.
 template <int64_t count, class Acc, class Join>
 [[gnu::always_inline]] inline Acc fold(Acc* accumulators, Join join) {
     if constexpr (count == 1) {
@@ -22,7 +23,7 @@ template <int64_t count, class Acc, class Join>
     }
 }
 
-// Fewer elements than accumulators: half as many as a loop of constant length, then the rest.
+// Processes fewer elements than there are accumulators: half as many in a loop of constant length, then the rest.
 template <int64_t count, class Acc, class Step>
 [[gnu::always_inline]] inline void take_rest(Acc* accumulators, int64_t i, int64_t n, Step step) {
     if constexpr (count < 8) {
@@ -36,7 +37,8 @@ template <int64_t count, class Acc, class Step>
     }
 }
 
-/// Takes elements 0 .. n-1 into `acc` by step(acc, i); runs of them, which begin with start(), are put together by join.
+/// Adds elements 0 to n - 1 to `acc` with step(acc, i). Each accumulator begins with start(), and `join` combines the
+/// accumulators.
 template <class Acc, class Start, class Step, class Join>
 [[gnu::always_inline]] inline Acc with_accumulators(int64_t n, Acc acc, Start start, Step step, Join join) {
     constexpr int64_t count = kAccumulators<Acc>;

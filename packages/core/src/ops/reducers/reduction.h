@@ -1,5 +1,5 @@
-// Reducers of ops/reduction.yaml; cpu/kernels/reduce_loop.h defines reducers. Floating-point sums are kept in double
-// precision, integer sums in 64 bits, where they wrap around.
+// Reducers of ops/reduction.yaml. The interface of reducers is defined in cpu/kernels/reduce_loop.h. Floating-point sums are
+// accumulated in double, and integer sums in 64 bits, where they wrap around.
 #pragma once
 
 #include <cmath>
@@ -15,14 +15,14 @@ namespace {
 template <class T>
 inline constexpr bool kIsReal = std::is_floating_point_v<T>;
 
-// What sums and products of T are kept in, and what they come out as.
+// The type in which sums and products of T are accumulated, and the type of their result.
 template <class T>
 using Wider =
     std::conditional_t<kIsComplex<T>, Complex<double>, std::conditional_t<kIsReal<T>, double, uint64_t>>;
 template <class T>
 using WiderResult = std::conditional_t<std::is_same_v<Wider<T>, uint64_t>, int64_t, Wider<T>>;
 
-// The unsigned integer with the bits of an integer; other types, also bool, are themselves.
+// The unsigned integer type of the same size as an integer type. Other types, including bool, are not changed.
 template <class T>
 struct BitsOf {
     using type = T;
@@ -32,10 +32,10 @@ template <class T>
 struct BitsOf<T> {
     using type = std::make_unsigned_t<T>;
 };
-// A bool is read as a byte, for which the compiler makes vectors.
+// A bool is read as a byte, which the compiler vectorises.
 template <class T>
 using Byte = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
-// The type with the bits of T whose values are T's as 64 bits.
+// The unsigned type of T if T has 64 bits, otherwise T: widening to 64 bits must keep the value of T.
 template <class T>
 using WidenedBits = std::conditional_t<sizeof(T) == 8, typename BitsOf<T>::type, Byte<T>>;
 
@@ -75,7 +75,7 @@ struct Prod {
 
 RL_HD_CALL inline double squared(double x) { return x * x; }
 RL_HD_CALL inline double squared(Complex<double> z) { return z.re * z.re + z.im * z.im; }
-// The square of the absolute value, which is infinite where a part is, also beside NaN.
+// The square of the absolute value. It is infinite if a part is infinite, even if the other part is NaN.
 RL_HD_CALL inline double squared_size(double x) { return x * x; }
 RL_HD_CALL inline double squared_size(Complex<double> z) {
     const double sum = squared(z);
@@ -95,7 +95,7 @@ struct Norm2 {
     RL_HD_CALL Wide finish(Acc a, int64_t) const { return std::sqrt(a); }
 };
 
-// Whether x comes before `best`: a NaN comes before everything but a NaN.
+// Whether x replaces `best`. A NaN replaces everything except a NaN.
 template <class T, bool largest>
 RL_HD_CALL inline bool comes_first(T x, T best) {
     return (largest ? x > best : x < best) || (x != x && best == best);
@@ -115,7 +115,7 @@ struct Extreme {
     static constexpr bool kIdentity = false;
     explicit Extreme(const Scalar*) {}
     RL_HD_CALL Acc start() const { return kLast<T, largest>; }
-    // The second comparison is of two values at hand, so that a NaN costs no branch.
+    // The NaN test `x != x` compares values in registers, so that it costs no branch.
     RL_HD_CALL Acc step(Acc a, T x) const { return (largest ? a < x : x < a) || x != x ? x : a; }
     RL_HD_CALL Acc join(Acc a, Acc b) const { return step(a, b); }
     RL_HD_CALL Wide finish(Acc a, int64_t) const { return a; }
@@ -134,7 +134,7 @@ struct Found {
     T value;
     int64_t index;
 };
-/// The extreme value and the number of its first element.
+/// The extreme value and the index of its first occurrence.
 template <class T, bool largest>
 struct IndexedExtreme {
     using Steps = IndexedExtreme;
@@ -153,7 +153,8 @@ struct IndexedExtreme {
     RL_HD_CALL Wide finish(Acc a, int64_t) const { return a.value; }
     RL_HD_CALL int64_t index(Acc a) const { return a.index; }
 
-    // Block by block: the extreme of a block is found in several accumulators, its position only if it is a new one.
+    // Processes blocks. The extreme of a block is found with several accumulators. Its position is searched only if it is a
+    // new extreme.
     template <class Read>
     Acc run(Read read, int64_t n, int64_t index) const {
         constexpr int64_t kBlock = 256, kWidth = 32;
@@ -186,7 +187,7 @@ template <class T>
 struct MinIndex : IndexedExtreme<T, false> {
     using IndexedExtreme<T, false>::IndexedExtreme;
 };
-// The index alone.
+// The index of the extreme, without the value.
 template <class T>
 struct Argmax : IndexedExtreme<T, true> {
     using Wide = int64_t;
@@ -240,8 +241,9 @@ struct CountNonzero {
     RL_HD_CALL Wide finish(Acc a, int64_t) const { return a; }
 };
 
-/// How many elements, their mean, and the sum of squared distances from it. A run of elements takes two passes; runs are
-/// joined by T. F. Chan, G. H. Golub, R. J. LeVeque, "Algorithms for computing the sample variance", 1983.
+/// The number of elements, their mean, and the sum of squared deviations from the mean. A run of elements is processed in
+/// two passes. Runs are joined by the method of T. F. Chan, G. H. Golub, R. J. LeVeque, "Algorithms for computing the sample
+/// variance", 1983.
 struct Moments {
     double count, mean, squares;
 };
@@ -282,7 +284,7 @@ struct Var {
         return {static_cast<double>(n), mean, with_accumulators(n, 0.0, zero, add_square, plus)};
     }
 };
-/// Of complex numbers: squared distances in the plane.
+/// For complex numbers, the squared deviations are squared distances in the complex plane.
 template <class T>
 struct Var<Complex<T>> {
     using Steps = Var;

@@ -1,4 +1,4 @@
-// Reducers of ops/statistics.yaml: those that pass over NaN.
+// Reducers of ops/statistics.yaml, which ignore NaN.
 #pragma once
 
 #include "ops/reducers/reduction.h"

@@ -8,7 +8,7 @@ int64_t at(IntList list, int d) { return list.size() == 1 ? list[0] : list[stati
 void check_list(const char* name, IntList list, int spatial, int64_t least) {
     RL_CHECK(list.size() == 1 || list.size() == static_cast<size_t>(spatial), throw_runtime,
              "convolution(%s): needs 1 or %d numbers, got %s", name, spatial, to_string(list).c_str());
-    // Above, products of them would overflow.
+    // With larger numbers, products of them would overflow.
     for (int64_t v : list)
         RL_CHECK(v >= least && v <= INT32_MAX, throw_runtime,
                  "convolution(%s): numbers must be at least %lld and below 2^31, got %s", name,

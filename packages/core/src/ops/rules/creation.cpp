@@ -1,4 +1,4 @@
-// New tensors of one value, and uninitialised ones.
+// New tensors that are filled with one value or uninitialised.
 #include "bodies/creation.h"
 #include "tensor/promotion.h"
 

@@ -2,7 +2,7 @@
 
 namespace rushlight::rules {
 
-// log_alpha (batch, time, 2 longest + 1): a target's labels with blanks between and around them.
+// log_alpha has shape (batch, time, 2 longest + 1): the labels of a target, with blanks between and around them.
 Outputs ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor&, const Tensor&, int64_t,
                  bool) {
     floating_only("ctc_loss", log_probs);

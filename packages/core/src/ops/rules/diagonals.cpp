@@ -1,4 +1,4 @@
-// Triangles of matrices.
+// Triangular parts of matrices.
 #include <algorithm>
 
 #include "bodies/diagonals.h"
@@ -15,19 +15,19 @@ Outputs triangle(const char* op, const Tensor& input) {
     return outs;
 }
 
-// a + b within [0, limit].
+// Returns a + b, clamped to [0, limit].
 int64_t clamped_sum(int64_t a, int64_t b, int64_t limit) {
     int64_t sum;
     if (__builtin_add_overflow(a, b, &sum)) return b > 0 ? limit : 0;
     return std::clamp<int64_t>(sum, 0, limit);
 }
 
-// The columns in front of the diagonal that begins at `offset`, in all rows.
+// Returns the number of elements before the diagonal that begins at `offset`, summed over all rows.
 __int128 before_diagonal(const char* op, int64_t rows, int64_t columns, int64_t offset) {
     RL_CHECK(rows >= 0 && columns >= 0, throw_runtime,
              "%s(row, col): must not be negative, got %lld and %lld", op, (long long)rows,
              (long long)columns);
-    // Rows have none at first, then one more each, at last all of them.
+    // The first rows have no such element, each of the next rows has one more, and the last rows consist of such elements.
     const int64_t none = offset < 0 ? std::min(rows, -std::max(offset, -INT64_MAX)) : 0;
     const int64_t ramp =
         std::max(none, clamped_sum(columns, offset == INT64_MIN ? INT64_MAX : -offset, rows));

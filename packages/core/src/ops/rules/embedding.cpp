@@ -1,4 +1,4 @@
-// Rows of a table.
+// Lookup of the rows of a table.
 #include "bodies/embedding.h"
 
 namespace rushlight::rules {

@@ -12,7 +12,7 @@ void check_dtype(const char* op, const Tensor& t, bool complex) {
     RL_CHECK(t.dim() > 0, throw_runtime, "%s(input): a 0-d tensor has no dimension to transform", op);
 }
 
-// `n` elements along a dimension.
+// Returns an output like the input, with `n` elements along a dimension.
 Outputs with_size(const Tensor& input, int dim, int64_t n, DType dtype) {
     int64_t sizes[kMaxDims];
     std::copy(input.sizes().begin(), input.sizes().end(), sizes);

@@ -1,4 +1,4 @@
-// Slices along a dimension by index.
+// Selection of slices along a dimension by index.
 #include "bodies/index_select.h"
 #include "ops/numbers.h"
 #include "ops/views.h"

@@ -1,11 +1,11 @@
-// Reading and writing by index tensors: the shapes of NumPy's indexing.
+// Reads and writes by index tensors. The shapes follow NumPy's indexing.
 #include "bodies/indexing.h"
 #include "ops/broadcasting.h"
 
 namespace rushlight::rules {
 namespace {
 
-// Broadcasting of indices, whose failure is an IndexError.
+// Broadcasts the shapes of indices. Raises IndexError if they do not broadcast.
 std::vector<int64_t> joined(const char* op, IntList a, IntList b) {
     const size_t n = std::min(a.size(), b.size());
     for (size_t i = 1; i <= n; ++i) {
@@ -17,7 +17,7 @@ std::vector<int64_t> joined(const char* op, IntList a, IntList b) {
     return broadcast_shapes(op, "indices", a, "indices", b);
 }
 
-// Where the indices stand side by side their shape takes their place, else it comes first.
+// If the indices are adjacent, their shape replaces the indexed dimensions in place. Otherwise it comes first.
 std::vector<int64_t> indexed_shape(const char* op, IntList sizes, TensorList indices) {
     RL_CHECK(indices.size() <= sizes.size(), throw_index, "%s: %zu indices for a tensor of shape %s", op,
              indices.size(), to_string(sizes).c_str());

@@ -1,4 +1,5 @@
-// Losses of classification. Sizes: input (N, C, ...) or (C), target the same without the classes.
+// Losses for classification. The input has shape (N, C, ...) or (C). The target has the same shape without the dimension of
+// classes.
 #include "bodies/loss.h"
 
 namespace rushlight::rules {
@@ -37,7 +38,7 @@ void check_classes(const char* op, IntList input, const Tensor& target, const Te
              name(dtype), name(weight.dtype()));
 }
 
-// Of the losses: a single sample has one, whatever the shape of its class.
+// Returns the shape of the loss. A single sample has one loss, whatever the shape of its class.
 IntList loss_shape(IntList input, const Tensor& target, int64_t reduction) {
     return reduction == 0 && input.size() > 1 ? target.sizes() : IntList();
 }

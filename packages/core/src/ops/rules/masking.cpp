@@ -1,4 +1,4 @@
-// Elements that are not zero, or that a mask chooses.
+// Selection of nonzero elements, and of elements by a mask.
 #include "bodies/masking.h"
 #include "ops/broadcasting.h"
 
@@ -13,7 +13,7 @@ Outputs coordinates(const Tensor& input, int64_t count) {
 }
 }  // namespace
 
-// A column is an index, which is read fastest if it is contiguous.
+// The result is column-major, because each column is an index tensor, which is read fastest if it is contiguous.
 Outputs nonzero(const Tensor& input, int64_t count) {
     Outputs outs = coordinates(input, count);
     outs.by_columns();

@@ -1,4 +1,4 @@
-// Distances of rows.
+// Distances between rows.
 #include "bodies/metric.h"
 
 namespace rushlight::rules {

@@ -3,8 +3,8 @@
 namespace rushlight::rules {
 namespace {
 
-// Weights, biases and statistics: one number for each channel, or absent.
-// Kernels convert between floating dtypes, and read anything else as the input's.
+// Checks weights, biases and statistics: floating-point, with one number for each channel, or absent. Kernels convert
+// between floating dtypes, and would read other dtypes as the input's dtype.
 void check_floating(const char* op, const char* name, const Tensor& t) {
     RL_CHECK(!t.defined() || is_floating(t.dtype()), throw_runtime, "%s(%s): needs a floating dtype, got %s",
              op, name, rushlight::name(t.dtype()));
@@ -22,12 +22,12 @@ void check_shape(const char* op, const char* name, const Tensor& t, IntList shap
     check_floating(op, name, t);
 }
 
-// Statistics are kept in the dtype of the computation.
+// Statistics have the compute dtype.
 void add_statistic(Outputs& out, const Tensor& input, IntList sizes) {
     out.add(sizes, compute_dtype(input.dtype()), input.device());
 }
 
-// The input's shape without the normalized dimensions, which stay as ones.
+// Adds a statistic with the shape of the input, in which the normalized dimensions have size 1.
 void add_row_statistic(Outputs& out, const Tensor& input, size_t normalized) {
     int64_t sizes[kMaxDims];
     const auto n = static_cast<size_t>(input.dim());
@@ -46,7 +46,7 @@ void check_normalized(const char* op, const Tensor& input, IntList shape, const 
     check_shape(op, "weight", weight, shape);
 }
 
-// Their gradients are computed together.
+// Checks that weight and bias have the same dtype, because their gradients are computed together.
 void check_pair(const char* op, const Tensor& input, const Tensor& weight, const Tensor& bias) {
     const DType wanted = weight.defined() ? weight.dtype() : input.dtype();
     RL_CHECK(!bias.defined() || bias.dtype() == wanted, throw_runtime,
@@ -54,7 +54,7 @@ void check_pair(const char* op, const Tensor& input, const Tensor& weight, const
              name(wanted), name(bias.dtype()));
 }
 
-// One number for each row of `shape`.
+// Checks that `t` has one element for each row of shape `shape`.
 void check_rows(const char* op, const char* name, const Tensor& t, const Tensor& input, IntList shape) {
     int64_t size = 1;
     for (int64_t s : shape) size *= s;
@@ -69,7 +69,7 @@ void check_groups(const char* op, int64_t channels, int64_t num_groups) {
              (long long)num_groups);
 }
 
-// Gradients of normalisations: of the input, the weight and the bias.
+// Returns the gradients of the input, the weight and the bias of a normalisation.
 Outputs gradients(const Tensor& input, const Tensor& weight, IntList shape, IntList wanted) {
     Outputs out;
     out.like_if(wanted[0], input);

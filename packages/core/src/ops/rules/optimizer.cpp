@@ -1,4 +1,4 @@
-// Optimizer steps write their arguments and return nothing. The rules check that the lists run parallel.
+// Optimizer steps write to their arguments and return nothing. The rules check that the lists match each other.
 #include "bodies/optimizer.h"
 
 namespace rushlight::rules {

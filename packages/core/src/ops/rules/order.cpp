@@ -1,11 +1,11 @@
-// Elements in another order, or several times.
+// Reordering and repetition of elements.
 #include "bodies/order.h"
 #include "ops/views.h"
 
 namespace rushlight::rules {
 namespace {
 
-// Values and where they were: `k` along dimension d. Complex numbers have no order.
+// Returns outputs for values and their positions, with `k` elements along dimension d. Complex numbers have no order.
 Outputs ordered(const char* op, const Tensor& input, int d, int64_t k) {
     RL_CHECK(!is_complex(input.dtype()), throw_not_implemented, "%s: not defined for dtype %s", op,
              name(input.dtype()));
@@ -32,7 +32,7 @@ Outputs topk(const Tensor& input, int64_t k, int64_t dim, bool, bool) {
     RL_CHECK(k >= 0 && k <= n, throw_runtime,
              "topk(k): must be between 0 and the %lld elements of dimension %d, got %lld", (long long)n, d,
              (long long)k);
-    // A 0-d tensor has one element in any case, and is its own result.
+    // A 0-d tensor has one element for every k, and the result is that element.
     return ordered("topk", input, d, k);
 }
 

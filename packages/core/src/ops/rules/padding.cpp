@@ -1,10 +1,10 @@
-// Padding with elements of the tensor: shapes, and which padding a shape allows.
+// Padding with elements of the tensor: the resulting shapes, and the paddings that a shape allows.
 #include "bodies/padding.h"
 
 namespace rushlight::rules {
 namespace {
 
-// The shape after padding, or, if `with` is true, as `input` is padded, the shape before.
+// Returns the shape after padding. If `with` is true, `input` is already padded, and the shape before padding is returned.
 Outputs padded(const Tensor& input, IntList pad, std::string_view mode, bool with) {
     constexpr const char* op = "pad";
     constexpr int64_t kMost = int64_t{1} << 58;

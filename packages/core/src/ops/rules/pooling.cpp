@@ -3,7 +3,7 @@
 namespace rushlight::rules {
 namespace {
 
-// Which dimensions may be empty: of the mean of no elements, which is NaN, all of them.
+// The dimensions that may be empty. For means, all dimensions may be empty, because the mean of no elements is NaN.
 enum class Empty { Batch, First, Planes, All };
 
 void check_input(const char* op, IntList input, int pooled, Empty empty) {
@@ -18,7 +18,7 @@ void check_input(const char* op, IntList input, int pooled, Empty empty) {
                  op, to_string(input).c_str(), d);
 }
 
-// Windows, checked; `at` is the number for a dimension.
+// The parameters of pooling windows, and their checks. `at` returns the parameter of a dimension.
 struct Windows {
     const char* op;
     int pooled;
@@ -44,7 +44,7 @@ struct Windows {
         int64_t room = size + 2 * pad - at(dilation, d) * (at(kernel_size, d) - 1) - 1;
         room += ceil_mode ? step - 1 : 0;
         int64_t n = (room < 0 ? -1 : room / step) + 1;
-        // The last window must begin inside the input or the padding before it.
+        // The last window must begin inside the input or inside the padding before it.
         if (ceil_mode && (n - 1) * step >= size + pad) --n;
         RL_CHECK(
             n > 0, throw_runtime,
@@ -57,7 +57,7 @@ struct Windows {
     void check_list(const char* name, IntList list, int64_t least) const {
         RL_CHECK(list.size() == 1 || list.size() == static_cast<size_t>(pooled), throw_runtime,
                  "%s(%s): needs 1 or %d numbers, got %s", op, name, pooled, to_string(list).c_str());
-        // Above, products of them would overflow.
+        // With larger numbers, products of them would overflow.
         for (int64_t v : list)
             RL_CHECK(v >= least && v <= INT32_MAX, throw_runtime,
                      "%s(%s): numbers must be at least %lld and below 2^31, got %s", op, name,

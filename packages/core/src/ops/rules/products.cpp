@@ -17,13 +17,13 @@ void check_inner(const char* op, const char* names, const Tensor& a, const Tenso
              (long long)inner);
 }
 
-// Bools have no products. Where nothing is multiplied the result is false.
+// Raises for bools, unless there is nothing to multiply, in which case the result is false.
 void check_no_bools(const char* op, DType dtype, IntList sizes, int64_t inner) {
     check_defined(dtype != DType::Bool || inner == 0 || std::ranges::find(sizes, 0) != sizes.end(), op,
                   dtype);
 }
 
-// `input` broadcasts to the product.
+// Checks that `input` broadcasts to the product.
 void check_addend(const char* op, const Tensor& input, IntList product) {
     bool fits = input.dim() <= static_cast<int64_t>(product.size());
     for (int64_t d = 1; fits && d <= input.dim(); ++d)
@@ -133,7 +133,7 @@ Outputs linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
     if (bias.defined()) {
         same_dtype("linear", "input", input, "bias", bias);
         const bool usual = bias.dim() == 1 && bias.impl()->size(0) == features && !is_row;
-        // One number for all features, or one for each; dimensions of size 1 may stand in front.
+        // The bias has one element, or one for each feature. Dimensions of size 1 may precede the features.
         const int64_t most = is_row ? input.dim() - 1 : std::max<int64_t>(input.dim(), 2);
         RL_CHECK(usual || (bias.dim() <= most &&
                            (bias.numel() == 1 || (bias.size(-1) == features && bias.numel() == features))),

@@ -1,4 +1,4 @@
-// New tensors of a rule: ranges and the identity.
+// New tensors computed by a rule: ranges and the identity.
 #include <cmath>
 
 #include "bodies/ranges.h"
@@ -13,7 +13,7 @@ NewTensor of_length(int64_t n, DType dtype, std::optional<Device> device) {
     return {IntList(&n, 1), dtype, device.value_or(Device{})};
 }
 
-// An end of a range, which may be a tensor without dimensions. Its value does not matter on the meta device.
+// Returns an end of a range, which may be given as a 0-d tensor. On the meta device, the value has no effect.
 Scalar end_of(const char* op, const char* name, const TensorOrScalar& given, std::optional<Device> device) {
     if (!given.is_tensor()) return given.scalar();
     const Tensor& t = given.tensor();
@@ -28,7 +28,7 @@ Scalar end_of(const char* op, const char* name, const TensorOrScalar& given, std
                                               : Scalar(*value.data<double>());
 }
 
-// A tensor of `steps` numbers between two ends.
+// Returns a tensor of `steps` numbers between two ends.
 NewTensor between(const char* op, Scalar start, Scalar end, int64_t steps, std::optional<DType> dtype,
                   std::optional<Device> device) {
     RL_CHECK(steps >= 0, throw_runtime, "%s(steps): must not be negative, got %lld", op, (long long)steps);
@@ -53,7 +53,7 @@ NewTensor arange_start(Scalar start, Scalar end, Scalar step, std::optional<DTyp
     const auto whole = [](const char* argument, Scalar v) {
         return element_of("arange", argument, v, DType::Int64);
     };
-    if (floating && dtype == DType::Int64) {  // a range of integers: each number loses its fraction
+    if (floating && dtype == DType::Int64) {  // a range of integers: the numbers are truncated
         RL_CHECK(by == 0 || std::fabs(by) >= 1 || std::isnan(by), throw_value,
                  "arange(step): %g becomes 0 in an integer dtype", by);
         start = whole("start", start), end = whole("end", end), step = whole("step", step);
@@ -78,7 +78,7 @@ NewTensor arange_start(Scalar start, Scalar end, Scalar step, std::optional<DTyp
     }
     const double count = std::ceil((last - first) / by);
     RL_CHECK(count < 9e18, throw_runtime, "arange(): %g elements are too many", count);
-    if (is_integral(result) && std::fabs(by) >= 1)  // steps of integers, as many as of the floats
+    if (is_integral(result) && std::fabs(by) >= 1)  // integer steps, and as many elements as with floats
         start = whole("start", start), step = whole("step", step);
     else start = Scalar(first), step = Scalar(by);
     return of_length(static_cast<int64_t>(count), result, device).written_by(range_kernel, {start, step});

@@ -1,4 +1,4 @@
-// Gates of recurrent layers: (batch, gates x hidden) beside states (batch, hidden).
+// Gates of recurrent layers have shape (batch, gates x hidden), and states have shape (batch, hidden).
 #include "bodies/recurrent.h"
 
 namespace rushlight::rules {

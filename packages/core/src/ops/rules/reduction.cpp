@@ -1,4 +1,4 @@
-// Hashes of elements.
+// Hashes of tensors.
 #include "bodies/reduction.h"
 #include "ops/views.h"
 

@@ -1,4 +1,4 @@
-// Scans: running sums, products and extremes: results have the input's shape.
+// Scans (cumulative sums, products, maxima and minima). Results have the input's shape.
 #include "bodies/scan.h"
 #include "ops/views.h"
 

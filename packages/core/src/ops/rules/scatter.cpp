@@ -1,4 +1,5 @@
-// Reading and writing at scattered positions: gather, scatter and their like along a dimension, take and put by number.
+// Reads and writes at scattered positions: gather, scatter and similar operators along a dimension, take and put by flat
+// index.
 #include "bodies/scatter.h"
 #include "ops/numbers.h"
 #include "ops/views.h"
@@ -6,11 +7,11 @@
 namespace rushlight::rules {
 namespace {
 
-// A tensor without dimensions has one of size 1.
+// A 0-d tensor is treated like a tensor with one dimension of size 1.
 int64_t dims_of(const Tensor& t) { return std::max<int64_t>(t.dim(), 1); }
 int64_t size_of(const Tensor& t, int64_t d) { return t.dim() ? t.sizes()[d] : 1; }
 
-// An index of no elements may have any shape and dtype.
+// An empty index may have any shape and dtype.
 void check_along(const char* op, const Tensor& input, int64_t dim, const Tensor& index) {
     const int d = wrap_dim(op, dim, input.dim());
     if (index.numel() == 0) return;
@@ -61,7 +62,7 @@ Outputs scatter_(const Tensor& input, int64_t dim, const Tensor& index, const Te
 }
 Outputs scatter__value(const Tensor& input, int64_t dim, const Tensor& index, Scalar value) {
     check_along("scatter_", input, dim, index);
-    // Beyond the range of half precision it becomes infinity.
+    // For half precision, a value beyond the dtype's range becomes infinite.
     const bool half = input.dtype() == DType::Float16 || input.dtype() == DType::BFloat16;
     element_of("scatter_", "value", value, half ? DType::Float32 : input.dtype());
     return {};
@@ -84,7 +85,7 @@ Outputs _scatter_reduce_(const Tensor& input, int64_t dim, const Tensor& index, 
     RL_CHECK(!(extreme && is_complex(input.dtype())), throw_not_implemented,
              "%s(reduce): complex numbers have no order", op);
     const int d = wrap_dim(op, dim, input.dim());
-    if (index.numel() == 0) return {};  // of any shape and dtype
+    if (index.numel() == 0) return {};  // may have any shape and dtype
     RL_CHECK(index.dtype() == DType::Int64 || index.dtype() == DType::Int32, throw_runtime,
              "%s(index): must be an int64 or int32 tensor, got %s", op, name(index.dtype()));
     bool fits = dims_of(index) == dims_of(input) && std::ranges::equal(index.sizes(), src.sizes());

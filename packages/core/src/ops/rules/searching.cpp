@@ -1,4 +1,4 @@
-// Positions in sorted sequences, membership and distinct elements.
+// Positions in sorted sequences, membership and unique elements.
 #include "bodies/searching.h"
 
 namespace rushlight::rules {
@@ -9,7 +9,7 @@ void ordered(const char* op, const Tensor& input) {
              name(input.dtype()));
 }
 
-// Values, which of them each of `n` is, and how often each occurs.
+// Returns outputs for the unique values, for the index of each element's value in them, and for the number of occurrences.
 Outputs distinct(const Tensor& input, IntList values, IntList inverse, bool return_inverse,
                  bool return_counts, int64_t count) {
     ordered("unique", input);

@@ -1,4 +1,4 @@
-// Softmax: results have the input's shape and dtype.
+// Softmax. Results have the input's shape and dtype.
 #include "bodies/softmax.h"
 #include "ops/views.h"
 

@@ -1,4 +1,4 @@
-// Products of sparse matrices with plain ones.
+// Products of sparse and dense matrices.
 #include "bodies/sparse.h"
 
 namespace rushlight::rules {

@@ -1,4 +1,4 @@
-// Elements by rank, and counts of elements by value.
+// Selection of elements by rank, and counts of elements by value.
 #include <cmath>
 #include <limits>
 
@@ -16,7 +16,7 @@ void ordered(const char* op, const Tensor& input) {
              name(input.dtype()));
 }
 
-// A value for every row along `dim`, and where it was.
+// Returns outputs for one value of each row along `dim`, and for the position of the value.
 Outputs chosen(const char* op, const Tensor& input, int64_t dim, bool keepdim) {
     const int d = wrap_dim(op, dim, input.dim());
     RL_CHECK(input.dim() == 0 || input.sizes()[d] > 0, throw_index,
@@ -75,9 +75,9 @@ Outputs histc(const Tensor& input, int64_t bins, Scalar min, Scalar max) {
     RL_CHECK(is_floating(input.dtype()), throw_not_implemented,
              "histc: needs a floating-point tensor, got dtype %s", name(input.dtype()));
     const auto low = min.to<double>(), high = max.to<double>();
-    // Equal ends stand for the range of the elements, if there are any.
+    // Equal bounds are replaced by the range of the elements, if there are any.
     if (low != high || input.numel() == 0) {
-        // In the dtype in which positions are computed.
+        // The bounds must be finite in the dtype in which positions are computed.
         const double most = input.dtype() == DType::Float64 ? std::numeric_limits<double>::max()
                                                             : std::numeric_limits<float>::max();
         RL_CHECK(std::abs(low) <= most && std::abs(high) <= most, throw_runtime,

@@ -5,7 +5,7 @@
 namespace rushlight::rules {
 namespace {
 
-// The outputs that later solves with the same matrix need.
+// Adds the outputs that are saved to solve with the same matrix later.
 void add_factors(Outputs& out, const Tensor& a) {
     out.like(a);
     add_batch(out, a, {a.size(-1)}, DType::Int32);

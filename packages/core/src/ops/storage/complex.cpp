@@ -1,5 +1,5 @@
-// Complex memory viewed as real numbers and back: views of another dtype. Their root is the tensor whose memory it is, so
-// that autograd reads and writes it through them as through any view.
+// Views of complex memory as real numbers, and the reverse. Such a view has another dtype. Its root is the tensor that owns
+// the memory, so that autograd reads and writes through it as through other views.
 #include "bodies/complex.h"
 #include "rushlight/regroup.h"
 

@@ -1,4 +1,4 @@
-// One value for every element of a tensor that exists.
+// Fills an existing tensor with one value.
 #include "bodies/creation.h"
 #include "ops/copying.h"
 #include "ops/create.h"
@@ -8,7 +8,7 @@
 namespace rushlight::storage {
 
 Tensor fill_(const Tensor& input, Scalar value) {
-    fill_element(value, input.dtype());  // or an error
+    fill_element(value, input.dtype());  // raises if the value does not fit
     check_writable("fill_", input);
     begin_write("fill_", input);
     fill_with(input, value);

@@ -5,7 +5,7 @@
 namespace rushlight::storage {
 namespace {
 
-// PyTorch's old empty tensor, which cat passes over whatever the other shapes are.
+// cat ignores empty 1-d tensors, whatever the other shapes are, because PyTorch once used them as "no tensor".
 bool passed_over(const Tensor& t) { return t.dim() == 1 && t.numel() == 0; }
 
 }  // namespace

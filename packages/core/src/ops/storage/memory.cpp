@@ -1,4 +1,4 @@
-// Copies, conversions, and the same memory outside of a graph.
+// Copies, conversions, and detaching from the graph.
 #include "bodies/memory.h"
 #include "ops/broadcasting.h"
 #include "ops/copying.h"

@@ -9,7 +9,7 @@ Tensor constant_pad_nd(const Tensor& input, IntList pad, Scalar value) {
     RL_CHECK(pad.size() % 2 == 0 && static_cast<int64_t>(pad.size()) <= 2 * input.dim(), throw_runtime,
              "constant_pad_nd(pad): needs two numbers for each of at most %lld dimensions, got %s",
              (long long)input.dim(), to_string(pad).c_str());
-    ViewSpec inside(input);  // of the input: what stays
+    ViewSpec inside(input);  // the part of the input that stays
     int64_t sizes[kMaxDims], before[kMaxDims];
     for (int d = 0; d < inside.ndim; ++d) {
         const auto at = 2 * static_cast<size_t>(inside.ndim - 1 - d);
@@ -17,7 +17,7 @@ Tensor constant_pad_nd(const Tensor& input, IntList pad, Scalar value) {
         const int64_t size = inside.sizes[d];
         bool overflow = __builtin_add_overflow(size, front, &sizes[d]);
         overflow |= __builtin_add_overflow(sizes[d], back, &sizes[d]);
-        // Negative numbers remove only existing elements, never padding that other numbers add.
+        // A negative number removes elements of the input. It never removes padding that another number adds.
         const int64_t kept = overflow ? -1 : size + std::min<int64_t>(front, 0) + std::min<int64_t>(back, 0);
         RL_CHECK(kept >= 0, throw_runtime,
                  "constant_pad_nd(pad): dimension %d of size %lld cannot be padded by %lld and %lld", d,

@@ -1,4 +1,4 @@
-// Windows of images as columns, and back: strided views of padded images.
+// Extraction of image windows into columns, and the reverse, with strided views of padded images.
 #include "bodies/patches.h"
 #include "bodies/padding.h"
 #include "ops/copying.h"
@@ -9,7 +9,7 @@
 namespace rushlight::storage {
 namespace {
 
-// The numbers of one call, for height and width.
+// The parameters of a call, for height and width.
 struct Windows {
     int64_t size[2], kernel[2], dilation[2], padding[2], stride[2], positions[2];
 
@@ -105,7 +105,8 @@ Tensor col2im(const Tensor& input, IntList output_size, IntList kernel_size, Int
     Tensor columns = make_tensor(input.sizes(), input.dtype(), input.device());
     copy_into(columns, input);
     StagesOff stages(kAllStages);
-    // Windows overlap, but the same element of all of them does not: one addition for each element.
+    // Windows overlap, but for one position within the window, the elements of all windows are distinct. Each position is
+    // added at once.
     ViewSpec from = row_major({n, channels, w.taps(), w.positions[0], w.positions[1]});
     from.remove(2);
     ViewSpec to(padded);

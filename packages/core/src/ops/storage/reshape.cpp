@@ -1,4 +1,4 @@
-// The same memory as elements of another dtype.
+// Views of the same memory with another dtype.
 #include "bodies/reshape.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace rushlight::storage {
 namespace {
 
-// Kernels rely on bools being 0 or 1.
+// Kernels require that bools are stored as 0 or 1.
 void check_truths(const Tensor& input) {
     if (input.device().type != DeviceType::CPU || input.numel() == 0) return;
     Tensor dense = input;
@@ -28,8 +28,9 @@ void check_truths(const Tensor& input) {
 
 }  // namespace
 
-// The memory of `input` as elements of another type. No geometry in elements describes it to autograd as a view, and its
-// values are not a function of the input's that could be differentiated: it stands outside of any graph, as detach() does.
+// Returns the memory of `input` as elements of another type. Strides in elements cannot describe such a view to autograd,
+// and its values are not a differentiable function of the input. The result is therefore not part of a graph, like that of
+// detach().
 Tensor view_dtype(const Tensor& input, DType dtype) {
     Tensor out = make_alias(input);
     auto from = static_cast<int64_t>(itemsize(input.dtype())), to = static_cast<int64_t>(itemsize(dtype));
@@ -47,7 +48,7 @@ Tensor view_dtype(const Tensor& input, DType dtype) {
             "view(dtype): %s of strides %s cannot be viewed as %s: the last dimension must be contiguous\n"
             "hint: use contiguous() first",
             old_name, to_string(input.strides()).c_str(), new_name);
-        const bool empty = input.numel() == 0;  // then only the last size has to fit: no element is read
+        const bool empty = input.numel() == 0;  // then no element is read, and only the last size must fit
         const bool fits =
             sizes.back() * from % to == 0 && (empty || can_regroup(input, std::max<int64_t>(1, to / from)));
         RL_CHECK(
@@ -56,7 +57,7 @@ Tensor view_dtype(const Tensor& input, DType dtype) {
             "all strides must be divisible by %lld",
             old_name, to_string(input.sizes()).c_str(), to_string(input.strides()).c_str(),
             (long long)input.impl()->offset(), new_name, (long long)(to / from));
-        // In bytes, then in elements of the new size.
+        // Converts to bytes, and then to elements of the new size.
         auto convert = [&](int64_t& value) { value = value * from / to; };
         convert(sizes.back());
         convert(offset);

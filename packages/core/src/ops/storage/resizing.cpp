@@ -8,8 +8,7 @@
 namespace rushlight::storage {
 namespace {
 
-// A graph's nodes would read their saved tensors in the new geometry, and no derivative describes an exchange of
-// memory.
+// Nodes of a graph would read their saved tensors with the new geometry, and an exchange of memory has no derivative.
 void check_unrecorded(const char* op, const Tensor& t) {
     RL_CHECK(!(t.impl()->stages() & bit(Stage::Autograd)), throw_runtime,
              "%s: a tensor that requires grad cannot be given other memory\nhint: use detach() first", op);
@@ -30,7 +29,7 @@ Tensor resize_(const Tensor& input, IntList size, std::optional<std::string_view
     check_unrecorded("resize_", input);
     const MemoryFormat wanted = memory_format("resize_", format);
     check_format("resize_", size, wanted);
-    // Of a tensor without memory: its checks and its strides.
+    // A tensor without memory provides the checks and the strides.
     const Tensor plan = make_in_format(size, input.dtype(), Device{DeviceType::Meta}, wanted);
     Storage* storage = input.impl()->storage();
     const int64_t offset = input.impl()->offset();

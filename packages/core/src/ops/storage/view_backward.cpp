@@ -1,4 +1,4 @@
-// Gradients of views: each is the view's rule on fresh zeros, written through.
+// Gradients of views. Each takes the same view of a new tensor of zeros and writes the gradient to it.
 #include "bodies/view_backward.h"
 #include "bodies/slicing.h"
 #include "ops/copying.h"
@@ -51,9 +51,9 @@ Tensor diagonal_backward(const Tensor& grad, IntList input_sizes, int64_t offset
 }
 Tensor unfold_backward(const Tensor& grad, IntList input_sizes, int64_t dimension, int64_t size,
                        int64_t step) {
-    // Sums of half precision are rounded once, where there are any.
+    // If windows overlap, half precision is summed in float32 and rounded once.
     Tensor base = zeros_for(grad, input_sizes, size > step ? compute_dtype(grad.dtype()) : grad.dtype());
-    // Windows may overlap, but the k-th elements of all of them do not: one addition for each k.
+    // Windows may overlap, but the k-th elements of all windows are distinct. They are added at once, for each k.
     StagesOff stages(kAllStages);
     ViewSpec windows = views::unfold(base, dimension, size, step);
     check_grad("unfold_backward", windows, grad);

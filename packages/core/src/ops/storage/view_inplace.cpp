@@ -1,4 +1,4 @@
-// Views taken in place.
+// In-place views.
 #include "bodies/view_inplace.h"
 #include "bodies/permutation.h"
 #include "bodies/reshape.h"
@@ -8,10 +8,10 @@ namespace rushlight::storage {
 namespace {
 
 // Note [Views in place]
-// Only the tensor's own geometry changes; its memory and other views of it do not. But a node that saved the tensor
-// as an argument holds this very tensor, and would read it in the new geometry. So if anything else refers to the
-// tensor, the write is counted, and such a node refuses to use it. A result that its own node saved is stored as an
-// alias and is not affected.
+// Only the tensor's own geometry changes; its memory and other views of the memory do not. A node that saved the tensor as
+// an argument holds this tensor, and would read it with the new geometry. Therefore, if anything else refers to the tensor,
+// its version is incremented, and such a node raises an error when it uses the tensor. A result that its own node saved is
+// stored as an alias and is not affected.
 const Tensor& reshaped(const char* op, const Tensor& input, const ViewSpec& spec) {
     TensorImpl* impl = input.impl();
     if (impl->use_count() > 1) begin_write(op, input);

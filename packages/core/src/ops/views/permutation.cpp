@@ -41,12 +41,12 @@ ViewSpec movedim(const Tensor& input, IntList source, IntList destination) {
              "movedim(source, destination): %s and %s must have the same length", to_string(source).c_str(),
              to_string(destination).c_str());
     int n = static_cast<int>(input.dim());
-    if (n == 0) {  // dimension 0, any number of times
+    if (n == 0) {  // dimension 0 may be listed any number of times
         for (IntList list : {source, destination})
             for (int64_t dim : list) wrap_dim("movedim", dim, 0);
         return ViewSpec(input);
     }
-    int64_t from[kMaxDims];  // by position in the result; -1: still free
+    int64_t from[kMaxDims];  // indexed by the position in the result; -1: not assigned yet
     std::fill_n(from, n, -1);
     uint64_t moved = 0;
     for (size_t i = 0; i < source.size(); ++i) {

@@ -3,10 +3,10 @@
 namespace rushlight::views {
 namespace {
 
-// Sizes with at most one -1 resolved.
+// Replaces a size of -1, of which there may be one, by the inferred size.
 void resolve(const char* op, const Tensor& input, IntList size, ViewSpec& v) {
     int inferred = -1;
-    int64_t known = 1;  // the product of the others, with sizes of 0 as 1
+    int64_t known = 1;  // the product of the other sizes, where a size of 0 counts as 1
     bool zero = false;
     for (int64_t n : size) {
         if (n == -1) {
@@ -29,8 +29,8 @@ void resolve(const char* op, const Tensor& input, IntList size, ViewSpec& v) {
     if (inferred >= 0) v.sizes[inferred] = input.numel() / known;
 }
 
-// Strides of the new sizes over the same elements; false where they would have to be copied. Runs of old dimensions
-// that are contiguous to each other are matched with runs of new ones, from the last.
+// Computes strides of the new sizes over the same elements. Returns false if the elements would have to be copied. From the
+// last dimension on, groups of old dimensions that are contiguous to each other are matched with groups of new dimensions.
 bool restride(const Tensor& input, ViewSpec& v) {
     if (input.is_contiguous()) {
         int64_t step = 1;

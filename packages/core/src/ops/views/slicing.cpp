@@ -12,7 +12,7 @@ int wrap_dim(const char* op, int64_t dim, int64_t ndim) {
 namespace views {
 namespace {
 
-// A step beyond the size leaves one element at most, whose stride is never used.
+// A step larger than the size leaves at most one element, whose stride is not used.
 int64_t stepped(int64_t stride, int64_t step) {
     int64_t result;
     return __builtin_mul_overflow(stride, step, &result) || result >> 59 ? 1 : result;
@@ -73,7 +73,7 @@ ViewSpec diagonal(const Tensor& input, int64_t offset, int64_t dim1, int64_t dim
     RL_CHECK(a != b, throw_runtime, "diagonal(dim1, dim2): the dimensions must differ, both are %d", a);
     ViewSpec v(input);
     int64_t rows = v.sizes[a], columns = v.sizes[b], row_step = v.strides[a], column_step = v.strides[b];
-    // Clamped first: the offset is a user's integer of any size.
+    // Clamped first, because the offset can be any integer.
     offset = std::clamp(offset, -rows, columns);
     int64_t length = std::max<int64_t>(
         offset >= 0 ? std::min(rows, columns - offset) : std::min(rows + offset, columns), 0);
