@@ -1,4 +1,4 @@
-// How a kernel reports a bad value, such as an index that is out of range: the error is found when the host next waits, and
+// How a kernel reports a bad value, such as an index that is out of range. The error is found when the host next waits, and
 // the device stays usable.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace rushlight::cuda {
 
-/// The kind of error. A bad index becomes an IndexError, all others a RuntimeError.
+/// The kind of error. A bad index raises IndexError, all other causes raise RuntimeError.
 enum class Cause : uint32_t {
     Index,
     Negative,
@@ -21,8 +21,8 @@ enum class Cause : uint32_t {
     BadWeights
 };
 
-/// Given to kernels that check values. `place` is host memory that the device writes; if several threads write, any one
-/// of them is kept.
+/// Passed to kernels that check values. `position` is host memory that the device writes. If several threads write, one of
+/// the values is kept.
 struct Alarm {
     uint64_t* position;
     uint32_t ticket;
@@ -31,7 +31,7 @@ struct Alarm {
     __device__ void raise(Cause cause = Cause::Index) const {
         *static_cast<volatile uint64_t*>(position) = static_cast<uint64_t>(cause) << 32 | ticket;
     }
-    /// `index`, or 0 where it is out of range: nothing outside of memory is read.
+    /// Returns `index`, or 0 if it is out of range, so that no memory outside of the tensor is read.
     __device__ int64_t checked(int64_t index, int64_t size) const {
         if (index >= 0 && index < size) return index;
         raise();
@@ -40,11 +40,11 @@ struct Alarm {
 #endif
 };
 
-/// The alarm of a call.
+/// Returns the alarm of a call.
 Alarm alarm_of(const KernelContext* context);
 /// Allocates the memory of a device's alarm.
 void prepare_alarm(int32_t device);
-/// To be called after a wait: raises an error that names the operator and its line if an alarm was given.
+/// Called after a wait. If a kernel has raised the alarm, raises an error that names the operator and its line.
 void check_alarm(int32_t device);
 
 }  // namespace rushlight::cuda

@@ -1,4 +1,4 @@
-// The plug-in: devices, memory, copies, streams and events of CUDA, for the contract of rushlight/backend.h.
+// The plug-in: devices, memory, copies, streams and events of CUDA, behind the interface of rushlight/backend.h.
 #include "rushlight/backend.h"
 
 #include <algorithm>
@@ -16,7 +16,8 @@
 namespace rushlight::cuda {
 namespace {
 
-/// Core calls from any thread and names the device each time; CUDA keeps a current one for each thread.
+/// Makes a device the thread's current one. Core calls from any thread and passes the device; CUDA has a current device per
+/// thread.
 void use(int32_t device) {
     thread_local int32_t current = -1;
     if (current == device) return;
@@ -27,17 +28,18 @@ void use(int32_t device) {
 cudaStream_t stream_of(void* stream) { return static_cast<cudaStream_t>(stream); }
 cudaEvent_t event_of(void* event) { return static_cast<cudaEvent_t>(event); }
 
-// --- Memory: core's caching allocator over these functions ---------------------------------------
+// --- Memory: functions for core's caching allocator ----------------------------------------------
 
-// They are called under the allocator's lock and cannot report an error: a failure is detected by the next call that
-// waits.
+// These functions are called under the allocator's lock and cannot report an error. The next call that waits detects a
+// failure.
 struct Memory {
     int32_t device;
     AllocatorDriver functions;
     DeviceAllocator* allocator = nullptr;
 };
 
-/// Of a driver's function, which may run on a thread that has used another device.
+/// Runs a function of the driver for the allocator, possibly on a thread whose current device is another. Returns false if
+/// it fails.
 template <class F>
 bool quietly(void* self, F&& f) {
     try {
@@ -64,7 +66,7 @@ void* record_mark(void* self, void* stream) {
     return event;
 }
 int32_t reached(void*, void* mark) {
-    // A failed device does nothing more, so nothing uses the memory.
+    // A device that has failed executes nothing more, so nothing uses the memory.
     return !mark || driver.query_event(event_of(mark)) != cudaErrorNotReady;
 }
 void wait_for_mark(void*, void* mark) {
@@ -79,7 +81,7 @@ std::vector<Memory>& memories() {
     return *all;
 }
 
-// --- The contract --------------------------------------------------------------------------------
+// --- The interface -------------------------------------------------------------------------------
 
 BackendStatus probe(const HostTable* table) {
     host = table;
@@ -94,11 +96,11 @@ BackendStatus probe(const HostTable* table) {
     });
 }
 
-/// A kernel that is compiled for newer devices fails at its first launch: reported at once, and once.
+/// Raises an error if the kernels are compiled for newer devices, in which case every launch would fail.
 void check_capability(int device) {
     int major = 0, minor = 0;
-    check(driver.attribute(&major, cudaDevAttrComputeCapabilityMajor, device), "asking for the capability");
-    check(driver.attribute(&minor, cudaDevAttrComputeCapabilityMinor, device), "asking for the capability");
+    check(driver.attribute(&major, cudaDevAttrComputeCapabilityMajor, device), "querying the capability");
+    check(driver.attribute(&minor, cudaDevAttrComputeCapabilityMinor, device), "querying the capability");
     if (10 * major + minor < kOldestCapability)
         fail(BackendStatus::Runtime,
              "device cuda:%d has compute capability %d.%d, and this package is built for %d.%d and newer\n"
@@ -151,7 +153,8 @@ BackendStatus synchronize_device(int32_t device) {
     });
 }
 
-/// From memory that is not pinned, CUDA's copy returns when the source is read; to such memory, when the copy is done.
+/// If the host's memory is not pinned, CUDA's copy returns when the source has been read (host to device) or when the copy
+/// is done (device to host).
 BackendStatus copy(const DeviceCopy* c) {
     return guarded([c] {
         const cudaStream_t stream = stream_of(c->stream);
@@ -166,7 +169,7 @@ BackendStatus copy(const DeviceCopy* c) {
                                                                             : cudaMemcpyDeviceToDevice;
             check(driver.copy(c->target, c->source, c->nbytes, kind, stream), "copying");
         }
-        // The source may be pinned without core's knowledge, and then the copy does not wait for it.
+        // The source may be pinned without core's knowledge. Then CUDA's copy returns early, so the stream is synchronised.
         const bool waits = c->until == CopyUntil::Done ||
                            (c->until == CopyUntil::SourceRead && c->kind == CopyKind::HostToDevice);
         if (waits) check(driver.synchronize_stream(stream), "copying");
@@ -179,7 +182,7 @@ BackendStatus create_stream(int32_t device, int32_t priority, void** stream) {
     return guarded([=] {
         use(device);
         int least = 0, greatest = 0;
-        check(driver.priorities(&least, &greatest), "asking for priorities");
+        check(driver.priorities(&least, &greatest), "querying priorities");
         cudaStream_t made = nullptr;
         check(driver.create_stream(&made, cudaStreamNonBlocking, std::clamp(priority, greatest, least)),
               "creating a stream");
@@ -246,7 +249,7 @@ BackendStatus elapsed_time(int32_t device, void* start, void* end, double* milli
 BackendStatus properties(int32_t device, DeviceProperties* found) {
     return guarded([=] {
         cudaDeviceProp p;
-        check(driver.properties(&p, device), "asking for properties");
+        check(driver.properties(&p, device), "querying properties");
         DeviceProperties made{};
         made.struct_size = sizeof made;
         made.major = p.major;
@@ -264,7 +267,7 @@ BackendStatus properties(int32_t device, DeviceProperties* found) {
         made.shared_memory_per_multiprocessor = p.sharedMemPerMultiprocessor;
         std::memcpy(made.uuid, &p.uuid, sizeof made.uuid);
         std::snprintf(made.name, sizeof made.name, "%s", p.name);
-        // A reader of an earlier version has a smaller struct.
+        // A caller of an earlier version has a smaller struct.
         const uint32_t room = found->struct_size;
         std::memcpy(found, &made, std::min<size_t>(room, sizeof made));
         found->struct_size = room;
@@ -274,14 +277,14 @@ BackendStatus memory_info(int32_t device, uint64_t* free, uint64_t* total) {
     return guarded([=] {
         use(device);
         size_t left = 0, all = 0;
-        check(driver.memory(&left, &all), "asking for the memory");
+        check(driver.memory(&left, &all), "querying the memory");
         *free = left;
         *total = all;
     });
 }
 
-/// Core refuses calls that cannot be recorded, in every thread. So the relaxed capture mode is used, in which CUDA
-/// accepts calls of the allocator and calls of other threads that do not concern the captured stream.
+/// Core raises an error for calls that cannot be recorded, in every thread. So the relaxed capture mode is used, in which
+/// CUDA accepts calls of the allocator, and calls of other threads that do not concern the captured stream.
 BackendStatus begin_capture(int32_t device, void* stream) {
     return guarded([=] {
         use(device);
@@ -296,7 +299,7 @@ BackendStatus end_capture(int32_t device, void* stream, void** graph) {
         cudaGraphExec_t ready = nullptr;
         const cudaError_t error = driver.instantiate(&ready, recorded, 0);
         driver.destroy_graph(recorded);
-        check(error, "making a graph ready");
+        check(error, "instantiating a graph");
         *graph = ready;
     });
 }
@@ -316,7 +319,7 @@ BackendStatus destroy_graph(int32_t device, void* graph) {
 
 BackendStatus pin(size_t nbytes, void** data) {
     return guarded([=] {
-        // Of every device, which may all copy it.
+        // Pinned for all devices, any of which may copy the memory.
         if (driver.pin(data, nbytes, cudaHostAllocPortable) != cudaSuccess) {
             driver.last_error();
             fail(BackendStatus::OutOfMemory, "cannot pin %zu bytes of host memory", nbytes);

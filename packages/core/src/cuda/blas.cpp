@@ -1,5 +1,5 @@
-// Matrix products by cuBLASLt, which takes column-major matrices: a row-major matrix is the transpose of such a one,
-// so out = a b is computed as out' = b' a'.
+// Matrix products by cuBLASLt, which expects column-major matrices. A row-major matrix is the transpose of a column-major
+// one, so out = a b is computed as out' = b' a'.
 #include "cuda/blas.h"
 
 #include <cublasLt.h>
@@ -37,7 +37,7 @@ cudaDataType_t type_of(DType dtype) {
     }
 }
 
-/// A handle for each device, which is never freed.
+/// Returns the handle of a device, which is never freed.
 cublasLtHandle_t handle_of(int32_t device) {
     static std::mutex mutex;
     static auto* handles = new std::map<int32_t, cublasLtHandle_t>;
@@ -47,7 +47,7 @@ cublasLtHandle_t handle_of(int32_t device) {
     return handle;
 }
 
-/// A column-major matrix of `rows` by `columns`; `leading` is the distance of its columns.
+/// A column-major matrix of `rows` by `columns`. `leading` is the distance between its columns.
 Owned<cublasLtMatrixLayout_t> layout(cudaDataType_t type, int64_t rows, int64_t columns, int64_t leading,
                                      int64_t count, int64_t batch) {
     cublasLtMatrixLayout_t made = nullptr;
@@ -67,12 +67,12 @@ Owned<cublasLtMatrixLayout_t> layout(cudaDataType_t type, int64_t rows, int64_t 
     return owned;
 }
 
-/// An operand of out' = b' a', transposed unless it is row-major.
+/// An operand of out' = b' a'. It is transposed unless it is row-major.
 struct Operand {
     cublasOperation_t operation;
     Owned<cublasLtMatrixLayout_t> layout;
     Operand(cudaDataType_t type, const Matrix& m, int64_t rows, int64_t columns, int64_t count) {
-        // A row-major (rows, columns) matrix is the library's (columns, rows).
+        // A row-major (rows, columns) matrix is a (columns, rows) matrix for the library.
         const bool row_major = m.column == 1;
         operation = row_major ? CUBLAS_OP_N : CUBLAS_OP_T;
         layout = row_major ? cuda::layout(type, columns, rows, m.row, count, m.batch)
@@ -118,7 +118,7 @@ void multiply(int32_t device, cudaStream_t stream, void* workspace, size_t works
     for (const void* data : {p.a.data, p.b.data, p.out.data})
         alignment = alignment_of(data) < alignment ? alignment_of(data) : alignment;
 
-    // The library's choice is cached by all properties of the product.
+    // The algorithm that the library recommends is cached by all properties of the product.
     static std::mutex mutex;
     static auto* advised = new std::map<Key, cublasLtMatmulAlgo_t>;
     const Key key(device, p.dtype, p.result, p.tf32, p.bias != nullptr, p.count, p.m, p.n, p.k, p.a.batch,

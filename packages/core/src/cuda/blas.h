@@ -1,4 +1,4 @@
-// Matrix products by a library, which a test may replace.
+// Matrix products by a library, which tests can replace.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -9,21 +9,22 @@
 
 namespace rushlight::cuda {
 
-/// A matrix, or a batch of them: distances in elements. Of `row` and `column` one is 1, and the other is at least the length
-/// of a row or column.
+/// A matrix, or a batch of matrices. Strides are in elements. Of `row` and `column`, one is 1, and the other is at least the
+/// length of a row or column.
 struct Matrix {
     const void* data;
     int64_t batch, row, column;
 };
 
-/// out = alpha * a b + beta * out (+ bias, of n elements, to each row); a is (m, k), b is (k, n). Sizes are not zero.
+/// out = alpha * a b + beta * out (+ bias, which has n elements and is added to each row). a is (m, k), b is (k, n). Sizes
+/// are not zero.
 struct Product {
     DType dtype;   // Float16, BFloat16, Float32, Float64
-    DType result;  // of `out`: the same, or Float32 where `dtype` is a half type
+    DType result;  // of `out`: the same, or Float32 if `dtype` is a half type
     int64_t count, m, n, k;
     Matrix a, b, out;  // `out` is row-major
     double alpha, beta;
-    const void* bias;  // or null; only with beta 0
+    const void* bias;  // or null; requires beta 0
     bool tf32;  // float32 products may be computed with 10 bits of mantissa
 };
 

@@ -8,7 +8,7 @@
 
 namespace rushlight::cuda {
 
-/// Of numbers below 2^31.
+/// Divides numbers below 2^31.
 struct Divider {
     uint32_t divisor = 1, magic = 1, shift = 0;
 

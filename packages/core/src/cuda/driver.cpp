@@ -1,4 +1,4 @@
-// The driver table of a machine with CUDA.
+// The driver table for machines with CUDA.
 #include "cuda/driver.h"
 
 #include <dlfcn.h>
@@ -8,7 +8,8 @@
 namespace rushlight::cuda {
 namespace {
 
-/// The runtime's own first call would load all of it, which takes a tenth of a second also where there is no driver.
+/// Checks for a driver without the CUDA runtime, whose first call would load the whole runtime, which takes a tenth of a
+/// second even if there is no driver.
 const char* missing() {
     static char text[200];
     void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -40,7 +41,7 @@ const char* missing() {
     return nullptr;
 }
 
-// Without the default arguments of C++, and with no overload to choose from.
+// Wrappers without overloads and default arguments, whose addresses can be taken.
 cudaError_t pin(void** data, size_t nbytes, unsigned flags) { return cudaHostAlloc(data, nbytes, flags); }
 cudaError_t properties(cudaDeviceProp* found, int device) { return cudaGetDeviceProperties(found, device); }
 cudaError_t allocate(void** data, size_t nbytes) { return cudaMalloc(data, nbytes); }

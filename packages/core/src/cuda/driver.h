@@ -1,4 +1,4 @@
-// The functions of the CUDA runtime that the plug-in calls, in one table, which a test can replace by another driver.
+// The functions of the CUDA runtime that the plug-in calls, in a table that tests can replace by another driver.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -9,15 +9,15 @@
 namespace rushlight::cuda {
 
 struct Driver {
-    /// Returns null if the machine's driver can be used, else a text that says what is missing. Called before any other
-    /// function.
+    /// Returns null if the machine's driver can be used, otherwise a text that says what is missing. Called before all other
+    /// functions.
     const char* (*missing)();
     cudaError_t (*count)(int* count);
     cudaError_t (*set_device)(int device);
     cudaError_t (*attribute)(int* value, cudaDeviceAttr attribute, int device);
 
     cudaError_t (*properties)(cudaDeviceProp* found, int device);
-    /// Of the current device.
+    /// Returns the memory of the current device.
     cudaError_t (*memory)(size_t* free, size_t* total);
     cudaError_t (*allocate)(void** data, size_t nbytes);
     cudaError_t (*release)(void* data);
@@ -41,7 +41,7 @@ struct Driver {
     cudaError_t (*synchronize_event)(cudaEvent_t event);
     cudaError_t (*elapsed)(float* milliseconds, cudaEvent_t start, cudaEvent_t end);
 
-    // Graphs. What is recorded is made ready to run at once.
+    // Graphs. A recorded graph is instantiated at once.
     cudaError_t (*begin_capture)(cudaStream_t stream, cudaStreamCaptureMode mode);
     cudaError_t (*end_capture)(cudaStream_t stream, cudaGraph_t* graph);
     cudaError_t (*instantiate)(cudaGraphExec_t* ready, cudaGraph_t graph, unsigned long long flags);
@@ -51,7 +51,7 @@ struct Driver {
 
     cudaError_t (*launch)(const void* kernel, dim3 blocks, dim3 threads, void** arguments, size_t shared,
                           cudaStream_t stream);
-    /// The last error of this thread, which is reset.
+    /// Returns the last error of this thread and resets it.
     cudaError_t (*last_error)();
     const char* (*describe)(cudaError_t error);
 };

@@ -14,7 +14,7 @@
 
 namespace rushlight {
 
-// A functor's parameter; core's own is in another library.
+// Used by parameters of functors. Core's definition is in another library.
 void Scalar::fail_complex() const {
     cuda::fail(BackendStatus::Runtime, "a complex number does not convert to a real one: %g%+gj",
                to<Complex<double>>().re, to<Complex<double>>().im);
@@ -27,9 +27,9 @@ const HostTable* host = nullptr;
 namespace {
 
 // Note [Late errors]
-// CUDA reports that work has failed, but not which: the next call reports a fault in a kernel. So the last calls are
-// kept, newest first, and named in an error that may be late. A fault of that kind is permanent: the process can use
-// the device no more, and every later call reports it.
+// CUDA reports that work has failed, but not which work: a fault in a kernel is reported by a later call. So the last calls
+// are recorded, and an error that may be late names the newest of them. Such a fault is permanent: the process can no longer
+// use the device, and every later call reports the fault.
 constexpr uint32_t kKept = 4096, kNamed = 4;
 struct Recent {
     std::mutex mutex;
@@ -38,7 +38,7 @@ struct Recent {
 };
 Recent recent;
 
-/// Where the alarm of each device lies.
+/// The memory of the alarm of each device.
 std::vector<uint64_t*>& alarms() {
     static auto* all = new std::vector<uint64_t*>;
     return *all;
@@ -65,7 +65,7 @@ const char* said(Cause cause) {
         case Cause::Negative: return "a number is negative";
         case Cause::FewValues: return "the mask has more true elements than there are values";
         case Cause::BadRange: return "the range of the elements is not finite";
-        case Cause::UnsortedBags: return "the numbers of bags fall";
+        case Cause::UnsortedBags: return "the bag indices are not in ascending order";
         case Cause::BadProbability: return "a probability is not between 0 and 1";
         case Cause::BadWeights:
             return "the weights of a row are negative or not finite, or too few of them are above zero";
@@ -95,7 +95,7 @@ std::string recently() {
 uint32_t remember(const DeviceCall* call) {
     std::lock_guard lock(recent.mutex);
     recent.calls[recent.count % kKept] = *call;
-    if (++recent.count == 0) recent.count = kKept;  // after 2^32 calls
+    if (++recent.count == 0) recent.count = kKept;  // the counter has wrapped around, after 2^32 calls
     return recent.count;
 }
 
@@ -142,7 +142,7 @@ void fail(BackendStatus status, const char* format, ...) {
 }
 
 void raise(cudaError_t error, const char* what) {
-    driver.last_error();  // else the next launch would report it again
+    driver.last_error();  // resets the error, which the next launch would report again
     if (error == cudaErrorMemoryAllocation)
         throw Failure{BackendStatus::OutOfMemory, std::string(what) + ": the device has no memory left"};
     std::string text = std::string(what) + ": " + driver.describe(error) + " (CUDA error " +

@@ -1,4 +1,4 @@
-// Errors inside the plug-in, and how they leave it.
+// Errors inside the plug-in, and their conversion to statuses.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -12,7 +12,7 @@ namespace rushlight::cuda {
 /// Set by `init`.
 extern const HostTable* host;
 
-/// Thrown only inside the plug-in; `guarded` converts it to a status.
+/// Thrown only inside the plug-in. `guarded` converts it to a status.
 struct Failure {
     BackendStatus status;
     std::string text;
@@ -27,13 +27,13 @@ inline void check(cudaError_t error, const char* what) {
         raise(error, what);
 }
 
-/// Records that work was queued, so that late errors can name the last queued operators. The ticket is not 0.
+/// Records a queued call, so that late errors can name the last calls. Returns a ticket, which is not 0.
 uint32_t remember(const DeviceCall* call);
 
-/// "float32".
+/// Returns the name of a dtype, such as "float32".
 const char* dtype_name(DType dtype);
 
-/// The text and the status of an exception that is being handled.
+/// Stores the text of the exception that is being handled, and returns its status.
 BackendStatus report();
 
 template <class F>

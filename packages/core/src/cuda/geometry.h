@@ -1,4 +1,4 @@
-// Strided passes made simple before they are queued.
+// Simplification of strided passes before they are queued.
 #pragma once
 
 #include <algorithm>
@@ -8,21 +8,21 @@ namespace rushlight::cuda {
 
 inline constexpr int kMostDims = 64;
 
-/// The dimensions of `N` operands, which are sorted and joined; strides in bytes.
+/// The dimensions of `N` operands, which can be sorted and joined. Strides are in bytes.
 template <int N>
 struct Geometry {
     int ndim = 0;
     int64_t sizes[kMostDims];
     int64_t strides[kMostDims][N];
 
-    /// Dimensions of size 1 are left out.
+    /// Adds a dimension. Dimensions of size 1 are omitted.
     void add(int64_t size, const int64_t (&steps)[N]) {
         if (size == 1) return;
         sizes[ndim] = size;
         std::copy_n(steps, N, strides[ndim]);
         ++ndim;
     }
-    /// The smallest strides last: of the first operand, then of the others.
+    /// Sorts the dimensions by descending strides of the first operand. Ties are broken by the next operands.
     void sort() {
         for (int i = 1; i < ndim; ++i)
             for (int d = i; d > 0 && before(d, d - 1); --d) {
@@ -30,7 +30,7 @@ struct Geometry {
                 for (int k = 0; k < N; ++k) std::swap(strides[d][k], strides[d - 1][k]);
             }
     }
-    /// Joins neighbours that all operands walk through without a gap.
+    /// Joins adjacent dimensions that are contiguous to each other in all operands.
     void join() {
         int made = 0;
         for (int d = 0; d < ndim; ++d) {

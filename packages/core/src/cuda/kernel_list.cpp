@@ -135,7 +135,7 @@ constexpr NamedKernel kOthers[] = {
     {"_fused_adamw_", fused_adamw},
 };
 
-/// Of operators of kind dynamic: how many results there are.
+/// Kernels that count the results of operators of kind dynamic.
 constexpr NamedKernel kCounts[] = {
     {"nonzero", nonzero_count},
     {"_masked_elements", masked_elements_count},

@@ -1,4 +1,4 @@
-// The plug-in's kernels by the names of operators.
+// The plug-in's kernels by the names of the operators.
 #pragma once
 
 #include <cstdint>
@@ -17,20 +17,20 @@ struct NamedSchema {
     uint64_t hash;
 };
 
-/// Pointwise operators and reductions: generated.
+/// Pointwise operators and reductions. Generated.
 extern const std::span<const NamedKernel> loop_kernels;
-/// The schemas of all operators that this plug-in was built for: generated.
+/// The schemas of all operators for which this plug-in was built. Generated.
 extern const std::span<const NamedSchema> schemas;
-/// Every other kernel.
+/// All other kernels.
 extern const std::span<const NamedKernel> other_kernels;
 
-/// Null where there is none, or `schema_hash` is another schema's. Shared kernels have hash 0.
+/// Returns null if there is no kernel, or if it was built for a schema other than `schema_hash`. Shared kernels have hash 0.
 BackendKernel find_kernel(const char* name, uint64_t schema_hash, KernelPart part);
 
-/// The lowest compute capability that kernels are compiled for, as 90 of 9.0.
+/// The lowest compute capability for which kernels are compiled, for example 90 for 9.0.
 extern const int kOldestCapability;
 
-/// Makes a device the thread's current one, which launches go to.
+/// Makes a device the thread's current one, on which kernels are launched.
 void use_device(int32_t device);
 
 }  // namespace rushlight::cuda

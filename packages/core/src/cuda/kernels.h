@@ -1,11 +1,11 @@
-// The kernels that are not loops of functors, by file.
+// The kernels that are not loops of functors, listed by file.
 #pragma once
 
 #include "rushlight/backend.h"
 
 namespace rushlight::cuda {
 
-// kernels/create.cu: copies of elements, and elements from numbers.
+// kernels/create.cu: copies of elements, and elements computed from numbers.
 BackendStatus copy_kernel(const KernelArgs* args);
 BackendStatus fill_kernel(const KernelArgs* args);
 BackendStatus range_kernel(const KernelArgs* args);

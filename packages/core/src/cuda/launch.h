@@ -1,4 +1,4 @@
-// Queueing kernels.
+// Launches of kernels.
 #pragma once
 
 #include <type_traits>
@@ -10,16 +10,16 @@ namespace rushlight::cuda {
 
 struct Grid {
     unsigned blocks, threads;
-    unsigned rows = 1;  // of blocks
+    unsigned rows = 1;  // number of rows of blocks
 };
 
 #ifdef RUSHLIGHT_CUDA_ON_HOST
-/// Queues a kernel that the host's compiler has made, for the driver of the tests.
+/// Queues a kernel that the host's compiler has compiled, for the driver of the tests.
 template <class... P>
 void launch_on_host(void (*kernel)(P...), Grid grid, cudaStream_t stream, P... arguments);
 #endif
 
-/// Queues `kernel` on a stream of the thread's current device. Arguments are copied.
+/// Queues `kernel` on a stream of the thread's current device. The arguments are copied.
 template <class... P>
 void launch(void (*kernel)(P...), Grid grid, cudaStream_t stream,
             const std::type_identity_t<P>&... arguments) {

@@ -1,4 +1,4 @@
-// Loops of pointwise operators and reductions by dtype, and what they run over.
+// Loops of pointwise operators and reductions by dtype, and their operands.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,20 +11,20 @@ namespace rushlight::cuda {
 
 inline constexpr int kLoopOperands = 6;
 inline constexpr int kLoopDims = 8;
-/// The most elements that one launch handles, since kernels count in 32 bits.
+/// The largest number of elements of one launch, because kernels count in 32 bits.
 inline constexpr int64_t kLaunchElements = int64_t{1} << 30;
 
-/// An operand of a pass: memory, strides in bytes; or a number, where `data` is null.
+/// An operand of a pass: memory with strides in bytes, or a number if `data` is null.
 struct PassOperand {
     char* data;
-    DType dtype;       // of the memory
-    DType loop_dtype;  // in which the loop takes it
+    DType dtype;       // dtype of the memory
+    DType loop_dtype;  // dtype in which the loop reads or writes it
     int64_t strides[kLoopDims];
     Cell number;
 };
 
-/// One pass over elements: the output, then the inputs. Dimensions are in the order of the output's memory, the last one the
-/// nearest, and as few as there can be.
+/// One pass over elements, with the operands in the order output, inputs. Dimensions are ordered like the output's memory,
+/// with the innermost last, and are joined where possible.
 struct Pass {
     int count;
     int ndim;
@@ -35,12 +35,13 @@ struct Pass {
 
 using LoopFn = void (*)(const Pass& pass, const Scalar* params, cudaStream_t stream);
 
-/// The loops of one operator by compute dtype; null where it is not defined.
+/// The loops of one operator by compute dtype. Null if the operator is not defined for the dtype.
 struct LoopTable {
     LoopFn loop[kNumDTypes];
 };
 
-/// A reduction: each of `count` results is made of `n` elements. Strides in bytes; dimensions as in a pass.
+/// A reduction: each of `count` results is computed from `n` elements. Strides are in bytes, and dimensions are ordered as
+/// in a pass.
 struct Reduction {
     int kept_dims, reduced_dims;
     int64_t count, n;
@@ -54,7 +55,7 @@ struct Reduction {
 
 using ReduceFn = void (*)(const Reduction& reduction, const Scalar* params, KernelContext* context);
 
-/// The reductions of one operator by the dtype of its input; null where it is not defined.
+/// The reductions of one operator by the dtype of the input. Null if the operator is not defined for the dtype.
 struct ReduceTable {
     ReduceFn loop[kNumDTypes];
 };

@@ -1,4 +1,4 @@
-// Products of matrices and vectors. They are defined in cpu/matmul.h.
+// Products of matrices and vectors, as defined in cpu/matmul.h.
 #include <algorithm>
 
 #include "cuda/blas.h"
@@ -9,7 +9,7 @@
 namespace rushlight::cuda {
 namespace {
 
-/// A matrix, or a batch of three dimensions, as the library takes it: a copy unless its rows or its columns are contiguous.
+/// Returns a matrix, or a batch of three dimensions, for the library. Copies it unless its rows or columns are contiguous.
 Matrix matrix(const KernelArgs& args, const View& given, bool transposed) {
     View v = given;
     int64_t sizes[3], strides[3];
@@ -25,7 +25,7 @@ Matrix matrix(const KernelArgs& args, const View& given, bool transposed) {
     const auto taken = [&]() -> Matrix {
         const int64_t rows = sizes[n - 2], columns = sizes[n - 1];
         int64_t row = strides[n - 2], column = strides[n - 1];
-        // A stride that no step uses may be anything.
+        // The stride of a dimension of size 1 is arbitrary, so a suitable one is chosen.
         if (rows == 1 && columns == 1) row = column = 1;
         else if (rows == 1) row = column == 1 ? columns : 1;
         else if (columns == 1) column = row == 1 ? rows : 1;
@@ -53,8 +53,8 @@ void check_dtype(DType dtype) {
         fail(BackendStatus::NotImplemented, "not defined for dtype %s", dtype_name(dtype));
 }
 
-/// out = alpha a b + beta input, all of two or of three dimensions; `input` broadcasts, and is absent where it is null.
-/// `bias` is a row that is added by the library.
+/// Computes out = alpha a b + beta input. All have two or three dimensions. `input` is broadcast, or null. `bias` is a row
+/// that the library adds.
 void queue_product(const KernelArgs& args, const View& out, const View& a, const View& b, bool b_transposed,
                    const View* input, double beta, double alpha, const void* bias) {
     check_dtype(out.dtype);
@@ -88,7 +88,7 @@ double real_number(const Param& p) {
     return p.as_float();
 }
 
-/// (..., k) as a matrix; `room` holds its geometry.
+/// Views (..., k) as a matrix, with a copy if it is not contiguous.
 struct Flat {
     int64_t sizes[2], strides[2];
     View view;
@@ -135,7 +135,7 @@ BackendStatus baddbmm(const KernelArgs* args) { return addmm(args); }
 BackendStatus mv(const KernelArgs* args) {
     return guarded([args] {
         const View &out = args->out(0), &x = args->in(1);
-        // The vectors as matrices of one column.
+        // The vectors are passed as matrices of one column.
         const int64_t rows[] = {out.numel, 1}, steps[] = {1, 1}, length[] = {x.numel, 1},
                       x_steps[] = {x.strides[0], 1};
         const View y{out.data, rows, steps, out.numel, 2, out.dtype, 1};
@@ -149,13 +149,13 @@ BackendStatus linear(const KernelArgs* args) {
         const View &weight = args->in(1), &bias = args->in(2);
         const View& out = args->out(0);
         const Flat x(*args, args->in(0));
-        // A weight of one dimension is one row: the result has no dimension for features.
+        // A weight with one dimension is a single row, and the result has no dimension for features.
         const int64_t n = weight.ndim == 1 ? 1 : weight.sizes[0], k = weight.sizes[weight.ndim - 1];
         const int64_t row[] = {1, k}, row_steps[] = {k, weight.strides[weight.ndim - 1]};
         const View w = weight.ndim == 1 ? View{weight.data, row, row_steps, k, 2, weight.dtype, 0} : weight;
         const int64_t made[] = {x.view.sizes[0], n}, made_steps[] = {n, 1};
         const View y{out.data, made, made_steps, out.numel, 2, out.dtype, 1};
-        // The library adds a row of n numbers; anything else that broadcasts is written first.
+        // The library can add a row of n numbers. Any other bias is broadcast to the output first.
         const bool is_row =
             bias.defined() && bias.ndim == 1 && bias.numel == n && bias.strides[0] == 1 && k > 0;
         queue_product(*args, y, x.view, w, true, bias.defined() && !is_row ? &bias : nullptr, 1, 1,
@@ -166,7 +166,7 @@ BackendStatus linear(const KernelArgs* args) {
 BackendStatus dot(const KernelArgs* args) {
     return guarded([args] {
         const View &out = args->out(0), &a = args->in(0), &b = args->in(1);
-        // A row by a column.
+        // Multiplies a row by a column.
         const int64_t one[] = {1, 1}, row[] = {1, a.numel}, column[] = {b.numel, 1},
                       row_steps[] = {a.numel, a.strides[0]}, column_steps[] = {b.strides[0], 1};
         queue_product(*args, View{out.data, one, one, 1, 2, out.dtype, 1},

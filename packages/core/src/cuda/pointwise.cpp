@@ -12,7 +12,7 @@ namespace {
 
 using Dims = Geometry<kLoopOperands>;
 
-/// Passes over at most kLoopDims dimensions and kLaunchElements elements: larger passes are split along the first
+/// Queues passes over at most kLoopDims dimensions and kLaunchElements elements. A larger pass is split along its first
 /// dimension.
 void queue(const Dims& dims, int first, Pass& pass, LoopFn loop, const Scalar* params, cudaStream_t stream) {
     int64_t n = 1;
@@ -32,7 +32,7 @@ void queue(const Dims& dims, int first, Pass& pass, LoopFn loop, const Scalar* p
             if (pass.operands[k].data) pass.operands[k].data += steps * dims.strides[first][k];
     };
     const int64_t rest = n / dims.sizes[first];
-    if (rest > kLaunchElements || dims.ndim - first > kLoopDims) {  // an index of the dimension at a time
+    if (rest > kLaunchElements || dims.ndim - first > kLoopDims) {  // one index of the dimension at a time
         for (int64_t i = 0; i < dims.sizes[first]; ++i) {
             queue(dims, first + 1, pass, loop, params, stream);
             moved(1);

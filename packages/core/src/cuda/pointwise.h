@@ -1,4 +1,4 @@
-// Pointwise operators from their loops.
+// Calls of pointwise operators.
 #pragma once
 
 #include "cuda/loops.h"
@@ -7,7 +7,7 @@
 namespace rushlight::cuda {
 
 struct Pointwise {
-    enum class Result : uint8_t { Compute, Bool, Real };  // Real: of complex numbers their parts' dtype
+    enum class Result : uint8_t { Compute, Bool, Real };  // Real: the dtype of the parts, for complex numbers
 
     const char* name;
     const LoopTable* loops;
@@ -17,14 +17,14 @@ struct Pointwise {
     Result result;
 };
 
-/// The kernel of an operator, as core calls it.
+/// Runs the kernel of an operator, as core calls it.
 BackendStatus run_pointwise(const Pointwise& op, const KernelArgs& args);
-/// The same in another compute dtype, inside the plug-in: raises.
+/// Queues the kernel in another compute dtype, for calls inside the plug-in. Raises Failure.
 void queue_pointwise(const Pointwise& op, const KernelArgs& args, DType compute);
 
-/// Copies `in`, converted, to `out`, which has the same sizes.
+/// Copies `in` to `out` with conversion. Both have the same sizes.
 void queue_copy(const View& out, const View& in, KernelContext* context);
-/// Returns `in` broadcast to the sizes of `out`.
+/// Copies `in` to `out` with broadcasting.
 void queue_broadcast(const View& out, const View& in, KernelContext* context);
 void queue_zeros(const View& out, KernelContext* context);
 

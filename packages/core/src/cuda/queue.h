@@ -1,4 +1,4 @@
-// The context of a kernel besides its tensors, for its host code.
+// The context of a call, for the host code of kernels.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace rushlight::cuda {
 
-/// The stream of a call, whose device becomes the thread's current one.
+/// Returns the stream of a call, and makes its device the thread's current one.
 inline cudaStream_t queue_of(const KernelContext* context) {
     use_device(context->call->device);
     remember(context->call);
@@ -17,13 +17,13 @@ inline cudaStream_t queue_of(const KernelContext* context) {
 }
 inline cudaStream_t queue_of(const KernelArgs& args) { return queue_of(args.context); }
 
-/// The user's settings; with an older core that lacks this function, all are off.
+/// Returns a setting of the user. With an older core that lacks this function, all settings are off.
 inline bool permits(Setting which) {
     constexpr size_t kEnd = offsetof(HostTable, setting) + sizeof(void*);
     return host->struct_size >= kEnd && host->setting(which);
 }
 
-/// Memory until the work of the call is done.
+/// Returns memory that stays allocated until the call's work on the device is done.
 template <class T>
 T* scratch(KernelContext* context, int64_t count) {
     if (count == 0) return nullptr;
@@ -32,7 +32,7 @@ T* scratch(KernelContext* context, int64_t count) {
     return static_cast<T*>(data);
 }
 
-/// Row-major strides.
+/// Row-major strides of a shape.
 struct RowMajor {
     int64_t strides[64];
     RowMajor(const int64_t* sizes, int ndim) {

@@ -8,7 +8,7 @@
 namespace rushlight::cuda {
 namespace {
 
-/// Outputs with more elements than a launch handles are split along the first kept dimension.
+/// Queues a reduction. Outputs with more elements than a launch can process are split along the first kept dimension.
 void queue(const Geometry<3>& kept, int first, Reduction& r, ReduceFn loop, const Scalar* params,
            KernelContext* context) {
     int64_t count = 1;
@@ -51,7 +51,7 @@ BackendStatus run_reduce(const Reducer& op, const KernelArgs& args) {
         r.out_dtype = out.dtype;
         if (args.num_outputs > 1 && args.out(1).defined()) r.second = args.out(1).as<char>();
         Geometry<3> kept;
-        Geometry<1> reduced;  // in the order of their numbers, which an index counts in
+        Geometry<1> reduced;  // in their original order, in which indices count
         const auto size = static_cast<int64_t>(itemsize(in.dtype)),
                    wide = static_cast<int64_t>(itemsize(out.dtype));
         r.n = 1;

@@ -1,4 +1,4 @@
-// Reductions from their loops.
+// Calls of reductions.
 #pragma once
 
 #include "cuda/loops.h"
@@ -12,7 +12,7 @@ struct Reducer {
     uint8_t num_params;
 };
 
-/// The kernel of an operator, as core calls it.
+/// Runs the kernel of an operator, as core calls it.
 BackendStatus run_reduce(const Reducer& op, const KernelArgs& args);
 
 }  // namespace rushlight::cuda

@@ -1,23 +1,23 @@
-// Prefix sums and stable sorting on the device, which other kernels are made of. Both give the same result in every run.
+// Prefix sums and stable sorting on the device, as parts of other kernels. Both give the same result in every run.
 #pragma once
 
 #include "rushlight/kernel.h"
 
 namespace rushlight::cuda {
 
-/// Replaces each of `n` counts by the sum of those before it, and writes the sum of all to `total`, if that is not null.
+/// Replaces each of `n` counts by the sum of the counts before it, and writes the total to `total` unless that is null.
 void queue_offsets(KernelContext* context, int64_t* counts, int64_t n, int64_t* total = nullptr);
 
-/// Keys in rising order, each with the number of its position before; in scratch memory.
+/// Keys in ascending order, each with a number. In scratch memory.
 struct Sorted {
     uint64_t* keys;
     int64_t* numbers;
 };
-/// Sorts `n` keys, which are overwritten, by their lowest `bits`; equal ones keep their order. `numbers` are what the keys
-/// carry: their positions where it is null, else memory that is overwritten.
+/// Sorts `n` keys by their lowest `bits` bits. Equal keys keep their order. `numbers` are moved with the keys; null stands
+/// for the positions of the keys. Both arrays are overwritten.
 Sorted queue_sort(KernelContext* context, uint64_t* keys, int64_t* numbers, int64_t n, int bits);
 
-/// How many bits numbers below `count` have.
+/// Returns the number of bits of the numbers below `count`.
 inline int bits_below(int64_t count) {
     int bits = 0;
     while (bits < 63 && (int64_t{1} << bits) < count) ++bits;

@@ -1,7 +1,8 @@
-// Attention and its gradients: products of matrices around a masked softmax of the scores, for some heads at a time, to
-// limit scratch memory. Scores are computed in float32, or in float64 for that.
+// Attention and its gradients: matrix products and a masked softmax of the scores. Some heads are processed at a time, to
+// limit scratch memory. Scores are computed in float32, or in float64 for float64 inputs.
 //
-// The heads of `query` that share one of `key` lie side by side, so they are one matrix of `heads / key heads * length` rows.
+// The heads of `query` that share a head of `key` are adjacent, so they form one matrix of `heads / key heads * length`
+// rows.
 #include <algorithm>
 
 #include "cuda/blas.h"
@@ -11,7 +12,7 @@
 namespace rushlight::cuda {
 namespace {
 
-/// What hides scores, or is added to them; broadcasts by strides of 0.
+/// A mask that hides scores (bool) or is added to them. It is broadcast by strides of 0.
 struct Mask {
     const void* data = nullptr;
     bool is_bool = false;
@@ -32,7 +33,7 @@ struct Mask {
     }
 };
 
-/// The scores of (batch, key head) number `first` and those after it: for each `rows` rows of `sources`.
+/// The scores of `count` pairs (batch, key head), from number `first` on. Each pair has `rows` rows of `sources` scores.
 struct Scores {
     int64_t first, count, key_heads, shared, targets, sources;
     Mask mask;
@@ -42,7 +43,7 @@ struct Scores {
     int64_t elements() const { return count * rows() * sources; }
     Rows layout() const { return Rows(count * rows(), sources, 1); }
 
-    /// A score with its mask: minus infinity where it is hidden.
+    /// Returns a score after masking: minus infinity if it is hidden.
     template <class Stored, class T>
     __device__ T masked(T score, int64_t row, int64_t source) const {
         const int64_t pair = first + row / rows(), target = row % rows() % targets;
@@ -57,7 +58,7 @@ struct Scores {
     }
 };
 
-/// What dropout multiplies the weights of some heads by; `kept` is null without dropout.
+/// The factors of dropout for the weights of some heads. `kept` is null without dropout.
 template <class T>
 struct Dropout {
     const uint8_t* kept;
@@ -66,8 +67,8 @@ struct Dropout {
     __device__ T operator()(int64_t i) const { return !kept ? T(1) : kept[i] ? scale : T(0); }
 };
 
-/// The softmax of each row times the factors of dropout, and the logarithm of its sum. A row whose scores are all masked
-/// gives zeros.
+/// Computes the softmax of each row times the factors of dropout, and the logarithm of the sum of each row. If all scores of
+/// a row are masked, its weights are zeros.
 template <class Stored, class T>
 __global__ void __launch_bounds__(kThreads)
     softmax_of_scores(const Scores s, const Rows layout, Stored* out, T* log_sums, const T* scores,
@@ -91,7 +92,7 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
-/// The same softmax from scores and logarithms of sums.
+/// Recomputes the softmax from the scores and the logarithms of the sums.
 template <class Stored, class T>
 __global__ void __launch_bounds__(kThreads)
     softmax_again(const Scores s, Stored* out, const T* scores, const T* log_sums, int64_t n) {
@@ -103,7 +104,7 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
-/// The sums over each row of the products of two arrays.
+/// Computes the dot products of the rows of two arrays.
 template <class Stored, class T>
 __global__ void __launch_bounds__(kThreads)
     dot_rows(const Rows layout, T* out, const Stored* a, const Stored* b) {
@@ -120,7 +121,7 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
-/// Weights times the factors of dropout.
+/// Multiplies weights by the factors of dropout.
 template <class Stored, class T>
 __global__ void __launch_bounds__(kThreads)
     drop(Stored* out, const Stored* p, const Dropout<T> factor, int64_t n) {
@@ -129,7 +130,7 @@ __global__ void __launch_bounds__(kThreads)
         out[i] = Stored(static_cast<T>(p[i]) * factor(i));
 }
 
-/// The gradient of scores before they were scaled: p (factor grad - the row's dot) scale.
+/// Computes the gradient of the scores before scaling: p (factor grad - the dot product of the row) scale.
 template <class Stored, class T>
 __global__ void __launch_bounds__(kThreads)
     score_gradients(Stored* out, const Stored* p, const T* grad, const T* dots, const Dropout<T> factor,
@@ -141,13 +142,13 @@ __global__ void __launch_bounds__(kThreads)
 
 Grid grid_of(int64_t elements) { return {blocks_for(elements), kThreads}; }
 
-/// Scores take at most so many bytes, or those of one head of `key`. Tests have less.
+/// The maximum size of the scores in bytes, unless the scores of one head of `key` need more. Tests use a smaller value.
 #ifndef RUSHLIGHT_CUDA_SCORE_BYTES
 #define RUSHLIGHT_CUDA_SCORE_BYTES (int64_t{256} << 20)
 #endif
 constexpr int64_t kScoreBytes = RUSHLIGHT_CUDA_SCORE_BYTES;
 
-/// One call, whose operands are (batch, heads, length, depth).
+/// A call. Its operands are (batch, heads, length, depth).
 template <class Stored>
 class Attention {
   public:
@@ -244,7 +245,7 @@ class Attention {
             f(s);
         }
     }
-    /// Weights lie in the order of (batch, heads, targets, sources), as the mask does.
+    /// Weights are in the order (batch, heads, targets, sources), like the mask.
     Dropout<T> dropout_of(const Scores& s) const {
         return {dropout_.kept ? dropout_.kept + s.first * s.rows() * s.sources : nullptr, dropout_.scale};
     }
@@ -252,7 +253,7 @@ class Attention {
         v.dtype = DType::UInt8;
         return v;
     }
-    /// A batch of row-major matrices, and of their transposes.
+    /// Batches of row-major matrices, and of their transposes.
     template <class E>
     static Matrix row_major(const E* data, int64_t rows, int64_t columns) {
         return {data, rows * columns, columns, 1};
@@ -286,8 +287,8 @@ class Attention {
     Dropout<T> dropout_;
     Scores scores_;
     const Stored *query_, *key_, *value_;
-    T* raw_;  // scores, and the gradients of what the softmax gives
-    Stored* shares_;  // the softmax
+    T* raw_;  // scores, and the gradients of the softmax's output
+    Stored* shares_;  // the output of the softmax
     void* workspace_;
 };
 

@@ -1,4 +1,4 @@
-// Elements by the type of their dtype, and those that are moved and not computed with, of as many bytes, whatever their dtype.
+// Dispatch on dtypes: by the element type, or by the size in bytes for elements that are only copied.
 #pragma once
 
 #include "cuda/kernels/rows.cuh"
@@ -6,7 +6,7 @@
 namespace rushlight::cuda {
 namespace {
 
-/// Elements of as many bytes.
+/// An element of `size` bytes.
 template <int size>
 struct alignas(size) Bytes {
     unsigned char bytes[size];
@@ -23,19 +23,19 @@ void by_size(DType dtype, F&& f) {
     }
 }
 
-/// Calls `f` with a value of the type of a dtype among those of a list.
+/// Calls `f` with a value of the element type of `dtype`, which must be in the list.
 template <class... T, class F>
 void by_element_type(Types<T...>, DType dtype, F&& f) {
     if (!((dtype == DTypeOf<T>::value && (f(T()), true)) || ...))
         fail(BackendStatus::NotImplemented, "not defined for dtype %s", dtype_name(dtype));
 }
-/// Of elements that have an order; bools are ordered as bytes.
+/// Calls `f` for element types that have an order. Bools are ordered as bytes.
 template <class F>
 void by_ordered_type(DType dtype, F&& f) {
     by_element_type(RealNumbers{}, dtype == DType::Bool ? DType::UInt8 : dtype, f);
 }
 
-/// Row-major memory of a view, whatever its dtype.
+/// Returns a view's elements as row-major memory, whatever the dtype.
 const void* dense_bytes(KernelContext* context, const View& v) {
     if (v.contiguous) return v.data;
     void* made = scratch<char>(context, v.numel * static_cast<int64_t>(itemsize(v.dtype)));
@@ -44,7 +44,7 @@ const void* dense_bytes(KernelContext* context, const View& v) {
     return made;
 }
 
-/// Elements of a dtype in memory that the call does not write: the given view, or a row-major copy.
+/// An input in a given dtype, in memory that the call does not write: the given view, or a row-major copy.
 struct Apart {
     View view;
     RowMajor strides;
@@ -56,7 +56,7 @@ struct Apart {
         view = {made, given.sizes, strides.strides, given.numel, given.ndim, dtype, 1};
         queue_copy(view, given, args.context);
     }
-    /// Of a call that does not write its inputs.
+    /// For a call that does not write its inputs.
     Apart(const KernelArgs& args, const View& given, DType dtype) : Apart(args, given, dtype, View{}) {}
     Apart(const Apart&) = delete;
 

@@ -1,14 +1,14 @@
-// Batch norm and group norm of row-major arrays (batch, channels, ...), and their gradients. Statistics are taken in
-// float64: of each share of a row the mean, then squared distances from it. How rows are shared depends on the shape
-// alone.
+// Batch norm and group norm of row-major arrays (batch, channels, ...), and their gradients. Statistics are computed in
+// float64: the mean of each share of a row, and then the squared deviations from it. The division into shares depends only
+// on the shape.
 #include "cuda/kernels.h"
 #include "cuda/kernels/rows.cuh"
 
 namespace rushlight::cuda {
 namespace {
 
-/// `count` rows of `pieces` runs of `size` adjacent elements; runs of one row lie `count` runs apart. Blocks (row, share)
-/// take a share of a row each.
+/// `count` rows, each of `pieces` runs of `size` adjacent elements. The next run of a row begins `count` runs later. Block
+/// (row, share) processes one share of a row.
 struct Runs {
     int64_t count, size, pieces, shares;
 
@@ -26,9 +26,9 @@ struct Runs {
     Grid grid() const { return {blocks_for(count * kThreads), kThreads, static_cast<unsigned>(shares)}; }
 };
 
-/// Of a share of a row, or of a row.
+/// The statistics of a row, or of a share of a row.
 struct Moments {
-    double mean, squares;  // of distances from the mean
+    double mean, squares;  // sum of squared deviations from the mean
 };
 
 template <class Stored>
@@ -64,12 +64,12 @@ __device__ Moments joined(const Runs& s, const Moments* shares, int64_t row) {
     return all;
 }
 
-/// The sums of the gradient and of its products with distances from the mean.
+/// The sum of the gradient, and the sum of its products with the deviations from the mean.
 struct Sums {
     double grad, product;
 };
 
-/// `per_mean` rows after each other have one mean.
+/// `per_mean` successive rows share a mean.
 template <class Stored>
 __global__ void __launch_bounds__(kThreads)
     find_sums(const Runs s, Sums* sums, const Stored* grad, const Stored* in, const Computed<Stored>* means,
@@ -101,7 +101,7 @@ __device__ Sums joined(const Runs& s, const Sums* shares, int64_t row) {
     return all;
 }
 
-/// Of a run of elements: input * scale + shift; or, of a gradient, grad * p + (input * q + r).
+/// Coefficients for a run of elements. Affine: input * scale + shift. InputGradient: grad * p + (input * q + r).
 template <class T>
 struct Affine {
     T scale, shift;
@@ -111,7 +111,7 @@ struct InputGradient {
     T p, q, r;
 };
 
-/// Runs of `size` elements take the positions of `period` in turn.
+/// Run number r, of `size` elements, uses the coefficients at positions[r % period].
 template <class Stored>
 __global__ void __launch_bounds__(kThreads)
     apply_affine(Stored* out, const Stored* in, const Affine<Computed<Stored>>* positions, int64_t n,
@@ -144,7 +144,7 @@ int64_t elements_per_channel(const View& input) {
 
 template <class T>
 struct BatchStatistics {
-    const T *weight, *bias, *running_mean, *running_var;  // as they were
+    const T *weight, *bias, *running_mean, *running_var;  // before the update
     T *new_mean, *new_var, *save_mean, *save_invstd;
     bool training;
     T momentum, eps;
@@ -215,7 +215,7 @@ struct BatchNorm {
     }
 };
 
-/// The gradients of an empty batch are zeros, whatever the statistics.
+/// The gradients of an empty batch are zeros, whatever the statistics are.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     settle_batch_gradients(const Runs s, const Sums* shares, const T* means, const T* invstds,
@@ -266,7 +266,8 @@ struct BatchNormBackward {
 
 // --- Group norm -------------------------------------------------------------------------------------
 
-/// For each channel of each sample; `channels` of them, of which `per_group` are normalised together.
+/// Computes the coefficients of each channel of each sample. `channels` are the channels of a sample, and `per_group` of
+/// them are normalised together.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     settle_groups(const Runs s, const Moments* shares, const T* weight, const T* bias, T eps,
@@ -314,8 +315,8 @@ struct GroupNorm {
     }
 };
 
-/// `s` are the channels of samples. With h the normalised input and g the gradient times the weight: rstd (g - mean of g - h
-/// times the mean of g h).
+/// The rows of `s` are the channels of all samples. With h the normalised input and g the gradient times the weight, the
+/// gradient is rstd (g - mean of g - h times the mean of g h).
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     settle_group_gradients(const Runs s, const Sums* shares, const T* means, const T* rstds, const T* weight,

@@ -1,4 +1,4 @@
-// Random choices by given probabilities and weights: the numbers that are drawn have the bits of the CPU's.
+// Random choices with given probabilities or weights. The random numbers have the same bits as on the CPU.
 #include "cuda/alarm.h"
 #include "cuda/kernels.h"
 #include "cuda/kernels/random_key.cuh"
@@ -11,7 +11,7 @@ namespace {
 
 using functors::first_position;
 
-/// 1 with the probability in the same position.
+/// Writes 1 with the probability at the same position, otherwise 0.
 template <class T>
 struct Toss {
     uint8_t* out;
@@ -35,11 +35,11 @@ void queue_tosses(const KernelArgs& args) {
     to.finish();
 }
 
-/// The running sums of the weights of each row, in the CPU's order.
+/// Computes the running sums of the weights of each row, in the same order as the CPU.
 struct SumRows {
     double* sums;
     const double* weights;
-    int64_t n, wanted;  // of weights above zero
+    int64_t n, wanted;  // `wanted` weights must be above zero
     Alarm alarm;
     __device__ void operator()(int64_t row) const {
         double sum = 0;
@@ -54,7 +54,7 @@ struct SumRows {
         if (!good || possible < wanted) alarm.raise(Cause::BadWeights);
     }
 };
-/// The index at which the running sum exceeds a uniform fraction of the total.
+/// Selects the index at which the running sum exceeds a uniform fraction of the total.
 struct Choose {
     int64_t* out;
     const double* sums;
@@ -64,12 +64,12 @@ struct Choose {
         const double* const row = sums + i / samples * n;
         const double total = row[n - 1], share = uniform_at<double>(position.key(), i) * total;
         const int64_t at = first_position(n, [&](int64_t k) { return row[k] <= share; });
-        // If rounding makes the fraction equal to the total, the last weight that is not zero is selected.
+        // If rounding makes the fraction equal to the total, the last nonzero weight is selected.
         out[i] = at < n ? at : first_position(n, [&](int64_t k) { return row[k] < total; });
     }
 };
-/// The first arrivals of processes with these rates (Efraimidis and Spirakis, "Weighted random sampling with a reservoir",
-/// 2006).
+/// Draws the first arrival times of Poisson processes with these rates (Efraimidis and Spirakis, "Weighted random sampling
+/// with a reservoir", 2006).
 struct Arrive {
     double* times;
     const double* weights;

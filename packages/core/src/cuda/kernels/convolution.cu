@@ -1,6 +1,6 @@
-// Convolutions in one to three dimensions and their gradients, as products of matrices: the input's windows become the
-// columns of a matrix, in scratch memory, which the weight multiplies. Where each group has one input channel, and for
-// integers, elements are summed directly. All sums have a fixed order.
+// Convolutions in one to three dimensions and their gradients, as matrix products. The windows of the input are written as
+// columns of a matrix in scratch memory, which is multiplied by the weight. For integers, and if each group has one input
+// channel, elements are summed directly. The order of all sums is fixed.
 #include <algorithm>
 
 #include "cuda/blas.h"
@@ -10,8 +10,8 @@
 namespace rushlight::cuda {
 namespace {
 
-/// A cross-correlation from `in` to `out`, all row-major. Spatial sizes stand right-aligned in three positions. A transposed
-/// convolution is the gradient of one, with `in` and `out` swapped.
+/// A cross-correlation from `in` to `out`, both row-major. With fewer than three spatial dimensions, the first entries of
+/// the arrays are neutral. A transposed convolution is the gradient of a correlation, with `in` and `out` exchanged.
 struct Correlation {
     int64_t batch, in_channels, out_channels, groups;
     int64_t in[3], out[3], kernel[3], stride[3], padding[3], dilation[3];
@@ -26,7 +26,7 @@ struct Correlation {
             fail(BackendStatus::Value, "input has %d dimensions, needs 3 to 5", static_cast<int>(from.ndim));
         const auto entry = [](const Ints& list, int d) { return list[list.size == 1 ? 0 : d]; };
         for (int d = 0; d < 3; ++d) {
-            const int i = d - (3 - dims);  // among the real dimensions
+            const int i = d - (3 - dims);  // index of the actual spatial dimension
             in[d] = i < 0 ? 1 : from.size(2 + i);
             out[d] = i < 0 ? 1 : to.size(2 + i);
             kernel[d] = i < 0 ? 1 : weight.size(2 + i);
@@ -39,19 +39,19 @@ struct Correlation {
     __host__ __device__ int64_t in_size() const { return in[0] * in[1] * in[2]; }
     __host__ __device__ int64_t out_size() const { return out[0] * out[1] * out[2]; }
     __host__ __device__ int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
-    /// Of a group.
+    /// Numbers of channels of a group.
     __host__ __device__ int64_t group_in() const { return in_channels / groups; }
     __host__ __device__ int64_t group_out() const { return out_channels / groups; }
-    /// Elements of the input under one output element.
+    /// Number of input elements that contribute to an output element.
     int64_t window() const { return group_in() * taps(); }
-    /// Whether each output element reads only the input element at its own position.
+    /// Whether each output position reads only the input at the same position.
     bool is_pointwise() const {
         bool same = true;
         for (int d = 0; d < 3; ++d) same = same && kernel[d] == 1 && stride[d] == 1 && padding[d] == 0;
         return same;
     }
 
-    /// The input position that a tap reads for an output position; -1 in the padding.
+    /// Returns the input position that a tap reads for an output position, or -1 in the padding.
     __device__ int64_t source(int64_t position, int64_t tap) const {
         int64_t found = 0, step = 1;
         for (int d = 2; d >= 0; --d) {
@@ -64,7 +64,7 @@ struct Correlation {
         }
         return found;
     }
-    /// The output position for which a tap reads an input position; -1 if there is none.
+    /// Returns the output position for which a tap reads an input position, or -1 if there is none.
     __device__ int64_t target(int64_t position, int64_t tap) const {
         int64_t found = 0, step = 1;
         for (int d = 2; d >= 0; --d) {
@@ -81,7 +81,7 @@ struct Correlation {
 
 // --- Columns -----------------------------------------------------------------------------------------------------
 
-/// The windows of some samples: a row for each (channel, tap), a column for each output position.
+/// Writes the windows of some samples as columns: a row for each (channel, tap), a column for each output position.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     gather_columns(const Correlation c, T* columns, const T* in, int64_t samples, int64_t sample_step,
@@ -96,7 +96,7 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
-/// Sums the columns' elements for each input position; adds them to the output's values if requested.
+/// Sums the elements of the columns for each input position. Optionally adds the sums to the existing output.
 template <class Stored>
 __global__ void __launch_bounds__(kThreads)
     sum_columns(const Correlation c, Stored* in, const Stored* columns, int64_t samples, bool add) {
@@ -116,7 +116,7 @@ __global__ void __launch_bounds__(kThreads)
 
 // --- Direct sums ---------------------------------------------------------------------------------------------------
 
-/// The type of sums: for floats as in all kernels, for integers with wraparound.
+/// The accumulator type: for floats the same as in other kernels, for integers one that wraps around.
 template <class Stored, bool integer = std::is_integral_v<Stored>>
 struct SumOf {
     using Type = Computed<Stored>;
@@ -148,7 +148,7 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
-/// The gradient of `correlate` for its input, or a transposed convolution.
+/// Computes the gradient of `correlate` with respect to its input, or a transposed convolution.
 template <class Stored>
 __global__ void __launch_bounds__(kThreads)
     correlate_transposed(const Correlation c, Stored* in, const Stored* out, const Stored* weight,
@@ -172,7 +172,7 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
-/// The gradient of `correlate` for its weight: a block for each element.
+/// Computes the gradient of `correlate` with respect to its weight, with a block for each element.
 template <class Stored>
 __global__ void __launch_bounds__(kThreads)
     correlate_weights(const Correlation c, Stored* weight, const Stored* in, const Stored* out) {
@@ -194,7 +194,7 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
-/// The sum of each channel: a block for each.
+/// Computes the sum of each channel, with a block for each channel.
 template <class Stored>
 __global__ void __launch_bounds__(kThreads)
     sum_channels(Stored* sums, const Stored* x, int64_t batch, int64_t channels, int64_t size) {
@@ -214,13 +214,13 @@ __global__ void __launch_bounds__(kThreads)
 Grid grid_of(int64_t elements) { return {blocks_for(elements), kThreads}; }
 Grid grid_of_blocks(int64_t blocks) { return {blocks_for(blocks * kThreads), kThreads}; }
 
-/// Columns take at most so many bytes, or one sample's. Tests have less.
+/// The maximum size of the columns in bytes, unless one sample needs more. Tests use a smaller value.
 #ifndef RUSHLIGHT_CUDA_COLUMN_BYTES
 #define RUSHLIGHT_CUDA_COLUMN_BYTES (int64_t{256} << 20)
 #endif
 constexpr int64_t kColumnBytes = RUSHLIGHT_CUDA_COLUMN_BYTES;
 
-/// One correlation of a floating dtype, whose parts are queued on one stream.
+/// One correlation of a floating dtype. All its kernels are queued on one stream.
 template <class Stored>
 class Convolution {
   public:
@@ -231,7 +231,7 @@ class Convolution {
         samples_ = std::clamp<int64_t>(kColumnBytes / bytes, 1, std::max<int64_t>(c_.batch, 1));
     }
 
-    /// out = correlation of `in` (+ bias).
+    /// Computes out = correlation of `in` (+ bias).
     void forward(const View& out, const View& in, const View& weight, const View& bias) {
         const Stored *x = dense<Stored>(args_.context, in), *w = dense<Stored>(args_.context, weight);
         const DenseOut<Stored> to(args_.context, out);
@@ -253,7 +253,7 @@ class Convolution {
         to.finish();
     }
 
-    /// in = the gradient for the input (+ bias), which is a transposed convolution.
+    /// Computes in = the gradient with respect to the input (+ bias), which is a transposed convolution.
     void transposed(const View& in, const View& weight, const View& out, const View& bias) {
         const Stored *y = dense<Stored>(args_.context, out), *w = dense<Stored>(args_.context, weight);
         const DenseOut<Stored> to(args_.context, in);
@@ -281,7 +281,7 @@ class Convolution {
         to.finish();
     }
 
-    /// weight = the gradient for the weight.
+    /// Computes weight = the gradient with respect to the weight.
     void weights(const View& weight, const View& in, const View& out) {
         const Stored *x = dense<Stored>(args_.context, in), *y = dense<Stored>(args_.context, out);
         const DenseOut<Stored> to(args_.context, weight);
@@ -293,7 +293,7 @@ class Convolution {
         Stored* const permuted =
             samples_ > 1 ? scratch<Stored>(args_.context, samples_ * c_.out_channels * positions) : nullptr;
         for_samples([&](int64_t first, int64_t count) {
-            // Positions of all samples side by side: one product for each group.
+            // The positions of all samples are adjacent, so that each group needs one product.
             const Stored* from = y + first * c_.out_channels * positions;
             const Stored* columns = columns_of(x + first * c_.in_channels * c_.in_size(), count, true);
             if (count > 1) {
@@ -316,7 +316,7 @@ class Convolution {
         to.finish();
     }
 
-    /// sums = the sums of the channels of `x`, of `channels` channels.
+    /// Computes sums = the sum of each channel of `x`.
     void bias(const View& sums, const View& x) {
         const DenseOut<Stored> to(args_.context, sums);
         const int64_t batch = x.size(0), channels = x.size(1);
@@ -326,7 +326,7 @@ class Convolution {
     }
 
   private:
-    /// With one input channel for each group, a matrix product would consist of products with single rows.
+    /// With one input channel per group, a matrix product would multiply single rows.
     bool is_direct() const { return c_.group_in() == 1 && c_.groups > 1; }
 
     template <class F>
@@ -342,7 +342,8 @@ class Convolution {
         if (!workspace_) workspace_ = scratch<char>(args_.context, kWorkspaceBytes);
         return workspace_;
     }
-    /// The columns of samples that begin at `x`, one sample after the other, or `joined`: row after row of all samples.
+    /// Returns the columns of the samples that begin at `x`: one sample after the other, or, if `joined`, each row for all
+    /// samples.
     const Stored* columns_of(const Stored* x, int64_t samples, bool joined = false) {
         joined = joined && samples > 1;
         if (c_.is_pointwise() && !joined) return x;
@@ -355,7 +356,7 @@ class Convolution {
         });
         return to;
     }
-    /// What products are added to: the bias, or nothing.
+    /// Writes the values to which products are added: the bias, or zeros if there is no product.
     void start_with(Stored* to, const View& like, const View& bias) {
         const RowMajor strides(like.sizes, like.ndim);
         const View start{to, like.sizes, strides.strides, like.numel, like.ndim, DTypeOf<Stored>::value, 1};
@@ -377,8 +378,9 @@ class Convolution {
         p.tf32 = permits(Setting::Tf32Convolutions);
         return p;
     }
-    /// Multiplies every group of every sample. The batch distances of `p` lead from group to group; those given lead from
-    /// sample to sample. Of the two orders, the one with fewer launches is used.
+    /// Multiplies every group of every sample. The batch strides of `p` are the distances between groups; the parameters
+    /// a_step, b_step and out_step are the distances between samples. The loop runs over groups or over samples, whichever
+    /// needs fewer launches.
     void multiply_groups(const Product& p, int64_t samples, int64_t a_step, int64_t b_step,
                          int64_t out_step) {
         if (p.m == 0 || p.n == 0 || p.k == 0) return;

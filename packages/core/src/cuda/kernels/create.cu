@@ -1,4 +1,4 @@
-// Copies that convert, and the elements of new tensors. They are defined in cpu/creation.h.
+// Copies with conversion, and the elements of new tensors. Their results are defined in cpu/creation.h.
 #include "cuda/kernels.h"
 #include "cuda/kernels/pointwise_loop.cuh"
 #include "cuda/pointwise.h"
@@ -19,9 +19,9 @@ using Everything = Types<bool, uint8_t, int8_t, int16_t, int32_t, int64_t, uint1
 constexpr LoopTable kCopies = loops<Identity>(Everything{});
 constexpr Pointwise kCopy{"copy", &kCopies, 1, 0, 0, Pointwise::Result::Compute};
 
-// --- Elements from their numbers ------------------------------------------------------------------
+// --- Elements computed from numbers ---------------------------------------------------------------
 
-/// A view of one dimension; the stride is in bytes.
+/// A view with one dimension. The stride is in bytes.
 struct Strided {
     char* data;
     DType dtype;
@@ -58,7 +58,7 @@ struct FloatRange {
     __device__ double operator()(int64_t i) const { return start + static_cast<double>(i) * step; }
 };
 
-/// Counted from both ends to the middle.
+/// Computes the steps from both ends towards the middle.
 template <class T>
 struct EqualSteps {
     T first, last, by;
@@ -81,7 +81,7 @@ void queue_copy(const View& out, const View& in, KernelContext* context) {
 }
 
 void queue_fill(const View& out, const Param& value, const KernelArgs& args) {
-    // A number in the place of the input.
+    // The number replaces the input.
     const View views[] = {out, View{nullptr, nullptr, nullptr, 0, -1, out.dtype, 0}};
     KernelArgs given = args;
     given.num_inputs = 1;

@@ -1,4 +1,4 @@
-// Elements of any dtype in memory, for loops that compute in one.
+// Reads and writes elements of any dtype, for loops that compute in one dtype.
 #pragma once
 
 #include "cuda/loops.h"
@@ -52,7 +52,7 @@ __device__ __noinline__ void convert_to(char* to, DType dtype, T value) {
     }
 }
 
-/// An element in whatever dtype it is stored. A call is made for another dtype only: all threads take the same way.
+/// Reads an element stored in any dtype. Conversions are function calls, which all threads take or skip together.
 template <class T>
 __device__ inline T read(const char* from, DType dtype) {
     return dtype == DTypeOf<T>::value ? *reinterpret_cast<const T*>(from) : converted<T>(from, dtype);

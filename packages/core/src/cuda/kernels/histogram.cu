@@ -1,5 +1,5 @@
-// Counts of numbers, and sums of weights by bin. Elements are sorted by their bins, so that sums have
-// the order of the elements.
+// Counts of numbers, and sums of weights by bin. Elements are sorted by bin, so that each sum is in the order of the
+// elements.
 #include "cuda/alarm.h"
 #include "cuda/kernels.h"
 #include "cuda/kernels/rows.cuh"
@@ -13,7 +13,7 @@ using functors::first_position;
 
 // --- Bins -------------------------------------------------------------------------------------------
 
-/// Elements in the order of their bins; those of no bin come last.
+/// Elements sorted by bin. Elements without a bin are last.
 struct Binned {
     Sorted sorted;
     int64_t n;
@@ -34,7 +34,7 @@ struct WriteCounts {
         out[b] = static_cast<T>(static_cast<Computed<T>>(count));
     }
 };
-/// Without weights each element weighs 1.
+/// Without weights, each element has weight 1.
 struct SumWeights {
     double* sums;
     Binned binned;
@@ -48,7 +48,7 @@ struct SumWeights {
     }
 };
 
-// --- Extremes of all elements -----------------------------------------------------------------------
+// --- Minimum and maximum of all elements ------------------------------------------------------------
 
 template <class T>
 struct Span {
@@ -60,7 +60,7 @@ struct Smaller {
         return a < b || a != a ? a : b;
     }
 };
-/// Of shares of the elements, or of the spans of shares; a NaN stays.
+/// Finds the minimum and maximum of shares of the elements, or of the results for shares. A NaN is kept.
 template <class From, class T>
 __global__ void __launch_bounds__(kThreads) find_span(const From* from, int64_t n, Span<T>* spans) {
     __shared__ Values<T> room;
@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(kThreads) find_span(const From* from, int64_t 
     own.high = over_lanes(room.x, threadIdx.x, kThreads, own.high, Larger());
     if (threadIdx.x == 0) spans[blockIdx.x] = own;
 }
-/// The span of `n` elements, of which there is one at least.
+/// Returns the minimum and maximum of `n` elements, where n is at least 1.
 template <class T, class From>
 Span<T>* queue_span(const KernelArgs& args, const From* from, int64_t n) {
     constexpr int64_t kShare = 16 * kThreads;
@@ -92,7 +92,7 @@ Span<T>* queue_span(const KernelArgs& args, const From* from, int64_t n) {
 
 struct CountUpTo {
     int64_t* count;
-    const Span<int64_t>* span;  // null: there are no elements
+    const Span<int64_t>* span;  // null if there are no elements
     int64_t at_least;
     Alarm alarm;
     __device__ void operator()(int64_t) const {
@@ -130,7 +130,7 @@ template <class T, class C>
 struct RangeKeys {
     uint64_t* keys;
     const T* in;
-    const Span<C>* found;  // null: `given`
+    const Span<C>* found;  // null: use `given`
     Span<C> given;
     int64_t bins;
     __device__ void operator()(int64_t i) const {
@@ -202,7 +202,7 @@ __global__ void __launch_bounds__(kThreads) sum_all(const double* sums, int64_t 
 template <class T>
 struct WriteSums {
     T* out;
-    const double *sums, *total;  // of densities
+    const double *sums, *total;  // of densities; null otherwise
     const T* edges;
     __device__ void operator()(int64_t b) const {
         out[b] = static_cast<T>(total ? sums[b] / *total / (edges[b + 1] - edges[b]) : sums[b]);

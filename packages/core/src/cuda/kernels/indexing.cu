@@ -1,12 +1,13 @@
-// Elements of a tensor by index tensors, and by their numbers. An index out of range is found when the host next waits:
-// cuda/alarm.h. Until then the first element stands for it.
+// Selection of elements by index tensors and by flat index. An index out of range raises an error when the host next waits
+// (cuda/alarm.h). Until then, the first element is used instead.
 #include "cuda/kernels.h"
 #include "cuda/kernels/walk.cuh"
 
 namespace rushlight::cuda {
 namespace {
 
-/// out (before, n, after), row-major: of each slice that an index chooses its elements before and after the indices.
+/// Computes the row-major out (before, n, after): the elements before and after the indexed dimensions, for each selected
+/// slice.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     read_chosen(const Chosen chosen, const Walk positions, const Walk inner, int64_t n, int64_t after,
@@ -19,7 +20,7 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
-/// If nothing is read, the indices are checked all the same.
+/// Checks the indices even if no element is read.
 __global__ void __launch_bounds__(kThreads) look_at_chosen(const Chosen chosen, int64_t n) {
     const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
     for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < n; i += step)

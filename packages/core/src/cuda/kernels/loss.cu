@@ -1,4 +1,4 @@
-// Losses of classes: nll_loss and the cross entropy, whose logarithms of sums are kept for the gradient.
+// Losses for classes: nll_loss and the cross entropy, which saves the logarithms of the sums for the gradient.
 #include "cuda/alarm.h"
 #include "cuda/kernels.h"
 #include "cuda/kernels/rows.cuh"
@@ -8,12 +8,12 @@ namespace {
 
 enum Reduction : int64_t { kNone, kMean, kSum };
 
-/// An input of (batch, classes, ...), whose positions have one target each, and how positions count.
+/// An input (batch, classes, ...), with one target for each position, and the weights of the classes.
 template <class Stored>
 struct Classes {
     int64_t positions = 1, classes, inner = 1, ignore_index;
     const int64_t* target;
-    const Stored* weight;  // of each class, or null
+    const Stored* weight;  // one for each class, or null
     Alarm alarm;
 
     Classes(const KernelArgs& args, const int64_t* sizes, int ndim, const View& targets, const View& weights,
@@ -26,7 +26,8 @@ struct Classes {
         for (int d = 2; d < ndim; ++d) inner *= sizes[d];
         positions = (ndim == 1 ? 1 : sizes[0]) * inner;
     }
-    /// The class of a position; -1 if it is ignored, or if the target is not a class, which sets the error flag.
+    /// Returns the class of a position, or -1 if the position is ignored. A target that is not a class raises the alarm and
+    /// gives -1.
     __device__ int64_t class_of(int64_t position) const {
         const int64_t t = target[position];
         if (t == ignore_index) return -1;
@@ -38,24 +39,24 @@ struct Classes {
     __device__ T weight_of(int64_t c) const {
         return weight ? static_cast<T>(weight[c]) : T(1);
     }
-    /// Offset in the input of a position and a class.
+    /// Returns the offset of a position and a class in the input.
     __device__ int64_t at(int64_t position, int64_t c) const {
         return (position / inner * classes + c) * inner + position % inner;
     }
-    /// The scores of the classes, as rows.
+    /// Returns the scores of the classes as rows.
     Rows scores() const { return {positions / inner, classes, inner}; }
 };
 
-// --- From the losses of positions to the result ---------------------------------------------------------
+// --- Reduction of the losses of positions ---------------------------------------------------------------
 
-/// How many blocks share a sum: it depends only on the shape, so that results are deterministic.
+/// The number of blocks that compute a sum. It depends only on the shape, so that results are deterministic.
 inline unsigned shares_of(int64_t positions) {
     constexpr int64_t kPositionsPerShare = 4 * kThreads;
     const int64_t wanted = (positions + kPositionsPerShare - 1) / kPositionsPerShare;
     return static_cast<unsigned>(wanted < 1 ? 1 : wanted < kThreads ? wanted : kThreads);
 }
 
-/// Adds up the losses of a share of the positions, and the weights of their classes, in float64.
+/// Sums the losses of a share of the positions, and the weights of their classes, in float64.
 template <class T, class Stored>
 __global__ void __launch_bounds__(kThreads)
     sum_shares(const Classes<Stored> c, const T* losses, double* sums) {
@@ -111,7 +112,7 @@ void queue_reduced(const KernelArgs& args, const Classes<Stored>& c, const T* lo
     to.finish();
 }
 
-/// The gradient of a position's loss: its own, or a share of the one gradient.
+/// The gradient of a position's loss: its own element of `grad`, or a share of the only element.
 template <class T, class Stored>
 struct PositionGradients {
     const Stored* grad;
@@ -182,7 +183,7 @@ struct NllLossBackward {
 
 // --- The cross entropy -------------------------------------------------------------------------------
 
-// With p the probabilities, s the smoothing: (1 - s) w_t (-log p_t) + s / classes * sum over c of w_c (-log p_c).
+// With p the probabilities and s the smoothing: (1 - s) w_t (-log p_t) + s / classes * sum over c of w_c (-log p_c).
 template <class T, class Stored>
 __global__ void __launch_bounds__(kThreads)
     cross_entropies(const Classes<Stored> c, const Rows s, const Stored* in, T smoothing, T* log_sums,
@@ -235,7 +236,7 @@ struct CrossEntropy {
     }
 };
 
-/// The sum of the classes' weights, by one block.
+/// Sums the weights of the classes with one block.
 template <class T, class Stored>
 __global__ void __launch_bounds__(kThreads) sum_weights(const Classes<Stored> c, T* sum) {
     __shared__ Values<T> room;
@@ -245,14 +246,14 @@ __global__ void __launch_bounds__(kThreads) sum_weights(const Classes<Stored> c,
     if (threadIdx.x == 0) *sum = own;
 }
 
-// By input k: p_k ((1 - s) w_t + s / classes * sum of w) - s / classes * w_k, less (1 - s) w_t at the target.
+// For input k: p_k ((1 - s) w_t + s / classes * sum of w) - s / classes * w_k, and minus (1 - s) w_t if k is the target.
 template <class T, class Stored>
 struct CrossEntropyGradients {
     Classes<Stored> c;
     PositionGradients<T, Stored> grads;
     const Stored* in;
     const T* log_sums;
-    const T* sum_of_weights;  // where there is smoothing
+    const T* sum_of_weights;  // only with smoothing
     T smoothing;
     Stored* out;
     __device__ void operator()(int64_t i) const {

@@ -1,5 +1,5 @@
-// Numbers from 0 to n - 1 that are marked: how many, and which. They are counted in tiles; the count before each tile gives
-// where a tile's go. Marks have `n`, and say of each number whether it is marked.
+// Counts and enumerates the marked numbers among 0 to n - 1. They are counted by tiles, and the prefix sums of the counts
+// are the output positions of the tiles. `Marks` objects have `n`, and operator[] returns whether a number is marked.
 #pragma once
 
 #include "cuda/kernels/rows.cuh"
@@ -24,7 +24,7 @@ __global__ void __launch_bounds__(kThreads) count_marks(const M marks, int64_t* 
     if (threadIdx.x == 0) counts[blockIdx.x] = count;
 }
 
-/// Calls each(i, at) for marked element `i`, before which `at` others are marked.
+/// Calls each(i, at) for each marked number `i`, where `at` is the number of marked numbers before `i`.
 template <class M, class F>
 __global__ void __launch_bounds__(kThreads) each_mark(const M marks, const int64_t* offsets, const F each) {
     __shared__ Values<int32_t> room;
@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(kThreads) each_mark(const M marks, const int64
         if (own[k]) each(first + k, at++);
 }
 
-/// How many marks lie before each tile, and in all.
+/// Returns the number of marks before each tile, and stores the total.
 template <class M>
 int64_t* queue_counts(const KernelArgs& args, const M& marks, int64_t* total) {
     const int64_t tiles = tiles_of(marks.n);

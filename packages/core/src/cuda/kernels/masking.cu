@@ -1,4 +1,4 @@
-// Elements that are not zero: how many there are, where they are, and reading and writing what they mark.
+// Counts and finds nonzero elements, and reads and writes the elements at a mask.
 #include "cuda/kernels.h"
 #include "cuda/kernels/marks.cuh"
 #include "cuda/kernels/walk.cuh"
@@ -6,14 +6,14 @@
 namespace rushlight::cuda {
 namespace {
 
-/// What is not zero.
+/// Marks for the nonzero elements of a tensor.
 struct Marks {
     const char* data;
     DType dtype;
     int64_t size, n;
     Walk walk;
 
-    /// `n` elements of a tensor that broadcasts to `like`.
+    /// Marks for `n` elements of a tensor that broadcasts to `like`.
     Marks(const View& v, const View& like)
         : data(v.as<const char>()),
           dtype(v.dtype),
@@ -28,7 +28,7 @@ struct Marks {
     __device__ bool operator[](int64_t i) const { return read<bool>(data + walk.offset(i) * size, dtype); }
 };
 
-/// The coordinates of the first `limit` marks, a row for each.
+/// Writes the coordinates of the first `limit` marks, with a row for each mark.
 struct WriteCoordinates {
     int64_t* out;
     int64_t limit;
@@ -54,7 +54,7 @@ struct ReadMarked {
     Walk walk;
     __device__ void operator()(int64_t i, int64_t at) const { out[at] = in[walk.offset(i)]; }
 };
-/// Nothing is written where there are more marks than values: that raises the alarm.
+/// Writes values to the marked elements. If there are more marks than values, raises the alarm and writes nothing.
 template <class T>
 struct WriteMarked {
     T* to;

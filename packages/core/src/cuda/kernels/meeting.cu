@@ -1,6 +1,6 @@
-// Adds, reduces or writes elements of which several may have the same position. Elements are sorted by position first,
-// so that one thread handles a position, in the order of the elements: the result has the bits of the CPU's, in every
-// run. An index out of range is found when the host next waits, and writes nothing: cuda/alarm.h.
+// Adds, reduces or writes elements, several of which may have the same target position. Elements are sorted by position
+// first, so that one thread processes a position, in the order of the elements. The result has the same bits as on the CPU,
+// in every run. An index out of range writes nothing, and raises an error when the host next waits: cuda/alarm.h.
 #include "cuda/kernels.h"
 #include "cuda/kernels/walk.cuh"
 #include "cuda/sorting.h"
@@ -11,16 +11,16 @@ namespace {
 
 using namespace functors;
 
-// --- What meets where -------------------------------------------------------------------------------
+// --- Elements with the same position ----------------------------------------------------------------
 
-/// `n` elements, or slices of `width` elements, each of which goes to one of `count` positions.
+/// `n` elements, or slices of `width` elements, each of which has one of `count` target positions.
 struct Meeting {
     int64_t n, count, width;
-    Walk positions, inner;  // in the tensor that is written
-    Walk elements, inner_of_element;  // in what goes there
+    Walk positions, inner;  // of the tensor that is written
+    Walk elements, inner_of_element;  // of the source
 };
 
-/// The position of each element, or `count` for ignored elements, which the sort puts last.
+/// Computes the position of each element, or `count` for an ignored element, which is sorted last.
 __global__ void __launch_bounds__(kThreads)
     find_positions(const Chosen chosen, int64_t n, int64_t count, uint64_t* keys) {
     const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
@@ -39,8 +39,8 @@ Sorted queue_positions(const KernelArgs& args, const Chosen& chosen, const Meeti
     return queue_sort(args.context, keys, nullptr, m.n, bits_below(m.count + 1));
 }
 
-/// Calls `each(first, end, j)` for the elements `first` to `end` of the sorted ones that meet at a position, and each of a
-/// slice.
+/// Calls `each(first, end, j)` for each group of equal positions and each element j of a slice. `first` and `end` bound the
+/// group in the sorted elements.
 template <class F>
 __device__ void each_meeting(const Meeting& m, const Sorted& sorted, F each) {
     const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
@@ -67,7 +67,7 @@ void launch_meeting(K kernel, const KernelArgs& args, const Meeting& m, const So
 struct How {
     ScatterReduction how;
     bool include_self;
-    const void* factor;  // of sums: elements are multiplied by it; or null
+    const void* factor;  // of sums: the factor of the elements, or null
 };
 
 template <ScatterReduction how, class T>
@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(kThreads)
     });
 }
 
-/// Of several elements at one position the last is kept.
+/// Keeps the last of several elements at one position.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     write_meeting(const Meeting m, const Sorted sorted, T* to, const T* from) {
@@ -138,7 +138,7 @@ void queue_written(const KernelArgs& args, const Chosen& chosen, const Meeting& 
 }
 constexpr How kSum{ScatterReduction::Sum, true, nullptr};
 
-/// Sums of rows, in float32 or wider. With `by_count` the sum becomes a mean.
+/// Sums rows in float32 or wider. With `by_count`, computes means.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     sum_rows(const Meeting m, const Sorted sorted, T* to, const T* from, bool by_count) {
@@ -154,7 +154,8 @@ __global__ void __launch_bounds__(kThreads)
 
 // --- Tensors ----------------------------------------------------------------------------------------
 
-/// The meeting of scatter operators along a dimension. Where the index is one number for a whole slice, slices meet.
+/// The positions of scatter operators along a dimension. If the index has one number for each slice, whole slices are
+/// processed.
 struct Scattered {
     Chosen chosen;
     Meeting m{};
@@ -202,7 +203,7 @@ struct Scattered {
     }
 };
 
-/// The meeting of slices along a dimension.
+/// The positions of slices along a dimension.
 struct Slices {
     Chosen chosen;
     Meeting m{};
@@ -227,7 +228,7 @@ struct Slices {
     }
 };
 
-/// The meeting of what indices choose of a tensor, and of values that broadcast to it.
+/// Returns the positions for index tensors, and for values that broadcast to the indexed elements.
 Meeting meeting_of(const Indices& indices, const View& values) {
     Meeting m{indices.n,
               indices.positions_count,
@@ -363,7 +364,7 @@ BackendStatus embedding_dense_backward(const KernelArgs* args) {
         m.n = indices.numel;
         m.count = out.sizes[0];
         m.width =
-            out.sizes[1] * (is_complex(out.dtype) ? 2 : 1);  // complex numbers as twice as many real ones
+            out.sizes[1] * (is_complex(out.dtype) ? 2 : 1);  // complex numbers are twice as many real numbers
         const Sorted sorted = queue_positions(*args, chosen, m);
         by_element_type(Types<Half, BFloat16, float, double>{}, real_dtype(out.dtype), [&]<class T>(T) {
             launch_meeting(&sum_rows<T>, *args, m, sorted, out.as<T>(), static_cast<const T*>(grad),

@@ -1,5 +1,5 @@
-// Whole optimizer steps over lists of tensors: cpu/optimizer.h defines them. A launch takes several parameters at once,
-// a row of blocks for each, so that many small ones cost no more than one.
+// Whole optimizer steps over lists of tensors, as defined in cpu/optimizer.h. A launch processes several parameters, with a
+// row of blocks for each, so that many small parameters need few launches.
 #include "cuda/kernels.h"
 #include "cuda/kernels/pointwise_loop.cuh"
 #include "cuda/pointwise.h"
@@ -10,7 +10,8 @@ namespace {
 
 constexpr int kPerLaunch = 32, kMostOperands = 5;
 
-/// The memory of some parameters, their gradients and their state, element for element in one order.
+/// The memory of some parameters, their gradients and their state. All tensors of a parameter have their elements in the
+/// same order.
 struct Batch {
     void* data[kPerLaunch][kMostOperands];
     const void* step[kPerLaunch];
@@ -18,7 +19,7 @@ struct Batch {
     DType step_dtype[kPerLaunch];
 };
 
-/// Reads a float32 or float64 number from the device's memory; 1 if there is none.
+/// Reads a float32 or float64 number from the device's memory. Without memory, returns the given default.
 struct Number {
     const void* data;
     DType dtype;
@@ -113,7 +114,7 @@ __global__ void __launch_bounds__(kThreads)
                                       static_cast<int64_t>(gridDim.x) * kThreads);
 }
 
-/// The lists of an operator; `lists` run parallel to the parameters, and one may be empty.
+/// The lists of an operator. Each list has one tensor for each parameter, or is null.
 struct Lists {
     const View* list[kMostOperands];
     const View* steps;
@@ -168,7 +169,7 @@ void queue_steps(const KernelArgs& args, const Step& step, const Lists& lists, c
         }
         ++rows;
         if (contiguous) continue;
-        // Others through row-major copies, by themselves.
+        // Other tensors go through row-major copies, in a launch of their own.
         --rows;
         flush();
         rows = 1;
@@ -192,7 +193,7 @@ void queue_steps(const KernelArgs& args, const Step& step, const Lists& lists, c
     flush();
 }
 
-/// Where each list among the inputs begins; the first parameters say how long they are.
+/// Iterates over the lists among the inputs. Their lengths are the first parameters.
 struct Inputs {
     const KernelArgs& args;
     int next_list = 0;

@@ -1,5 +1,5 @@
-// Elements along a dimension in order, and those of a rank. Short rows are sorted by a block each, in shared memory; long
-// ones by radix sort, all together.
+// Sorting of elements along a dimension, and selection by rank. Each short row is sorted by a block, in shared memory. Long
+// rows are sorted together, by radix sort.
 #include "cuda/kernels.h"
 #include "cuda/kernels/bytes.cuh"
 #include "cuda/ordering.h"
@@ -13,7 +13,7 @@ using namespace functors;
 
 // --- Keys -------------------------------------------------------------------------------------------
 
-/// Keys of `bits` that ascend or descend with the elements; the number of the row is stored above them.
+/// Keys of `bits` bits, in ascending or descending order of the elements. The number of the row is stored in the bits above.
 struct Keys {
     int64_t total, n;
     int bits;
@@ -28,7 +28,7 @@ __global__ void __launch_bounds__(kThreads) make_keys(const Keys k, const T* ele
         keys[i] = k.with_rows ? static_cast<uint64_t>(i / k.n) << k.bits | ordered : ordered;
     }
 }
-/// The rows of elements that are sorted already.
+/// Computes the row numbers of elements that are sorted already.
 __global__ void __launch_bounds__(kThreads)
     row_keys(const int64_t* numbers, int64_t total, int64_t n, uint64_t* keys) {
     const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
@@ -44,20 +44,20 @@ struct Room {
     uint64_t keys[kShort];
     uint16_t positions[kShort];
 };
-/// A bitonic network (K. E. Batcher, "Sorting networks and their applications", 1968) over keys and positions, which all
-/// differ.
+/// Sorts with a bitonic network (K. E. Batcher, "Sorting networks and their applications", 1968) by key and position. The
+/// positions make all entries different, so that the order is stable.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     order_short(const T* elements, int64_t* numbers, int64_t rows, int n, int width, bool descending) {
     __shared__ Room room;
     const int threads = static_cast<int>(blockDim.x), t = static_cast<int>(threadIdx.x);
     for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
-        __syncthreads();  // the room has been read
+        __syncthreads();  // all threads have read the shared memory
         for (int i = t; i < width; i += threads) {
             const KeyOf<T> key = i < n ? key_of(elements[row * n + i]) : KeyOf<T>(0);
             room.keys[i] = i < n ? (descending ? static_cast<KeyOf<T>>(~key) : key) : ~uint64_t{0};
             room.positions[i] =
-                static_cast<uint16_t>(i);  // what fills up the room comes last, being behind all
+                static_cast<uint16_t>(i);  // padding has the largest key and position, so it is last
         }
         for (int size = 2; size <= width; size *= 2)
             for (int apart = size / 2; apart > 0; apart /= 2) {
@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(kThreads)
 
 // --- Results ----------------------------------------------------------------------------------------
 
-/// The first `k` of each row.
+/// Writes the first `k` elements of each row.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     write_first(const T* elements, const int64_t* numbers, int64_t rows, int64_t n, int64_t k, T* values,
@@ -96,7 +96,7 @@ __global__ void __launch_bounds__(kThreads)
 
 enum class Rank { Kth, Median, NanMedian, Mode };
 
-/// Of each row an element by its rank; NaN is largest.
+/// Writes the element of a given rank of each row. NaN is the largest value.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     write_rank(const T* elements, const int64_t* numbers, int64_t rows, int64_t n, Rank rank, int64_t k,
@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(kThreads)
     for (int64_t row = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; row < rows; row += step) {
         const int64_t* const number = numbers + row * n;
         const auto key = [&](int64_t i) { return key_of(elements[number[i]]); };
-        int64_t known = n;  // elements that are no NaN
+        int64_t known = n;  // number of elements that are not NaN
         if constexpr (kInfinityBits<T> != 0) {
             int64_t low = 0;
             while (low < known) {
@@ -131,14 +131,14 @@ __global__ void __launch_bounds__(kThreads)
             }
             if (known == 0) at = -1;
         }
-        // Of nothing but NaN the mode is the first element.
+        // If all elements are NaN, the mode is the first element.
         const int64_t found = at < 0 ? row * n : number[at];
         values[row] = elements[found];
         if (indices) indices[row] = found % n;
     }
 }
 
-/// A view whose dimension `dim` is the last one.
+/// A view whose dimension `dim` is moved to the end.
 struct WithLast {
     int64_t sizes[64], strides[64];
     View view;
@@ -161,7 +161,7 @@ struct WithLast {
     WithLast(const WithLast&) = delete;
 };
 
-/// Row-major memory for an output, or scratch memory that is copied to it.
+/// Row-major memory for an output: its own memory, or scratch memory that is copied to it.
 class OutRows {
   public:
     OutRows(const KernelArgs& args, const View& out)

@@ -1,4 +1,4 @@
-// Padding by reflection, edges and circles. In the gradient, each element sums the gradients of the elements that read it.
+// Reflection, replication and circular padding. In the gradient, each element sums the gradients of all its copies.
 #include "cuda/kernels.h"
 #include "cuda/kernels/bytes.cuh"
 #include "ops/functors/padding.h"
@@ -8,7 +8,7 @@ namespace {
 
 using functors::padded_from;
 
-/// A padded, row-major tensor, and the strided tensor from which it is made.
+/// A padded, row-major tensor, and the strided tensor that is padded.
 struct Padded {
     int ndim;
     PadMode mode;
@@ -27,7 +27,7 @@ struct Padded {
         }
     }
 
-    /// The offset of the element that padded element `i` copies.
+    /// Returns the offset of the element that padded element `i` copies.
     __device__ int64_t source(int64_t i) const {
         int64_t found = 0;
         for (int d = ndim - 1; d >= 0; --d) {
@@ -37,7 +37,7 @@ struct Padded {
         return found;
     }
 
-    /// The padded positions of a dimension that take element `at`: up to three runs, in rising order.
+    /// The padded positions along a dimension that copy element `at`: up to three runs, in ascending order.
     struct Runs {
         int count = 0;
         int64_t begin[3], end[3];
@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(kThreads) extend(const Padded p, T* out, const
         out[i] = in[p.source(i)];
 }
 
-/// Sums over the runs of all dimensions, the last one first, of a row-major gradient.
+/// Sums a row-major gradient over the runs of all dimensions. The last dimension is the innermost loop.
 template <class T>
 struct Fold {
     Padded p;

@@ -1,4 +1,4 @@
-// From a functor on elements to the CUDA loops of one operator. Included by generated kernel files only.
+// Builds the CUDA loops of an operator from a functor on elements. Included by generated kernel files only.
 #pragma once
 
 #include <cstddef>
@@ -15,14 +15,14 @@ namespace {
 
 inline constexpr int kThreads = 256;
 
-/// How many blocks serve `n` threads' worth of work: a thread takes several where there are many.
+/// Returns the number of blocks for `n` work items. If there are many items, each thread processes several.
 inline unsigned blocks_for(int64_t n) {
     constexpr int64_t kMost = 1 << 12;
     const int64_t blocks = (n + kThreads - 1) / kThreads;
     return static_cast<unsigned>(blocks < kMost ? blocks : kMost);
 }
 
-// A jump costs a GPU less than a second loop: Note [Optional parts of a functor].
+// On a GPU, a branch costs less than a second loop: Note [Optional parts of a functor].
 template <class F, class... V>
 __device__ auto value_of(const F& f, V... values) {
     if constexpr (requires { f.rare(values...); })
@@ -30,14 +30,14 @@ __device__ auto value_of(const F& f, V... values) {
     else return f(values...);
 }
 
-// --- Elements side by side, in the loop's own dtypes ----------------------------------------------
+// --- Contiguous elements, in the loop's own dtypes ------------------------------------------------
 
 template <class T, int kPack>
 struct alignas(sizeof(T) * kPack) Packed {
     T x[kPack];
 };
 
-/// Memory without gaps, or one value for all elements.
+/// Contiguous memory, or one value for all elements.
 struct DenseOperand {
     char* data;
     Cell number;
@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(kThreads)
     each_pack<kPack, F, R, In...>(f, operands, n, std::index_sequence_for<In...>{});
 }
 
-/// Whether all operands of a pass are numbers or memory without gaps, in the loop's dtypes, that begins at a pack.
+/// Whether each operand of a pass is a number, or contiguous memory in the loop's dtype, aligned to a pack of elements.
 template <int kPack>
 bool is_dense(const Pass& pass) {
     if (pass.ndim > 1) return false;
@@ -95,7 +95,7 @@ bool is_dense(const Pass& pass) {
     return true;
 }
 
-// --- Elements anywhere, in any dtype --------------------------------------------------------------
+// --- Strided elements of any dtype ----------------------------------------------------------------
 
 struct StridedOperand {
     char* data;

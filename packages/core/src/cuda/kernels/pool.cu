@@ -1,6 +1,5 @@
-// Pooling over two or three dimensions: the largest or the mean element of each window, and the gradients. Sums have the
-// order of the CPU's. A gradient is gathered from the windows that contain an element, so that it does not depend on the
-// run.
+// Pooling over two or three dimensions: the maximum or mean of each window, and the gradients. Sums have the same order as
+// on the CPU. A gradient is gathered from the windows that contain an element, so that it is the same in every run.
 #include <limits>
 
 #include "cuda/alarm.h"
@@ -13,17 +12,17 @@ namespace {
 __device__ int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 __device__ int64_t larger(int64_t a, int64_t b) { return a < b ? b : a; }
 
-/// The part of a window along one dimension that lies in the input: `count` positions from `first`, `step` apart.
+/// The part of a window along one dimension that lies in the input: `count` positions from `first`, in steps of `step`.
 struct Span {
     int64_t first, count, step;
-    int64_t extent;  // what the divisor of a mean is multiplied by
+    int64_t extent;  // the factor that this dimension contributes to the divisor of a mean
 };
-/// Windows from `first` until `end`.
+/// The windows from `first` to before `end`.
 struct WindowRange {
     int64_t first, end;
 };
 
-/// Sizes stand right-aligned in three positions: two dimensions have depth 1.
+/// Sizes are aligned to the right in arrays of three: with two dimensions, the depth is 1.
 struct PoolSizes {
     int64_t planes, in[3], out[3];
 
@@ -38,13 +37,13 @@ struct PoolSizes {
     __host__ __device__ int64_t out_size() const { return out[0] * out[1] * out[2]; }
 };
 
-/// Windows of one size, `stride` apart.
+/// Windows of one size, at distances of `stride`.
 struct SlidingWindows : PoolSizes {
     int64_t kernel[3], stride[3], padding[3], dilation[3];
     bool include_padding = true;
     int64_t divisor = 0;  // 0: the window's size
 
-    /// The lists are parameters number `at`, ...: kernel, stride, padding, and dilation where there is one.
+    /// Parameters 0 to 3 are the lists kernel, stride, padding and, if `dilated` is true, dilation.
     SlidingWindows(int dims, const View& input, const View& output, const KernelArgs& args, bool dilated)
         : PoolSizes(dims, input, output) {
         const auto entry = [&](int list, int i, int64_t otherwise) {
@@ -67,14 +66,14 @@ struct SlidingWindows : PoolSizes {
         return {start + skipped * step, larger(last - skipped, 0), step,
                 include_padding ? end - start : smaller(end, in[d]) - larger(start, 0)};
     }
-    /// Without dilation.
+    /// Returns the windows that contain a position. Requires a dilation of 1.
     __device__ WindowRange around(int d, int64_t position) const {
         const int64_t at = position + padding[d];
         return {at < kernel[d] ? 0 : (at - kernel[d]) / stride[d] + 1, smaller(at / stride[d] + 1, out[d])};
     }
 };
 
-/// Windows that divide the input as evenly as they can.
+/// Windows that divide the input as evenly as possible.
 struct AdaptiveWindows : PoolSizes {
     static constexpr int64_t divisor = 0;
     using PoolSizes::PoolSizes;
@@ -88,7 +87,7 @@ struct AdaptiveWindows : PoolSizes {
     }
 };
 
-/// The window of an output.
+/// The window of an output element.
 struct Box {
     Span z, y, x;
 
@@ -114,13 +113,13 @@ __global__ void __launch_bounds__(kThreads)
         const Stored* from = in + o / size * w.in_size();
         const Box box(w, o % size);
         T best = least;
-        int64_t found = -1;  // what it stays where, with dilation, a window has no element inside
+        int64_t found = -1;  // stays -1 if, with dilation, a window has no element inside the input
         for (int64_t i = 0; i < box.z.count; ++i) {
             for (int64_t j = 0; j < box.y.count; ++j) {
                 for (int64_t k = 0; k < box.x.count; ++k) {
                     const int64_t position = box.position(w, i, j, k);
                     const T v = static_cast<T>(from[position]);
-                    if (found < 0 || v > best || v != v) {  // the first of equals, the last NaN
+                    if (found < 0 || v > best || v != v) {  // the first of equal elements, the last NaN
                         best = v;
                         found = position;
                     }
@@ -179,8 +178,8 @@ struct AdaptiveMax {
     }
 };
 
-/// A block has a plane at a time and takes its outputs in order, kThreads together; of the outputs with the same
-/// position, the first adds all. The positions of windows are arbitrary.
+/// A block processes a plane at a time, and its outputs in order, kThreads at once. Among the outputs with the same
+/// position, the first thread adds all gradients. The positions are arbitrary.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     spread_maxima(T* out, const T* grad, const int64_t* indices, const Alarm alarm, int64_t planes,
@@ -192,7 +191,7 @@ __global__ void __launch_bounds__(kThreads)
         for (int64_t i = threadIdx.x; i < in_size; i += kThreads) to[i] = 0;
         for (int64_t first = 0; first < out_size; first += kThreads) {
             const int64_t o = first + threadIdx.x;
-            __syncthreads();  // the positions before are done with
+            __syncthreads();  // all threads have read the previous positions
             int64_t position = -1;
             if (o < out_size) {
                 const int64_t given = indices[plane * out_size + o];
@@ -250,7 +249,7 @@ __global__ void __launch_bounds__(kThreads) find_means(const Windows w, Stored* 
         }
         const int64_t extent = box.z.extent * box.y.extent * box.x.extent;
         if constexpr (std::numeric_limits<Stored>::is_integer) {
-            // Means of integers lose their fraction; the sum wraps around.
+            // Means of integers are truncated, and their sum wraps around.
             const int64_t by = w.divisor           ? w.divisor
                                : w.include_padding ? extent
                                                    : box.z.count * box.y.count * box.x.count;
@@ -261,7 +260,7 @@ __global__ void __launch_bounds__(kThreads) find_means(const Windows w, Stored* 
     }
 }
 
-/// The mean of each plane: NaN where it is empty.
+/// Computes the mean of each plane, or NaN if the plane is empty.
 template <class T, class Stored>
 __global__ void __launch_bounds__(kThreads) plane_means(const Rows s, Stored* out, const Stored* in) {
     __shared__ Values<T> room;

@@ -1,6 +1,6 @@
-// Elements at other positions: gather and scatter along a dimension, slices filled by index, reversed dimensions, triangles
-// of matrices. An index out of range is found when the host next waits: cuda/alarm.h. Where several elements are scattered
-// to one position, any one stays.
+// Elements at other positions: gather and scatter along a dimension, filling of slices by index, reversal of dimensions, and
+// triangular parts of matrices. An index out of range raises an error when the host next waits: cuda/alarm.h. If several
+// elements are scattered to one position, any one of them is kept.
 #include "cuda/alarm.h"
 #include "cuda/kernels.h"
 #include "cuda/kernels/bytes.cuh"
@@ -8,10 +8,10 @@
 namespace rushlight::cuda {
 namespace {
 
-/// The elements of a row-major index, and where each lies in a tensor and in what is scattered.
+/// The elements of a row-major index, and the offset of each in the tensor and in the source.
 struct Positions {
     int ndim, dim;
-    int64_t n, size;  // of the index; of the tensor along `dim`
+    int64_t n, size;  // number of elements of the index; size of the tensor along `dim`
     int64_t sizes[kLoopDims], strides[kLoopDims], source[kLoopDims];
     const int64_t* index;
     Alarm alarm;
@@ -28,7 +28,7 @@ struct Positions {
             fail(BackendStatus::NotImplemented, "has no kernel for more than %d dimensions", kLoopDims);
         for (int d = 0; d < ndim; ++d) {
             sizes[d] = positions.size(d);
-            // An index with a dimension may belong to a tensor that has none.
+            // A tensor without dimensions may have an index with one dimension.
             strides[d] = tensor.ndim == 0 ? 0 : tensor.stride(d);
             source[d] = !src || src->ndim == 0 ? 0 : src->stride(d);
         }
@@ -50,11 +50,11 @@ struct Positions {
     }
 };
 
-/// The elements of the slices of a tensor along `dim` that an index names.
+/// The elements of the slices along `dim` that an index selects.
 struct Slices {
     static constexpr int64_t kNowhere = INT64_MIN;
     int ndim, dim;
-    int64_t n, size, count;  // elements; of the tensor along `dim`; of the index
+    int64_t n, size, count;  // number of elements; size of the tensor along `dim`; length of the index
     int64_t sizes[kLoopDims], strides[kLoopDims];
     const int64_t* index;
     Alarm alarm;
@@ -69,7 +69,7 @@ struct Slices {
           alarm(alarm_of(args.context)) {
         if (ndim > kLoopDims)
             fail(BackendStatus::NotImplemented, "has no kernel for more than %d dimensions", kLoopDims);
-        if (ndim == 0) {  // as one dimension of one element
+        if (ndim == 0) {  // treated as one dimension of one element
             ndim = 1;
             dim = 0;
             sizes[0] = count;
@@ -82,7 +82,7 @@ struct Slices {
             if (d != dim) n *= sizes[d];
         }
     }
-    /// kNowhere where the index is out of range.
+    /// Returns the offset of element `i`, or kNowhere if the index is out of range.
     __device__ int64_t offset(int64_t i) const {
         int64_t found = 0;
         for (int d = ndim - 1; d >= 0; --d) {
@@ -117,7 +117,7 @@ __global__ void __launch_bounds__(kThreads) scatter_elements(const Positions p, 
     }
 }
 
-/// The element at `value` in every position of the slices that `index` names; negative numbers count from the end.
+/// Writes the element at `value` to all elements of the slices that `index` selects. Negative indices count from the end.
 template <class T>
 __global__ void __launch_bounds__(kThreads) fill_slices(const Slices s, T* to, const T* value) {
     const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
@@ -127,7 +127,7 @@ __global__ void __launch_bounds__(kThreads) fill_slices(const Slices s, T* to, c
     }
 }
 
-/// A number as an element of a dtype in memory of the device, a view without dimensions.
+/// Writes a number to the device's memory, as an element of a dtype, and returns a view without dimensions.
 View element(const KernelArgs& args, const Param& value, DType dtype) {
     const View one{
         scratch<char>(args.context, static_cast<int64_t>(itemsize(dtype))), nullptr, nullptr, 1, 0, dtype, 1};
@@ -135,7 +135,7 @@ View element(const KernelArgs& args, const Param& value, DType dtype) {
     return one;
 }
 
-/// Writes zeros above or below the diagonal `diagonal` of each row-major matrix.
+/// Writes each row-major matrix with zeros above or below the diagonal `diagonal`.
 template <class T>
 __global__ void __launch_bounds__(kThreads) keep_triangle(T* out, const T* in, int64_t n, int64_t rows,
                                                           int64_t columns, int64_t diagonal, bool lower) {

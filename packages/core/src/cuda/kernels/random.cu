@@ -1,4 +1,4 @@
-// Random numbers: Note [Random values]. A thread draws a block, and makes the values that lie in it.
+// Random numbers: Note [Random values]. A thread draws a block and computes the values of this block.
 #include "cuda/kernels.h"
 #include "cuda/kernels/pointwise_loop.cuh"
 #include "cuda/kernels/random_key.cuh"
@@ -9,7 +9,7 @@
 namespace rushlight::cuda {
 namespace {
 
-/// Calls `each(block, index)` of every block of kPer values.
+/// Draws the values of each block of kPer values with f(block, values).
 template <int kPer, class T, class F>
 __global__ void __launch_bounds__(kThreads) draw(const F f, const KeyPosition position, T* out, int64_t n) {
     const PhiloxKey key = position.key();
@@ -23,7 +23,7 @@ __global__ void __launch_bounds__(kThreads) draw(const F f, const KeyPosition po
     }
 }
 
-// Bits must be those of the CPU, so products and sums are rounded one by one where a compiler would fuse them.
+// The bits must equal those of the CPU. Products and sums are rounded separately; a fused multiply-add would differ.
 struct UniformFloat {
     float from, width;
     __device__ void operator()(const PhiloxBlock& block, float* values) const {
@@ -68,7 +68,7 @@ struct Integers {
     }
 };
 
-/// Maps from the numbers of one distribution to another.
+/// Maps the numbers of one distribution to another distribution.
 template <class Draw, class Map>
 struct Mapped {
     Draw draw;
@@ -81,7 +81,7 @@ struct Mapped {
     }
 };
 
-/// Draws into `out` itself if it is row-major memory of T, else into scratch memory that is copied to it.
+/// Draws directly into `out` if it is row-major memory of T, otherwise into scratch memory that is copied to `out`.
 template <int kPer, class T, class F>
 void queue_draw(const KernelArgs& args, const View& out, const F& f) {
     if (out.numel == 0) return;
@@ -96,7 +96,7 @@ void queue_draw(const KernelArgs& args, const View& out, const F& f) {
                args.context);
 }
 
-/// Complex numbers as pairs of real ones.
+/// A view of complex numbers as pairs of real numbers.
 struct Pairs {
     int64_t sizes[65], strides[65];
     View view;
@@ -122,7 +122,7 @@ void queue_floats(const KernelArgs& args, const View& out, double a, double b) {
     else queue_draw<4, float>(args, out, Float{static_cast<float>(a), static_cast<float>(b)});
 }
 
-/// `Map` of uniform, or of standard normal, numbers; it is made from two numbers of its type.
+/// Draws uniform or standard normal numbers and applies `Map`, which is constructed from two numbers of the element type.
 template <template <class> class Map, class Float, class Double>
 void queue_mapped(const KernelArgs& args, const View& out, double a, double b) {
     if (out.dtype == DType::Float64)
@@ -132,13 +132,13 @@ void queue_mapped(const KernelArgs& args, const View& out, double a, double b) {
             args, out, Mapped<Float, Map<float>>{{0, 1}, {static_cast<float>(a), static_cast<float>(b)}});
 }
 
-/// The tensor that an operator writes: core gives it as the first input, or as the output.
+/// Returns the tensor that an operator writes. Core passes it as the output, or as the first input.
 const View& written(const KernelArgs& args) { return args.tensors[0]; }
 
-/// Elements whose masks are drawn from one block, a byte for each: Note [Random masks].
+/// The number of elements whose masks are drawn from one block, with a byte for each: Note [Random masks].
 constexpr int kMaskPer = 16;
 
-/// Whether dropout keeps element i, which `block` belongs to.
+/// Whether dropout keeps element i, whose block is `block`.
 __device__ bool is_kept(PhiloxKey key, const PhiloxBlock& block, int64_t i, uint64_t threshold) {
     const int k = static_cast<int>(i % kMaskPer);
     const uint32_t high = block.word[k / 4] >> 8 * (k % 4) & 0xFF;
@@ -208,7 +208,7 @@ BackendStatus uniform(const KernelArgs* args) {
     });
 }
 
-// A complex number's variance is shared by its parts.
+// Each part of a complex number has half of the variance.
 BackendStatus normal(const KernelArgs* args) {
     return guarded([args] {
         const double mean = args->params[0].as_float(), std = args->params[1].as_float();
@@ -241,7 +241,7 @@ BackendStatus geometric(const KernelArgs* args) {
         if (is_floating(out.dtype))
             return queue_mapped<functors::Geometric, UniformFloat, UniformDouble>(*args, out, scale,
                                                                                   __builtin_inf());
-        // Integers are limited to their largest value.
+        // Integers are limited to the dtype's largest value.
         const int bits = 8 * static_cast<int>(itemsize(out.dtype));
         const double largest = __builtin_ldexp(1.0, bits - 1 - (bits == 64)) - 1;
         queue_draw<2, double>(*args, out,

@@ -6,7 +6,7 @@
 namespace rushlight::cuda {
 namespace {
 
-/// Where the key lies: in the call, or in the device's memory, which is read when the kernel runs.
+/// The key is passed with the call, or it is in the device's memory, which is read when the kernel runs.
 struct KeyPosition {
     PhiloxKey own;
     const PhiloxKey* base;
@@ -15,7 +15,7 @@ struct KeyPosition {
     __device__ PhiloxKey key() const { return base ? PhiloxKey{base->seed, base->offset + own.offset} : own; }
 };
 
-/// Uniform number `i` of a call, in the width of T.
+/// Returns uniform number `i` of a call, with the precision of T.
 template <class T>
 __device__ T uniform_at(PhiloxKey key, int64_t i) {
     const auto at = static_cast<uint64_t>(i);

@@ -1,4 +1,4 @@
-// The gates of recurrent cells: rows of (batch, gates x hidden), states of (batch, hidden).
+// The gates of recurrent cells have shape (batch, gates x hidden), and the states have shape (batch, hidden).
 #include "cuda/kernels.h"
 #include "cuda/kernels/rows.cuh"
 #include "ops/functors/gates.h"
@@ -6,7 +6,8 @@
 namespace rushlight::cuda {
 namespace {
 
-/// Calls f(element of a state, first element of its row's gates, position in the row), for gates of `count` states.
+/// Calls f(index of the state's element, index of the first gate in its row, position in the row), for `count` gates per
+/// state.
 template <class F>
 __device__ void for_states(int64_t n, int64_t hidden, int64_t count, F&& f) {
     const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
@@ -71,7 +72,7 @@ __global__ void __launch_bounds__(kThreads)
     });
 }
 
-/// Queues a kernel over the elements of `state`: outputs and inputs in the order of the schema.
+/// Queues a kernel over the elements of `state`, with outputs and inputs in the order of the schema.
 template <class Stored, int outputs, int inputs, class Kernel>
 void queue(const KernelArgs& args, Kernel kernel, const View& state) {
     if (state.numel == 0) return;

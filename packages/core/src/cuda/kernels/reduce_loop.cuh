@@ -1,5 +1,5 @@
-// From a reducer to the CUDA kernels of one reduction. cpu/kernels/reduce_loop.h defines reducers. Included by
-// generated kernel files only.
+// Builds the CUDA kernels of a reduction from a reducer. The interface of reducers is defined in cpu/kernels/reduce_loop.h.
+// Included by generated kernel files only.
 #pragma once
 
 #include "cuda/kernels/pointwise_loop.cuh"
@@ -8,11 +8,12 @@ namespace rushlight::cuda {
 namespace {
 
 // Note [Reductions on a GPU]
-// A block makes `width` results at a time with kThreads / width threads, its lanes, for each. Where neighbouring results lie
-// side by side in memory, neighbouring threads work on them; else on neighbouring elements of one result. The elements of
-// a result may be shared among several rows of blocks, whose partial results a second kernel joins. How work is shared
-// depends on the shape alone, and partial results are joined as a tree, so that results do not depend on timing.
-// A reducer that numbers its elements gets a run of them in each lane, so that what is joined is earlier, then later.
+// A block computes `width` results at a time. Each result is computed by kThreads / width threads, called lanes. If adjacent
+// results are adjacent in memory, adjacent threads compute adjacent results; otherwise they read adjacent elements of one
+// result. The elements of a result may be divided among several rows of blocks, whose partial results are joined by a second
+// kernel. The division of work depends only on the shape, and partial results are joined as a tree, so that results do not
+// depend on timing. A reducer that uses the indices of elements receives a contiguous run of elements in each lane, so that
+// an earlier run is always joined with a later run.
 struct ReduceShape {
     int kept_dims, reduced_dims;
     uint32_t count;
@@ -51,7 +52,7 @@ __device__ void finish(const R& r, const ReduceShape& s, const ReduceOutputs& to
     }
 }
 
-/// Room for partial results that are not made before the kernel makes them.
+/// Uninitialised shared memory for the partial results of a block.
 template <class Acc>
 struct Room {
     alignas(Acc) unsigned char bytes[kThreads * sizeof(Acc)];
@@ -118,7 +119,7 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
-/// How the work is shared: Note [Reductions on a GPU].
+/// Divides the work: Note [Reductions on a GPU].
 inline ReduceShape share_work(const Reduction& r) {
     constexpr int64_t kBlocks = 1024, kLeastPerLane = 16;
     ReduceShape s = {};
@@ -133,7 +134,7 @@ inline ReduceShape share_work(const Reduction& r) {
         s.kept_second[d] = r.kept_second[d];
     }
     for (int d = 0; d < r.reduced_dims; ++d) {
-        // A single dimension is walked without a division, however long it is; none is where there are no elements.
+        // A single dimension needs no divider, however large it is. Without elements, no divider is needed either.
         if (r.reduced_dims > 1 && r.n > 0) s.reduced[d] = Divider(static_cast<uint32_t>(r.reduced[d]));
         s.reduced_in[d] = r.reduced_in[d];
     }

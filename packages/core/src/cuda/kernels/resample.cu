@@ -1,4 +1,4 @@
-// Interpolation along a dimension and its gradient, and tensors that are read at any positions of a grid.
+// Interpolation along a dimension and its gradient, and sampling at arbitrary positions of a grid.
 #include "cuda/kernels.h"
 #include "cuda/kernels/rows.cuh"
 #include "cuda/sorting.h"
@@ -13,7 +13,7 @@ using namespace functors;
 
 // --- Along a dimension ------------------------------------------------------------------------------
 
-/// Which input positions each of `out` is made of: `taps` of them.
+/// The input positions and weights of each output position, `taps` for each.
 template <class C>
 struct Taps {
     int64_t taps, *index;
@@ -34,7 +34,7 @@ Taps<C> queue_taps(const KernelArgs& args, const Resampling& r) {
     return t;
 }
 
-/// Row-major arrays of (outer, positions, inner).
+/// Arrays are row-major (outer, positions, inner).
 template <class T>
 struct Interpolate {
     using C = Computed<T>;
@@ -59,7 +59,7 @@ struct TapKeys {
     const int64_t* index;
     __device__ void operator()(int64_t i) const { keys[i] = static_cast<uint64_t>(index[i]); }
 };
-/// Sums for each input position the gradients of its output positions, in their order.
+/// Sums for each input position the gradients of the output positions that read it, in their order.
 template <class T>
 struct InterpolateBackward {
     using C = Computed<T>;
@@ -85,7 +85,7 @@ struct InterpolateBackward {
 struct Resampled {
     Resampling r;
     int64_t inner = 1;
-    /// Parameters are dim, size, mode, align_corners, scale, antialias; `v` has the sizes around the dimension.
+    /// Parameters are dim, size, mode, align_corners, scale and antialias. `v` has the sizes of the other dimensions.
     Resampled(const KernelArgs& args, const View& v, int64_t in, int64_t out)
         : r{in,
             out,
@@ -135,12 +135,12 @@ struct ResampleBackward {
     }
 };
 
-// --- At the positions of a grid ------------------------------------------------------------------------
+// --- Sampling at the positions of a grid ---------------------------------------------------------------
 
 struct GridShape {
     int64_t batch, channels, positions = 1, length = 1;
     int dims;
-    int64_t sizes[3];  // the last first: the order of the grid's coordinates
+    int64_t sizes[3];  // from the last dimension to the first, like the coordinates of the grid
     int64_t padding;
     bool align_corners;
 
@@ -177,7 +177,7 @@ struct SamplePosition {
                                     at[k] = element;
                                     by[k] = w;
                                 });
-            // From the last one on, so that those still needed are not written over.
+            // Runs from the last entry to the first, so that entries are not overwritten before they are read.
             for (int c = count - 1; c >= 0; --c)
                 for (int k = kTaps - 1; k >= 0; --k) {
                     index[c * kTaps + k] = index[c] + at[k] * step;

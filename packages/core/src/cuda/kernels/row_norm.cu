@@ -1,5 +1,5 @@
-// Layer norm and root mean square norm, over the last dimensions of row-major arrays, and their gradients. The mean comes first,
-// then squared distances from it: no digits are lost where the mean is large.
+// Layer norm and root mean square norm over the last dimensions of row-major arrays, and their gradients. The mean is
+// computed first, and then the squared deviations from it, so that no digits are lost if the mean is large.
 #include "cuda/kernels.h"
 #include "cuda/kernels/rows.cuh"
 
@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
-/// Sums over rows, column by column: each thread sums one column of the rows of its group of blocks.
+/// Sums over rows. Each thread sums one column over the rows of its group of blocks.
 template <bool centered, class T, class Stored>
 __global__ void __launch_bounds__(kThreads)
     weight_shares(const Rows s, T* weights, T* biases, const Stored* grad, const Stored* in, const T* means,
@@ -113,7 +113,7 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
-/// Adds up the sums of the groups of blocks.
+/// Sums the results of the groups of blocks.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     join_columns(T* out, const T* shares, int64_t size, int64_t groups) {
@@ -160,7 +160,8 @@ struct RowNormBackward {
                 launch(&row_gradients<centered, T, Stored>, rows.grid(), stream, rows, to.data(), grad, x,
                        means, rstds, dense<T>(context, args.in(kWeight)));
             if (to_weight.data() || to_bias.data()) {
-                // As many groups of blocks as keep a GPU busy; it depends on the shape alone, so that sums do, too.
+                // Enough groups of blocks to occupy a GPU. The number depends only on the shape, so that the sums are
+                // deterministic.
                 constexpr int64_t kRowsPerGroup = 32, kMostGroups = 128;
                 const int64_t wanted = (rows.count + kRowsPerGroup - 1) / kRowsPerGroup;
                 const int64_t groups = wanted < kMostGroups ? wanted : kMostGroups;

@@ -1,5 +1,5 @@
-// Slices and rows by index, and sums of rows. An index out of range is found when the host next waits: cuda/alarm.h. Until
-// then the first element stands for it.
+// Selection of slices and rows by index, and sums of rows. An index out of range raises an error when the host next waits
+// (cuda/alarm.h). Until then, the first element is used instead.
 #include "cuda/alarm.h"
 #include "cuda/kernels.h"
 #include "cuda/kernels/bytes.cuh"
@@ -7,7 +7,7 @@
 namespace rushlight::cuda {
 namespace {
 
-/// out (outer, n, inner) = in (outer, size, inner) at the positions that an index of `n` names.
+/// Computes out (outer, n, inner) by selecting from in (outer, size, inner) the positions in an index of `n` elements.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     take_slices(T* out, const T* in, const int64_t* index, const Alarm alarm, int64_t outer, int64_t n,
@@ -39,7 +39,8 @@ void queue_slices(const KernelArgs& args, const View& in, const View& index, int
     });
 }
 
-/// Row `b` of the result is the sum of the table's rows whose number in `bags`, which never falls, is `b`.
+/// Row `b` of the result is the sum of the table's rows whose entry in `bags` is `b`. The entries of `bags` must be in
+/// ascending order.
 template <class T>
 struct Bags {
     T* out;
@@ -77,7 +78,7 @@ __global__ void __launch_bounds__(kThreads) sum_bags(const Bags<T> b) {
         b.out[i] = static_cast<T>(!empty && b.divisor != 1 ? sum / static_cast<C>(b.divisor) : sum);
     }
 }
-/// Raises the alarm where the index of a row or of a bag is out of range, or bags are not in ascending order.
+/// Raises the alarm if the index of a row or of a bag is out of range, or if the bags are not in ascending order.
 template <class T>
 __global__ void __launch_bounds__(kThreads) check_bags(const Bags<T> b) {
     const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
@@ -118,7 +119,7 @@ BackendStatus index_select(const KernelArgs* args) {
     return guarded([args] { queue_slices(*args, args->in(0), args->in(1), args->params[0].as_int()); });
 }
 
-/// The rows of a table.
+/// Selects the rows of a table.
 BackendStatus embedding(const KernelArgs* args) {
     return guarded([args] { queue_slices(*args, args->in(0), args->in(1), 0); });
 }

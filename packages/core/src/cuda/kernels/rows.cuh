@@ -1,4 +1,4 @@
-// Rows of elements that a block's threads share, and sums over them.
+// Rows of elements that the threads of a block share, and sums over rows.
 #pragma once
 
 #include "cuda/kernels/pointwise_loop.cuh"
@@ -8,12 +8,12 @@
 namespace rushlight::cuda {
 namespace {
 
-/// Rows of `size` elements that lie `inner` apart, of a row-major array. A block takes kThreads / lanes rows at a time.
+/// Rows of `size` elements of a row-major array, at distances of `inner`. A block processes kThreads / lanes rows at a time.
 struct Rows {
     int64_t count, size, inner;
     uint32_t lanes;
 
-    /// An array of `outer` times `size` times `inner`.
+    /// Creates the rows of an array (outer, size, inner).
     Rows(int64_t outer, int64_t n, int64_t apart) : count(outer * apart), size(n), inner(apart), lanes(1) {
         while (lanes < kThreads && lanes < size) lanes *= 2;
     }
@@ -37,10 +37,10 @@ struct Plus {
     }
 };
 
-/// Reduces the values of the threads of one row; all threads of a block call it. `room` has an element for each thread.
+/// Reduces the values of the threads of a row. All threads of a block must call it. `room` has an element for each thread.
 template <class T, class F>
 __device__ T over_lanes(T* room, uint32_t lane, uint32_t lanes, T value, F f) {
-    __syncthreads();  // the room has been read
+    __syncthreads();  // all threads have read `room`
     room[threadIdx.x] = value;
     for (uint32_t apart = lanes / 2; apart > 0; apart /= 2) {
         __syncthreads();
@@ -55,13 +55,13 @@ struct Values {
     T x[kThreads];
 };
 
-/// The exclusive prefix sum of the threads' values, and their sum in `all`, for types whose sums do not depend on order.
-/// All threads of a block call it.
+/// Returns the exclusive prefix sum of the threads' values, and stores their sum in `all`. For types whose sums do not
+/// depend on the order. All threads of a block must call it.
 template <class T>
 __device__ T sum_before(T* room, T value, T& all) {
     T sum = value;
     for (uint32_t apart = 1; apart < kThreads; apart *= 2) {
-        __syncthreads();  // the room has been read
+        __syncthreads();  // all threads have read `room`
         room[threadIdx.x] = sum;
         __syncthreads();
         if (threadIdx.x >= apart) sum += room[threadIdx.x - apart];
@@ -88,7 +88,7 @@ void queue_for_each(const KernelArgs& args, int64_t n, const F& each) {
     queue_for_each(each, n, queue_of(args));
 }
 
-/// A row-major view of dtype T: the given one, or a copy in scratch memory; null where the view is absent.
+/// Returns a row-major view of dtype T: the given memory, or a copy in scratch memory. Returns null if the view is absent.
 template <class T>
 const T* dense(KernelContext* context, const View& v) {
     constexpr DType kDType = DTypeOf<T>::value;
@@ -100,7 +100,7 @@ const T* dense(KernelContext* context, const View& v) {
     return made;
 }
 
-/// Row-major memory of dtype T for an output: the output's own, or scratch memory that `finish` copies from.
+/// Row-major memory of dtype T for an output: the output's own, or scratch memory that `finish` copies to the output.
 template <class T>
 class DenseOut {
   public:
@@ -109,7 +109,7 @@ class DenseOut {
         writes_output_ = out.contiguous && out.dtype == DTypeOf<T>::value;
         data_ = writes_output_ ? out.as<T>() : scratch<T>(context, out.numel);
     }
-    /// Null where the output is absent.
+    /// Null if the output is absent.
     T* data() const { return data_; }
     void finish() const {
         if (writes_output_ || !data_) return;
@@ -126,7 +126,7 @@ class DenseOut {
     bool writes_output_ = false;
 };
 
-/// Calls `F::run<T>(args)` with the type of the elements of a floating output or input.
+/// Calls `F::run<T>(args)` with the element type of a floating-point output or input.
 template <class F>
 BackendStatus by_floating_dtype(const KernelArgs* args, DType dtype) {
     return guarded([=] {

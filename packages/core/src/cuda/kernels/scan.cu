@@ -1,6 +1,6 @@
-// Scans: running sums, products, logarithms of sums and extremes along a dimension, and linear recurrences. Threads of a
-// row each take some of its elements, and join what lies before theirs; long rows are shared by blocks. What is joined
-// depends on the shape alone, so results are the same in every run.
+// Scans along a dimension: cumulative sums, products, logarithms of sums, maxima and minima, and linear recurrences. Each
+// thread of a row processes some of its elements, and joins its state with the state before them. Long rows are divided
+// among blocks. The division depends only on the shape, so results are the same in every run.
 #include "cuda/kernels.h"
 #include "cuda/kernels/bytes.cuh"
 #include "ops/functors/scan.h"
@@ -10,8 +10,9 @@ namespace {
 
 using namespace functors;
 
-// --- What runs --------------------------------------------------------------------------------------
-// `at` reads an element, `join` puts the state of a part behind that of another, `put` writes the result so far.
+// --- Scanned functions ------------------------------------------------------------------------------
+// `at` reads an element, `join` appends the state of a later part to the state of an earlier part, and `put` writes a
+// result.
 
 template <class T>
 struct Arrays {
@@ -60,7 +61,7 @@ struct Extremes : Arrays<T> {
     int64_t* indices;
     struct State {
         T value;
-        int64_t index;  // -1: there is none
+        int64_t index;  // -1: no element yet
     };
     __device__ static State nothing() { return {T(), -1}; }
     __device__ State at(int64_t position, int64_t i) const { return {this->in[position], i}; }
@@ -84,9 +85,9 @@ using Smallest = Extremes<T, false>;
 constexpr int kItems = 4;
 constexpr int64_t kLongPart = int64_t{1} << 14;
 
-/// Rows, of which each is cut into parts of `each` elements that are worked on apart.
+/// Rows that are divided into parts of `each` elements, which are scanned separately.
 struct Parts {
-    Rows rows;  // of a part
+    Rows rows;  // one row for each part
     int64_t size, count, each;
 
     Parts(int64_t outer, int64_t n, int64_t inner)
@@ -98,12 +99,12 @@ struct Parts {
     }
 };
 
-/// Exclusive prefix of the threads' states within a row; the state of the whole row goes to `all`.
+/// Returns the joined state of the threads before this one in a row, and stores the state of the whole row in `all`.
 template <class F, class S>
 __device__ S before_lane(S* room, uint32_t lane, uint32_t lanes, S own, S& all) {
     S sum = own;
     for (uint32_t apart = 1; apart < lanes; apart *= 2) {
-        __syncthreads();  // the room has been read
+        __syncthreads();  // all threads have read `room`
         room[threadIdx.x] = sum;
         __syncthreads();
         if (lane >= apart) sum = F::join(room[threadIdx.x - apart], sum);
@@ -115,7 +116,8 @@ __device__ S before_lane(S* room, uint32_t lane, uint32_t lanes, S own, S& all) 
     return lane ? room[threadIdx.x - 1] : F::nothing();
 }
 
-/// Scans each part; `states` are the states before the parts, or null. With `only_states`, writes the parts' states instead.
+/// Scans each part. `states` holds the states before the parts, or is null. With `only_states`, writes the states of the
+/// parts instead.
 template <class F>
 __global__ void __launch_bounds__(kThreads)
     scan_rows(const F f, const Parts p, typename F::State* states, bool only_states) {
@@ -188,8 +190,7 @@ void queue_scan(const KernelArgs& args, const F& f, int64_t dim) {
     launch(&scan_rows<F>, grid, stream, f, parts, states, false);
 }
 
-/// Calls `run` with the type in which elements of a dtype are scanned: integers as 64 bits, to which they are converted
-/// and back.
+/// Calls `run` with the type in which elements of a dtype are scanned. Integers are converted to 64 bits and back.
 template <class Run>
 void by_scan_type(const char* op, DType dtype, bool complex, Run&& run) {
     switch (dtype) {
@@ -215,7 +216,7 @@ BackendStatus accumulated(const char* op, const KernelArgs* args) {
         const View& out = args->out(0);
         if (out.numel == 0) return;
         queue_of(*args);
-        // Integers are converted before, as sums of int8 wrap around: `in` in the dtype of the result, whatever it was.
+        // Integers are converted first, because sums of int8 wrap around: `in` has the dtype of the result.
         const Apart in(*args, args->in(0), out.dtype);
         by_scan_type(op, out.dtype, true, [&]<class T>(T) {
             const DenseOut<T> to(args->context, out);

@@ -1,4 +1,4 @@
-// Positions in sorted sequences, distinct elements and rows, and numbers that are repeated.
+// Positions in sorted sequences, unique elements and rows, and repeated indices.
 #include "cuda/alarm.h"
 #include "cuda/kernels.h"
 #include "cuda/kernels/bytes.cuh"
@@ -14,12 +14,12 @@ using namespace functors;
 
 // --- Positions -----------------------------------------------------------------------------------------
 
-/// Where values go into a sequence of `n`; rows of `width` values have a sequence each, or all the same.
+/// Finds the insertion positions of values in a sequence of `n`. Rows of `width` values have a sequence each, or share one.
 template <class T>
 struct FindPositions {
     void* out;
     const T *values, *sorted;
-    const int64_t* order;  // of a sequence that is not sorted, or null
+    const int64_t* order;  // the order of a sequence that is not sorted, or null
     int64_t n, width;
     bool shared, right, narrow;
     Alarm alarm;
@@ -52,7 +52,7 @@ struct IsAmong {
     __device__ void operator()(int64_t i) const {
         using C = Computed<T>;
         const C value = static_cast<C>(values[i]);
-        // NaN is ordered last.
+        // NaN is sorted last, and never equal.
         const int64_t at = first_position(n, [&](int64_t k) { return static_cast<C>(sorted[k]) < value; });
         out[i] = (at < n && static_cast<C>(sorted[at]) == value) != invert;
     }
@@ -60,12 +60,12 @@ struct IsAmong {
 
 // --- Groups of equal elements or rows ---------------------------------------------------------------
 
-/// Whether the row that is number `i` in an order begins a group: it differs from the one before.
+/// Whether row number `i` of an order begins a group, which means that it differs from the row before.
 template <class T>
 struct FindHeads {
     bool* heads;
     const T* rows;
-    const int64_t* order;  // null: as they are
+    const int64_t* order;  // null: the rows are in order
     int64_t width;
     __device__ void operator()(int64_t i) const {
         using C = Computed<T>;
@@ -115,7 +115,7 @@ struct WriteHeads {
     }
 };
 
-/// A column of rows that are sorted by the columns behind it, as keys.
+/// Computes keys from a column of rows, which are already sorted by the later columns.
 template <class T>
 struct ColumnKeys {
     uint64_t* keys;
@@ -127,7 +127,7 @@ struct ColumnKeys {
     }
 };
 
-/// Rows of `width` elements in order, and which of them begin a group.
+/// Rows of `width` elements in sorted order, and whether each row begins a group.
 struct Groups {
     const void* rows;
     int64_t n, width;
@@ -185,9 +185,9 @@ void queue_groups(const KernelArgs& args, int64_t rows) {
     });
 }
 
-// --- Repeated numbers -------------------------------------------------------------------------------
+// --- Repeated indices -------------------------------------------------------------------------------
 
-/// How often each of `size` numbers is repeated, from one count for all or one for each.
+/// The number of repetitions of each of `size` indices, from one count for all or one count for each.
 struct Repeats {
     int64_t* counts;
     const int64_t* given;

@@ -1,4 +1,4 @@
-// Softmax, its logarithm and their gradients, along one dimension of row-major arrays.
+// Softmax, log-softmax and their gradients, along one dimension of row-major arrays.
 #include "cuda/kernels.h"
 #include "cuda/kernels/rows.cuh"
 

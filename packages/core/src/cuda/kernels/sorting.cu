@@ -1,5 +1,5 @@
-// Prefix sums, and radix sort from the least significant digit on. A tile of keys belongs to a block, whose threads take keys
-// that lie side by side: each counts its own, so that equal keys keep their order without atomic operations.
+// Prefix sums, and radix sort from the least significant digit. Each block sorts a tile of keys, and each thread counts its
+// own adjacent keys, so that equal keys keep their order without atomic operations.
 #include "cuda/sorting.h"
 
 #include <utility>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kCountsPerThread = 8, kMostParts = 256;
 
-/// Sums of parts of `each` counts, a block for each part.
+/// Computes the sums of parts of `each` counts, with a block for each part.
 __global__ void __launch_bounds__(kThreads)
     sum_parts(const int64_t* counts, int64_t n, int64_t each, int64_t* sums) {
     __shared__ Values<int64_t> room;
@@ -24,7 +24,7 @@ __global__ void __launch_bounds__(kThreads)
     if (threadIdx.x == 0) sums[blockIdx.x] = sum;
 }
 
-/// Counts of a part become the sums of those before; `sums`, if it is not null, is what lies before each part.
+/// Replaces each count of a part by the sum of the counts before it. `sums` holds the sums before each part, or is null.
 __global__ void __launch_bounds__(kThreads)
     sum_before_each(int64_t* counts, int64_t n, int64_t each, const int64_t* sums, int64_t* total) {
     __shared__ Values<int64_t> room;
@@ -52,11 +52,11 @@ __global__ void __launch_bounds__(kThreads)
 
 constexpr int kDigitBits = 6, kValues = 1 << kDigitBits, kItems = 8;
 constexpr int64_t kTile = kItems * kThreads;
-constexpr int kThreadsPerValue = kThreads / kValues;  // that sum up what the columns of a value hold
+constexpr int kThreadsPerValue = kThreads / kValues;  // the threads that sum the counts of one value
 constexpr int kPart = kThreads / kThreadsPerValue;
 
-/// How often each thread has met each value: a column for each thread. A gap after every part keeps threads that each walk
-/// through a part in memory banks of their own.
+/// The number of keys of each value for each thread: a row for each value, a column for each thread. A gap after every part
+/// avoids conflicts of memory banks between threads that each walk through a part.
 struct Columns {
     uint16_t counts[kThreads * kValues + kThreads * kValues / kPart * 2];
     __device__ uint16_t& at(int value, int thread) {
@@ -67,7 +67,7 @@ struct Columns {
 
 __device__ int digit_of(uint64_t key, int shift) { return static_cast<int>(key >> shift) & (kValues - 1); }
 
-/// counts[value][tile]
+/// Counts the digits of each tile: counts[value][tile].
 __global__ void __launch_bounds__(kThreads)
     count_digits(const uint64_t* keys, int64_t n, int shift, int64_t* counts) {
     __shared__ Columns columns;
@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(kThreads)
     counts[static_cast<int64_t>(t) * gridDim.x + blockIdx.x] = sum;
 }
 
-/// Moves keys and numbers to the positions in `offsets` of the first ones of this tile, by value.
+/// Moves keys and their numbers. `offsets` holds the target position of the tile's first key of each value.
 __global__ void __launch_bounds__(kThreads)
     move_by_digit(const uint64_t* keys, const int64_t* numbers, int64_t n, int shift, const int64_t* offsets,
                   uint64_t* to_keys, int64_t* to_numbers) {
@@ -98,11 +98,11 @@ __global__ void __launch_bounds__(kThreads)
     const int t = static_cast<int>(threadIdx.x);
     for (int v = 0; v < kValues; ++v) columns.at(v, t) = 0;
     const int64_t first = blockIdx.x * kTile + t * kItems;
-    uint16_t rank[kItems];  // among this thread's keys of the value
+    uint16_t rank[kItems];  // rank of the key among the thread's keys of the same value
     for (int k = 0; k < kItems && first + k < n; ++k)
         rank[k] = columns.at(digit_of(keys[first + k], shift), t)++;
     __syncthreads();
-    // Columns become how many keys of the tile come before the thread's first one of the value.
+    // Replaces each count by the number of the tile's keys that are sorted before the thread's first key of this value.
     const int value = t / kThreadsPerValue, begin = t % kThreadsPerValue * kPart;
     uint32_t sum = 0, all;
     for (int k = 0; k < kPart; ++k) sum += columns.at(value, begin + k);

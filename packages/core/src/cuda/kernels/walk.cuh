@@ -1,4 +1,4 @@
-// Where the elements of a tensor lie, by their numbers, and what index tensors choose of one.
+// Offsets of elements by their flat index, and selection of elements by index tensors.
 #pragma once
 
 #include "cuda/alarm.h"
@@ -7,7 +7,7 @@
 namespace rushlight::cuda {
 namespace {
 
-/// Dimensions that a number counts through, the last one the fastest.
+/// Dimensions and strides that convert a flat index to an offset. The last dimension is the innermost.
 struct Walk {
     int ndim = 0;
     int64_t sizes[kLoopDims], strides[kLoopDims];
@@ -17,7 +17,7 @@ struct Walk {
         for (int d = 0; !t.contiguous && d < t.ndim; ++d) push(t.sizes[d], t.strides[d]);
         if (t.contiguous) push(t.numel, 1);
     }
-    /// Joined with the one before where both are walked through without a gap.
+    /// Adds a dimension. It is joined with the previous one if both are contiguous to each other.
     void push(int64_t size, int64_t stride) {
         if (size == 1) return;
         if (ndim > 0 && strides[ndim - 1] == stride * size) {
@@ -42,23 +42,24 @@ struct Walk {
 
 inline constexpr int64_t kNowhere = INT64_MIN;
 
-/// Index tensors that are read together: the elements at `i` form one multi-dimensional index.
+/// Index tensors that are read together: their elements at `i` form one multi-dimensional index.
 struct Chosen {
     struct One {
         const int64_t* data;
         Walk walk;
-        int64_t size, weight;  // of the dimension
+        int64_t size, weight;  // size of the indexed dimension, and its weight in the position
     };
     One of[kLoopDims];
     int count = 0;
-    Walk others;  // the offset that the element's position adds
+    Walk others;  // adds the offset of the element's own position
     bool from_end = false;  // negative indices count from the end
-    int64_t skipped = kNowhere;  // an index that is ignored
+    int64_t skipped = kNowhere;  // value of indices that are ignored
     Alarm alarm;
 
     explicit Chosen(const KernelArgs& args) : alarm(alarm_of(args.context)) {}
 
-    /// The offset of index `i`; kNowhere where an index is ignored, or out of range, which sets the error flag.
+    /// Returns the position of index `i`, or kNowhere if an index is ignored or out of range. An index out of range raises
+    /// the alarm.
     __device__ int64_t at(int64_t i) const {
         int64_t position = others.offset(i);
         for (int k = 0; k < count; ++k) {
@@ -76,14 +77,15 @@ struct Chosen {
     }
 };
 
-/// Indices of a tensor by dimension, absent in some, as in `input[indices]`. Offsets are positions among the indexed
-/// dimensions; each position is one slice, and `inner` walks through its elements, `before` and `after` the indices.
+/// Index tensors for some dimensions of a tensor, as in `input[indices]`. A position is an index into the indexed
+/// dimensions, and selects a slice. `inner` iterates over the elements of a slice, in the dimensions `before` and `after`
+/// the indices.
 struct Indices {
     Chosen chosen;
-    Walk positions, inner;  // in the tensor
+    Walk positions, inner;  // of the tensor
     int64_t n = 1, positions_count = 1, before = 1, after = 1;
     int ndim = 0, joint_ndim = 0, split;
-    int64_t shape[64];  // of the indexed tensor: before, joint, after
+    int64_t shape[64];  // of the result of indexing: before, joint, after
     int64_t joint[64];
 
     Indices(const KernelArgs& args, const View& t, const View* given, int64_t count) : chosen(args) {
@@ -98,7 +100,7 @@ struct Indices {
         split = num > 0 && last - first + 1 == num ? first : 0;
         for (int d = 0; d < joint_ndim; ++d) n *= joint[d];
         chosen.from_end = true;
-        for (int d = t.ndim - 1; d >= 0; --d) {  // weights of the last dimensions first
+        for (int d = t.ndim - 1; d >= 0; --d) {  // the last dimension has the smallest weight
             if (d >= count || !given[d].defined()) continue;
             if (chosen.count == kLoopDims)
                 fail(BackendStatus::NotImplemented, "has no kernel for more than %d indices", kLoopDims);
