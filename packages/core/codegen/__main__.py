@@ -7,7 +7,7 @@ import argparse
 import sys
 from pathlib import Path
 
-if __package__ in (None, ""):  # run as a file, by the build
+if __package__ in (None, ""):  # run as a file by the build
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
     __package__ = "codegen"
     import codegen  # type: ignore[import-not-found]  # noqa: F401
@@ -32,7 +32,7 @@ from .writer import GENERATED, write_all
 
 
 def generate(ops_folder: Path, out: Path) -> None:
-    """Write every generated file of core below `out`, and sources.cmake, which lists them."""
+    """Write all generated files of core below `out`, and sources.cmake, which lists them."""
     ops = load_ops(ops_folder)
     emitters = (
         emit_headers, emit_c, emit_bodies, emit_table, emit_kernels, emit_python, emit_docstrings, emit_stubs
@@ -64,10 +64,10 @@ class UnknownDeviceError(ValueError):
 
 
 def kernels_of(device: str, backend: Path | None) -> dict[str, list[str]]:
-    """Return the kernels that a device's backend has registered, and the dtypes that they lack; none for the CPU."""
+    """Return the registered kernels of a device's backend, with the dtypes that each lacks. For the CPU, return none."""
     if device in ("cpu", "meta"):
         return {}
-    from rushlight_core import _C  # not while the library is built
+    from rushlight_core import _C  # imported here, because the library may not be built yet
 
     if backend:
         _C._load_backend(backend)
@@ -104,11 +104,11 @@ def main() -> int:
     command.add_argument("name")
     command.add_argument("--ops", type=Path, default=OPS)
     command.add_argument("--derivatives", type=Path, help="folder of the formulas")
-    command = commands.add_parser("duty", help="print how a device serves every operator")
+    command = commands.add_parser("duty", help="print how each operator runs on a device")
     command.add_argument("device", nargs="?", default="cpu", help="a device type; cpu by default")
     command.add_argument("--ops", type=Path, default=OPS)
     command.add_argument(
-        "--backend", type=Path, help="shared library of the device, where no package offers it"
+        "--backend", type=Path, help="shared library of the device, if no package provides it"
     )
     command = commands.add_parser("docs", help="write a page of documentation for each operator")
     command.add_argument("--ops", type=Path, default=OPS)

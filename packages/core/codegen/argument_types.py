@@ -1,4 +1,4 @@
-"""Argument types: how each is written in a signature, in C++ and in a Python stub."""
+"""Argument types, and their spelling in signatures, in C++ and in Python stubs."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Type:
-    """One row of the table below."""
+    """An argument type: one row of the table below."""
 
     name: str  # in signatures
-    cpp: str  # as a parameter
-    tag: str  # rushlight::python::ArgType of the Python parser
+    cpp: str  # as a parameter in C++
+    tag: str  # rushlight::python::ArgType in the Python parser
     getter: str  # the parser's accessor
-    stub: str  # in .pyi files
+    stub: str  # type in .pyi files
     is_tensor: bool = False  # takes part in dispatch
 
     @property

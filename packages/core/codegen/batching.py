@@ -1,6 +1,6 @@
-"""Batching rules: which function of autograd's src/batch/ batches an operator in vmap, and how it treats arguments.
+"""Batching rules: the function in autograd's src/batch/ that batches an operator in vmap, and its use of the arguments.
 
-`packages/autograd/batching/*.yaml` assigns rules to operators; for operators that are not listed, the kind decides.
+`packages/autograd/batching/*.yaml` assigns rules to operators. The rule of other operators follows from their kind.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _DIMENSIONS = {
 }
 
 
-# How the rule `dims` treats an example without dimensions; struct Row of src/batch/call.h.
+# How the rule `dims` treats a 0-d example: struct Row in src/batch/call.h.
 SCALARS = ("element", "refused", "by_index", "counted", "windows")
 
 
@@ -35,7 +35,7 @@ class Batching:
 
 
 def load_batching(folder: Path, ops: list[Op]) -> dict[str, Batching]:
-    """Return how every operator is batched, by its name."""
+    """Return a dict from the names of the operators to their batching rules."""
     rules: dict[str, Batching] = {}
     known = {op.name for op in ops}
     for path, entry in load_entries(folder):
@@ -57,7 +57,7 @@ def load_batching(folder: Path, ops: list[Op]) -> dict[str, Batching]:
 
 
 def emit_batching(rules: dict[str, Batching], ops: list[Op]) -> dict[str, str]:
-    """Return the files by name: lib/batching.cpp, a row for every form."""
+    """Return the files by name: lib/batching.cpp, which has a row for each form."""
     lines = [f"// {GENERATED.replace('ops/', 'batching/*.yaml, ops/')}"]
     lines += ['#include "batch/call.h"', '#include "batch/rules.h"', ""]
     lines += ["namespace rushlight::autograd::batching {", "", "const Row rows[] = {"]
@@ -81,7 +81,7 @@ def emit_batching(rules: dict[str, Batching], ops: list[Op]) -> dict[str, str]:
 
 
 def _kind(op: Op, form: Form, a: Argument) -> str:
-    """Return how a rule uses an argument: struct Row of src/batch/call.h."""
+    """Return the letter that describes a rule's use of an argument: struct Row in src/batch/call.h."""
     if a.type.is_tensor:
         return "l" if a.type.name.endswith("[]") else "c" if a.name in op.bool_inputs else "t"
     lists = (TYPES["int[]"], TYPES["int[]?"])

@@ -1,4 +1,4 @@
-"""Shared code of the emitters of derivatives: names of arguments and results, and the attributes that a node keeps."""
+"""Shared code of the emitters of derivatives: names of arguments and results, and the attributes that a node saves."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .schema import Argument
 
 
 class DerivativeEmitter:
-    """Writes one part of the C++ of a derivative, and collects the headers and the installations that it needs."""
+    """Writes one part of the C++ of a derivative, and collects the headers and installations that the part needs."""
 
     d: Derivative
     op: Op
@@ -29,11 +29,11 @@ class DerivativeEmitter:
         self.results: list[str] = [r.name for r in self.op.schema.returns]
         self.multi: bool = len(self.op.schema.returns) > 1
         self.args = {a.name: a for a in self.op.schema.arguments}
-        if "grad" in self.args:  # in formulas the name `grad` is taken
+        if "grad" in self.args:  # formulas use the name `grad` for the gradient of the result
             self.args["arg_grad"] = self.args["grad"]
 
     def kind_of(self, name: str) -> str:
-        if name in ("grad", "grads", "tangent"):  # also where an argument is called so
+        if name in ("grad", "grads", "tangent"):  # also if an argument has this name
             return "given"
         if name in self.args:
             return "tensor" if self.args[name].type.is_tensor else "param"
@@ -46,7 +46,7 @@ class DerivativeEmitter:
         raise FormulaError(f"{name!r} is not an argument, result or auxiliary result of {self.op.name}")
 
     def saved_uses(self) -> dict[Use, list[int]]:
-        """Return the attributes that the node keeps, and the formulas that need them."""
+        """Return the attributes that the node saves, and the formulas that need them."""
         saved: dict[Use, list[int]] = {}
         for i, formula in enumerate(self.d.grads.values()):
             for use in sorted(formula.uses(), key=lambda u: (u.name, u.attribute)):
@@ -56,7 +56,7 @@ class DerivativeEmitter:
 
     @staticmethod
     def field(use: Use) -> Use:
-        """All attributes of one tensor are kept together."""
+        """Return the node's field for a use. All attributes of one tensor share a field."""
         return Use(use.name, "shape") if use.attribute else use
 
     def position(self, name: str) -> int:

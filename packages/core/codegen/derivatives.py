@@ -1,26 +1,26 @@
 """Derivatives: YAML entries of packages/autograd/derivatives, checked against core's operators.
 
     - op: mul                          # the overload, as in ops/*.yaml
-      grad:                            # argument, or several separated by commas (then the formula gives a tuple)
+      grad:                            # argument: formula; several arguments, separated by commas, share a tuple
         input: grad * other
         other: grad * input
-      jvp: pointwise                   # or linear, constant (overwrites its argument), view (in place), {argument: formula}
+      jvp: pointwise                   # linear, constant (overwrites its argument), view (in place), {argument: formula}
       constant: [index]                # arguments without a gradient: integers, bools, shapes, thresholds
-      not_differentiable: [weight]     # arguments whose derivative is refused: NotImplementedError where it is requested
+      not_differentiable: [weight]     # arguments without a derivative: requesting it raises NotImplementedError
       broadcasts: true                 # gradients are reduced to the argument's shape and dtype
-      by_hand: [dual]                  # stages, of autograd and dual, whose functions are in src/record.cpp
+      by_hand: [dual]                  # stages (autograd, dual) whose functions are hand-written in src/record.cpp
       mask: {activation: result, low: 0}  # the derivative is 0 where activation <= low or >= high, else 1
       masked: f(grad, activation, low, high)  # the gradient if such a mask follows: Note [Masks] in pass.cpp
 
-Every tensor argument has a formula or is in one of the two lists, unless the stage of autograd is by hand. Pointwise
-operators broadcast.
+Every tensor argument has a formula or is in one of the lists `constant` and `not_differentiable`, unless the autograd stage
+is hand-written. Pointwise operators always have `broadcasts`.
 
 Note [Complex gradients]
-The gradient of a real loss for z = x + iy is dL/dx + i dL/dy. For a holomorphic f it is the conjugate of f' times the
-gradient of the result: the formula for real numbers, applied to the conjugate of the gradient, and conjugated. The generator
-adds these conjugations where the gradient is complex and the formulas read values, so that formulas contain none. Functions
-that are not holomorphic (abs, angle, var) have `holomorphic: false` and are used as written. A tangent is f' times the
-argument's tangent, with nothing conjugated.
+The gradient of a real loss L with respect to z = x + iy is dL/dx + i dL/dy. For a holomorphic f, it is the conjugate of f'
+times the gradient of the result. This equals the formula for real numbers, applied to the conjugate of the gradient, and
+then conjugated. The generator adds both conjugations if the gradient is complex and the formulas read values, so that
+formulas contain none. Functions that are not holomorphic (abs, angle, var) have `holomorphic: false`, and their formulas are
+used as written. A tangent is f' times the argument's tangent, without conjugation.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Derivative:
     holomorphic: bool = True
     not_differentiable: tuple[str, ...] = ()  # their formulas in `grads` raise
     broadcasts: bool = False
-    by_hand: tuple[str, ...] = ()  # of STAGES
+    by_hand: tuple[str, ...] = ()  # subset of STAGES
     mask: dict[str, Formula] = field(default_factory=dict)  # "activation", "low", "high"
     masked: Formula | None = None
 
@@ -87,7 +87,7 @@ class Derivative:
 
 
 def load_derivatives(folder: Path, ops: list[Op]) -> list[Derivative]:
-    """Reads every derivative below `folder`."""
+    """Return the derivatives in the YAML files of `folder`."""
     by_name = {op.name: op for op in ops}
     result: dict[str, Derivative] = {}
     for path, entry in load_entries(folder):
@@ -163,7 +163,7 @@ def _names(entry: dict[str, object], key: str) -> tuple[str, ...]:
 
 
 def _mask(entry: object, grads: dict[tuple[str, ...], Formula]) -> dict[str, Formula]:
-    """Return the parts of a mask. They may read only values that the formula of the operator's single argument reads."""
+    """Return the parts of a mask. They may read only values that the formula of the operator's only argument reads."""
     if entry is None:
         return {}
     if not isinstance(entry, dict):

@@ -1,8 +1,8 @@
-"""Docstrings of operators, which `help()` and editors show and the pages are generated from.
+"""Docstrings of operators, for `help()`, editors and the pages of the documentation.
 
-Everything except the description comes from parts of the entry that have other uses, too: types and defaults from the
-signature, dtypes, shapes and errors from the kind and the keys `dtypes` and `result`. The keys `arguments`, `returns` and
-`raises` add the rest.
+Everything except the description is derived from parts of the entry that have other uses, too. Types and defaults come from
+the signature. Dtypes, shapes and errors come from the kind and the keys `dtypes` and `result`. The keys `arguments`,
+`returns` and `raises` add the rest.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from .shapes import shape_in_words
 
 _DTYPE_ERRORS = "NotImplementedError, TypeError or RuntimeError"
 _WIDTH = 120
-_TITLES = {"Arguments": "Args"}  # of a page, and of a docstring
-# Arguments, where they are integers, that name dimensions.
+_TITLES = {"Arguments": "Args"}  # title on a page: title in a docstring
+# Integer arguments with these names are dimensions.
 _DIMENSIONS = {"dim", "dims", "dim0", "dim1", "dim2", "axis0", "axis1", "source", "destination"}
 # The errors of arguments that have the same meaning in every operator.
 _ERRORS_OF_ARGUMENTS = {
     "device": {"RuntimeError": "`device` is of an unknown type, or no backend for it is attached."},
     "requires_grad": {
-        "RuntimeError": "`requires_grad` is true, and the dtype is neither of floating point nor complex."
+        "RuntimeError": "`requires_grad` is true, and the dtype is neither floating-point nor complex."
     },
     "memory_format": {
         "RuntimeError": "`memory_format` is for another number of dimensions.",
@@ -42,7 +42,7 @@ def docstring(spelling: str, name: str, group: list[Op], method: bool) -> str:
 
 
 def help_text(spelling: str, name: str, group: list[Op], method: bool) -> str:
-    """Return the text of a docstring: for a function the full text, and for a method with the same function a summary.
+    """Return the text of a docstring: the full text for a function, and a summary for a method that is also a function.
 
     For another name of the operator, return "Alias of ...".
     """
@@ -54,7 +54,7 @@ def help_text(spelling: str, name: str, group: list[Op], method: bool) -> str:
 
 
 def summary(name: str, group: list[Op]) -> str:
-    """Return the summary of a method whose function has the long docstring."""
+    """Return the short docstring of a method whose function has the full docstring."""
     base = group[0].base
     inplace = name != base
     parts = []
@@ -68,7 +68,7 @@ def summary(name: str, group: list[Op]) -> str:
 
 
 def body(name: str, group: list[Op], method: bool) -> str:
-    """Return the long docstring: the description of each overload, arguments, results, dtypes, errors and examples."""
+    """Return the full docstring: the description of each overload, arguments, results, dtypes, errors and examples."""
     inplace = name != group[0].base
     parts: list[str] = []
     for op in group:
@@ -98,14 +98,14 @@ def heads(op: Op, name: str, method: bool) -> list[str]:
     for signature in signatures(op, name, method):
         text = signature.typed()
         if len(returns) > 1 and all(r.name for r in returns):
-            # A named tuple's class is the stubs' own: its fields are more specific.
+            # The stubs define a class for a named tuple; its fields are more specific.
             text = text.rpartition(" -> ")[0] + f" -> ({', '.join(f'{r.name}: {r.type}' for r in returns)})"
         shown.append(name + text)
     return shown
 
 
 def facts(name: str, group: list[Op], method: bool) -> dict[str, list[str]]:
-    """Return titles and lines of the parts that every docstring and page has: arguments, results, dtypes, errors."""
+    """Return titles and lines of the parts of every docstring and page: arguments, results, dtypes and errors."""
     inplace = name != group[0].base
     found = {
         "Arguments": _arguments(name, group, method),
@@ -117,7 +117,7 @@ def facts(name: str, group: list[Op], method: bool) -> dict[str, list[str]]:
 
 
 def _each(name: str, group: list[Op], method: bool, lines_of: Callable[[Op], list[str]]) -> list[str]:
-    """Return the lines of all overloads, each preceded by its call where they differ."""
+    """Return the lines of all overloads. If they differ, the call precedes the lines of each overload."""
     found = {op.name: lines_of(op) for op in group}
     if len({tuple(lines) for lines in found.values()}) == 1:
         return found[group[0].name]
@@ -145,7 +145,7 @@ def _arguments(name: str, group: list[Op], method: bool) -> list[str]:
     lines = []
     for argument, parameters in shown.items():
         kinds = dict.fromkeys(word for p in parameters for word in p.annotation.split(" | "))
-        if "None" in kinds:  # last, as it is written
+        if "None" in kinds:  # None is written last
             kinds = dict.fromkeys([*(kind for kind in kinds if kind != "None"), "None"])
         defaults = {p.default for p in parameters}
         given = f", default {defaults.pop()}" if len(defaults) == 1 and "" not in defaults else ""
@@ -157,7 +157,7 @@ def _arguments(name: str, group: list[Op], method: bool) -> list[str]:
 
 
 def raised(group: list[Op], inplace: bool = False) -> dict[str, str]:
-    """Return a dict from error classes to texts: those of kinds, arguments and dtypes, and of the key `raises`."""
+    """Return a dict from error classes to texts, which come from the kind, arguments, dtypes and the key `raises`."""
     written = "input" if inplace else "out"
     found: dict[str, list[str]] = {}
 
@@ -181,7 +181,7 @@ def raised(group: list[Op], inplace: bool = False) -> dict[str, str]:
         if "out" in op.variants and op.kind != "create" and not (op.gives_truth or op.result == "bool"):
             add(
                 "RuntimeError",
-                f"The dtype of `{written}` cannot hold the result, as int64 cannot hold float32.",
+                f"The dtype of `{written}` cannot hold the result, for example int64 for a float32 result.",
             )
         for error, text in op.raises.items():
             add(error, text)

@@ -1,12 +1,12 @@
-"""The key `dtypes`: the dtypes that an operator accepts, on every device that serves it.
+"""The key `dtypes`: the dtypes that an operator accepts, on every device that supports the operator.
 
     dtypes: floating complex       one or more sets, or single dtypes
-    dtypes: real -uint64           all of a set but one
+    dtypes: real -uint64           all dtypes of a set except one
 
 The default is `any`. If the dtypes of arguments differ, the key describes the arguments that hold values, not indices or
-masks. For other dtypes the operator raises NotImplementedError, TypeError or RuntimeError. The tests call every operator
-with tensors of every dtype and compare. For kinds pointwise and reduce, the functor is compiled for the same dtypes;
-operators whose `result` is `floating` or `numeric` convert the other dtypes to one of these first.
+masks. For other dtypes the operator raises NotImplementedError, TypeError or RuntimeError. The tests call all operators with
+tensors of all dtypes and compare with the key. For kinds pointwise and reduce, the functor is compiled for these dtypes.
+Operators whose `result` is `floating` or `numeric` first convert the dtypes without a functor.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SETS: dict[str, tuple[str, ...]] = {
     "lapack": ("float32", "float64", *_COMPLEX),
 }
 
-# Lists of element types in C++, ops/element_types.h: float16 and bfloat16 reach them through float.
+# Lists of element types in C++, defined in ops/element_types.h. float16 and bfloat16 are converted to float.
 _LISTS = {
     "any": "AllAndComplex",
     "real": "All",
@@ -40,16 +40,16 @@ _LISTS = {
     "complex": "ComplexOnly",
     "bool": "Bools",
 }
-# The dtypes that remain to be compiled if a word of `result` converts the other dtypes first.
+# The dtypes that need no loop, because a word of `result` converts them first.
 _TURNED = {"floating": frozenset(("bool", *_INTEGERS)), "numeric": frozenset(("bool",))}
 
 
 class DTypesError(ValueError):
-    """Raised for a text that cannot be read; the loader adds file and line."""
+    """Raised for an invalid value of the key. The loader adds file and line."""
 
 
 def dtypes_of(text: str) -> frozenset[str]:
-    """Return the dtypes that a text stands for."""
+    """Return the dtypes that a value of the key describes."""
     chosen: set[str] = set()
     for word in text.split():
         name = word.removeprefix("-")

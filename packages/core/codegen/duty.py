@@ -1,7 +1,7 @@
-"""Reports how each operator runs on a device: with a kernel of the backend, or without one.
+"""A report on how each operator runs on a device: with a kernel of the backend, or without one.
 
-Each line names the dtypes that the operator takes, which are the same on every device (decision 0032), and those among them
-that the device's kernel lacks (decision 0051).
+Each line lists the dtypes that the operator accepts, which are the same on all devices (decision 0032), and the dtypes for
+which the device's kernel is not defined (decision 0051).
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from .model import Op
 
 WAYS = {
     "kernel": "a kernel of the device",
-    "composite": "made of other operators",
-    "view": "geometry alone: no memory is touched",
-    "service": "memory and copies, by services that every device has",
-    "copy": "written by the CPU and copied there",
+    "composite": "calls other operators",
+    "view": "computes a geometry, without access to memory",
+    "service": "memory and copies, by functions that every backend has",
+    "copy": "written by the CPU and copied to the device",
     "shape only": "sizes, strides and dtype, without values",
     "refused": "NotImplementedError",
 }
-SHARED = ("fill", "range", "steps", "powers", "eye")  # what writes new tensors: ops/create.h
+SHARED = ("fill", "range", "steps", "powers", "eye")  # the kernels that write new tensors: ops/create.h
 _BY_KERNEL = ("pointwise", "reduce", "custom", "dynamic")
 
 
 def way(op: Op, device: str, kernels: Collection[str]) -> str:
-    """Return one of WAYS. `kernels` holds the names of the device's kernels; it is ignored for the CPU."""
+    """Return the key of WAYS for an operator. `kernels` holds the names of the device's kernels. The CPU ignores it."""
     if op.kind in ("composite", "view"):
         return op.kind
     if op.kind == "storage":
@@ -36,12 +36,12 @@ def way(op: Op, device: str, kernels: Collection[str]) -> str:
         return "kernel"
     if op.kind in _BY_KERNEL:
         return "kernel" if op.name in kernels else "refused"
-    # Which of the shared kernels writes a new tensor is known in the call.
+    # Each call selects one of the shared kernels, so a device must have all of them.
     return "kernel" if all(name in kernels for name in SHARED) else "copy"
 
 
 def duty(ops: list[Op], device: str, kernels: Mapping[str, Collection[str]]) -> str:
-    """Return a line for each operator, and the number of operators served in each way.
+    """Return a line for each operator, and the number of operators for each key of WAYS.
 
     `kernels` maps the names of kernels to the dtypes that they lack.
     """

@@ -1,4 +1,4 @@
-"""bodies/<family>.h: declarations of the functions that are written by hand for the operators of one YAML file."""
+"""bodies/<family>.h: declarations of the hand-written functions for the operators of one YAML file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from .model import Op
 from .schema import Schema
 from .writer import GENERATED
 
-# Kind: namespace, which is also the folder below src/ops; what a body returns ("" for the operator's own results); header.
+# Kind: namespace, which is also the folder below src/ops; the return type of a body ("": the results of the operator);
+# header.
 BODIES = {
     "view": ("views", "ViewSpec", "ops/views.h"),
     "custom": ("rules", "Outputs", "ops/rules.h"),
@@ -26,7 +27,7 @@ def body_header(op: Op) -> str:
 
 
 def body_schema(op: Op) -> Schema:
-    """Return the arguments that a body receives: its rule does not depend on whether a new tensor requires grad."""
+    """Return the schema of a body. Rules of kind create do not receive `requires_grad`, on which they do not depend."""
     if op.kind != "create":
         return op.schema
     seen = tuple(a for a in op.schema.arguments if a.name != "requires_grad")
@@ -34,7 +35,7 @@ def body_schema(op: Op) -> Schema:
 
 
 def emit_bodies(ops: list[Op]) -> dict[str, str]:
-    """Return the files by name: one header per family that has bodies."""
+    """Return the files by name: one header for each family that has bodies."""
     files = {}
     written = sorted((op for op in ops if op.kind in BODIES), key=lambda op: op.family)
     for _, group in groupby(written, key=lambda op: op.family):

@@ -86,7 +86,7 @@ def _list(declaration: str) -> Callable[[str], list[str]]:
     return lambda name: [declaration + name, f"size_t num_{name}"]
 
 
-# Type of an argument to its parameters in C.
+# Maps the type of an argument to its parameters in C.
 _PARAMETERS = {
     "Tensor": _one("const rl_tensor* "),
     "Tensor?": _one("const rl_tensor* "),
@@ -111,7 +111,7 @@ _PARAMETERS = {
     "device?": _one("const rl_device* "),
     "Generator?": _one("const rl_generator* "),
 }
-# The member of Names that reads it, and whether a count follows.
+# The member of Names that reads the argument, and whether a count follows.
 _READERS = {
     "Tensor": ("tensor", False),
     "Tensor?": ("optional_tensor", False),
@@ -136,7 +136,7 @@ _READERS = {
     "device?": ("optional_device", False),
     "Generator?": ("generator", False),
 }
-# Type of a result to its parameter in C.
+# Maps the type of a result to its parameter in C.
 _RESULTS = {
     "Tensor": "rl_tensor** ",
     "Tensor[]": "rl_value* ",

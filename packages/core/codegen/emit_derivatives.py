@@ -1,4 +1,4 @@
-"""C++ of the derivatives: for each operator a node, a stage function that records it, and one that runs it forward."""
+"""C++ of the derivatives: for each operator a node, the stage function of Autograd, and the stage function of Dual."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Documentation: one Markdown page for each name that users call, and an index."""
+"""Documentation: a Markdown page for each public name, and an index."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ def _page(name: str, group: list[Op]) -> str:
     if aliases:
         notes.append("Argument names: " + ", ".join(f"`{o}` for `{own}`" for o, own in aliases.items()) + ".")
     if nones := dict.fromkeys(name for op in group for name in op.none_is_default):
-        notes.append("None stands for the default of " + ", ".join(f"`{name}`" for name in nones) + ".")
+        notes.append("None selects the default of " + ", ".join(f"`{name}`" for name in nones) + ".")
     if any(op.random for op in group):
-        notes.append("Draws random numbers: `manual_seed` makes them repeat.")
+        notes.append("Draws random numbers, which `manual_seed` makes repeatable.")
     if any(op.synchronises for op in group):
-        notes.append("Waits for the device.")
+        notes.append("Waits until the device has finished.")
     if not any(op.differentiable for op in group):
         notes.append("Has no gradient.")
     if first.oracle:

@@ -1,4 +1,4 @@
-"""Docstrings of the functions and types that are written in C++: those of the stub's template, for `help()`."""
+"""Docstrings of the functions and types that are written in C++, copied from the stub's template for `help()`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def emit_docstrings(ops: list[Op]) -> dict[str, str]:
 
 
 def _signature(node: ast.FunctionDef | ast.ClassDef) -> str:
-    """Return the signature that `inspect.signature` reads before the text; none for a class without `__new__`."""
+    """Return the signature line that `inspect.signature` reads. A class without `__new__` has none."""
     function = node
     if isinstance(node, ast.ClassDef):
         made = [one for one in node.body if isinstance(one, ast.FunctionDef) and one.name == "__new__"]

@@ -1,4 +1,4 @@
-"""C++ of the stage functions of Dual: they run the operator and give its results tangents."""
+"""C++ of the stage functions of Dual, which run the operator and attach tangents to its results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .schema import cpp_name
 
 
 class ForwardEmitter(DerivativeEmitter):
-    """Return the stage functions of Dual for the forms of an operator."""
+    """Writes the stage functions of Dual for the forms of an operator."""
 
     def emit(self) -> list[str]:
         lines: list[str] = []
@@ -23,7 +23,7 @@ class ForwardEmitter(DerivativeEmitter):
         return lines
 
     def _forward(self, form: Form) -> list[str]:
-        """Return the stage function of Dual; without a rule it raises if an argument has a tangent."""
+        """Return the stage function of Dual. Without a rule, the function raises if an argument has a tangent."""
         jvp = self.d.jvp
         schema = form.schema
         function = form.symbol.removeprefix("op_") + "_dual"
@@ -37,8 +37,8 @@ class ForwardEmitter(DerivativeEmitter):
         ]
         names = [cpp_name(a.name) for a in schema.arguments if a.type.is_tensor]
         if self.op.kind == "view":
-            # A view follows the tangent of its root, even one that is attached later; other arguments give it
-            # no separate tangent.
+            # A view has the tangent of its root, even if it is attached later. The other arguments do not contribute a
+            # separate tangent.
             names = names[:1]
         tensors = ", ".join(names)
         lines += [
@@ -84,7 +84,7 @@ class ForwardEmitter(DerivativeEmitter):
         return [*lines, "    return made;", "}"]
 
     def _forward_view(self, form: Form, call: str, given: str) -> list[str]:
-        """Return the stage function of a view in place, which takes the same view of the former tangent."""
+        """Return the stage function of an in-place view, which takes the same view of the previous tangent."""
         first, *others = [cpp_name(a.name) for a in form.schema.arguments]
         view = cpp_name(self.op.base.removesuffix("_"))
         self.headers.add(f"rushlight/ops/{view}.h")
@@ -98,7 +98,7 @@ class ForwardEmitter(DerivativeEmitter):
         ]
 
     def _forward_by_aux(self, form: Form, aux: Form) -> list[str]:
-        """Return the stage function of Dual for a rule that reads auxiliary results, by the form that has them."""
+        """Return the stage function of Dual for a rule that reads auxiliary results. It calls the form that has them."""
         given = ", ".join(cpp_name(a.name) for a in form.schema.arguments)
         count = len(self.op.schema.returns)
         results = ", ".join(f"std::move(std::get<{i}>(all))" for i in range(count))
@@ -129,9 +129,9 @@ class ForwardEmitter(DerivativeEmitter):
         return form.kind == "InPlace" and any(first in f.uses() for f in rules.values())
 
     def _by_rules(self, form: Form, rules: dict[str, Formula], with_aux: bool) -> list[str]:
-        """Return the sum of the rules' values.
+        """Return code that computes the tangents as sums of the rules' values.
 
-        With several results, a rule gives a tuple, or only the tangent of the first.
+        If there are several results, the value of a rule is a tuple, or only the tangent of the first result.
         """
         count = len(self.op.schema.returns)
         lines = [f"Tensor totals[{count}];"]
@@ -156,7 +156,7 @@ class ForwardEmitter(DerivativeEmitter):
         return lines
 
     def _forward_inplace(self, form: Form) -> list[str]:
-        """Return a call of the functional form whose result is copied into the argument: copy_ writes value and tangent."""
+        """Return code that calls the functional form and copies the result to the argument, with its tangent."""
         schema = form.schema
         function = form.symbol.removeprefix("op_") + "_dual"
         given = ", ".join(cpp_name(a.name) for a in schema.arguments)
@@ -171,7 +171,7 @@ class ForwardEmitter(DerivativeEmitter):
         ]
 
     def _linear(self, form: Form) -> list[str]:
-        """Return the operator itself, applied to tangents."""
+        """Return a call of the operator itself with the tangents as arguments."""
         parts = []
         linear_in = {cpp_name(name) for name in self.d.wanted}
         for i, a in enumerate(form.schema.arguments):

@@ -7,7 +7,7 @@ from itertools import groupby
 from .model import Form, Op
 from .writer import GENERATED
 
-# The names that programs use in addition to operators.
+# Headers that programs use in addition to those of operators.
 _GENERAL = ("dispatch", "error", "gradients", "operators", "print", "random", "scalar", "tensor")
 
 
@@ -21,7 +21,7 @@ def emit_headers(ops: list[Op]) -> dict[str, str]:
     groups = by_base(ops)
     lines = [
         f"// {GENERATED}",
-        "// Tensors and every operator, for programs that prefer one header.",
+        "// Includes tensors and all operators, for programs that prefer one header.",
         "#pragma once",
         "",
     ]
@@ -61,4 +61,4 @@ def _function(form: Form) -> list[str]:
     ]
 
 
-_FORM_NOTES = {"Out": "writes into what is given", "Aux": "with the hidden results that formulas use"}
+_FORM_NOTES = {"Out": "writes to the given tensors", "Aux": "also returns the hidden results that formulas use"}

@@ -9,7 +9,7 @@ from .writer import GENERATED
 
 
 def emit_installation(names: list[str], known: dict[str, Derivative], ops: list[Op]) -> str:
-    """Return lib/install.cpp: a call for each file of derivatives, `names`, and lists of operators without any."""
+    """Return lib/install.cpp: a call for each file of derivatives in `names`, and lists of operators without derivatives."""
     lines = [f"// {GENERATED.replace('ops/', 'derivatives/')}", '#include "record.h"', ""]
     lines += ["namespace rushlight::autograd {", *(f"void install_{name}();" for name in names), ""]
     lines += [
@@ -29,7 +29,7 @@ def emit_installation(names: list[str], known: dict[str, Derivative], ops: list[
             constant = form.kind == "Out" and (not op.differentiable or op.gives_truth)
             outs = len(op.schema.returns) if constant else 0
             lines.append(f'    {{"{form.name}", {form.hash:#x}ULL, {outs}}},')
-    lines += ["    {nullptr, 0, 0}};", "", "// In-place operators that write truth values."]
+    lines += ["    {nullptr, 0, 0}};", "", "// In-place operators whose result is bool."]
     lines.append("static const Unrecorded overwriting[] = {")
     for op in ops:
         for form in op.forms():

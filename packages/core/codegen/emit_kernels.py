@@ -1,4 +1,4 @@
-"""Loops of pointwise operators and reductions: the instantiation of every functor and reducer, for the CPU and for CUDA."""
+"""Loops of pointwise operators and reductions: instantiations of all functors and reducers, for the CPU and for CUDA."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from .emit_table import loop_name
 from .model import Op
 from .writer import GENERATED, shards
 
-# Operators to a file: a reducer is compiled for many shapes and dtypes, and one edit should rebuild in seconds.
+# Number of operators in a file. A reducer is compiled for many shapes and dtypes, and a change should be rebuilt in seconds.
 SHARD = {"pointwise": 16, "reduce": 7}
 
 
 @dataclass(frozen=True)
 class Target:
-    """The target of the loops: `headers` has their templates, and `namespace` contains the tables."""
+    """A target of the loops. `headers` contain their templates, and `namespace` contains the tables."""
 
     headers: str
     suffix: str
@@ -33,7 +33,7 @@ def functor_name(op: Op) -> str:
 
 
 def _with_their_bodies(ops: list[Op]) -> list[Op]:
-    """Return the operators grouped by functor or reducer: in one file its loops are compiled once."""
+    """Return the operators sorted by functor or reducer, because the loops of one functor are compiled once in a file."""
     first: dict[str, int] = {}
     return sorted(ops, key=lambda op: first.setdefault(functor_name(op), len(first)))
 
@@ -62,8 +62,9 @@ def emit_kernels(ops: list[Op], target: Target = CPU) -> dict[str, str]:
 
 
 def emit_cuda_list(compiled: list[Op], ops: list[Op]) -> dict[str, str]:
-    """Return the table by which the CUDA plug-in finds its kernels: one for each pointwise operator and reduction that is
-    compiled, and the hash of every schema.
+    """Return the table in which the CUDA plug-in looks up its kernels.
+
+    It contains the kernels of the compiled pointwise operators and reductions, and the hashes of all schemas.
     """
     loops = [op for op in compiled if op.kind in ("pointwise", "reduce")]
     lines = [

@@ -1,4 +1,4 @@
-"""C++ of the nodes: the attributes that each keeps, and the computation of gradients."""
+"""C++ of the nodes: the attributes that each saves, and the computation of gradients."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from .derivative_emitter import DerivativeEmitter
 from .formulas import CppWriter, Formula, Use, saved_name
 from .schema import cpp_name
 
-STORED = {  # of arguments that are not tensors: field type, and how it is passed on
+STORED = {  # arguments that are not tensors: type of the field, and code that stores the argument
     "int[]": ("std::vector<int64_t>", "{}.assign({}.begin(), {}.end())"),
     "int[]?": ("std::optional<std::vector<int64_t>>", "f::store({}, {})"),
     "str": ("std::string", "{} = {}"),
@@ -15,7 +15,7 @@ STORED = {  # of arguments that are not tensors: field type, and how it is passe
 
 
 class NodeEmitter(DerivativeEmitter):
-    """The node of a derivative."""
+    """Writes the node of a derivative."""
 
     def emit(self) -> list[str]:
         return self._node() if self.d.grads else []
@@ -31,7 +31,7 @@ class NodeEmitter(DerivativeEmitter):
         )
         kept = [use for use in saved if self._field_type(use) in ("SavedTensor", "SavedOperand", "SavedList")]
         lines = [f"struct {self.node} final : Node {{", "    RL_NODE_MEMORY"]
-        # A node that keeps only shapes and numbers may run any number of times.
+        # A node that keeps only shapes and numbers can run any number of times.
         body = "{}" if kept else "{ never_used_up(); }"
         lines.append(
             f'    explicit {self.node}({parameters}) : Node("{self.node}", {results}, {edges}) {body}'
@@ -91,7 +91,7 @@ class NodeEmitter(DerivativeEmitter):
         return ["        const Tensor& grad = grads[0];", "        if (!grad.defined()) return;"]
 
     def _conjugate(self) -> list[str]:
-        """See Note [Complex gradients] in derivatives.py."""
+        """Return the code that conjugates the gradients: see Note [Complex gradients] in derivatives.py."""
         values = self.d.complex_values
         if not values:
             return []
@@ -102,7 +102,7 @@ class NodeEmitter(DerivativeEmitter):
         return [f"        const bool conjugate = {condition}f::conjugate(grads);"]
 
     def _share(self, text: str) -> str:
-        """Return the text of a gradient, conjugated if the values may be complex."""
+        """Return the code of a gradient, with a conjugation if the values may be complex."""
         return f"f::conjugated(conjugate, {text})" if self.d.complex_values and text != "f::none" else text
 
     def _apply(self, names: tuple[str, ...], formula: Formula) -> list[str]:
@@ -135,7 +135,7 @@ class NodeEmitter(DerivativeEmitter):
         ]
 
     def _mask(self) -> list[str]:
-        """Return the method `mask` of an activation's node, which describes the factor of the gradient."""
+        """Return the method `mask` of an activation's node, which describes where the derivative is 0."""
         if not self.d.mask:
             return []
         lines = ["    bool mask(ActivationMask& mask) override {", "        check_not_released();"]
@@ -150,7 +150,7 @@ class NodeEmitter(DerivativeEmitter):
         return [*lines, "        return true;", "    }"]
 
     def _apply_masked(self) -> list[str]:
-        """Return the methods for masked gradients, of a node whose result is the input of an activation."""
+        """Return the methods for masked gradients. They are used if the node's result is the input of an activation."""
         if self.d.masked is None:
             return []
         lines = ["    bool takes_mask() const override { return true; }"]

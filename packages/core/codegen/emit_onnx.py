@@ -1,4 +1,4 @@
-"""The table of rushlight_graph that defines how operators are exported to ONNX, as a module of Python."""
+"""The module of rushlight_graph with the rules that export operators to ONNX."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def emit_onnx(ops: list[Op]) -> dict[str, str]:
             if form.name != op.name:
                 forms.append(f"    {form.name!r}: {op.name!r},")
     lines = [
-        f'"""How operators are exported to ONNX. {GENERATED}"""',
+        f'"""Rules that export operators to ONNX. {GENERATED}"""',
         "",
         "from __future__ import annotations",
         "",
@@ -39,8 +39,8 @@ def emit_onnx(ops: list[Op]) -> dict[str, str]:
         "",
         "",
         "class Rule(NamedTuple):",
-        '    """How an operator is exported: the expression, or `function`; the names of the arguments, and defaults; of',
-        '    element-wise operators, the arguments that are converted to one dtype, and the word for its result."""',
+        '    """The export of an operator: an expression or `function`, the names of the arguments, and their defaults. For',
+        '    element-wise operators, also the arguments that are converted to one dtype, and the word for the result."""',
         "",
         "    onnx: str",
         "    arguments: tuple[str, ...]",
@@ -53,12 +53,12 @@ def emit_onnx(ops: list[Op]) -> dict[str, str]:
         *rules,
         "}",
         "",
-        "#: In-place and out= forms, and the operators that they are forms of.",
+        "#: Maps in-place and out= forms to their operators.",
         "FORMS: dict[str, str] = {",
         *forms,
         "}",
         "",
-        "#: Composites without a rule: the operators that they call are exported.",
+        "#: Composites without a rule, which are exported as the operators that they call.",
         "COMPOSITES: tuple[str, ...] = (",
         *(f"    {name!r}," for name in composites),
         ")",

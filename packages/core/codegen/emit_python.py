@@ -1,4 +1,4 @@
-"""Python bindings: for every name its signatures, a vectorcall function, method and number slots."""
+"""Python bindings: for each name the signatures, a vectorcall function, a method and number slots."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _COMPARISONS = {"lt": "Py_LT", "le": "Py_LE", "eq": "Py_EQ", "ne": "Py_NE", "gt"
 
 
 def emit_python(ops: list[Op]) -> dict[str, str]:
-    """Return the files by name: python/bindings_N.cpp and the tables that the module and the type read."""
+    """Return the files by name: python/bindings_N.cpp, and the tables for the module and the type."""
     names = {name: group for name, group in names_of(ops).items() if any(not hidden(op) for op in group)}
     items = sorted(names.items())
     files = {}
@@ -50,7 +50,7 @@ def _shard(items: list[tuple[str, list[Op]]]) -> str:
 
 
 def _has_tensor_form(position: int, op: Op, group: list[Op]) -> bool:
-    """Return whether another signature of the name takes a tensor where this one takes a number."""
+    """Return whether another signature of the name has a tensor at this position, where this signature has a number."""
 
     def at(other: Op) -> Argument | None:
         arguments = other.schema.arguments
@@ -152,7 +152,7 @@ def _case(name: str, i: int, op: Op, form: Form) -> list[str]:
     if not form.schema.returns:
         return [*lines, f"{call};", "Py_RETURN_NONE;"]
     if any(a.type.name == "device?" and a.keyword_only for a in form.schema.arguments) and len(fields) == 1:
-        call = f"p.placed({call})"  # as for pin_memory=
+        call = f"p.placed({call})"  # pins the memory for pin_memory=
     return [*lines, f"return wrap({call}{extra});"]
 
 

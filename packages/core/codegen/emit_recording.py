@@ -1,4 +1,4 @@
-"""C++ of the stage functions of Autograd: they make a node, save its tensors, and run the operator."""
+"""C++ of the stage functions of Autograd, which create a node, save its tensors, and run the operator."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .schema import cpp_name
 
 
 class RecordingEmitter(DerivativeEmitter):
-    """Return the stage functions of Autograd for the forms of an operator."""
+    """Writes the stage functions of Autograd for the forms of an operator."""
 
     def emit(self) -> list[str]:
         if not self.d.grads:
@@ -100,7 +100,7 @@ class RecordingEmitter(DerivativeEmitter):
                 )
                 lines.append(f"    first[{i + 1}] = first[{i}] + {count};")
             arguments.append(f"first[{len(self.tensors)}]")
-        # Edges first: asking a stale view for its edge makes a node, and a producer must be older than its
+        # The edges are made first: making the edge of an outdated view creates a node, and a producer must be older than its
         # consumer.
         names = [name for names in self.d.grads for name in names]
         for name in names:
@@ -121,7 +121,7 @@ class RecordingEmitter(DerivativeEmitter):
         return lines
 
     def _has_edge(self, name: str) -> str:
-        """Return whether an argument of the node that is being made needs a gradient."""
+        """Return a condition: whether an argument of the node under construction needs a gradient."""
         edge = self.edge(name).replace("first_", "first")
         if self.args[name].type.name.endswith("[]"):
             return f"f::has_any(*node, {edge}, first[{self.position(name) + 1}])"
@@ -133,12 +133,12 @@ class RecordingEmitter(DerivativeEmitter):
         if argument.type.is_tensor and not use.attribute:
             keys = list(self.d.grads)
             wanted = {n for i in formulas for n in keys[i]}
-            # The needs of the running pass do not count: its nodes may be recorded in a pass for other
-            # gradients.
+            # The gradients that the running pass computes do not matter here, because its nodes may be recorded in a pass
+            # for other gradients.
             condition = " || ".join(self._has_edge(n) for n in sorted(wanted))
             value = name
             if inplace and self.tensors[0].name == argument.name:
-                value = f"ops::clone({name}, std::nullopt)"  # its value is about to change
+                value = f"ops::clone({name}, std::nullopt)"  # the value is about to change
                 self.headers.add("rushlight/ops/clone.h")
             return [f"if ({condition}) {target}.save({value});"]
         if use.attribute:
@@ -148,7 +148,7 @@ class RecordingEmitter(DerivativeEmitter):
         return [_store(argument.type, target, name) + ";"]
 
     def _after(self, form: Form) -> list[str]:
-        """Return the code that sets shapes, results and history once the operator has run."""
+        """Return the code that sets shapes, results and history after the operator has run."""
         inplace = form.kind == "InPlace"
         lines = []
         if form.kind == "Aux":

@@ -1,5 +1,4 @@
-"""Type stubs: `_C.pyi` and `__init__.pyi`, from the operators' signatures, and from templates for functions that are
-written by hand."""
+"""Type stubs: `_C.pyi` and `__init__.pyi`, from the operators' signatures, and from templates for hand-written functions."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from .writer import GENERATED
 
 _TEMPLATES = Path(__file__).resolve().parent / "templates"
 
-# Number slots to special methods: name, whether there is a reflected one.
+# Number slots to special methods: name, and whether there is a reflected method.
 _SPECIAL = {
     "add": ("add", True),
     "subtract": ("sub", True),
@@ -67,7 +66,7 @@ def emit_stubs(ops: list[Op]) -> dict[str, str]:
         text = before + "\n".join([*lines, ""]) + after
     public = sorted({*exported, *re.findall(r"^(?:def|class) ([a-z]\w*)", text, re.M), *_variables(text)})
     package = (_TEMPLATES / "__init__.pyi.tmpl").read_text()
-    # Some have a front in Python, which the template imports; those of `linalg` and `fft` are found in those modules.
+    # Some names have a wrapper in Python, which the template imports. The names of `linalg` and `fft` are in those modules.
     fronts = set(re.findall(r"^from \.\w+ import \w+ as (\w+)", package, re.M))
     public = [name for name in public if name not in fronts and not name.startswith(("linalg_", "fft_"))]
     imports = "\n".join(f"from ._C import {name} as {name}" for name in public)
@@ -83,7 +82,7 @@ def _variables(text: str) -> list[str]:
 
 
 def _type(stub: str) -> str:
-    """Replace names that the module's dtypes and the properties of Tensor hide by aliases, such as `_int`."""
+    """Replace names that dtypes of the module or properties of Tensor shadow, by aliases such as `_int`."""
     return re.sub(r"\b(int|float|bool|dtype|device)\b", r"_\1", stub)
 
 
@@ -96,7 +95,7 @@ def _result_class(op: Op, name: str) -> list[str]:
 
 
 def _signatures(op: Op, name: str, method: bool) -> list[str]:
-    """Return "(self, other: Tensor) -> Tensor", and a second signature where a list may be given as separate arguments."""
+    """Return "(self, other: Tensor) -> Tensor", and a second signature if a list may be passed as separate arguments."""
     found = []
     for signature in signatures(op, name, method):
         parameters = tuple(replace(p, annotation=_type(p.annotation)) for p in signature.parameters)
@@ -113,7 +112,7 @@ def _help(spelling: str, name: str, group: list[Op], method: bool) -> str:
 
 
 def _overloads(name: str, signatures: list[str], text: str, indent: str) -> list[str]:
-    """Return the definitions of a name; the first has the docstring, which editors show for all."""
+    """Return the definitions of a name. The first has the docstring, which editors show for all overloads."""
     signatures = list(dict.fromkeys(signatures))
     mark = [f"{indent}@overload"] if len(signatures) > 1 else []
     first, *others = signatures

@@ -1,4 +1,4 @@
-"""The operator table: for every form its base function, thunk and Operator, a file per family."""
+"""The operator table: the base function, thunk and Operator of each form, in files by family."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _shard(ops: list[Op]) -> str:
         if op.kind in ("custom", "dynamic"):
             of_cpu += _kernel_declarations(op)
     if of_cpu:
-        # Operators may share a kernel.
+        # Several operators may share a kernel.
         lines += ["namespace cpu {", *dict.fromkeys(of_cpu), "}  // namespace cpu", ""]
     lines.append("namespace {")
     for op in ops:
@@ -115,9 +115,9 @@ def _form(op: Op, kind: str) -> Form | None:
 
 
 def _out_body(op: Op, copy: str) -> list[str]:
-    """Return the out= form of an operator that computes its result first.
+    """Return the body of the out= form of an operator that computes its result first.
 
-    `out` must have the given `dtype`; functions that create tensors use the dtype and the device of `out`.
+    `out` must have the dtype `dtype` if it is given. Functions that create tensors use the dtype and the device of `out`.
     """
     name, natural = f'"{op.base.lstrip("_")}"', _base(op.forms()[0])
     given = {a.name: cpp_name(a.name) for a in op.schema.arguments}
@@ -142,7 +142,7 @@ def _out_body(op: Op, copy: str) -> list[str]:
 
 
 def _written_forms(op: Op, copy: str) -> list[str]:
-    """Return the in-place and out= forms of operators that compute their result first and then copy it to the target."""
+    """Return the in-place and out= forms of an operator that computes its result first and copies it to the target."""
     lines: list[str] = []
     natural = op.forms()[0]
     if (form := _form(op, "InPlace")) and form is not natural and not op.is_inplace:
@@ -158,7 +158,7 @@ def _written_forms(op: Op, copy: str) -> list[str]:
 
 # --- pointwise and reduce ---
 
-# The word of `result`: the dtype in which the loop computes, and the dtype that it writes.
+# For each word of `result`: the dtype in which the loop computes, and the dtype that it writes.
 _POINTWISE_RESULTS = {
     "": ("Common", "Compute"),
     "floating": ("CommonFloat", "Compute"),
@@ -243,7 +243,7 @@ def _reduce(op: Op) -> list[str]:
     return lines + _written_forms(op, "copy")
 
 
-# --- views, custom kernels, and functions written by hand ---
+# --- views, custom kernels, and hand-written functions ---
 
 
 def _view(op: Op) -> list[str]:
@@ -281,7 +281,7 @@ def _by_hand(op: Op) -> list[str]:
     )
 
 
-# A kernel receives 0 for an absent argument: Launch::param.
+# A kernel receives 0 for an absent argument: see Launch::param.
 _PARAM_GETTERS = {
     "int": "as_int()",
     "int?": "as_int()",
@@ -295,7 +295,7 @@ _PARAM_GETTERS = {
     "int[]?": "as_ints()",
     "str": "as_string()",
 }
-# The type that each of them gives.
+# The type that each getter returns.
 _PARAM_TYPES = {
     "as_int()": "int64_t",
     "as_bool()": "bool",
@@ -319,7 +319,7 @@ def _num_outputs(op: Op) -> int:
 
 
 def _kernel_params(op: Op) -> list[Argument]:
-    """Return the arguments without tensors that a kernel of kinds custom and dynamic takes."""
+    """Return the arguments of a kernel of kinds custom and dynamic that are not tensors."""
     others = [a for a in op.schema.arguments if not a.type.is_tensor and a.name not in op.rule_only]
     return [a for a in others if a.type.name in _PARAM_GETTERS]
 
@@ -352,7 +352,7 @@ def _custom(op: Op) -> list[str]:
     written_result, count = _returns_an_argument(op), _num_outputs(op)
     lists = [a for a in tensors if a.type.name.endswith("[]")]
 
-    # The thunk: from the uniform KernelArgs to the kernel's own parameters.
+    # The thunk converts the uniform KernelArgs to the parameters of the kernel.
     lines = [f"void {own}_thunk(const KernelArgs& k) {{"]
     given = ["*k.context"] + [f"k.out({i})" for i in range(count)]
     at, at_param = "0", 0
@@ -385,7 +385,7 @@ def _custom(op: Op) -> list[str]:
         generator = next((a.name for a in op.schema.arguments if a.type.name == "Generator?"), "nullptr")
         rule, arguments = f"rules::{op.body_name}", op.schema.cpp_arguments()
         text = [*checked]
-        if op.kind == "dynamic":  # called with a count of zero for its checks
+        if op.kind == "dynamic":  # called with a count of zero, to check the arguments
             text.append(f"{rule}({arguments}, 0);")
         else:
             text.append(f"auto outs = {rule}({arguments});")
@@ -403,7 +403,7 @@ def _custom(op: Op) -> list[str]:
             text.append(f"auto outs = {rule}({arguments}, launch.count());")
         condition = f"if ({op.writes_if}) " if op.writes_if else ""
         written = _written(op)
-        if len(written) > 1:  # none is counted as written where one cannot be
+        if len(written) > 1:  # all are checked before the version of the first changes
             names = ", ".join(cpp_name(name) for name in written)
             text.append(f'{condition}check_all_writable("{op.base.lstrip("_")}", {names});')
         if op.check:

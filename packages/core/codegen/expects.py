@@ -7,13 +7,17 @@
       mode: "[0, 2]"
       wanted: 3 numbers
 
-For a tensor: dtypes, then a shape; either may be left out. Dtypes are a single one (`int64`, `int32`, `bool`), `floating`,
-`wide` (float32 and float64) or `lapack` (those of matrices that LAPACK takes); `like other` is dtype and shape, `of other`
-the dtype alone, and `compute of`, `real of` and `complex of` the corresponding dtype. A name in a shape stands for the size
-at its first occurrence. `*name` stands for any number of dimensions, `...` for any number that is not named again, and `_`
-for any size. An integer argument stands for its value, and `*argument` for the values of a list. A size may be an
-expression of these. An absent optional tensor is always accepted. For an integer: the least and the largest value, where
-`...` means no bound; for a list: its length.
+For a tensor: dtypes, then a shape. Either may be omitted.
+
+* Dtypes: a single dtype (`int64`, `int32`, `bool`), `floating`, `wide` (float32 and float64) or `lapack` (the dtypes that
+  LAPACK supports). `like other` requires the dtype and shape of another argument, and `of other` only its dtype.
+  `compute of`, `real of` and `complex of` require the corresponding dtype.
+* Shape: a name represents the size at its first occurrence. `*name` represents any number of dimensions, `...` any number of
+  dimensions that are not used elsewhere, and `_` any size. An integer argument represents its value, and `*argument` the
+  values of a list. A size may be an expression of these.
+
+An absent optional tensor is always accepted. For an integer: the smallest and the largest value, where `...` means no bound.
+For a list: its length.
 """
 
 from __future__ import annotations
@@ -40,7 +44,7 @@ _OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "/"}
 
 
 class ExpectsError(ValueError):
-    """A text that cannot be read; the loader adds file and line."""
+    """Raised for an invalid value of the key. The loader adds file and line."""
 
 
 def checks_of(op: Op) -> list[str]:

@@ -1,4 +1,4 @@
-"""Every file, line and symbol of an operator, to find what to change."""
+"""A list of the files, lines and symbols of an operator."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from .emit_kernels import functor_name
 from .emit_table import _base, _slots
 from .model import FOLDERS, KINDS, Form, Op
 
-CORE = Path(__file__).parent.parent  # the package's sources, where they are there: a wheel has no src/
+CORE = Path(__file__).parent.parent  # sources of the package; a wheel has no src/
 
 
 class UnknownOperatorError(ValueError):
-    """Raised if no operator has that name; the text lists similar ones."""
+    """Raised if no operator has the name. The text lists similar names."""
 
 
 def find_derivatives() -> Path | None:
-    """Return the formulas from the sources in the same repository, or else from the installed rushlight-autograd."""
+    """Return the folder of the formulas: in the same repository, or else in the installed rushlight-autograd."""
     beside = CORE.parent / "autograd" / "derivatives"
     if beside.is_dir():
         return beside
@@ -31,7 +31,11 @@ def find_derivatives() -> Path | None:
 
 
 def explain(name: str, ops: list[Op], derivatives: Path | None = None) -> str:
-    """Return a text on all overloads of `name`, or on one of them ("sum.dim"). Raises UnknownOperatorError."""
+    """Return a description of all overloads of `name`, or of one overload ("sum.dim").
+
+    Raises:
+        UnknownOperatorError: no operator has the name.
+    """
     chosen = [op for op in ops if name in (op.name, op.base, op.base + "_") or name in op.synonyms]
     if not chosen:
         import difflib
@@ -87,11 +91,11 @@ _MACRO = re.compile(r"^#define (\w+)\((.*?)\)((?:.*\\\n)*.*)", re.MULTILINE)
 
 
 def _macro_call(text: str, definition: str) -> int | None:
-    """Return the position of a call of one of the file's own macros, at the beginning of a line, whose expansion matches."""
+    """Return the position of a line that begins with a call of a macro of this file, and whose expansion matches."""
     for name, parameters, body in _MACRO.findall(text):
         lines = "\n".join(line.strip(" \\") for line in body.splitlines())
         for call in re.finditer(rf"^{name}\((.*)\)", text, re.MULTILINE):
-            # Names are first among the arguments, so a comma within a later one does no harm.
+            # Names are among the first arguments, so a comma in a later argument has no effect.
             given: dict[str, str] = dict(zip(parameters.split(", "), call.group(1).split(", "), strict=False))
             expanded = "".join(given.get(word, word) for word in re.split(r"(\w+)", lines))
             if re.search(definition, expanded.replace("##", ""), re.MULTILINE):

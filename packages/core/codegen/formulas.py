@@ -1,15 +1,15 @@
-"""Derivative formulas: expressions in Python's syntax, parsed, checked and turned into C++.
+"""Derivative formulas: expressions in Python's syntax, which are parsed, checked and translated to C++.
 
-A formula may call operators. It may use the arguments and results of the operator that it differentiates, and these names:
+A formula may call operators. It may use the arguments and results of the differentiated operator, and these names:
 
-    grad            gradient of the (first) result            grads[i]    of the i-th, zeros where there is none
+    grad            gradient of the (first) result            grads[i]    of the i-th result, or zeros if it has none
     tangent         in jvp formulas: tangent of the argument  result      the (first) result; results[i]
-    x.shape, x.dtype, x.device, x.ndim, x.numel               of an argument or result: only this is kept, not x
+    x.shape, x.dtype, x.device, x.ndim, x.numel               of an argument or result, which is then not saved itself
     xs.shapes                                                 of a list of tensors, with dtypes and devices
     needs(x)        whether the gradient of argument x is needed
-    arg_grad        the argument called grad, of operators that have one
+    arg_grad        the argument named grad, for operators that have such an argument
 
-A formula does not branch on data and writes nothing, so it can itself be differentiated, run forward and be batched.
+A formula does not branch on data and writes no tensors. So it can be differentiated, used in forward mode and batched.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ATTRIBUTES = ("shape", "dtype", "device", "ndim", "numel", "shapes")
 
 
 class FormulaError(ValueError):
-    """Raised for a formula that cannot be used; the loader adds file and line."""
+    """Raised for an invalid formula. The loader adds file and line."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Formula:
             raise FormulaError(f"{text!r}: {error.msg}") from None
 
     def uses(self) -> set[Use]:
-        """Arguments, results and attributes that the formula reads."""
+        """Return the arguments, results and attributes that the formula reads."""
         return set(_uses(self.tree))
 
 
@@ -82,7 +82,7 @@ _COMPARE = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: "
 
 
 class CppWriter:
-    """Writes a formula as a C++ expression. `name` maps a name or attribute to its spelling where it is evaluated."""
+    """Writes a formula as a C++ expression. `name` maps a name or attribute to its spelling in the generated code."""
 
     def __init__(
         self, ops: dict[str, list[Op]], name: Callable[[Use], str], needs: Callable[[str], str]
@@ -186,18 +186,19 @@ class CppWriter:
         return given
 
 
-# Functions of formulas that are not operators: rushlight/autograd/formula.h, and the tape of the conformance kit.
+# Functions that formulas may call and that are not operators: rushlight/autograd/formula.h, and the tape of the conformance
+# kit.
 HELPERS = {
-    "fit": "sum over what was broadcast and cast: fit(grad, x.shape, x.dtype)",
-    "restore": "give a reduced result its dimensions back: restore(grad, input.shape, dim, keepdim)",
-    "reduced": "how many elements of a shape a reduction joins: reduced(input.shape, dim)",
+    "fit": "sum over broadcast dimensions and cast: fit(grad, x.shape, x.dtype)",
+    "restore": "insert the reduced dimensions of a result again: restore(grad, input.shape, dim, keepdim)",
+    "reduced": "number of elements that a reduction joins: reduced(input.shape, dim)",
     "dims": "an optional dimension as an optional list",
     "len": "number of elements of a list",
     "prod": "product of a list of integers",
     "wrap": "a dimension as a non-negative number: wrap(dim, x.ndim)",
     "inverse_order": "inverse of a permutation",
-    "split_like": "the pieces of what was joined: split_like(grad, tensors.shapes, dim)",
-    "rounded": "a number as the dtype of a tensor holds it: rounded(number, t)",
+    "split_like": "split into parts of the given shapes: split_like(grad, tensors.shapes, dim)",
+    "rounded": "a number rounded to the dtype of a tensor: rounded(number, t)",
     "scaled": "t times an optional weight: scaled(t, weight)",
     "channelwise": "t times an optional weight for each channel: channelwise(t, weight)",
 }

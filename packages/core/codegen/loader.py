@@ -1,4 +1,4 @@
-"""YAML to model. Every key is known or an error, and every error names file and line."""
+"""Loading of YAML entries into the model. An unknown key is an error, and all errors name the file and line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .shapes import ShapesError, check_shapes
 
 
 class EntryError(ValueError):
-    """Raised for an entry that cannot be used: "ops/arithmetic.yaml:12: add: unknown key 'functr'"."""
+    """Raised for an invalid entry, as in "ops/arithmetic.yaml:12: add: unknown key 'functr'"."""
 
 
 VARIANTS = {"function", "method", "inplace", "out", "nn", "hidden"}
@@ -32,17 +32,17 @@ ERRORS = (
     "TypeError",
     "ValueError",
 )
-OPS = Path(__file__).parent.parent / "ops"  # the entries of this package: beside codegen/, installed or not
+OPS = Path(__file__).parent.parent / "ops"  # entries of this package, beside codegen/ also when installed
 _KEYS = {f.name for f in fields(Op)} - {"name", "schema", "family", "source", "line"} | {"op", "signature"}
 
 
-# libyaml parses an order of magnitude faster than the parser in Python, with the same result.
+# libyaml is ten times faster than the parser in Python, with the same result.
 _PARSER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _SCALARS = yaml.constructor.SafeConstructor()
 
 
 def construct_with_lines(node: yaml.Node) -> object:
-    """Plain Python data, except that mappings carry the line they start at under the key "__line__"."""
+    """Return a node as plain Python data. Mappings have an additional key "__line__", the line at which they begin."""
     if isinstance(node, yaml.MappingNode):
         data: dict[str, object] = {}
         for key_node, value_node in node.value:
@@ -69,7 +69,7 @@ def construct_with_lines(node: yaml.Node) -> object:
 def _compose(text: str) -> yaml.Node | None:
     """Return the nodes of a document.
 
-    A document that libyaml refuses is read again by the parser in Python, whose errors show the line.
+    If libyaml finds an error, the document is read again by the parser in Python, whose errors show the line.
     """
     try:
         return yaml.compose(text, Loader=_PARSER)
@@ -105,7 +105,7 @@ def load_entries(folder: Path) -> list[tuple[Path, dict[str, object]]]:
 
 
 def load_ops(folder: Path = OPS) -> list[Op]:
-    """Read every operator of `folder`; by default those of the package that this file belongs to."""
+    """Read all operators of `folder`, by default the operators of core."""
     ops = [_op(path, entry) for path, entry in load_entries(folder)]
     seen: dict[str, Op] = {}
     for op in ops:
@@ -120,7 +120,7 @@ def load_ops(folder: Path = OPS) -> list[Op]:
 
 
 def _check_symbols(ops: list[Op]) -> None:
-    """Raise EntryError for names that are equal in C++, where a dot becomes an underscore: a.b and a_b."""
+    """Raise EntryError for different names that are equal in C++, such as a.b and a_b: a dot becomes an underscore."""
     seen: dict[str, tuple[Op, str]] = {}
     for op in ops:
         for form in op.forms():

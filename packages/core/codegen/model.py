@@ -9,19 +9,18 @@ from .argument_types import TYPES
 from .schema import Argument, Schema, cpp_name
 
 KINDS = {
-    # kind: keys that only it may have; the hand-written C++ function it calls
+    # kind: the hand-written C++ function that it calls
     "pointwise": "functor of src/ops/functors/, run by the pointwise engine",
     "reduce": "reducer of src/ops/reducers/, run by the reduction engine",
-    "view": "rule in src/ops/views/: geometry in, geometry out",
+    "view": "rule in src/ops/views/, which computes the geometry of the view",
     "custom": "rule in src/ops/rules/ (shapes and dtypes) and a kernel on raw views in src/cpu/",
-    "dynamic": "rule in src/ops/rules/ and two kernels in src/cpu/: one counts what the other fills in",
-    "composite": "body in src/ops/composites/, made of operators",
+    "dynamic": "rule in src/ops/rules/ and two kernels in src/cpu/: one counts the results, the other writes them",
+    "composite": "body in src/ops/composites/, which calls operators",
     "create": "rule in src/ops/rules/: shape, dtype, device and the shared kernel that writes the elements",
-    "storage": "body in src/ops/storage/: geometry, memory and copies, by services that every device has",
+    "storage": "body in src/ops/storage/: geometry, memory and copies, by functions that every backend has",
 }
 
-# For each kind: the folder below src/ops of the functions that are written by hand, and the suffix of its
-# files.
+# For each kind: the folder below src/ops of the hand-written functions, and the suffix of their files.
 FOLDERS = {
     "pointwise": ("functors", ".h"),
     "reduce": ("reducers", ".h"),
@@ -34,17 +33,17 @@ FOLDERS = {
 }
 
 
-# The facts that decide whether a result is a view: none, strides and sizes, or dtypes and other arguments.
-# Without the key, no result is.
+# Whether a result is a view: always, depending on strides and sizes, or depending on dtypes and other arguments. Without the
+# key, no result is a view.
 VIEWS = ("always", "if possible", "by arguments")
-# The facts that decide whether a call waits for the device: none, or the arguments (masks among indices).
-# Without the key, no call does.
+# Whether a call waits for the device: always, or depending on the arguments (masks among indices). Without the key, no call
+# waits.
 SYNCHRONISES = ("always", "by arguments")
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Arguments of one generated test, as Python source over the helpers of rushlight_testing.samples."""
+    """Arguments of a generated test, as Python source that uses the helpers of rushlight_testing.samples."""
 
     text: str
     line: int
@@ -52,7 +51,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Op:
-    """One overload. `name` is "sum.dim": operator and overload; users see "sum"."""
+    """An overload of an operator. `name` consists of operator and overload, as in "sum.dim"; users call "sum"."""
 
     name: str
     schema: Schema
@@ -65,49 +64,49 @@ class Op:
     synonyms: tuple[str, ...] = ()  # other names that users call it by: multiply for mul
     dunder: str = ""  # number slot of Python: add, multiply, ...
     example: str = ""
-    body: str = ""  # functor, reducer, rule or body; the name by default
-    kernel: str = ""  # typed CPU kernel of kinds custom and dynamic; "" = the body's name
-    dtypes: str = "any"  # what it takes: dtypes.py
-    result: str = ""  # dtypes of the results: a word of kinds pointwise and reduce, else a rule of results.py
+    body: str = ""  # name of the functor, reducer, rule or body; by default the operator's name
+    kernel: str = ""  # typed CPU kernel of kinds custom and dynamic; "": the body's name
+    dtypes: str = "any"  # accepted dtypes: dtypes.py
+    result: str = ""  # dtypes of the results: a word (kinds pointwise and reduce) or a rule of results.py
     view: str = ""  # whether results share memory with inputs: one of VIEWS; kind view implies "always"
-    check: str = ""  # receives the arguments first; pointwise: of src/ops/checks.h; custom: a CPU kernel that checks values
+    check: str = ""  # checks the arguments first; pointwise: in src/ops/checks.h; custom: a CPU kernel that checks values
     bool_inputs: tuple[str, ...] = ()
     castable: tuple[
         str, ...
-    ] = ()  # numbers that may be complex; of pointwise operators in the operands' category
+    ] = ()  # numbers that may be complex; for pointwise operators, in the operands' category
     none_is_default: tuple[str, ...] = ()  # arguments for which users may write None instead of the default
-    wraps: bool = False  # pointwise: integers beyond the dtype's range are taken modulo it
-    aux: tuple[str, ...] = ()  # hidden results, made when a formula needs them
+    wraps: bool = False  # pointwise: integers beyond the dtype's range wrap around
+    aux: tuple[str, ...] = ()  # hidden results, computed if a formula needs them
     aliases: dict[str, str] = field(default_factory=dict, hash=False)  # other names of arguments: axis -> dim
     arguments: dict[str, str] = field(
         default_factory=dict, hash=False
-    )  # what they mean: argument_descriptions.py
+    )  # descriptions of arguments: argument_descriptions.py
     shapes: dict[str, str] = field(
         default_factory=dict, hash=False
-    )  # of arguments and results, where the kind does not determine them: shapes.py
-    returns: str = ""  # what is returned, where docstrings.py cannot derive it
-    raises: dict[str, str] = field(default_factory=dict, hash=False)  # class of an error to when it is raised
+    )  # of arguments and results, if the kind does not determine them: shapes.py
+    returns: str = ""  # description of the result, if docstrings.py cannot derive it
+    raises: dict[str, str] = field(default_factory=dict, hash=False)  # class of an error -> condition
     random: bool = False
     synchronises: str = ""  # whether the host waits for values: one of SYNCHRONISES
-    host: tuple[str, ...] = ()  # tensors that lie on the CPU, wherever the others do
+    host: tuple[str, ...] = ()  # tensors that must be on the CPU, wherever the others are
     across_devices: bool = (
-        False  # its tensors may lie on several devices: what it does is to copy, or to read a shape
+        False  # its tensors may be on several devices, because the operator copies them or reads a shape
     )
     writes: tuple[str, ...] = ()  # arguments that are written besides the result
-    writes_if: str = ""  # bool argument without which they are not
-    rule_only: tuple[str, ...] = ()  # custom: arguments that the rule receives and the kernel does not
+    writes_if: str = ""  # bool argument; if it is false, `writes` are not written
+    rule_only: tuple[str, ...] = ()  # custom: arguments of the rule that the kernel does not receive
     expects: tuple[
         tuple[str, str], ...
-    ] = ()  # what is required of arguments before the body runs: expects.py
+    ] = ()  # requirements on arguments, checked before the body runs: expects.py
     differentiable: bool = True
     onnx: str = (
-        ""  # how it is exported: an expression over ONNX's operators, or "function"; see onnx_rules.py
+        ""  # how the operator is exported to ONNX: an expression over ONNX's operators, or "function"; see onnx_rules.py
     )
-    c: bool = False  # whether rushlight.h has a function of its own for it, besides rl_call
-    oracle: str = ""  # expression over the arguments as NumPy arrays that gives the results
+    c: bool = False  # whether rushlight.h has a function for it, besides rl_call
+    oracle: str = ""  # expression with NumPy arrays as arguments that computes the expected results
     law: tuple[
         str, ...
-    ] = ()  # where there is no oracle: expressions that hold of each sample's `result`, or by themselves
+    ] = ()  # without an oracle: expressions that must be true for each sample's `result`, or on their own
     samples: tuple[Sample, ...] = ()
     errors: tuple[Sample, ...] = ()
 
@@ -123,7 +122,7 @@ class Op:
 
     @property
     def symbol(self) -> str:
-        """Name of the Operator variable in C++."""
+        """The name of the Operator variable in C++."""
         return "op_" + self.name.replace(".", "_")
 
     @property
@@ -132,13 +131,13 @@ class Op:
 
     @property
     def body_file(self) -> str:
-        """Path of the source below packages/core to which the body belongs: its folder is the kind, its name the family."""
+        """The path of the body's source below packages/core. The folder follows from the kind, the name from the family."""
         folder, suffix = FOLDERS[self.kind]
         return f"src/ops/{folder}/{self.family}{suffix}"
 
     @property
     def gives_truth(self) -> bool:
-        """Whether its loop writes truth values, which have no gradient."""
+        """Whether the loop writes truth values, which have no gradient."""
         return self.kind in ("pointwise", "reduce") and self.result in ("bool", "truth")
 
     @property
@@ -151,12 +150,12 @@ class Op:
 
     @property
     def broadcasts(self) -> bool:
-        """Whether its operands are brought to one shape and dtype; for composites, their samples decide."""
+        """Whether the operands are broadcast and promoted. For composites, this follows from their samples."""
         return self.kind == "pointwise" or any(s.text.startswith("pairs(") for s in self.samples)
 
     @property
     def is_inplace(self) -> bool:
-        """Whether the natural form writes its first argument (copy_, zero_), so that no functional form exists."""
+        """Whether the first form writes its first argument (copy_, zero_), so that there is no functional form."""
         return self.base.endswith("_") and not self.base.endswith("__")
 
     # --- derived forms: each is a separate Op in the table ---
@@ -174,7 +173,7 @@ class Op:
 
 @dataclass(frozen=True)
 class Form:
-    """An operator in one form: functional, in-place, out= or with its auxiliary results."""
+    """One form of an operator: functional, in-place, out=, or with auxiliary results."""
 
     op: Op
     kind: str  # Functional, InPlace, Out, Aux

@@ -1,15 +1,15 @@
-"""The key `onnx`: how an operator is exported to ONNX.
+"""The key `onnx`: the export of an operator to ONNX.
 
-Either the word `function`, where rushlight_graph has a function for it, or an expression in Python's syntax over ONNX's
-operators:
+The value is the word `function` if rushlight_graph has a function for the operator. Otherwise it is an expression of ONNX's
+operators in Python's syntax:
 
     onnx: Relu(input)                             a node with this input
     onnx: LeakyRelu(input, alpha=negative_slope)  attributes are keywords
     onnx: Add(input, Mul(other, alpha))           several nodes
-    onnx: Sub(Exp(input), 1)                      numbers are constants of the operands' dtype; so is `inf`
+    onnx: Sub(Exp(input), 1)                      numbers and `inf` are constants of the operands' dtype
 
-An argument that the expression does not name must have its default, or the call is not exported. Without the key, a
-composite is exported as the operators that it calls, and other operators are not exported.
+A call is exported only if each argument that the expression does not name has its default. Without the key, a composite is
+exported as the operators that it calls, and other operators are not exported.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _NODES = (ast.Expression, ast.Call, ast.Name, ast.Load, ast.Constant, ast.UnaryO
 
 
 class OnnxRuleError(ValueError):
-    """A text that cannot be read; the loader adds file and line."""
+    """Raised for an invalid value of the key. The loader adds file and line."""
 
 
 def check_onnx(op: Op) -> None:
-    """Raise OnnxRuleError where `onnx` is neither `function` nor an expression over the operator's arguments."""
+    """Raise OnnxRuleError if `onnx` is neither `function` nor an expression of the operator's arguments."""
     if op.onnx in ("", FUNCTION):
         return
     if len(op.schema.returns) != 1:

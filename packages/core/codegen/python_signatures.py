@@ -1,11 +1,11 @@
-"""Signatures in Python's syntax, from which stubs, docstrings, pages and `inspect.signature` are made.
+"""Signatures in Python's syntax, for stubs, docstrings, pages and `inspect.signature`.
 
 Note [Signatures of builtins]
-`inspect.signature` reads the signature of a function that is written in C from the first line
-of its docstring, `name(parameters)`, followed by a line `--` and an empty line. Python omits these lines from `__doc__`. A
-builtin has one signature. For a name with several overloads it is that of the overload with the most parameters; parameters
-that another overload lacks have the default None. The docstring lists all overloads. The signature is text in the library,
-so that it costs nothing at import.
+`inspect.signature` reads the signature of a function that is written in C from the beginning of its docstring: a line
+`name(parameters)`, a line `--` and an empty line. Python omits these lines from `__doc__`. A builtin has one signature. For
+a name with several overloads, it is the signature of the overload with the most parameters, in which parameters that another
+overload lacks have the default None. The docstring lists all overloads. The signature is text in the library, so that it
+takes no time at import.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Signature:
 @dataclass(frozen=True)
 class _Part:
     shown: str
-    parameter: Parameter | None = None  # None: the mark `*`
+    parameter: Parameter | None = None  # None for the mark `*`
 
 
 def _parts(parameters: tuple[Parameter, ...]) -> list[_Part]:
@@ -87,7 +87,7 @@ def names_of(ops: list[Op]) -> dict[str, list[Op]]:
 
 
 def form_of(op: Op, name: str) -> Form:
-    """Return the form that `name` calls: the natural one, or the in-place form."""
+    """Return the form that `name` calls: the first form, or the in-place form."""
     natural = op.forms()[0]
     return natural if name == op.base else next(f for f in op.forms() if f.kind == "InPlace")
 
@@ -99,7 +99,7 @@ def synonyms(name: str, group: list[Op]) -> list[str]:
 
 
 def self_index(op: Op) -> int:
-    """Return which argument a method's object is: the one called input, as in where(condition, input, other)."""
+    """Return the index of the argument that is a method's object: `input`, as in where(condition, input, other)."""
     return next((i for i, a in enumerate(op.schema.arguments) if a.name in ("input", "self")), 0)
 
 
@@ -109,9 +109,9 @@ def takes_out(form: Form) -> bool:
 
 
 def signatures(op: Op, name: str, method: bool) -> list[Signature]:
-    """Return the signature of an overload, and a second one where a list may be given as separate arguments.
+    """Return the signature of an overload, and a second one if a list may be passed as separate arguments.
 
-    For a method the object is left out.
+    The signature of a method omits the object.
     """
     form = form_of(op, name)
     arguments = list(form.schema.arguments)
@@ -119,7 +119,7 @@ def signatures(op: Op, name: str, method: bool) -> list[Signature]:
         del arguments[self_index(op)]
     parameters = [_parameter(a, op) for a in arguments]
     if any(a.type.name == "device?" and a.keyword_only for a in arguments):
-        # Every binding takes these two, and their usual values only.
+        # Every binding accepts these two keywords, with their usual values only.
         parameters.append(Parameter("layout", "object", "None", keyword_only=True))
         parameters.append(Parameter("pin_memory", "bool | None", "False", keyword_only=True))
     if takes_out(form):
@@ -141,13 +141,13 @@ def signatures(op: Op, name: str, method: bool) -> list[Signature]:
 def widest(group: list[Op], name: str, method: bool) -> Signature:
     """Return the signature of a name for uses that show only one: Note [Signatures of builtins]."""
     every = [s for op in group for s in signatures(op, name, method)]
-    # Of two spellings of one overload the second has separate arguments, which is how it is called.
+    # If an overload has two spellings, the second has separate arguments, which is how it is called.
     shown = max(
         every, key=lambda s: (sum(p.name != "out" for p in s.parameters), any(p.star for p in s.parameters))
     )
     needed = set.intersection(*({p.name for p in s.parameters} for s in every))
     parameters = list(shown.parameters)
-    optional = True  # whether all positional arguments after this one may be left out
+    optional = True  # whether all later positional arguments may be omitted
     for i, p in reversed(list(enumerate(parameters))):
         if not p.default and not p.star and p.name not in needed and (p.keyword_only or optional):
             parameters[i] = replace(p, default="None")
@@ -156,7 +156,7 @@ def widest(group: list[Op], name: str, method: bool) -> Signature:
 
 
 def text_signature(spelling: str, shown: Signature, method: bool) -> str:
-    """Return the beginning of a docstring in C."""
+    """Return the beginning of a docstring in C, from which `inspect.signature` reads the signature."""
     first = (Parameter("$self", ""),) if method else ()
     return f"{spelling}{replace(shown, parameters=first + shown.parameters).untyped()}\n--\n\n"
 

@@ -1,15 +1,16 @@
-"""The key `result`: which dtype an operator's result has.
+"""The key `result`: the dtype of an operator's result.
 
-For kinds pointwise and reduce it is a word of WORDS. Without the key, the dtype is that of the operands; `floating` and
-`numeric` convert integers, or bools, first, and compute in the resulting dtype; `truth` is bool, but uint8 for uint8. A
-view has the dtype of its input. For the other kinds it is an expression in Python's syntax:
+For kinds pointwise and reduce, the value is a word of WORDS. Without the key, the result has the dtype of the operands.
+`floating` converts integers and bools first, and `numeric` converts bools; the operator computes in the converted dtype.
+`truth` is bool, but uint8 for uint8. A view has the dtype of its input. For the other kinds, the value is an expression in
+Python's syntax:
 
-    result: input                          the dtype of an argument: of a tensor, a number or a dtype
-    result: promote(input, other)          the joint dtype of tensors, numbers and lists of them
-    result: dtype or floating(input)       an argument that was given, else the default dtype where `input` holds integers
+    result: input                          the dtype of an argument, which is a tensor, a number or a dtype
+    result: promote(input, other)          the promoted dtype of tensors, numbers and lists of them
+    result: dtype or floating(input)       the argument `dtype` if it was given, otherwise the dtype that follows `or`
     result: int64                          a dtype
-    result: (input, int64)                 one for each result
-    result: each(tensors)                  one for each tensor of a list
+    result: (input, int64)                 one dtype for each result
+    result: each(tensors)                  one dtype for each tensor of a list
 
 Functions: `promote`; `each`; `floating` (integers become the default dtype), `real` (complex64 becomes float32), `complexed`
 (float32 becomes complex64), `summed` (integers become int64) and `computed` (half types become float32). `default` is the
@@ -44,11 +45,11 @@ _NODES = (
 
 
 class ResultError(ValueError):
-    """A text that cannot be read; the loader adds file and line."""
+    """Raised for an invalid value of the key. The loader adds file and line."""
 
 
 def check_result(op: Op) -> None:
-    """Raise ResultError where `result` is not allowed for the kind."""
+    """Raise ResultError if `result` is not allowed for the kind."""
     if op.kind in WORDS:
         if op.result not in WORDS[op.kind]:
             raise ResultError(
@@ -72,7 +73,7 @@ def check_result(op: Op) -> None:
 
 
 def rule_of(op: Op) -> str:
-    """Return the expression that gives the result's dtype; for kinds pointwise and reduce it is made from their words."""
+    """Return the expression for the result's dtype. For kinds pointwise and reduce, it is derived from the word."""
     if op.kind not in WORDS:
         return op.result or ("input" if op.kind == "view" else "")
     names = [a.name for a in op.schema.arguments]

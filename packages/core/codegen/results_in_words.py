@@ -1,4 +1,4 @@
-"""Shapes and dtypes of results in words: from an entry's kind and its keys `result` and `dtypes`."""
+"""Descriptions of the shapes and dtypes of results, derived from an entry's kind and its keys `result` and `dtypes`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SETS = {
 
 
 def accepted(op: Op) -> str:
-    """Return the dtypes that the operator takes, as in "floating-point numbers and complex numbers"; "all" for all."""
+    """Return the dtypes that the operator accepts, as in "floating-point numbers and complex numbers", or "all"."""
     taken = [word for word in op.dtypes.split() if not word.startswith("-")]
     without = [word.removeprefix("-") for word in op.dtypes.split() if word.startswith("-")]
     text = _joined([name for word in taken for name in _SETS.get(word, [word])])
@@ -34,7 +34,7 @@ def _joined(words: list[str]) -> str:
 
 
 def dtype_of_result(op: Op) -> list[str]:
-    """Return the dtype of each result, or one dtype for all results of a list; nothing if no rule is declared."""
+    """Return the dtype of each result, or one dtype for all results of a list. Return nothing if the entry has no rule."""
     rule = rule_of(op)
     if not rule:
         return []
@@ -57,7 +57,7 @@ def _words(node: ast.expr, op: Op) -> str:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         if text := _of_function(node.func.id, node.args, op):
             return text
-    return f"`{ast.unparse(node)}`"  # conditions, which read as Python
+    return f"`{ast.unparse(node)}`"  # conditions are shown as Python
 
 
 def _of_function(name: str, args: list[ast.expr], op: Op) -> str:
@@ -74,17 +74,17 @@ def _of_function(name: str, args: list[ast.expr], op: Op) -> str:
     text = _words(inner, op)
     return {
         "each": f"{text}, for each of them",
-        "floating": f"{text}; of integers and bool the default dtype",
-        "complexed": f"the complex dtype that belongs to {text}",
-        "real": f"{text}; of complex ones the dtype of their parts",
-        "summed": f"{text}; of integers and bool int64",
-        "numeric": f"{text}; of bool int64",
-        "computed": f"{text}; of float16 and bfloat16 float32",
+        "floating": f"{text}; the default dtype for integers and bool",
+        "complexed": f"the complex dtype that corresponds to {text}",
+        "real": f"{text}; for complex numbers, the dtype of their parts",
+        "summed": f"{text}; int64 for integers and bool",
+        "numeric": f"{text}; int64 for bool",
+        "computed": f"{text}; float32 for float16 and bfloat16",
     }[name]
 
 
 def shape_of_result(op: Op) -> str:
-    """Return the shape if the kind determines it, else an empty text."""
+    """Return a description of the shape if the kind determines it, otherwise an empty text."""
     if op.kind == "pointwise":
         operands = [a.name for a in op.tensors]
         if len(operands) == 1:
@@ -94,7 +94,7 @@ def shape_of_result(op: Op) -> str:
 
 
 def returned(op: Op) -> list[str]:
-    """Return a sentence for each result: its declared shape and dtype, or the entry's own words."""
+    """Return a sentence for each result: its declared shape and dtype, or the text of the key `returns`."""
     if op.returns:
         return [op.returns]
     names = result_names(op)

@@ -11,12 +11,12 @@ from .argument_types import TYPES, Type
 
 
 class SchemaError(ValueError):
-    """Raised for a signature that cannot be read; the loader adds file and line."""
+    """Raised for an invalid signature. The loader adds file and line."""
 
 
 @dataclass(frozen=True)
 class Argument:
-    """One parameter. `fill` is n of `int[n]`, where one int stands for n equal ones; `write` marks `Tensor(a!)`."""
+    """A parameter. `fill` is the n of `int[n]`, where one int means n equal ints. `write` marks `Tensor(w!)`."""
 
     name: str
     type: Type
@@ -24,7 +24,7 @@ class Argument:
     keyword_only: bool = False
     write: bool = False
     fill: int = 0
-    varargs: bool = False  # `int[]... size`: also as separate positional arguments
+    varargs: bool = False  # `int[]... size`: may also be passed as separate positional arguments
 
     @property
     def required(self) -> bool:
@@ -33,7 +33,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class Return:
-    """One result; `name` is empty unless the result is a field of a named tuple."""
+    """A result. `name` is empty unless the result is a field of a named tuple."""
 
     type: str  # Tensor, Tensor[], bool, int, float, Scalar
     name: str = ""
@@ -105,7 +105,7 @@ def cpp_name(name: str) -> str:
 
 
 def cpp_default(a: Argument) -> str:
-    """Return the default as a C++ initialiser. A list may have a default only where a header can hold it: `kInts<...>`."""
+    """Return the default as a C++ initialiser. A list can have a default only if `kInts<...>` can represent it."""
     value = a.default
     if value is None:
         return {"Tensor?": "Tensor()", "Generator?": "nullptr"}.get(a.type.name, "std::nullopt")
@@ -131,7 +131,11 @@ _ARGUMENT = re.compile(
 
 
 def parse_schema(text: str) -> Schema:
-    """Read a signature; raise SchemaError that quotes the part that is not valid."""
+    """Parse a signature.
+
+    Raises:
+        SchemaError: the signature is invalid. The text quotes the invalid part.
+    """
     match = re.fullmatch(r"\((?P<arguments>.*)\)\s*->\s*(?P<returns>.+)", text.strip(), re.S)
     if not match:
         raise SchemaError(f"{text!r} is not of the form '(arguments) -> result'")

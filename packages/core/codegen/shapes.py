@@ -1,18 +1,18 @@
-"""The key `shapes`: the shapes of arguments and results, where the kind does not determine them.
+"""The key `shapes`: the shapes of arguments and results, if the kind does not determine them.
 
     shapes:
-      input: (*, n, m)                  a name stands for one size, `*` for any number of dimensions, which broadcast
+      input: (*, n, m)                  a name represents a size, `*` any number of dimensions, which broadcast
       mat2: (*, m, k)
-      result: (*, n, k)                 a size may be an expression over names and integer arguments
+      result: (*, n, k)                 a size may be an expression of names and integer arguments
       values: like input                the shape of an argument
-      indices: like input, k along dim  the same except for the size of one dimension
+      indices: like input, k along dim  the shape of an argument, except for the size of one dimension
       result: broadcast(input, other)   the shape to which arguments broadcast
-      result: reduced input             the shape of an argument without the dimensions `dim`, which `keepdim` keeps
-      hx: () or (n)                     one of several
+      result: reduced input             the shape of an argument after reduction over `dim`, with or without `keepdim`
+      hx: () or (n)                     one of several shapes
       weight: one size for each channel any other text is shown unchanged
 
-A result is called by its name, or `result`, or where there are several without names `result0`, `result1`, ... The
-generator only checks the names; the tests evaluate the expressions for every sample (test_laws_shapes.py).
+A result is listed by its name. A result without a name is listed as `result`, and several as `result0`, `result1` and so on.
+The generator only checks the names. The tests evaluate the expressions for all samples (test_laws_shapes.py).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PATTERN = re.compile(r"\([^()]*(?:\([^()]*\)[^()]*)*\)(?: or \([^()]*(?:\([^()]*
 
 
 class ShapesError(ValueError):
-    """A text that cannot be read; the loader adds file and line."""
+    """Raised for an invalid value of the key. The loader adds file and line."""
 
 
 def result_names(op: Op) -> list[str]:
@@ -42,7 +42,7 @@ def result_names(op: Op) -> list[str]:
 
 
 def check_shapes(op: Op) -> None:
-    """Raise ShapesError where `shapes` has a name that the operator does not have."""
+    """Raise ShapesError if `shapes` has a name that is neither an argument nor a result of the operator."""
     arguments = {a.name for a in op.schema.arguments}
     known = arguments | set(result_names(op))
     for name, text in op.shapes.items():
@@ -67,7 +67,7 @@ def check_shapes(op: Op) -> None:
 
 
 def reduced_in_words(op: Op, argument: str = "input") -> str:
-    """Return the shape of a reduction's result, which depends on which arguments the operator has."""
+    """Return a description of the shape of a reduction's result, which depends on the arguments of the operator."""
     names = {a.name for a in op.schema.arguments}
     if "dim" not in names:
         return "()"
@@ -76,7 +76,7 @@ def reduced_in_words(op: Op, argument: str = "input") -> str:
 
 
 def shape_in_words(op: Op, text: str) -> str:
-    """Return the shape as the documentation shows it, such as "the shape of `input`"."""
+    """Return a description of the shape for the documentation, such as "the shape of `input`"."""
     if match := REDUCED.fullmatch(text):
         return reduced_in_words(op, match[1])
     if match := LIKE.fullmatch(text):
