@@ -1,7 +1,7 @@
 """The plug-in's sources, compiled by g++ over a driver in host memory, and attached as the device "cuda".
 
-Kernels run thread by thread: their logic is tested, and not what CUDA's compiler or a GPU makes of them. Loops are compiled
-of a few operators, which have every shape of loop; CUDA_HOST_OPERATORS=all compiles those of all.
+Kernels run thread by thread. This tests their logic, but neither CUDA's compiler nor a GPU. Loops are compiled for a few
+operators, which cover all forms of loops. CUDA_HOST_OPERATORS=all compiles the loops of all operators.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FLAGS = ["-std=c++20", "-O0", "-fPIC", "-fvisibility=hidden", "-w", "-x", "c++",
 
 
 def build(folder: Path) -> Path:
-    """The plug-in, compiled into `folder`."""
+    """Compile the plug-in into `folder`, and return its path."""
     generate = [
         sys.executable,
         str(CORE / "codegen" / "__main__.py"),
@@ -68,13 +68,13 @@ def build(folder: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    given = os.environ.get("CUDA_HOST_PLUGIN")  # one that has been built
+    given = os.environ.get("CUDA_HOST_PLUGIN")  # a plug-in that was built before
     return Path(given) if given else build(tmp_path_factory.mktemp("plugin"))
 
 
 @pytest.fixture(scope="session")
 def driver(plugin: Path) -> ctypes.CDLL:
-    """The fake driver, whose plug-in serves "cuda"."""
+    """The plug-in with the fake driver, attached as the device "cuda"."""
     core.devices.load_backend(plugin)
     library = ctypes.CDLL(str(plugin))
     library.fake_cuda_advance.argtypes = [ctypes.c_int, ctypes.c_uint64]

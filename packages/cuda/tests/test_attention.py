@@ -1,4 +1,4 @@
-"""Attention of the plug-in against the CPU's."""
+"""Attention on the plug-in, compared with the CPU."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def values(dtype: torch.dtype, *shape: int) -> torch.Tensor:
 
 
 def compare(query, key, value, mask, dtype: str, **options) -> None:
-    """The result and all gradients, here and there."""
+    """Compare the result and all gradients on both devices."""
     results = []
     for device in ("cpu", "cuda"):
         leaves = [t.to(device).clone().requires_grad_() for t in (query, key, value)]
@@ -62,7 +62,7 @@ def test_several_heads_of_query_share_one_of_key(dtype):
 
 
 def test_more_scores_than_fit_at_once():
-    """Heads by heads: the tests' build has room for the scores of few."""
+    """Some heads are processed at a time, because the build of the tests limits the memory for scores."""
     q, k, v = (values(torch.float32, 3, 5, 33, 4) for _ in range(3))
     compare(q, k, v, None, "float32", is_causal=True)
 

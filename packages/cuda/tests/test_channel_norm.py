@@ -1,4 +1,4 @@
-"""Batch norm and group norm and their gradients against the CPU's."""
+"""Batch norm and group norm with their gradients on the plug-in, compared with the CPU."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.usefixtures("driver")
 
 FLOATS = ["float16", "bfloat16", "float32", "float64"]
 DIGITS = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 2e-5, "float64": 1e-12}
-# The last has rows that several blocks share.
+# In the last shape, several blocks share a row.
 SHAPES = [(4, 6), (4, 6, 5), (3, 6, 4, 5), (2, 6, 2, 3, 4), (500, 6), (1, 6, 300), (3, 6, 50, 60)]
 
 
@@ -21,7 +21,7 @@ def example(dtype: str, *shape: int) -> torch.Tensor:
 
 
 def compare(call, tensors: list[torch.Tensor | None], dtype: str) -> None:
-    """What `call` gives on both devices, the gradients of floating leaves, and what it has written."""
+    """Compare the results of `call` on both devices, the gradients of floating leaves, and the tensors that it writes."""
     found = []
     for device in ("cuda", "cpu"):
         leaves = [t if t is None else t.detach().to(device).requires_grad_() for t in tensors]
@@ -61,7 +61,7 @@ def test_batch_norm(training, shape, dtype):
 @pytest.mark.parametrize("groups", [1, 2, 6])
 def test_group_norm(groups, shape, dtype):
     if shape == (4, 6) and groups == 6:
-        shape = (4, 6, 2)  # of one element the gradient is rounding errors
+        shape = (4, 6, 2)  # with one element, the gradient is a rounding error
     if shape == (500, 6) and groups == 6:
         shape = (500, 6, 2)
     x = (example("float64", *shape) + 5).to(getattr(torch, dtype))

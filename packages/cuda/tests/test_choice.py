@@ -1,4 +1,4 @@
-"""Random choices, which are the CPU's."""
+"""Random choices on the plug-in, which equal those on the CPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Convolutions of the plug-in against the CPU's."""
+"""Convolutions on the plug-in, compared with the CPU."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def close(device: torch.Tensor, host: torch.Tensor, dtype: str) -> None:
 
 
 def compare(function, tensors, dtype: str) -> None:
-    """The result and all gradients, here and there."""
+    """Compare the result and all gradients on both devices."""
     here = [t.clone().requires_grad_() for t in tensors]
     there = [t.cuda().requires_grad_() for t in tensors]
     expected, found = function(*here), function(*there)

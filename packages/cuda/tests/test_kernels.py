@@ -1,4 +1,4 @@
-"""Kernels of the plug-in against the CPU's, which compute with the same functors."""
+"""Kernels of the plug-in, compared with those of the CPU, which use the same functors."""
 
 from __future__ import annotations
 
@@ -314,7 +314,7 @@ def test_optimizers_step_as_on_the_cpu(kind, dtype):
     }
     made = {}
     for device in ("cpu", "cuda"):
-        # More than a launch takes, of several sizes, one of them empty, and one that is not row-major.
+        # More parameters than one launch handles, of several sizes. One is empty, and one is not row-major.
         params = [example(dtype, 3, n % 5).to(device).requires_grad_() for n in range(70)]
         params.append(example(dtype, 4, 6).t().to(device).requires_grad_())
         optimizer = makers[kind](params)
@@ -394,7 +394,7 @@ def test_a_bad_index_of_gather_and_scatter_is_found():
             with pytest.raises(IndexError):
                 call(index)
                 torch.cuda.synchronize()
-    assert x.sum().item() == 12  # nothing has been written
+    assert x.sum().item() == 12  # nothing was written
 
 
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "float16", "float32", "complex128"])

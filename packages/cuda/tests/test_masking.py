@@ -1,4 +1,4 @@
-"""Elements that are not zero or that a mask chooses, against the CPU's."""
+"""Selection of nonzero elements and of elements by a mask on the plug-in, compared with the CPU."""
 
 from __future__ import annotations
 

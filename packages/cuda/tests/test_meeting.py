@@ -1,4 +1,4 @@
-"""What index tensors read, write and add, against the CPU's."""
+"""Reads, writes and sums by index tensors on the plug-in, compared with the CPU."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def same(device: torch.Tensor, host: torch.Tensor) -> None:
 
 
 def both(call, x: torch.Tensor) -> None:
-    """`call(place, x)` writes x or returns what it makes; `place` brings a tensor to x's device."""
+    """Compare the result of `call(place, x)`, and x itself, on both devices. `place` moves a tensor to x's device."""
     device, host = x.cuda(), x.clone()
     made, wanted = call(lambda t: t.cuda(), device), call(lambda t: t, host)
     same(device, host)

@@ -1,4 +1,4 @@
-"""Numbers written where an index says, against the CPU's."""
+"""Numbers written by index on the plug-in, compared with the CPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Running sums and their like, elements in order, searches and counts, against the CPU's."""
+"""Scans, sorting, searches and counts on the plug-in, compared with the CPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pooling and its gradients against the CPU's."""
+"""Pooling and its gradients on the plug-in, compared with the CPU."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def same(device: torch.Tensor, host: torch.Tensor, tolerance: float = 0) -> None
 
 
 def compare(call, x: torch.Tensor) -> None:
-    """The results of a call on both devices and, of a floating input, its gradients."""
+    """Compare the results of a call on both devices and, for a floating-point input, its gradients."""
     results, gradients = [], []
     for device in ("cuda", "cpu"):
         leaf = x.to(device)

@@ -1,4 +1,4 @@
-"""Recurrent layers of the plug-in against the CPU's."""
+"""Recurrent layers on the plug-in, compared with the CPU."""
 
 from __future__ import annotations
 

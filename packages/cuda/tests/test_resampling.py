@@ -1,4 +1,4 @@
-"""Padding, interpolation and sampling at the places of a grid, against the CPU's."""
+"""Padding, interpolation and sampling at the positions of a grid on the plug-in, compared with the CPU."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def example(dtype: str, *shape: int) -> torch.Tensor:
 
 
 def with_gradients(call, dtype: str, *tensors: torch.Tensor, same: bool = False) -> None:
-    """Results and gradients on both devices; results are the `same` to the bit."""
+    """Compare results and gradients on both devices. With `same`, the results must be equal to the bit."""
     seen = []
     for device in ("cpu", "cuda"):
         given = [t.detach().clone().to(device).requires_grad_() for t in tensors]

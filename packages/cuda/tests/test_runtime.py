@@ -1,4 +1,4 @@
-"""Devices, memory, streams and events of the plug-in, on a driver whose streams advance only when somebody waits."""
+"""Devices, memory, streams and events of the plug-in, with a driver whose streams advance only when the host waits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 import rushlight as torch
 
-ILLEGAL_ADDRESS = 700  # CUDA's number
+ILLEGAL_ADDRESS = 700  # CUDA's error number
 
 
 def test_work_is_queued_and_nothing_waits(driver):
@@ -275,7 +275,7 @@ def test_free_memory_and_a_part_of_it(driver):
 
 
 def test_tf32_is_asked_for(driver):
-    """The plug-in reads what is permitted with each product."""
+    """The plug-in reads the TF32 setting for each product."""
     assert not torch.backends.cuda.matmul.allow_tf32
     assert torch.backends.cudnn.allow_tf32
     x = torch.randn(8, 8, device="cuda")

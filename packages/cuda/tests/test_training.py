@@ -1,4 +1,4 @@
-"""Networks that train on the plug-in as on the CPU."""
+"""Training of networks on the plug-in, compared with the CPU."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_losses_and_parameters_are_those_of_the_cpu(network):
 
 
 class Attention(nn.Module):
-    """A causal block of a language model."""
+    """A causal attention block of a language model."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -109,7 +109,7 @@ class Language(nn.Module):
 
 
 class Graph(nn.Module):
-    """Messages along the edges of a graph, by every way to read and write at an index."""
+    """Message passing along the edges of a graph, with all operators that read and write by index."""
 
     def __init__(self, width: int = 6) -> None:
         super().__init__()
@@ -136,7 +136,8 @@ class Graph(nn.Module):
 def test_models_of_tables_train_as_on_the_cpu(network):
     def train(device: str) -> tuple[list[float], dict[str, torch.Tensor]]:
         torch.manual_seed(0)
-        # In float64: Adam makes whole steps of gradients that are zero but for rounding, as those of the keys' biases are.
+        # In float64, because Adam makes full-sized steps even for gradients that are only rounding errors, such as those of
+        # the keys' biases.
         model = network().double().to(device)
         optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
         x = (torch.arange(4 * 8) * 7 % 11).reshape(4, 8).to(device)

@@ -1,7 +1,7 @@
 """CUDA devices for rushlight.
 
-Nothing here needs to be called: core finds the package by its entry point when a CUDA device is first named, and loads the
-plug-in then. Importing rushlight does not load it.
+Programs do not need to call this package. Core finds it by its entry point when a CUDA device is first used, and then loads
+the plug-in. Importing rushlight does not load it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 __all__ = ["library"]
 
 _PLUGIN = "librushlight_cuda.so"
-# The plug-in's libraries, and the packages that have them, in the order in which one needs another.
+# The libraries that the plug-in needs, in the order in which they depend on each other, and the packages that contain them.
 _LIBRARIES = {"libcudart.so.13": "nvidia-cuda-runtime", "libcublasLt.so.13": "nvidia-cublas"}
 
 
@@ -24,20 +24,20 @@ def library() -> str:
 
     Example::
 
-        rushlight_core.devices.load_backend(library())  # what core does when a CUDA device is first named
+        rushlight_core.devices.load_backend(library())  # as core does for the first CUDA device
     """
     from _ctypes import dlopen
 
     try:
         dlopen("libcuda.so.1", os.RTLD_NOW | os.RTLD_LOCAL)
     except OSError:
-        # Known at once: the libraries below take a tenth of a second to load.
+        # Checked first, because loading the libraries below takes a tenth of a second.
         raise RuntimeError("cuda: this machine has no NVIDIA driver: libcuda.so.1 was not found") from None
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), _PLUGIN)
     if not os.path.exists(path):
         raise RuntimeError(f"cuda: {_PLUGIN} is not in {os.path.dirname(path)}: rushlight_cuda was not built")
     for name, package in _LIBRARIES.items():
-        # By its path: an editable install is not in the plug-in's own search path.
+        # Loaded by path, because an editable install is not in the search path of the plug-in.
         file = _find(name)
         if file is None:
             raise RuntimeError(
@@ -52,7 +52,7 @@ def library() -> str:
 
 
 def _find(name: str) -> str | None:
-    """Return where the packages of CUDA have put a library."""
+    """Return the path of a library in the installed CUDA packages, or None."""
     for folder in sys.path:
         path = os.path.join(folder, "nvidia", "cu13", "lib", name)
         if os.path.exists(path):

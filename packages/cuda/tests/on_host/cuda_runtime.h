@@ -1,5 +1,5 @@
-// What the plug-in's sources need of CUDA's header, for a compiler of the host: kernels become plain functions, which
-// on_host.h runs thread by thread. Only tests include this.
+// The parts of CUDA's header that the plug-in's sources need, for a host compiler. Kernels are plain functions, which
+// on_host.h runs thread by thread. Only tests include this header.
 #pragma once
 
 #include <cmath>
@@ -18,7 +18,7 @@ struct dim3 {
     dim3(unsigned a = 1, unsigned b = 1, unsigned c = 1) : x(a), y(b), z(c) {}
 };
 
-// Of the thread of a block that runs now.
+// The indices of the thread that is running.
 extern thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;
 void __syncthreads();
 

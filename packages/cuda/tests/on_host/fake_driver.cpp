@@ -1,7 +1,7 @@
-// A driver of CUDA in host memory, for tests. It is as late as CUDA may be: a stream's work runs when a caller waits for it,
-// or when a test advances it (fake_cuda_advance), and not before. Memory arrives full of junk, and is overwritten when it is
-// released. Environment: FAKE_CUDA_DEVICES (1), FAKE_CUDA_MEMORY_MIB (256, of each device), FAKE_CUDA_CAPABILITY (90),
-// FAKE_CUDA_MISSING (a text: there is no driver).
+// A CUDA driver in host memory, for tests. It delays work as long as CUDA may: the work of a stream runs only when a caller
+// waits for it, or when a test advances the stream (fake_cuda_advance). New memory is filled with junk, and released memory
+// is overwritten. Environment: FAKE_CUDA_DEVICES (1), FAKE_CUDA_MEMORY_MIB (256 for each device), FAKE_CUDA_CAPABILITY (90),
+// FAKE_CUDA_MISSING (the message of a missing driver).
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -21,7 +21,7 @@
 #include "cuda/launch.h"
 
 struct CUgraph_st {
-    std::vector<std::function<void()>> work;  // of all its streams, in the order in which it was recorded
+    std::vector<std::function<void()>> work;  // of all its streams, in the order of recording
 };
 struct CUgraphExec_st {
     std::shared_ptr<CUgraph_st> graph;
@@ -31,7 +31,7 @@ struct CUstream_st {
     int priority;
     std::deque<std::function<void()>> queue;
     uint64_t queued = 0, done = 0;
-    std::shared_ptr<CUgraph_st> graph;  // where its work is recorded
+    std::shared_ptr<CUgraph_st> graph;  // the graph that records the stream's work
 };
 struct CUevent_st {
     bool timing;
@@ -62,7 +62,7 @@ struct Machine {
     std::map<void*, size_t> pinned;
     size_t allocations = 0, launches = 0;
     cudaError_t failed = cudaSuccess;  // permanent
-    cudaError_t next = cudaSuccess;  // of the next piece of work
+    cudaError_t next = cudaSuccess;  // fails the next piece of work
     bool null_launches = false;
     std::string fault;
 };
@@ -176,7 +176,7 @@ cudaError_t release(void* data) {
     const auto found = m.live.find(data);
     if (found == m.live.end()) std::abort();
     Device& device = m.devices[static_cast<size_t>(found->second.first)];
-    run_device(device);  // as cudaFree waits
+    run_device(device);  // because cudaFree waits
     device.used -= found->second.second;
     std::memset(data, 0xDD, found->second.second);
     m.live.erase(found);
@@ -391,7 +391,7 @@ const Driver driver = {
 
 }  // namespace rushlight::cuda
 
-// The functions that tests call, through ctypes.
+// Functions that tests call through ctypes.
 using namespace rushlight::cuda;
 extern "C" {
 [[gnu::visibility("default")]] size_t fake_cuda_allocations() { return machine().allocations; }
@@ -411,10 +411,10 @@ extern "C" {
     CUstream_st& main = machine().devices[static_cast<size_t>(device)].main;
     run_to(&main, std::min(main.queued, main.done + count));
 }
-/// The next piece of work fails with that error, and the device with it.
+/// Lets the next piece of work fail with this error, which makes the device fail permanently.
 [[gnu::visibility("default")]] void fake_cuda_fail(int error) {
     machine().next = static_cast<cudaError_t>(error);
 }
-/// Whether launches are counted and dropped: for measuring what queueing costs.
+/// Counts launches without running them, to measure the cost of queueing.
 [[gnu::visibility("default")]] void fake_cuda_null_launches(int on) { machine().null_launches = on != 0; }
 }

@@ -1,5 +1,5 @@
-// The threads of a block on one thread of the host. A thread runs until it reaches a barrier or ends; when all have, the next
-// round begins.
+// Runs the threads of a block on one host thread. Each runs until it reaches a barrier or ends. When all have stopped, the
+// next round begins.
 #include <sys/mman.h>
 
 #include <stdexcept>
@@ -9,8 +9,8 @@
 
 thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;
 
-// Goes on with the fiber whose stack stopped at `to`, and leaves at `from` where this one stops. swapcontext does the same with two
-// calls of the system.
+// Switches to the fiber whose stack pointer is `to`, and stores the stack pointer of the current fiber in `from`.
+// swapcontext does the same with two system calls.
 extern "C" void switch_fiber(void** from, void* to);
 asm(R"(
 .pushsection .text
@@ -72,10 +72,10 @@ void enter() {
     switch_fiber(&self.stack, block->turn);
 }
 
-/// A stack on which `enter` has not yet begun: six registers, and where to return to.
+/// A stack on which `enter` has not started: six registers and the return address.
 void* prepared(char* stack) {
     constexpr size_t kRegisters = 6;
-    auto** top = reinterpret_cast<void**>(stack + kStack) - 1;  // as a call leaves the stack
+    auto** top = reinterpret_cast<void**>(stack + kStack) - 1;  // the position that a call leaves
     top[0] = nullptr;
     top[-1] = reinterpret_cast<void*>(enter);
     for (size_t i = 0; i < kRegisters; ++i) top[-2 - static_cast<ptrdiff_t>(i)] = nullptr;
@@ -93,7 +93,7 @@ void run_block(dim3 threads, const std::function<void()>& thread) {
         fiber.index = dim3(i);
         fiber.stack = prepared(memory + i * kStack);
     }
-    // Every thread passes every barrier, or the kernel is wrong: a GPU would hang.
+    // Every thread must reach every barrier. With a wrong kernel, a GPU would hang.
     for (size_t left = threads.x; left > 0;) {
         const size_t before = left;
         for (unsigned i = 0; i < threads.x; ++i) {

@@ -1,5 +1,5 @@
-// Runs kernels on the host: blocks one after another, the threads of a block as fibers that take turns at barriers. Included by
-// cuda/launch.h.
+// Runs kernels on the host: blocks one after another, and the threads of a block as fibers that switch at barriers. Included
+// by cuda/launch.h.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@
 
 namespace rushlight::cuda {
 
-/// Queues work on a stream of the fake driver; `kernels` counts as one launch.
+/// Queues work on a stream of the fake driver, and counts it as one launch.
 cudaError_t queue_on_host(cudaStream_t stream, std::function<void()> work);
 /// Runs `thread` as each thread of each block.
 void run_blocks(dim3 blocks, dim3 threads, const std::function<void()>& thread);

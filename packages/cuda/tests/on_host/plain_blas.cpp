@@ -1,4 +1,4 @@
-// Matrix products in the place of cuBLASLt: plain loops.
+// Matrix products by plain loops, in place of cuBLASLt.
 #include <functional>
 
 #include "cuda/blas.h"
@@ -28,7 +28,7 @@ void run(const Product& p) {
             }
 }
 
-/// What the library would refuse.
+/// Fails for matrices that the library would not accept.
 void check_matrix(const Matrix& m, int64_t rows, int64_t columns) {
     const bool contiguous = (m.column == 1 && m.row >= columns) || (m.row == 1 && m.column >= rows);
     if (!contiguous || m.batch < 0)
