@@ -1,4 +1,4 @@
-"""Descriptions of arguments that have the same meaning in all operators. The key `arguments` of an entry describes others.
+"""Descriptions of arguments with the same meaning in all operators. The key `arguments` of an entry describes the others.
 
     arguments:
       alpha: The factor of `other`.

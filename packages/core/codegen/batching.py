@@ -28,7 +28,7 @@ SCALARS = ("element", "refused", "by_index", "counted", "windows")
 
 @dataclass(frozen=True)
 class Batching:
-    """How an operator is batched."""
+    """The batching rule of an operator."""
 
     rule: str
     scalars: str = SCALARS[0]

@@ -9,7 +9,7 @@ from .schema import Argument
 
 
 class DerivativeEmitter:
-    """Writes one part of the C++ of a derivative, and collects the headers and installations that the part needs."""
+    """An emitter of one part of a derivative's C++, which also collects the headers and installations of the part."""
 
     d: Derivative
     op: Op

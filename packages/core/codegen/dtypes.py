@@ -6,7 +6,7 @@
 The default is `any`. If the dtypes of arguments differ, the key describes the arguments that hold values, not indices or
 masks. For other dtypes the operator raises NotImplementedError, TypeError or RuntimeError. The tests call all operators with
 tensors of all dtypes and compare with the key. For kinds pointwise and reduce, the functor is compiled for these dtypes.
-Operators whose `result` is `floating` or `numeric` first convert the dtypes without a functor.
+Operators whose `result` is `floating` or `numeric` convert integers or bools first, which need no functor.
 """
 
 from __future__ import annotations

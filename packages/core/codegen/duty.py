@@ -25,7 +25,7 @@ _BY_KERNEL = ("pointwise", "reduce", "custom", "dynamic")
 
 
 def way(op: Op, device: str, kernels: Collection[str]) -> str:
-    """Return the key of WAYS for an operator. `kernels` holds the names of the device's kernels. The CPU ignores it."""
+    """Return the key of WAYS for an operator. `kernels`, the names of the device's kernels, is not used for the CPU."""
     if op.kind in ("composite", "view"):
         return op.kind
     if op.kind == "storage":

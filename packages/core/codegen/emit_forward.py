@@ -9,7 +9,7 @@ from .schema import cpp_name
 
 
 class ForwardEmitter(DerivativeEmitter):
-    """Writes the stage functions of Dual for the forms of an operator."""
+    """An emitter of the stage functions of Dual for the forms of an operator."""
 
     def emit(self) -> list[str]:
         lines: list[str] = []

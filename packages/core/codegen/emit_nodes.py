@@ -15,7 +15,7 @@ STORED = {  # arguments that are not tensors: type of the field, and code that s
 
 
 class NodeEmitter(DerivativeEmitter):
-    """Writes the node of a derivative."""
+    """An emitter of the node of a derivative."""
 
     def emit(self) -> list[str]:
         return self._node() if self.d.grads else []

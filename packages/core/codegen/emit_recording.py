@@ -11,7 +11,7 @@ from .schema import cpp_name
 
 
 class RecordingEmitter(DerivativeEmitter):
-    """Writes the stage functions of Autograd for the forms of an operator."""
+    """An emitter of the stage functions of Autograd for the forms of an operator."""
 
     def emit(self) -> list[str]:
         if not self.d.grads:

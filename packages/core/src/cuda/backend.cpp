@@ -16,8 +16,8 @@
 namespace rushlight::cuda {
 namespace {
 
-/// Makes a device the thread's current one. Core calls from any thread and passes the device; CUDA has a current device per
-/// thread.
+/// Makes a device the thread's current one. Core may call from any thread and passes the device, while CUDA has a current
+/// device for each thread.
 void use(int32_t device) {
     thread_local int32_t current = -1;
     if (current == device) return;

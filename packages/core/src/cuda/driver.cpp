@@ -8,8 +8,8 @@
 namespace rushlight::cuda {
 namespace {
 
-/// Checks for a driver without the CUDA runtime, whose first call would load the whole runtime, which takes a tenth of a
-/// second even if there is no driver.
+/// Checks for a driver without calling the CUDA runtime. The first call would load the whole runtime, which takes a tenth of
+/// a second even if there is no driver.
 const char* missing() {
     static char text[200];
     void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -41,7 +41,7 @@ const char* missing() {
     return nullptr;
 }
 
-// Wrappers without overloads and default arguments, whose addresses can be taken.
+// Wrappers without overloads and default arguments, so that their addresses can be stored in the table.
 cudaError_t pin(void** data, size_t nbytes, unsigned flags) { return cudaHostAlloc(data, nbytes, flags); }
 cudaError_t properties(cudaDeviceProp* found, int device) { return cudaGetDeviceProperties(found, device); }
 cudaError_t allocate(void** data, size_t nbytes) { return cudaMalloc(data, nbytes); }

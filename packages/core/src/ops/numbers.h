@@ -8,9 +8,9 @@ namespace rushlight {
 /// Whether an integer is in the range of an integer dtype. Returns true for other numbers and other dtypes.
 bool fits_integer(Scalar v, DType t);
 
-/// Converts a number to an element of dtype `t`. In integer dtypes, floats lose their fraction; in unsigned ones,
-/// negative integers wrap around. Raises RuntimeError if the number is out of range, is infinite or NaN and `t` is an
-/// integer dtype, or has an imaginary part and `t` is not complex.
+/// Converts a number to an element of dtype `t`. An integer dtype truncates floats, and in an unsigned dtype negative
+/// integers wrap around. Raises RuntimeError if the number is out of range, if it is infinite or NaN and `t` is an integer
+/// dtype, or if it has an imaginary part and `t` is not complex.
 Scalar element_of(const char* op, const char* argument, Scalar value, DType t);
 
 /// Converts like element_of, for `fill_` and similar functions: values beyond the range of half precision become infinite.

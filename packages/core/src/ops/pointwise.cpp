@@ -326,7 +326,7 @@ struct General {
         cpu::run(plan);
     }
 
-    // Copies an input that overlaps the output, unless both have the same elements in the same places.
+    // Returns `t`, or a copy if it overlaps the output. No copy is made if corresponding elements have the same location.
     static const Tensor& separate(const Tensor& t, const Tensor& out, Tensor& copy);
 
     void set_operand(PointwisePlan& plan, int i, const Tensor& t, DType loop_dtype) const {

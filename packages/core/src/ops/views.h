@@ -44,7 +44,7 @@ inline Tensor take_view(const Tensor& base, const ViewSpec& spec) {
     return make_view(base, IntList(spec.sizes, n), IntList(spec.strides, n), spec.offset);
 }
 
-/// Converts a dimension from -n to n - 1 to 0 to n - 1, and checks it. For a 0-d tensor, 0 and -1 are valid.
+/// Checks a dimension in [-n, n) and converts it to [0, n). For a 0-d tensor, 0 and -1 are valid.
 int wrap_dim(const char* op, int64_t dim, int64_t ndim);
 
 namespace views {

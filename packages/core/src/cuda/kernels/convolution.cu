@@ -11,7 +11,8 @@ namespace rushlight::cuda {
 namespace {
 
 /// A cross-correlation from `in` to `out`, both row-major. With fewer than three spatial dimensions, the first entries of
-/// the arrays are neutral. A transposed convolution is the gradient of a correlation, with `in` and `out` exchanged.
+/// the arrays describe dimensions of size 1. A transposed convolution is the gradient of a correlation, with `in` and `out`
+/// exchanged.
 struct Correlation {
     int64_t batch, in_channels, out_channels, groups;
     int64_t in[3], out[3], kernel[3], stride[3], padding[3], dilation[3];

@@ -52,7 +52,7 @@ __device__ __noinline__ void convert_to(char* to, DType dtype, T value) {
     }
 }
 
-/// Reads an element stored in any dtype. Conversions are function calls, which all threads take or skip together.
+/// Reads an element stored in any dtype. Only a dtype other than T needs a function call, which all threads make or skip.
 template <class T>
 __device__ inline T read(const char* from, DType dtype) {
     return dtype == DTypeOf<T>::value ? *reinterpret_cast<const T*>(from) : converted<T>(from, dtype);

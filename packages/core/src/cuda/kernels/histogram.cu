@@ -60,7 +60,7 @@ struct Smaller {
         return a < b || a != a ? a : b;
     }
 };
-/// Finds the minimum and maximum of shares of the elements, or of the results for shares. A NaN is kept.
+/// Finds the minimum and maximum of shares of the elements, or of the minima and maxima of shares. A NaN is kept.
 template <class From, class T>
 __global__ void __launch_bounds__(kThreads) find_span(const From* from, int64_t n, Span<T>* spans) {
     __shared__ Values<T> room;
@@ -113,7 +113,7 @@ struct NumberKeys {
 
 // --- histc: bins of equal width ---------------------------------------------------------------------
 
-/// Widens a range of size 0, and sets the error flag if the range is not finite.
+/// Widens a range of size 0, and raises the alarm if the range is not finite.
 template <class C>
 struct CheckRange {
     Span<C>* span;

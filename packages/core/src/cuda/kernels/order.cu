@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(kThreads)
         if (rank == Rank::Median) at = known < n ? known : (n - 1) / 2;
         else if (rank == Rank::NanMedian) at = known > 0 ? (known - 1) / 2 : 0;
         else if (rank ==
-                 Rank::Mode) {  // the last of the most frequent value, of equally frequent ones the smallest
+                 Rank::Mode) {  // the last occurrence of the most frequent value; of ties, the smallest value
             int64_t most = 0, begin = 0;
             at = 0;
             for (int64_t i = 1; i <= known; ++i) {

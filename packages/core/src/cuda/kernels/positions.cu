@@ -135,7 +135,7 @@ View element(const KernelArgs& args, const Param& value, DType dtype) {
     return one;
 }
 
-/// Writes each row-major matrix with zeros above or below the diagonal `diagonal`.
+/// Copies row-major matrices, with zeros above or below the diagonal `diagonal`.
 template <class T>
 __global__ void __launch_bounds__(kThreads) keep_triangle(T* out, const T* in, int64_t n, int64_t rows,
                                                           int64_t columns, int64_t diagonal, bool lower) {

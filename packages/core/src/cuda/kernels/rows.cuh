@@ -8,7 +8,8 @@
 namespace rushlight::cuda {
 namespace {
 
-/// Rows of `size` elements of a row-major array, at distances of `inner`. A block processes kThreads / lanes rows at a time.
+/// Rows of `size` elements of a row-major array. The elements of a row are `inner` elements apart. A block processes
+/// kThreads / lanes rows at a time.
 struct Rows {
     int64_t count, size, inner;
     uint32_t lanes;

@@ -56,7 +56,7 @@ constexpr int kThreadsPerValue = kThreads / kValues;  // the threads that sum th
 constexpr int kPart = kThreads / kThreadsPerValue;
 
 /// The number of keys of each value for each thread: a row for each value, a column for each thread. A gap after every part
-/// avoids conflicts of memory banks between threads that each walk through a part.
+/// avoids bank conflicts between threads that each iterate over a part.
 struct Columns {
     uint16_t counts[kThreads * kValues + kThreads * kValues / kPart * 2];
     __device__ uint16_t& at(int value, int thread) {

@@ -1,5 +1,5 @@
-// Attention: one kernel computes common calls; operators compute uncommon shapes and higher derivatives. See Note
-// [Differentiable composites].
+// Attention: one kernel computes common calls; operators compute uncommon shapes and higher derivatives.
+// See Note [Differentiable composites].
 #include <atomic>
 #include <cmath>
 #include <limits>
@@ -144,7 +144,7 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
     if (!differentiated(attn_mask) && !differentiated_forward(query, key, value) &&
         is_plain(query, key, value) && (!shared || enable_gqa) &&
         may_be_fused.load(std::memory_order_relaxed)) {
-        // View (N, L, E) as (N, 1, L, E), and (L, E) as (1, 1, L, E).
+        // Views (N, L, E) as (N, 1, L, E), and (L, E) as (1, 1, L, E).
         const int64_t missing = 4 - query.dim();
         auto full = [&](const Tensor& t) {
             Tensor with_heads = missing > 0 ? ops::unsqueeze(t, -3) : t;

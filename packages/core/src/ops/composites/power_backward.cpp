@@ -95,7 +95,7 @@ Tensor pow_backward_input(const Tensor& grad, const TensorOrScalar& input, const
 Tensor pow_backward_exponent(const Tensor& grad, const TensorOrScalar& input, const TensorOrScalar& exponent,
                              const Tensor& result) {
     RL_CHECK(exponent.is_tensor(), throw_type, "pow_backward_exponent(exponent): a number has no gradient");
-    auto zero_power = [&] {  // where 0 ** exponent is constant near the exponent
+    auto zero_power = [&] {  // where the derivative of 0 ** exponent is 0
         return ops::ge(ops::real(exponent.tensor()), 0);
     };
     if (!input.is_tensor()) {

@@ -12,7 +12,7 @@ struct Copysign {
     RL_HD T operator()(T a, T b) const { return std::copysign(a, b); }
 };
 
-// The integer type of the same size, and the numbers of mantissa bits and the exponent bias.
+// The integer type of the same size, the number of mantissa bits, and the exponent bias.
 template <class T> struct Bits;
 template <> struct Bits<float> {
     using Int = uint32_t;
@@ -30,7 +30,7 @@ struct Nextafter {
     using Int = typename Bits<T>::Int;
     Int unit;  // a step of normal numbers, added to the bits
     T least, normal,
-        largest;  // the smallest step; the smallest and largest normal number
+        largest;  // the smallest step, the smallest normal number, and the largest number of the type
 
     explicit Nextafter(const Scalar* p) {
         // The number of mantissa bits, without the leading one.

@@ -155,8 +155,8 @@ RL_SPECIAL double gamma_density(double a, double x, bool quick = false) {
     return std::exp(-a * gap - stirling_rest(a)) / std::sqrt(6.283185307179586 * a);
 }
 
-/// The upper function, or the lower function if `lower` is true, for large a and x near a: N. M. Temme, "The asymptotic
-/// expansion of the incomplete gamma functions", 1979 (DLMF 8.12).
+/// The upper incomplete gamma function, or the lower one if `lower` is true, for large a and x near a: N. M. Temme, "The
+/// asymptotic expansion of the incomplete gamma functions", 1979 (DLMF 8.12).
 RL_SPECIAL double igamma_uniform(double a, double x, bool lower) {
     // Coefficients of eta^n a^-k, where eta measures the deviation of x / a from 1, from DLMF 8.12.11 and 8.12.12.
     static constexpr double kTemme[7][16] = {
@@ -201,7 +201,7 @@ RL_SPECIAL double igamma_uniform(double a, double x, bool lower) {
     return lower ? 0.5 * std::erfc(-z) - rest : 0.5 * std::erfc(z) + rest;
 }
 
-/// The lower function by its power series (DLMF 8.11.4).
+/// The lower incomplete gamma function by its power series (DLMF 8.11.4).
 RL_SPECIAL double igamma_series(double a, double x, bool quick) {
     const double end = quick ? kQuick : 1e-17;
     double term = 1, sum = 1;
@@ -212,7 +212,7 @@ RL_SPECIAL double igamma_series(double a, double x, bool quick) {
     return sum * gamma_density(a, x, quick);
 }
 
-/// The upper function by its continued fraction (DLMF 8.9.2), with the algorithm of W. J. Lentz, 1976.
+/// The upper incomplete gamma function by its continued fraction (DLMF 8.9.2), with the algorithm of W. J. Lentz, 1976.
 RL_SPECIAL double igamma_fraction(double a, double x, bool quick) {
     const double end = quick ? kQuick : 1e-16;
     double b = x + 1 - a, c = 1e300, d = 1 / b, product = d;
@@ -230,7 +230,7 @@ RL_SPECIAL double igamma_fraction(double a, double x, bool quick) {
     return product * gamma_density(a, x, quick) * a;
 }
 
-/// The upper function for small a and x: 1 - x^a / gamma(a + 1) (1 + a sum). The series alone would cancel here.
+/// The upper incomplete gamma function for small a and x: 1 - x^a / gamma(a + 1) (1 + a sum). The series alone would cancel.
 RL_SPECIAL double igammac_small(double a, double x, bool quick) {
     const double end = quick ? kQuick : 1e-17;
     double term = 1, sum = 0;

@@ -30,7 +30,7 @@ RL_HD inline LstmGradients<T> lstm_gradients(T in, T forget, T candidate, T out,
             grad_hidden * c * o * (1 - o), grad * f};
 }
 
-/// The products `x` with the input and `h` with the state, for the reset, update and new gates.
+/// One step of a GRU. The arguments `x_*` are the products with the input, and `h_*` the products with the state.
 template <class T>
 RL_HD inline T gru_step(T x_reset, T x_update, T x_new, T h_reset, T h_update, T h_new, T state) {
     const T r = math::sigmoid(x_reset + h_reset), z = math::sigmoid(x_update + h_update),

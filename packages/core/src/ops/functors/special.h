@@ -144,8 +144,8 @@ struct SpecialEntr {
 template <class T>
 struct Logit {
     explicit Logit(const Scalar*) {}
-    // log(x / (1 - x)). Near 1/2 the logarithm is near 0, so double computes it from the distance to 1/2. float is computed
-    // in double, which has enough digits.
+    // log(x / (1 - x)). Near 1/2 the logarithm is near 0, so for double it is computed from the distance between x and 1/2.
+    // For float it is computed in double, which has enough digits.
     RL_HD T operator()(T x) const {
         if constexpr (std::is_same_v<T, float>) {
             double wide = static_cast<double>(x);

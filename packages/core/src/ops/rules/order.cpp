@@ -32,7 +32,7 @@ Outputs topk(const Tensor& input, int64_t k, int64_t dim, bool, bool) {
     RL_CHECK(k >= 0 && k <= n, throw_runtime,
              "topk(k): must be between 0 and the %lld elements of dimension %d, got %lld", (long long)n, d,
              (long long)k);
-    // A 0-d tensor has one element for every k, and the result is that element.
+    // The result for a 0-d tensor is its only element, whatever k is.
     return ordered("topk", input, d, k);
 }
 

@@ -105,8 +105,7 @@ Tensor col2im(const Tensor& input, IntList output_size, IntList kernel_size, Int
     Tensor columns = make_tensor(input.sizes(), input.dtype(), input.device());
     copy_into(columns, input);
     StagesOff stages(kAllStages);
-    // Windows overlap, but for one position within the window, the elements of all windows are distinct. Each position is
-    // added at once.
+    // Windows overlap, but the elements at one position of all windows are distinct. So each position needs one addition.
     ViewSpec from = row_major({n, channels, w.taps(), w.positions[0], w.positions[1]});
     from.remove(2);
     ViewSpec to(padded);

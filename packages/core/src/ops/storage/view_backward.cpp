@@ -53,7 +53,7 @@ Tensor unfold_backward(const Tensor& grad, IntList input_sizes, int64_t dimensio
                        int64_t step) {
     // If windows overlap, half precision is summed in float32 and rounded once.
     Tensor base = zeros_for(grad, input_sizes, size > step ? compute_dtype(grad.dtype()) : grad.dtype());
-    // Windows may overlap, but the k-th elements of all windows are distinct. They are added at once, for each k.
+    // Windows may overlap, but the k-th elements of all windows are distinct. So each k needs one addition.
     StagesOff stages(kAllStages);
     ViewSpec windows = views::unfold(base, dimension, size, step);
     check_grad("unfold_backward", windows, grad);
