@@ -15,7 +15,7 @@
 namespace rushlight {
 namespace {
 
-// PyTorch's default print options.
+// The default print options in Python (set_printoptions).
 constexpr int kPrecision = 4, kEdge = 3, kLineWidth = 80;
 constexpr int64_t kThreshold = 1000;
 
