@@ -61,4 +61,7 @@ def _function(form: Form) -> list[str]:
     ]
 
 
-_FORM_NOTES = {"Out": "writes to the given tensors", "Aux": "also returns the hidden results that formulas use"}
+_FORM_NOTES = {
+    "Out": "writes to the given tensors",
+    "Aux": "also returns the hidden results that formulas use",
+}

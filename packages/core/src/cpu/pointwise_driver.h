@@ -13,7 +13,7 @@ struct PointwisePlan {
     int64_t sizes[kMaxDims];
     char* data[kMaxOperands];
     int64_t strides[kMaxOperands][kMaxDims];
-    DType dtype[kMaxOperands];       // in memory
+    DType dtype[kMaxOperands];  // in memory
     DType loop_dtype[kMaxOperands];  // in the loop
     LoopFn loop;
     const Scalar* params;

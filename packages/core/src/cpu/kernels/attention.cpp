@@ -31,7 +31,7 @@ template <class T>
 struct Block {
     const Attention<T>& a;
     int64_t b, h, i, j, rows, columns;
-    T* scores;   // (rows, columns)
+    T* scores;  // (rows, columns)
     T* scratch;  // for matrix products
 
     int64_t key_head() const { return h * a.key_heads / a.heads; }

@@ -391,10 +391,10 @@ Tensor qr_backward(const Tensor& grad_Q, const Tensor& grad_R, const Tensor& Q, 
     // small last element of R's diagonal then does not enlarge rounding errors.
     const Tensor upper = ops::triu(grad_R), inside = ops::matmul(ops::adjoint(Q), grad_Q);
     const Tensor inner = ops::sub(inside, ops::matmul(upper, ops::adjoint(R)));
-    const Tensor turn = ops::sub(inner, ops::adjoint(inner));
-    Tensor below = ops::tril(turn, -1);
-    if (is_complex(turn.dtype()))  // R's diagonal stays real
-        below = ops::add(below, ops::mul(ops::diag_embed(ops::diagonal(turn, 0, -2, -1)), Scalar(0.5)));
+    const Tensor skew = ops::sub(inner, ops::adjoint(inner));
+    Tensor below = ops::tril(skew, -1);
+    if (is_complex(skew.dtype()))  // R's diagonal stays real
+        below = ops::add(below, ops::mul(ops::diag_embed(ops::diagonal(skew, 0, -2, -1)), Scalar(0.5)));
     if (Q.size(-2) == Q.size(-1))
         return ops::matmul(Q, ops::add(upper, lower_solve(ops::adjoint(R), below, false)));
     const Tensor outside = ops::sub(grad_Q, ops::matmul(Q, inside));
@@ -406,13 +406,13 @@ std::tuple<Tensor, Tensor> qr_forward(const Tensor& tangent, const Tensor& Q, co
     if (!has_columns(Q, R)) return {ops::zeros_like(Q), ops::zeros_like(R)};
     const Tensor inside = ops::matmul(ops::adjoint(Q), tangent), inner = upper_solve(R, inside, false);
     const Tensor below = ops::tril(inner, -1);
-    Tensor turn = ops::sub(below, ops::adjoint(below));
-    if (is_complex(turn.dtype())) {  // R's diagonal stays real
+    Tensor skew = ops::sub(below, ops::adjoint(below));
+    if (is_complex(skew.dtype())) {  // R's diagonal stays real
         const Tensor diagonal = ops::diagonal(inner, 0, -2, -1);
-        turn = ops::add(turn, ops::diag_embed(ops::sub(diagonal, ops::real(diagonal))));
+        skew = ops::add(skew, ops::diag_embed(ops::sub(diagonal, ops::real(diagonal))));
     }
-    const Tensor of_R = ops::triu(ops::sub(inside, ops::matmul(turn, R)));
-    const Tensor of_Q = ops::matmul(Q, turn);
+    const Tensor of_R = ops::triu(ops::sub(inside, ops::matmul(skew, R)));
+    const Tensor of_Q = ops::matmul(Q, skew);
     if (Q.size(-2) == Q.size(-1)) return {of_Q, of_R};
     const Tensor outside = ops::sub(tangent, ops::matmul(Q, inside));
     return {ops::add(of_Q, upper_solve(R, outside, false)), of_R};
