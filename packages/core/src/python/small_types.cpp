@@ -143,7 +143,15 @@ PyGetSetDef device_properties[] = {{"type", device_type, nullptr, nullptr, nullp
 
 // --- Generator ---
 
-PyObject* generator_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
+// Returns a new object of Generator or of a subclass.
+PyObject* make_generator(PyTypeObject* type, Ref<Generator> generator) {
+    auto* self = reinterpret_cast<PyGenerator*>(type->tp_alloc(type, 0));
+    if (!self) throw PythonError();
+    new (&self->generator) Ref<Generator>(std::move(generator));
+    return reinterpret_cast<PyObject*>(self);
+}
+
+PyObject* generator_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"device", nullptr};
     PyObject* device = Py_None;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Generator", const_cast<char**>(names), &device))
@@ -155,7 +163,7 @@ PyObject* generator_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
         RL_CHECK(d.type == DeviceType::CPU, throw_runtime,
                  "Generator(device): only 'cpu' is supported, got '%s'", name(d).c_str());
     }
-    return wrap_generator(Generator::make());
+    return make_generator(type, Generator::make());
     RL_PY_CATCH
 }
 void generator_dealloc(PyObject* self) {
@@ -346,10 +354,7 @@ PyObject* wrap(Device d) {
 }
 
 PyObject* wrap_generator(Ref<Generator> g) {
-    auto* self = PyObject_New(PyGenerator, GeneratorType);
-    if (!self) throw PythonError();
-    new (&self->generator) Ref<Generator>(std::move(g));
-    return reinterpret_cast<PyObject*>(self);
+    return make_generator(GeneratorType, std::move(g));
 }
 
 PyObject* wrap_size(IntList sizes) {
@@ -412,8 +417,8 @@ int add_small_types(PyObject* module) {
                                             {Py_tp_methods, generator_methods},
                                             {Py_tp_getset, generator_properties},
                                             {0, nullptr}};
-    static PyType_Spec generator_spec{"rushlight_core.Generator", sizeof(PyGenerator), 0, Py_TPFLAGS_DEFAULT,
-                                      generator_slots};
+    static PyType_Spec generator_spec{"rushlight_core.Generator", sizeof(PyGenerator), 0,
+                                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, generator_slots};
     static PyType_Slot size_slots[] = {{Py_tp_base, &PyTuple_Type},
                                        {Py_tp_doc, const_cast<char*>(docstrings::Size_)},
                                        {Py_tp_new, (void*)size_new},
