@@ -1,4 +1,4 @@
-// Host memory for storages, and the seam through which another allocator serves it.
+// Host memory for storages, and the interface by which another allocator can provide it.
 #pragma once
 
 #include <atomic>
@@ -19,23 +19,25 @@ struct FreeBlock {
     FreeBlock* next;
 };
 
-// Only the owning thread writes; `count` is read by others for statistics, hence the relaxed stores.
+// Only the owning thread writes to a bin. Other threads read `count` for statistics, so it is stored with relaxed
+// atomics.
 struct SmallBin {
     FreeBlock* head;
     uint32_t count;
-    uint32_t capacity;  // a full bin, and any bin of a thread that has no cache yet, takes the slow way
+    // Zero for a thread that has no cache yet. A release into a full bin takes the slow path.
+    uint32_t capacity;
 };
 
-// Bin i holds blocks of i * 64 bytes; bin 0 has capacity zero and no block, so requests for zero bytes take the slow
-// path. The slow path also reads the clock and gives unused memory back; some calls take it although the bin has a
-// block.
+// Bin i holds blocks of i * 64 bytes. Bin 0 has capacity zero and no block, so requests for zero bytes take the slow
+// path. The slow path also reads the clock and returns unused memory; after a number of calls it is taken even if the
+// bin has a block.
 struct alignas(64) SmallCache {
     uint32_t calls_to_clock;
     alignas(16) SmallBin bins[kSmallLimit / kSmallGrain + 1];
 };
 
-// Never null: before a thread's first block it points at one shared, empty cache of capacity zero. So neither
-// a new thread, nor a sanitizer's build (where it is never replaced), costs the fast path a branch.
+// Never null: until a thread has its own cache, this points to a shared, empty cache of capacity zero. So the fast path
+// needs no branch for new threads or for builds with a sanitizer, where the pointer is never replaced.
 extern RL_API __thread SmallCache* small_cache RL_TLS_MODEL;
 
 RL_API void* allocate_slow(size_t nbytes);
@@ -43,7 +45,7 @@ RL_API void release_slow(void* data, size_t nbytes) noexcept;
 
 }  // namespace detail
 
-/// 64-byte aligned memory, uninitialised; nullptr for zero bytes. Raises OutOfMemory.
+/// Returns uninitialised memory aligned to 64 bytes, or nullptr for zero bytes. Raises OutOfMemory.
 inline void* cpu_allocate(size_t nbytes) {
     if (__builtin_expect(nbytes <= detail::kSmallLimit, 1)) {
         detail::SmallCache* cache = detail::small_cache;
@@ -76,9 +78,9 @@ inline void cpu_release(void* data, size_t nbytes) noexcept {
 
 // --- The seam ------------------------------------------------------------------------------------
 
-/// An allocator of host memory. `allocate` returns 64-byte aligned memory, or nullptr when there is none; it
-/// is called for at least one byte. Both functions are called from any thread, without any lock held, and must
-/// not throw. The struct and what `self` points at must outlive every block that was made through it.
+/// An allocator of host memory. `allocate` returns memory aligned to 64 bytes, or nullptr if no memory is left; it is
+/// never called for zero bytes. Both functions are called from any thread, without any lock held, and must not throw.
+/// The struct and the object that `self` points to must outlive every block that was allocated through them.
 struct AllocatorInterface {
     uint32_t struct_size;
     void* self;
@@ -86,8 +88,8 @@ struct AllocatorInterface {
     void (*release)(void* self, void* data, size_t nbytes);
 };
 
-/// Serves all new storages, and the scratch memory of kernels, from `allocator` (nullptr: the default one); returns the former, nullptr for the
-/// default. Blocks that exist keep the allocator that made them.
+/// Makes `allocator` serve all new storages and the scratch memory of kernels; nullptr stands for the default
+/// allocator. Returns the previous allocator. Existing blocks are released by the allocator that allocated them.
 RL_API const AllocatorInterface* set_allocator(const AllocatorInterface* allocator);
 
 /// A block with its allocator; `release` is null for the default allocator.
@@ -117,15 +119,18 @@ inline void release(const Allocation& allocation, size_t nbytes) noexcept {
     }
 }
 
-// --- What the default allocator holds ------------------------------------------------------------
+// --- Statistics and limits of the default allocator ------------------------------------------------
 
 struct MemoryStatistics {
     uint64_t allocated_bytes, allocated_bytes_peak;  // in blocks in use
-    uint64_t active_bytes, active_bytes_peak;  // those, and released ones that a device may still read
+    // In blocks in use, and in released blocks that a device may still read.
+    uint64_t active_bytes, active_bytes_peak;
     uint64_t reserved_bytes, reserved_bytes_peak;  // taken from the system
-    uint64_t allocation_count, release_count;  // blocks; of small ones only those that passed the slow way
-    uint64_t map_count, unmap_count;  // calls of the system
-    uint64_t retry_count, failure_count;  // requests that emptied the cache first; that raised
+    // Numbers of blocks. Small blocks are counted only if they took the slow path.
+    uint64_t allocation_count, release_count;
+    uint64_t map_count, unmap_count;  // calls to the system
+    // Requests that emptied the cache before they were repeated, and requests that raised an error.
+    uint64_t retry_count, failure_count;
     uint64_t limit_bytes;
 };
 

@@ -1,5 +1,6 @@
-// Batched tensors, as far as core handles them: they carry Stage::Batch, stand for many tensors of one shape, and have no
-// values of their own. A provider (autograd) makes and unwraps them; see its include/rushlight/autograd/batch.h.
+// The part of batched tensors that core handles. A batched tensor carries Stage::Batch, stands for many tensors of one
+// shape, and has no values of its own. A provider (autograd) makes and unwraps them; see its
+// include/rushlight/autograd/batch.h.
 #pragma once
 
 #include "rushlight/tracing.h"
@@ -8,7 +9,7 @@ namespace rushlight {
 
 inline bool is_batched(const Tensor& t) { return t.impl()->own_stages() & bit(Stage::Batch); }
 [[noreturn]] RL_API void fail_batched(const char* op);
-/// Raises for a tensor that is batched or sparse.
+/// Raises an error about a tensor that is batched or sparse.
 [[noreturn]] RL_API void fail_without_values(const char* op, const Tensor& t);
 /// Must be called before `op` reads the values or the memory of a tensor. Raises RuntimeError if the tensor is batched
 /// or sparse; a tracer may raise as well.

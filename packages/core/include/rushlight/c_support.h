@@ -1,4 +1,4 @@
-// Helpers for the C functions of rushlight's libraries: statuses for exceptions, handles for tensors.
+// Helpers for the C functions of rushlight's libraries: they convert exceptions to statuses, and tensors to handles.
 #pragma once
 
 #include "rushlight/rushlight.h"
@@ -6,12 +6,12 @@
 
 namespace rushlight::c {
 
-/// Remembers the exception that is being handled as the last failure of this thread, and returns its status.
+/// Stores the exception that is being handled as the last failure of this thread, and returns its status.
 [[gnu::cold]] RL_API rl_status failure() noexcept;
 /// Raises RuntimeError in a process that has loaded another copy of librushlight.so.
 RL_API void require_one_copy();
 
-/// Runs a body, and returns a status for the exception that it throws.
+/// Calls `body`, and returns RL_OK or the status for the exception that it throws.
 template <class Body>
 rl_status caught(Body&& body) noexcept {
     try {
@@ -34,11 +34,11 @@ inline void require(const void* pointer, const char* function, const char* argum
 }
 
 // Note [Handles]
-// An rl_tensor* is a TensorImpl* that owns a reference, so that no memory is allocated for it.
+// An rl_tensor* is a TensorImpl* that owns a reference. So a handle needs no memory of its own.
 
-/// Transfers the reference to the caller; null for an undefined tensor.
+/// Returns a handle that owns the tensor's reference; null for an undefined tensor.
 inline rl_tensor* handle_of(Tensor tensor) { return reinterpret_cast<rl_tensor*>(tensor.release()); }
-/// Undefined for null.
+/// Returns an undefined tensor if the handle is null.
 inline Tensor optional_tensor(const rl_tensor* handle) {
     return Tensor::share(reinterpret_cast<TensorImpl*>(const_cast<rl_tensor*>(handle)));
 }
@@ -47,12 +47,13 @@ inline Tensor tensor_of(const rl_tensor* handle, const char* function, const cha
     return optional_tensor(handle);
 }
 
-/// A tensor over the memory of `array`, which `where` names in errors. The release function is called even if this
-/// raises.
+/// Returns a tensor over the memory of `array`. `where` names the array in errors. The array's release function is
+/// called even if this raises.
 RL_API Tensor tensor_over(const rl_array& array, const char* where);
-/// Raises ValueError unless `array` is as long as this library's rl_array; then sets everything but its size to null.
+/// Raises ValueError if `array` is shorter than this library's rl_array. Otherwise sets all its fields except the size
+/// to null.
 RL_API void clear(rl_array& array, const char* where);
-/// Describes the memory of a tensor, which is kept until the array's release function is called.
+/// Describes the memory of a tensor in `array`. The memory is kept until the array's release function is called.
 RL_API void describe_memory(const Tensor& tensor, rl_array& array, const char* where);
 
 }  // namespace rushlight::c

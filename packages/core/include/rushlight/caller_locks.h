@@ -1,4 +1,4 @@
-// Locks of the caller, such as the interpreter's, that are released while a thread computes or waits for long.
+// Locks of the caller, such as the interpreter's, that a thread releases during long computations and waits.
 #pragma once
 
 #include "rushlight/export.h"
@@ -7,18 +7,18 @@ namespace rushlight {
 
 // Note [Locks of the caller]
 // A thread that computes for about 10 microseconds or more, or waits for a device, releases the locks that its caller
-// holds. With Python's bindings this is the GIL, so that other threads run meanwhile. The locks are released where an
-// operator calls a kernel with large operands (call_cpu_kernel), where a range is large enough for several threads
-// (parallel_for, parallel_chunks), around factorizations and Fourier transforms, and during waits.
+// holds. With Python's bindings this is the GIL, so other Python threads can run meanwhile. The locks are released
+// where an operator calls a kernel with large operands (call_cpu_kernel), where a range is large enough for several
+// threads (parallel_for, parallel_chunks), around factorizations and Fourier transforms, and during waits.
 //
-// A thread that holds a lock of ours must not request the caller's, since the thread that has the caller's could wait
-// for ours. If it calls kernels, it keeps the caller's locks (KeptCallerLocks). In a thread without locks of a caller,
-// such as one that runs a backward pass, nothing happens.
+// A thread that holds a lock of ours must not request the caller's locks, since a thread that holds the caller's locks
+// may wait for ours. If it calls kernels, it therefore keeps the caller's locks (KeptCallerLocks). A thread without
+// locks of a caller, such as a thread that runs a backward pass, releases nothing.
 
 struct CallerLocks {
-    /// Releases the locks of this thread, and returns them for `acquire`; null if it keeps them or has none. With
-    /// `waits`, the thread waits for something that may depend on other threads, so the locks must be released. Must not
-    /// throw.
+    /// Releases the locks of this thread, and returns a pointer for `acquire`; null if the thread keeps its locks or
+    /// holds none. `waits` means that the thread waits for something that may depend on other threads, so the locks
+    /// must be released. Must not throw.
     void* (*release)(bool waits);
     void (*acquire)(void* held);
 };
@@ -34,7 +34,7 @@ class RL_API WithoutCallerLocks {
     explicit WithoutCallerLocks(While what, bool wanted = true) {
         if (wanted) release(what);
     }
-    // At its end, the interpreter may unwind the thread here: Note [Interpreter exit].
+    // If the interpreter is ending, it may unwind the thread here: Note [Interpreter exit].
     ~WithoutCallerLocks() noexcept(false) {
         if (held_) acquire();
     }

@@ -32,13 +32,13 @@ enum class CollectiveKind : uint8_t {
 struct Collective {
     CollectiveKind kind = CollectiveKind::Barrier;
     ReduceOp op = ReduceOp::Sum;
-    int root = 0;  // of Reduce, Broadcast, Gather and Scatter
-    /// AllReduce, Reduce, Broadcast: read and written. Scatter, ReduceScatter, AllToAll: one tensor for each rank. Gather,
-    /// AllGather: one tensor.
+    int root = 0;  // for Reduce, Broadcast, Gather and Scatter
+    /// AllReduce, Reduce, Broadcast: tensors that are read and written. Scatter, ReduceScatter, AllToAll: one tensor
+    /// for each rank. Gather, AllGather: one tensor.
     std::vector<Tensor> inputs;
-    /// Gather, AllGather, AllToAll: one tensor for each rank. Scatter, ReduceScatter: one tensor. Else empty.
+    /// Gather, AllGather, AllToAll: one tensor for each rank. Scatter, ReduceScatter: one tensor. Other kinds: empty.
     std::vector<Tensor> outputs;
-    /// A text that must be the same on all ranks, which distinguishes collectives of the same kind; may be empty.
+    /// A text that must be the same on all ranks, which distinguishes collectives of the same kind. May be empty.
     std::string label;
     /// The line of the program that called the operation, for messages.
     std::string where;
@@ -48,7 +48,7 @@ struct Collective {
 class RL_API CollectiveWork {
   public:
     bool done() const;
-    /// Null while it runs, and if it ended without an error.
+    /// The error of the collective. Null while it runs, and if it ended without an error.
     std::exception_ptr error() const;
     /// Waits for the end and raises what the collective raised; returns false if it has not ended after `seconds`
     /// (negative: no limit).
@@ -60,8 +60,8 @@ class RL_API CollectiveWork {
     friend class ProcessGroup;
     void finish(std::exception_ptr error);
     Collective what_;
-    std::vector<std::pair<Tensor, Tensor>>
-        copies_;  // an output that is not contiguous, and what stands for it
+    // Each output that is not contiguous, and the contiguous tensor that replaces it during the collective.
+    std::vector<std::pair<Tensor, Tensor>> copies_;
     std::string text_;
     mutable std::mutex mutex_;
     std::condition_variable changed_;
@@ -72,8 +72,8 @@ class RL_API CollectiveWork {
 
 struct CollectiveRegion;
 
-/// One rank's membership in a group of processes. Collectives of a group run one after the other, in the order of the calls,
-/// which must be the same on every rank. All functions may be called from any thread.
+/// The membership of one rank in a group of processes. The collectives of a group run one after the other in the order
+/// of their calls, which must be the same on every rank. All functions may be called from any thread.
 class RL_API ProcessGroup {
   public:
     /// The size of a group's file in bytes. A new file must hold zeros.
@@ -83,26 +83,26 @@ class RL_API ProcessGroup {
     ~ProcessGroup();
     ProcessGroup(const ProcessGroup&) = delete;
 
-    /// False in a process that was forked from the member: there the object must not be used, nor destroyed, since its thread and
-    /// its waiters are the parent's.
+    /// Returns false in a process that was forked from the member. There the object must be neither used nor destroyed,
+    /// because its thread and its waiting threads belong to the parent process.
     bool is_member() const;
     int rank() const { return rank_; }
     int size() const { return size_; }
     double timeout() const { return timeout_; }
     void set_timeout(double seconds) { timeout_ = seconds; }
 
-    /// Runs a collective, or queues it for the thread of the group.
+    /// Runs a collective, or with `async` queues it for the group's thread.
     std::shared_ptr<CollectiveWork> submit(Collective what, bool async);
-    /// Begins to send a tensor to a rank, or to receive one from a rank (negative: from any). Messages between two ranks with the
-    /// same tag arrive in the order in which they were sent. A send ends when its remaining elements are in the memory
-    /// of the group.
+    /// Starts to send a tensor to a rank, or to receive a tensor from a rank (negative: from any rank). Messages
+    /// between two ranks with the same tag arrive in the order in which they were sent. A send is done when its last
+    /// elements are in the group's memory.
     std::shared_ptr<CollectiveWork> send(const Tensor& tensor, int to, int tag, const std::string& where);
     std::shared_ptr<CollectiveWork> receive(const Tensor& tensor, int from, int tag,
                                             const std::string& where);
-    /// Makes every waiting and every later collective raise an error with the text `why`, on all ranks.
+    /// Makes every waiting and every later collective on all ranks raise an error with the text `why`.
     void abort(const std::string& why);
     /// Leaves the group. Waits for queued operations unless the group is broken. Other ranks that still wait for this
-    /// one raise.
+    /// rank raise an error.
     void close();
 
   private:
@@ -127,8 +127,8 @@ class RL_API ProcessGroup {
     const int process_;
     CollectiveRegion* region_ = nullptr;
     uint32_t step_ = 0;
-    bool first_ = false;  // the next step is the first of its collective
-    bool intact_ = false;  // what is being raised leaves the ranks in step
+    bool first_ = false;  // whether the next step is the first step of its collective
+    bool intact_ = false;  // whether the ranks are still in step after the error that is being raised
     std::chrono::steady_clock::time_point deadline_;
     std::mutex mutex_;
     std::condition_variable changed_;

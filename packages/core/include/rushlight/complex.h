@@ -1,5 +1,6 @@
-// Complex numbers as stored values: the real part, then the imaginary one, as in NumPy, Fortran and std::complex.
-// std::complex itself is no type of device code, and its products check for NaN, which keeps loops from being vectorised.
+// Complex numbers as stored values: the real part, then the imaginary part, as in NumPy, Fortran and std::complex.
+// std::complex itself cannot be used in device code, and its products check for NaN, which prevents vectorisation of
+// loops.
 #pragma once
 
 #include <type_traits>
@@ -23,8 +24,8 @@ struct Complex {
     RL_HD friend constexpr Complex operator*(Complex a, Complex b) {
         return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
     }
-    // By the larger part of the divisor, so that nothing overflows on the way: R. L. Smith, "Algorithm 116: Complex
-    // division", 1962.
+    // Scales by the larger part of the divisor, so that no intermediate result overflows: R. L. Smith, "Algorithm 116:
+    // Complex division", 1962.
     RL_HD friend constexpr Complex operator/(Complex a, Complex b) {
         T x = b.re < T(0) ? -b.re : b.re, y = b.im < T(0) ? -b.im : b.im;
         if (x == T(0) && y == T(0)) return {a.re / x, a.im / x};
@@ -36,7 +37,7 @@ struct Complex {
         return {(a.re * ratio + a.im) * scale, (a.im * ratio - a.re) * scale};
     }
     RL_HD friend constexpr bool operator==(Complex a, Complex b) { return a.re == b.re && a.im == b.im; }
-    /// Whether it is not zero.
+    /// Whether the number is not zero.
     RL_HD constexpr explicit operator bool() const { return re != T(0) || im != T(0); }
 };
 
@@ -50,7 +51,7 @@ inline constexpr bool kIsComplex = false;
 template <class T>
 inline constexpr bool kIsComplex<Complex<T>> = true;
 
-/// float of Complex<float>; any other type is its own.
+/// The type T for Complex<T>; any other type itself.
 template <class T>
 struct RealOf {
     using type = T;

@@ -5,11 +5,12 @@
 
 namespace rushlight {
 
-/// Promises that the elements of a tensor whose first one is at `data` do not change while the object lives.
+/// While an object exists, it guarantees that the elements of the tensor whose first element is at `data` do not
+/// change.
 ///
-/// Kernels may then rearrange the tensor once, and use the copy in later calls: convolutions by oneDNN keep filters in its
-/// layout. Results are the same. The copies, which take as much memory as the tensor or a little more, are freed with the last
-/// object for `data`.
+/// Kernels may then convert the tensor to another layout once and use the copy in later calls. For example,
+/// convolutions by oneDNN keep filters in oneDNN's layout. Results are the same. The copies take as much memory as the
+/// tensor or a little more. They are freed with the last object for `data`.
 class RL_API ConstantMemory {
   public:
     explicit ConstantMemory(const void* data);

@@ -1,4 +1,4 @@
-// Where a tensor's memory is.
+// The device on which a tensor's memory is.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 
 namespace rushlight {
 
-// `Plugin` is the slot of one more backend, named by itself (design section 7 and 9).
+// `Plugin` is the type of one additional backend, which sets the name of the type (design sections 7 and 9).
 enum class DeviceType : uint8_t { CPU, CUDA, Meta, Plugin };
 inline constexpr int kNumDeviceTypes = 4;
 
 struct Device {
     DeviceType type = DeviceType::CPU;
-    int8_t index = -1;  // -1: the current one
+    int8_t index = -1;  // -1: the current device
 
     friend bool operator==(Device a, Device b) { return a.type == b.type && a.index == b.index; }
 };
@@ -24,7 +24,7 @@ struct Device {
 RL_API std::string name(Device device);
 /// Parses "cpu", "meta", "cuda", "cuda:1" or a backend's own name; anything else raises RuntimeError.
 RL_API Device parse_device(std::string_view text);
-/// Gives the `Plugin` slot a name; one backend a process.
+/// Gives the `Plugin` type its name. There is one such backend for each process.
 RL_API void name_plugin_device(std::string_view text);
 
 }  // namespace rushlight

@@ -6,12 +6,12 @@
 namespace rushlight {
 
 enum class DeviceFallback : int {
-    Error,  // NotImplementedError
-    Warn,  // the CPU computes it over copies; the first call of each operator warns, with the bytes that moved
+    Error,  // raise NotImplementedError
+    Warn,  // compute on the CPU with copies; the first call of each operator warns with the bytes copied
 };
 
 RL_API DeviceFallback device_fallback();
-/// Returns the former one.
+/// Sets the choice and returns the former one.
 RL_API DeviceFallback set_device_fallback(DeviceFallback choice);
 
 }  // namespace rushlight

@@ -1,4 +1,4 @@
-// How a call finds its kernel: one mask, one branch, one jump. See Note [Dispatch].
+// How the kernel of a call is found. See Note [Dispatch].
 #pragma once
 
 #include <array>
@@ -13,17 +13,20 @@
 namespace rushlight {
 
 // Note [Dispatch]
-// mask = (stages of every tensor argument | on) & ~off. When it is zero, the common case, the operator's base is
-// called: it checks, infers, allocates and runs the device's kernel. Otherwise the highest stage of the mask that has
-// a function for this operator is called with the mask, its own bit still the highest. A stage that passes on the
-// tensors it was given removes its bit and continues (`Call::next`). A stage that passes on other tensors switches its
-// bit off for the thread and calls the operator again.
+// mask = (stages of every tensor argument | on) & ~off. If the mask is zero, the common case, the operator's base is
+// called: it checks arguments, infers the shape and dtype of the result, allocates memory and calls the device's
+// kernel. Otherwise the function of the highest stage in the mask that has a function for this operator is called. It
+// receives the mask with the bit of its stage still set. A stage that continues with the same tensors removes its bit
+// and calls `Call::next`. A stage that continues with other tensors switches its bit off for the thread and calls the
+// operator again.
 
-/// The state of dispatch of one thread. It is one struct so that it can be copied to a thread that works for another.
+/// The dispatch state of one thread. It is one struct so that it can be copied to a thread that runs work for another
+/// thread.
 struct DispatchState {
     StageMask on = 0;
     StageMask off = 0;
-    bool grad_mode = true;   // what the user set; below autograd the bit is in `off` and this stays
+    // The user's setting. While autograd runs an operator, its bit is in `off` and this field is unchanged.
+    bool grad_mode = true;
     bool inference = false;
 };
 extern RL_API constinit thread_local DispatchState dispatch_state RL_TLS_MODEL;
@@ -39,7 +42,7 @@ class StagesOff {
     StageMask saved_;
 };
 
-/// no_grad and enable_grad: the user's setting, and the autograd bit with it.
+/// Implements no_grad and enable_grad: changes the user's setting and the autograd bit in `off`.
 RL_API void set_grad_mode(bool on);
 inline bool grad_mode() { return dispatch_state.grad_mode; }
 class GradMode {
@@ -58,12 +61,14 @@ class GradMode {
 class Value;  // rushlight/value.h
 using Stack = std::vector<Value>;
 
-/// The kernels of one operator, one per device type; shared by its functional, in-place and out= forms.
+/// The kernels of one operator, one for each device type. The operator's functional, in-place and out= forms share
+/// them.
 struct KernelSlots {
     std::atomic<KernelFn> device[kNumDeviceTypes];
-    /// A kernel that some operators call first. For operators that write an argument, it receives the inputs alone,
-    /// before the write is counted, and raises an error if their values are invalid; null if a device does not check.
-    /// For operators of kind dynamic, its output is one int64 number, which determines the sizes of the results.
+    /// A kernel that some operators call first. For operators that write an argument, it receives only the inputs,
+    /// before the write is counted, and raises an error if their values are invalid. It is null if the device does not
+    /// check values. For operators of kind dynamic, its output is one int64 number, which determines the sizes of the
+    /// results.
     std::atomic<KernelFn> before[kNumDeviceTypes] = {};
 };
 
@@ -71,43 +76,47 @@ inline constexpr StageMask kAllStages = ~StageMask{0};
 
 enum class Form : uint8_t { Functional, InPlace, Out };
 
-/// One overload of one operator in one form: a row of the operator table. Constant except for its slots.
+/// One overload of one operator in one form: a row of the operator table. Constant except for its slots and stages.
 struct Operator {
     const char* name;    // "add", "add_", "sum.dim", "add.out"
     const char* schema;  // "add(Tensor input, TensorOrScalar other, *, Scalar alpha=1) -> Tensor"
     uint64_t hash;       // of the schema
     Form form;
-    bool broadcasts;     // its operands are made alike in shape and dtype
+    bool broadcasts;     // its operands are broadcast and promoted to one dtype
     void* base;          // R (*)(A...)
-    // Calls with boxed arguments, from `mask` on; with kAllStages the mask comes from the arguments as in any call.
+    // Calls the operator with boxed arguments, starting with the stages in `mask`. With kAllStages the mask is computed
+    // from the arguments as in any other call.
     void (*boxed)(const Operator&, StageMask mask, Stack&);
     void* box;  // R (*)(const Operator&, StageMask, A...): boxes, then runs the stage's fallback
     KernelSlots* kernels;
     std::array<std::atomic<void*>, kNumStages> stages{};  // R (*)(const Operator&, StageMask, A...)
-    bool composite = false;  // its base calls operators and computes nothing else
+    bool composite = false;  // its base only calls other operators
 };
 
 /// All operators, sorted by name.
 RL_API std::span<Operator* const> operators();
 /// Returns null if there is no operator of that name.
 RL_API Operator* find_operator(std::string_view name);
-/// Calls with boxed arguments; results replace them on the stack. Raises for a wrong number or type of arguments.
+/// Calls an operator with boxed arguments, and replaces them on the stack by the results. Raises an error if the number
+/// or a type of the arguments is wrong.
 inline void call_boxed(const Operator& op, Stack& stack) { op.boxed(op, kAllStages, stack); }
 
-/// Installs a typed function for one operator. Raises RuntimeError if the hash is not that of the operator's schema.
+/// Installs a typed function for one operator. Raises RuntimeError if the hash differs from that of the operator's
+/// schema.
 RL_API void install_stage(Stage stage, std::string_view name, uint64_t schema_hash, void* function);
-/// A boxed function for every operator of a stage that has no typed one. It is given the rest of the mask, without the
-/// stage's own bit, and calls `op.boxed(op, rest, stack)` to go on.
+/// A boxed function of a stage, for every operator for which the stage has no typed function. `rest` is the mask
+/// without the stage's bit; the function calls `op.boxed(op, rest, stack)` to continue.
 using Fallback = void (*)(const Operator& op, StageMask rest, Stack& stack);
 RL_API void install_fallback(Stage stage, Fallback fallback);
-/// The same for a provider that installs `Operator::box` itself, where it is to be called.
+/// Sets the fallback without installing it, for a provider that installs `Operator::box` for the operators that it
+/// selects.
 RL_API void set_fallback(Stage stage, Fallback fallback);
 RL_API Fallback fallback_of(Stage stage);
 /// Installs a kernel for a device type.
 RL_API void install_kernel(DeviceType device, std::string_view name, uint64_t schema_hash, KernelFn kernel);
 
-/// The operators, in their own form, and the kernels that several share, for which a backend has brought a kernel. The CPU has
-/// loops beside these slots.
+/// Returns the names of the operators, in all forms, and of the shared kernels for which the backend of a device type
+/// installed a kernel. The CPU also has loops that are not in these slots.
 RL_API std::vector<std::string_view> kernels_of(DeviceType device);
 
 namespace detail {
@@ -127,7 +136,7 @@ StageMask stages_of(const T&) {
 }
 }  // namespace detail
 
-/// The typed face of an Operator.
+/// Calls an Operator with arguments of the types of its signature.
 template <class Signature>
 struct Call;
 template <class R, class... A>
@@ -153,8 +162,8 @@ struct Call<R(A...)> {
     }
 };
 
-/// Called before the first write of an in-place or out= operator, after its checks.
-/// `op`, a string constant, is for errors about a tensor that was saved before.
+/// Must be called before the first write of an in-place or out= operator, and after its checks. `op`, a string
+/// constant, names the operator in errors about a tensor that was saved before the write.
 inline void begin_write(const char* op, const Tensor& t) { t.impl()->count_write(current_site(op)); }
 
 }  // namespace rushlight

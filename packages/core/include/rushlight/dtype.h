@@ -8,7 +8,7 @@
 
 namespace rushlight {
 
-// The order is part of the ABI and of saved operator tables: append only.
+// The order is part of the ABI and of saved operator tables: new dtypes must be appended.
 enum class DType : uint8_t {
     Bool,
     UInt8,
@@ -53,11 +53,11 @@ constexpr bool is_integral(DType t, bool with_bool = false) {
 }
 constexpr bool is_differentiable(DType t) { return is_floating(t) || is_complex(t); }
 
-/// The dtype of the real and imaginary parts of a complex dtype; any other dtype itself.
+/// The dtype of the real and imaginary parts of a complex dtype. Any other dtype is returned unchanged.
 constexpr DType real_dtype(DType t) {
     return t == DType::Complex64 ? DType::Float32 : t == DType::Complex128 ? DType::Float64 : t;
 }
-/// The complex dtype for a real one: complex128 for float64, complex64 for the others.
+/// The complex dtype for a real dtype: complex128 for float64, complex64 for all others.
 constexpr DType complex_dtype(DType t) {
     return t == DType::Float64 || t == DType::Complex128 ? DType::Complex128 : DType::Complex64;
 }
@@ -65,14 +65,15 @@ constexpr DType complex_dtype(DType t) {
 /// The name without a prefix: "float32".
 RL_API const char* name(DType t);
 
-/// The smallest dtype that holds both, by PyTorch's lattice (int + float16 = float16, uint8 + int8 = int16, ...).
+/// The smallest dtype that holds the values of both, by PyTorch's rules (int + float16 = float16, uint8 + int8 = int16,
+/// ...).
 RL_API DType promote(DType a, DType b);
 
-/// Whether a value of `from` may be written into `to` by an in-place or out= operator: a category never narrows
-/// (complex to float, float to integer, integer to bool).
+/// Whether an in-place or out= operator may write a value of `from` to `to`. It may not convert to a lower category:
+/// complex to float, float to integer, integer to bool.
 constexpr bool can_cast(DType from, DType to) { return category(from) <= category(to); }
 
-/// The type in which kernels compute: float16 and bfloat16 through float32, all else as it is.
+/// The dtype in which kernels compute: float32 for float16 and bfloat16, otherwise `t` itself.
 constexpr DType compute_dtype(DType t) {
     return t == DType::Float16 || t == DType::BFloat16 ? DType::Float32 : t;
 }

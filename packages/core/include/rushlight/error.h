@@ -20,8 +20,9 @@ enum class ErrorKind : uint8_t {
     LinAlg
 };
 
-/// Every error raised by rushlight. `kind()` names the Python class that the bindings raise.
-/// The text's first line names the operator, the argument, its value and what is required; a second may hint.
+/// The class of all errors that rushlight raises. `kind()` determines the Python exception class that the bindings
+/// raise. The first line of the text names the operator, the argument, its value and the requirement. A second line may
+/// give a hint.
 class RL_API Error : public std::runtime_error {
   public:
     Error(ErrorKind kind, const std::string& text) : std::runtime_error(text), kind_(kind) {}
@@ -32,7 +33,8 @@ class RL_API Error : public std::runtime_error {
     ErrorKind kind_;
 };
 
-// printf-style, out of line: a throwing call site costs one call and its constants.
+// The functions take printf formats. They are not inlined, so that a call that throws costs only one call and its
+// constants.
 [[noreturn, gnu::cold, gnu::format(printf, 1, 2)]] RL_API void throw_runtime(const char* format, ...);
 [[noreturn, gnu::cold, gnu::format(printf, 1, 2)]] RL_API void throw_value(const char* format, ...);
 [[noreturn, gnu::cold, gnu::format(printf, 1, 2)]] RL_API void throw_type(const char* format, ...);
@@ -40,7 +42,7 @@ class RL_API Error : public std::runtime_error {
 [[noreturn, gnu::cold, gnu::format(printf, 1, 2)]] RL_API void throw_not_implemented(const char* format, ...);
 [[noreturn, gnu::cold, gnu::format(printf, 1, 2)]] RL_API void throw_out_of_memory(const char* format, ...);
 [[noreturn, gnu::cold, gnu::format(printf, 1, 2)]] RL_API void throw_buffer(const char* format, ...);
-/// For example a matrix without an inverse or a Cholesky factor: linalg.LinAlgError, which is a RuntimeError.
+/// Raises linalg.LinAlgError, a RuntimeError, for example for a matrix that has no inverse or no Cholesky factor.
 [[noreturn, gnu::cold, gnu::format(printf, 1, 2)]] RL_API void throw_linalg(const char* format, ...);
 
 #define RL_CHECK(condition, thrower, ...)                            \

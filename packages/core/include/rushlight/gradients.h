@@ -7,19 +7,19 @@ namespace rushlight {
 
 /// The functions that a provider implements for core.
 struct GradientFunctions {
-    /// Adds the gradients of `outputs` to those of `inputs`, or of every leaf where that list is empty. An undefined
-    /// tensor among `gradients` stands for 1 and needs an output of one element.
+    /// Adds the gradients of `outputs` to those of `inputs`, or to those of every leaf if `inputs` is empty. An
+    /// undefined tensor among `gradients` stands for 1; the output must then have one element.
     void (*backward)(TensorList outputs, TensorList gradients, TensorList inputs, bool retain_graph,
                      bool create_graph);
 };
-/// Installs the functions of the process's provider. They stay valid until the process ends.
+/// Installs the functions of the provider. They must stay valid until the process ends.
 RL_API void set_gradient_functions(const GradientFunctions& functions);
 
 /// Calls the provider's function. Raises RuntimeError if no provider is loaded.
 RL_API void run_backward(TensorList outputs, TensorList gradients, TensorList inputs, bool retain_graph,
                          bool create_graph);
-/// Sets `tensor.grad`; an undefined gradient removes it. Raises RuntimeError if the gradient does not have the tensor's
-/// dtype, device and shape.
+/// Sets `tensor.grad`; an undefined gradient removes it. Raises RuntimeError if the gradient's dtype, device or shape
+/// differs from the tensor's.
 RL_API void set_gradient(const Tensor& tensor, const Tensor& gradient);
 
 }  // namespace rushlight

@@ -13,12 +13,12 @@
 namespace rushlight {
 
 // Note [Graphs]
-// Between `begin` and `end` the work that any thread queues on the captured stream is recorded and not run. A stream that
-// waits for an event of a captured one is captured too. Functions that would wait for the device raise an error that
-// names them. Memory allocated on captured streams comes from a pool of the graph: Note [Private pools]. Several graphs
-// may share a pool if they are never replayed at the same time. The graph keeps other memory that the recorded work
-// uses alive, so a replay never writes to memory in other use. Each replay draws new random numbers from the default
-// generator: recorded kernels read the key from memory of the device.
+// Between `begin` and `end`, work that any thread queues on the captured stream is recorded and not run. A stream that
+// waits for an event of a captured stream is captured, too. Functions that would wait for the device raise an error
+// that contains their name. Memory allocated on captured streams comes from a pool of the graph: Note [Private pools].
+// Several graphs may share a pool if they are never replayed at the same time. The graph keeps the other memory that
+// the recorded work uses alive, so that a replay never writes to memory that has been reused. Each replay draws new
+// random numbers from the default generator, because recorded kernels read the key from memory of the device.
 
 /// A graph of one device. Methods raise RuntimeError if they are called in the wrong order.
 class RL_API DeviceGraph final : public RefCounted {
@@ -53,22 +53,22 @@ class RL_API DeviceGraph final : public RefCounted {
     State state_ = State::Empty;
     uint64_t pool_ = 0;
     void* stream_ = nullptr;
-    void* graph_ = nullptr;  // the backend's
+    void* graph_ = nullptr;  // an object of the backend
     std::vector<Ref<Storage>> kept_;
     std::vector<void*> replayed_on_;
-    Ref<Storage> key_;      // of the device: one PhiloxKey
-    PhiloxKey at_begin_{};  // of the default generator
+    Ref<Storage> key_;      // one PhiloxKey in the device's memory
+    PhiloxKey at_begin_{};  // the key of the default generator at the beginning of the capture
     uint64_t draws_ = 0;
 };
 
 /// Makes a pool that graphs may share.
 RL_API uint64_t new_graph_pool();
-/// Whether work on that stream is being recorded.
+/// Whether work on `stream` is being recorded.
 RL_API bool is_capturing(Device device, void* stream);
 
 namespace detail {
 
-extern RL_API std::atomic<int> captures;  // under way, of any device
+extern RL_API std::atomic<int> captures;  // number of captures under way on all devices
 
 /// Raises RuntimeError if `stream` is captured. `what` names the function that would wait for it.
 RL_API void refuse_in_capture_slow(const char* what, Device device, void* stream);
@@ -79,11 +79,11 @@ inline void refuse_in_capture(const char* what, Device device, void* stream) {
 /// Raises RuntimeError if any stream of the device is captured.
 void refuse_in_capture(const char* what, Device device);
 
-/// Makes the graph that records `stream` keep that memory alive.
+/// Makes the graph that records `stream` keep the memory of `storage` alive.
 void keep_in_capture(const Storage& storage, Device device, void* stream);
-/// Lets a recorded kernel read its random key from the device's memory.
+/// Makes a recorded kernel read its random key from the device's memory.
 void move_key_to_device(const char* op, Device device, DeviceCall& call, PhiloxKey& key);
-/// The number of the capture of `stream`, 0 without one.
+/// The number of the capture of `stream`, or 0 if the stream is not captured.
 uint64_t capture_of(Device device, void* stream);
 /// Adds a stream that waits for an event of capture `id` to that capture, if it is still under way.
 void join_capture(uint64_t id, Device device, void* stream);

@@ -1,4 +1,4 @@
-// float16 and bfloat16 as stored values: they convert to and from float and have no arithmetic of their own.
+// float16 and bfloat16 as stored values. They convert to and from float, and arithmetic on them is done in float.
 #pragma once
 
 #include <bit>
@@ -15,7 +15,7 @@ struct Half {
     RL_HD explicit Half(float value) : bits(from_float(value)) {}
     RL_HD operator float() const { return to_float(bits); }
 
-    // IEEE 754 binary16, round to nearest even; branch-free enough for the vectoriser.
+    // IEEE 754 binary16, round to nearest even. The branches are simple enough for compilers to vectorise.
     RL_HD static uint16_t from_float(float value) {
         uint32_t x = std::bit_cast<uint32_t>(value);
         uint32_t sign = (x >> 16) & 0x8000u;

@@ -1,5 +1,5 @@
-// The events that a profiler receives besides operators: backward nodes and memory. Operators reach it as a stage of
-// dispatch.
+// The events that a profiler receives besides operators: backward nodes and memory. Operators are reported by a stage
+// of dispatch.
 #pragma once
 
 #include <atomic>
@@ -12,20 +12,20 @@
 namespace rushlight {
 
 // Note [Hooks]
-// Without an observer, a report costs one load of a pointer that is null and one branch; nothing
-// is prepared for a report before the branch. The functions run on whichever thread reports, under no lock of
-// ours. They must not throw and must not call operators. An Observer and its functions stay valid as long as the
-// process: a thread may have read the pointer just before it was removed.
+// Without an observer, a report costs one load of a null pointer and one branch. Arguments of a report are computed
+// only after the branch. The functions run on the thread that reports, while we hold no lock. They must not throw and
+// must not call operators. An Observer and its functions must stay valid until the process ends, because a thread may
+// have read the pointer just before it was removed.
 
 /// The functions of an observer; functions that it does not need are null.
 struct Observer {
-    /// An operator recorded a node; numbers grow in the order of recording.
+    /// An operator recorded a node. Sequence numbers grow in the order of recording.
     void (*node_made)(uint64_t sequence);
-    /// A backward pass runs the node of that number, from begin to end on one thread; passes may nest.
+    /// A backward pass runs the node with that number. Begin and end are called on the same thread; passes may nest.
     void (*node_begin)(const char* name, uint64_t sequence);
     void (*node_end)(uint64_t sequence);
-    /// A storage got memory from our allocator or a device's, or gave it back. Memory from other allocators is not
-    /// reported.
+    /// A storage got memory from our allocator or a device's allocator, or returned it. Memory from other allocators is
+    /// not reported.
     void (*allocated)(const void* data, size_t nbytes, Device device);
     void (*released)(const void* data, size_t nbytes, Device device);
 };
@@ -34,12 +34,12 @@ namespace detail {
 extern RL_API std::atomic<const Observer*> observer;
 }
 
-/// Replaces the observer of the process; null removes it. Returns the former.
+/// Replaces the observer of the process; null removes it. Returns the former observer.
 RL_API const Observer* set_observer(const Observer* observer);
 inline const Observer* current_observer() { return detail::observer.load(std::memory_order_acquire); }
 
-/// For autograd's engine: reports a node's run. `name` is a function that makes the name, called only if
-/// there is an observer.
+/// Reports the run of a node for autograd's engine. `name` is a function that returns the node's name. It is called
+/// only if there is an observer.
 class NodeScope {
   public:
     template <class Name>
@@ -58,7 +58,7 @@ class NodeScope {
     uint64_t sequence_;
 };
 
-/// For the constructor of autograd's nodes.
+/// Reports a new node. Called by the constructor of autograd's nodes.
 inline void report_node(uint64_t sequence) {
     if (auto* o = current_observer(); o && o->node_made) [[unlikely]]
         o->node_made(sequence);

@@ -1,4 +1,4 @@
-// Interruption of long work: the owner of the process's signals decides whether to stop.
+// Interruption of long computations. The code that handles the process's signals decides whether to stop.
 #pragma once
 
 #include <atomic>
@@ -7,8 +7,8 @@
 
 namespace rushlight {
 
-/// Returns whether the user has interrupted the running work. Called from any thread, often, without a lock held;
-/// must be cheap and must not throw.
+/// Returns whether the user has interrupted the running work. It is called often, on any thread, while no lock is held.
+/// It must be cheap and must not throw.
 using InterruptHook = bool (*)();
 
 /// Installs the hook (nullptr: none) and returns the former one.
@@ -24,7 +24,8 @@ inline bool interrupted() {
     return __builtin_expect(hook != nullptr, 0) && hook();
 }
 
-/// Raises Interrupted when the hook returns true. Long kernels poll it between blocks, the engine between nodes.
+/// Raises Interrupted if the hook returns true. Long kernels call it between blocks, and autograd's engine between
+/// nodes.
 inline void check_interrupted() {
     if (__builtin_expect(interrupted(), 0)) detail::throw_interrupted();
 }

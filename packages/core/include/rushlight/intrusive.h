@@ -7,22 +7,22 @@
 
 namespace rushlight {
 
-/// A count that starts at one, for the creator. Derived types define the function that destroys them: `static void
-/// destroy(T*)`.
+/// A reference count that starts at one, for the creator's reference. A derived type T defines the function that
+/// destroys its objects: `static void destroy(T*)`.
 class RefCounted {
   public:
     void retain() const noexcept { refs_.fetch_add(1, std::memory_order_relaxed); }
-    /// True when this was the last reference.
+    /// Drops a reference. Returns true if it was the last.
     bool drop() const noexcept {
-        // The only owner needs no locked instruction: no other reference exists or can be made.
+        // A sole owner needs no locked instruction: no other reference exists, so none can be made or dropped.
         if (refs_.load(std::memory_order_acquire) == 1) {
             refs_.store(0, std::memory_order_relaxed);
             return true;
         }
         return refs_.fetch_sub(1, std::memory_order_acq_rel) == 1;
     }
-    /// For holders of a plain pointer that is removed under a lock when the object is destroyed. Returns false if
-    /// destruction has begun.
+    /// Adds a reference, for code that stores a plain pointer which is removed under a lock when the object is
+    /// destroyed. Returns false if destruction has begun.
     bool try_retain() const noexcept {
         uint32_t n = refs_.load(std::memory_order_relaxed);
         while (n && !refs_.compare_exchange_weak(n, n + 1, std::memory_order_acq_rel)) {}

@@ -1,5 +1,5 @@
-// What a kernel receives: raw memory, numbers and a context, never a tensor or an operator. Plain C layout, so that a
-// device plug-in, which links nothing of core, is called with the same structs.
+// The arguments of a kernel: raw memory, numbers and a context, never a tensor or an operator. The structs have a plain
+// C layout, so that device plug-ins, which are not linked against core, receive the same structs.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,13 @@
 
 namespace rushlight {
 
-/// Strided memory. `data` points at the first element; sizes and strides count elements and hold `ndim` entries.
-/// An absent optional tensor has `data == nullptr` and `ndim == -1`.
+/// A view of strided memory. `data` is the address of the first element. Sizes and strides have `ndim` entries and
+/// count elements. An absent optional tensor has `data == nullptr` and `ndim == -1`.
 ///
-/// Strides are any numbers, 0 and negative ones among them: `expand` of a (3, 1) tensor to (3, 4) has strides (1, 0),
-/// `x.t()` of a row-major (2, 3) tensor has sizes (3, 2) and strides (1, 3), and a reversed view counts down from `data`.
-/// No two elements of an output share memory. An output and an input may be the same elements in the same order (`x.add_(y)`);
-/// where they overlap in another way, core has made a copy of the input.
+/// Strides may be any numbers, including 0 and negative ones: `expand` of a (3, 1) tensor to (3, 4) has strides (1, 0),
+/// `x.t()` of a row-major (2, 3) tensor has sizes (3, 2) and strides (1, 3), and a reversed view has a negative stride.
+/// No two elements of an output share memory. An output and an input may consist of the same elements in the same order
+/// (`x.add_(y)`). If they overlap in another way, core passes a copy of the input.
 struct View {
     void* data;
     const int64_t* sizes;
@@ -63,7 +63,7 @@ struct Param {
         double floating;
         const char* string;
         const int64_t* ints;
-        const double* parts;  // the real and the imaginary one
+        const double* parts;  // the real and the imaginary part
     };
 
     int64_t as_int() const { return kind == Kind::Float ? static_cast<int64_t>(floating) : integer; }
@@ -73,7 +73,7 @@ struct Param {
         return kind == Kind::Complex ? Complex<double>(parts[0], parts[1]) : Complex<double>(as_float(), 0);
     }
     std::string_view as_string() const { return {string, length}; }
-    /// A number of any kind.
+    /// Converts a number of any kind.
     operator Complex<double>() const { return as_complex(); }
     Ints as_ints() const { return {ints, static_cast<int64_t>(length)}; }
 };
@@ -84,43 +84,47 @@ struct PhiloxKey {
     uint64_t offset;
 };
 
-/// What a kernel of a device receives besides its tensors. Later versions may be longer: the struct has `struct_size`
-/// bytes.
+/// The arguments of a device's kernel besides its tensors. Later versions of the struct may be longer; its size is
+/// `struct_size` bytes.
 struct DeviceCall {
     uint32_t struct_size;
     int32_t device;  // its index
-    void* stream;  // where the work is queued; null is the default one
-    /// Null where the key is `KernelContext::random`. Else a key in the device's memory that is read when the kernel runs:
-    /// seed and offset are `random_base->seed` and `random_base->offset + random.offset`, so that a captured kernel draws
-    /// other numbers each time it is replayed.
+    void* stream;  // the stream on which the work is queued; null is the default stream
+    /// Null if the random key is `KernelContext::random`. Otherwise the address of a key in the device's memory, which
+    /// the kernel reads when it runs: the seed is `random_base->seed` and the offset is `random_base->offset +
+    /// random.offset`. So a captured kernel draws other numbers each time it is replayed.
     const PhiloxKey* random_base;
-    const char* op;  // the operator, a constant: for errors that are found late
-    uint32_t site;  // the line that called it, for HostTable::describe
+    const char* op;  // name of the operator, a string constant, for errors that are detected later
+    uint32_t site;  // site of the call, for HostTable::describe
 };
 
 /// Services for a kernel. Scratch memory stays valid until the operator's last kernel returns.
 struct KernelContext {
-    /// Memory aligned to 64 bytes. If there is none left, it raises on the CPU and returns null on a device.
+    /// Returns memory aligned to 64 bytes. If no memory is left, it raises on the CPU and returns null on a device.
     void* (*scratch)(KernelContext*, size_t nbytes);
-    PhiloxKey random;  // of operators that are marked `random`
-    void* impl;  // of the context's creator
-    void* kept;  // on the CPU what an operator's first kernel leaves to its second, in scratch memory
-    const DeviceCall* call = nullptr;  // of a device; null on the CPU
+    // For operators that are marked `random`.
+    PhiloxKey random;
+    // Data of the creator of the context.
+    void* impl;
+    // CPU only: data in scratch memory that an operator's first kernel passes to its second kernel.
+    void* kept;
+    // Set for devices; null on the CPU.
+    const DeviceCall* call = nullptr;
 };
 
 /// Used in place of a dtype: the tensors of the call determine the dtype.
 inline constexpr DType kNoDType = static_cast<DType>(0xFF);
 
-/// One call of one kernel. Tensors are the outputs, then the inputs, in the order of the schema.
+/// The arguments of one call of one kernel. `tensors` holds the outputs, then the inputs, in the order of the schema.
 struct KernelArgs {
     uint32_t struct_size;
     uint16_t num_outputs, num_inputs, num_params;
-    /// Of pointwise operators and reductions: the dtype in which elements are computed, to which operands of another are
-    /// converted as they are read. `int32 + float32` has float32, and so has `float16 + float16`. An operand that is a
+    /// For pointwise operators and reductions: the dtype of the computation. Operands of another dtype are converted to
+    /// it as they are read. It is float32 for `int32 + float32` and for `float16 + float16`. An operand that is a
     /// condition (of `where`) stays bool.
     DType compute;
-    /// Of reductions: the dtype of the results before they are converted to the output's, in which partial results are no
-    /// narrower. The sum of float16 elements has float32.
+    /// For reductions: the dtype of the results before they are converted to the output's dtype. Partial results are at
+    /// least as wide. It is float32 for the sum of float16 elements.
     DType accumulate;
     const View* tensors;
     const Param* params;

@@ -1,4 +1,5 @@
-// The choice of a LAPACK library: one of the user's, found when a matrix is first decomposed. Note [LAPACK].
+// The choice of a LAPACK library: a library of the user's machine, searched when a matrix is first decomposed. Note
+// [LAPACK].
 #pragma once
 
 #include <string>
@@ -7,12 +8,12 @@
 
 namespace rushlight {
 
-/// Paths of libraries that may hold LAPACK, best first, one to a line. Called when one is needed for the first time, on
-/// any thread and under no lock of ours. The bindings find one in packages of their language.
+/// Returns paths of libraries that may contain LAPACK, one on each line, best first. Called when LAPACK is needed for
+/// the first time, on any thread and while we hold no lock. The bindings search the packages of their language.
 using LapackFinder = std::string (*)();
 RL_API void set_lapack_finder(LapackFinder finder);
 
-/// The path of the library in use; empty if none has been needed yet.
+/// The path of the library in use; empty if LAPACK has not been needed yet.
 RL_API std::string lapack_library();
 
 }  // namespace rushlight

@@ -1,4 +1,4 @@
-// Lists as arguments: views of consecutive elements that they do not own.
+// Lists as arguments: views of consecutive elements that the list does not own.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace rushlight {
 
-/// A std::span of constant elements that can also be written in place: `ops::randn({2, 3})`. Such a list is valid until the
-/// end of the statement; use an array or a vector where it is needed longer.
+/// A std::span of constant elements that can also be written as a list in braces: `ops::randn({2, 3})`. Such a list is
+/// valid until the end of the statement. Use an array or a vector if the list is needed longer.
 template <class T>
 class List : public std::span<const T> {
   public:

@@ -1,4 +1,4 @@
-// Locks that are held for less time than it takes to fall asleep.
+// Locks that are held for less time than a thread needs to go to sleep.
 #pragma once
 
 #include <pthread.h>
@@ -9,8 +9,8 @@
 
 namespace rushlight {
 
-/// A lock of one byte for a few instructions that threads rarely execute at the same time: one atomic instruction to take it
-/// and none to free it. Threads that wait yield.
+/// A lock of one byte, for short sections that threads rarely execute at the same time. Taking the lock costs one
+/// atomic instruction; releasing it needs none. Waiting threads yield.
 class SpinLock {
   public:
     constexpr SpinLock() = default;
@@ -25,8 +25,8 @@ class SpinLock {
     std::atomic<bool> held_{false};
 };
 
-/// Makes threads that wait for `mutex`, which must be free, spin for a moment before they sleep: for locks that are held
-/// for a fraction of a microsecond.
+/// Makes threads that wait for `mutex` spin for a moment before they sleep. For locks that are held for a fraction of a
+/// microsecond. The mutex must not be locked during this call.
 inline void spin_before_sleep(std::mutex& mutex) {
     const pthread_mutex_t adaptive = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
     *mutex.native_handle() = adaptive;

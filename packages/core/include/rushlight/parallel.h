@@ -9,17 +9,17 @@
 
 namespace rushlight {
 
-/// How many threads a region may use; at first OMP_NUM_THREADS, else what the affinity mask and the control
-/// group's quota allow.
+/// The number of threads that a parallel region may use. Initially OMP_NUM_THREADS, or if that is not set, the number
+/// that the affinity mask and the control group's quota allow.
 RL_API int num_threads();
-/// Sets it for the whole process. ValueError below 1.
+/// Sets this number for the whole process. Raises ValueError if it is less than 1.
 RL_API void set_num_threads(int n);
-/// Whether this thread is running a parallel region; regions inside of it are serial.
+/// Whether this thread is running a parallel region. Regions inside of a parallel region are serial.
 RL_API bool in_parallel();
 
-/// Threads for this thread's next OpenMP regions, for vendor code that opens its own. All leases of the
-/// process together stay within num_threads(): a lease that finds all threads taken gets only the calling thread. See
-/// Note [Threads].
+/// Reserves threads for the next OpenMP regions of this thread, for vendor code that opens its own regions. All leases
+/// of the process together stay within num_threads(). If all threads are in use, a lease gets only the calling thread.
+/// See Note [Threads].
 class RL_API ThreadLease {
   public:
     ThreadLease();
@@ -39,9 +39,9 @@ RL_API void run_ranges(int64_t begin, int64_t end, int64_t grain, RangeBody body
 RL_API void run_chunks(int64_t count, RangeBody body, void* context);
 }  // namespace detail
 
-/// Calls `body(lo, hi)` on disjoint ranges that cover [begin, end), each but the last at least `grain` long,
-/// one per thread. Serial inside another region, and when the range is shorter than two grains. The first
-/// exception, in the order of the ranges, is carried to the caller.
+/// Calls `body(lo, hi)` on disjoint ranges that cover [begin, end), one for each thread. Each range except the last has
+/// at least `grain` elements. Runs serially inside another region, and if the range is shorter than two grains.
+/// Rethrows the first exception, in the order of the ranges.
 template <class F>
 void parallel_for(int64_t begin, int64_t end, int64_t grain, F&& body) {
     if (end <= begin) return;
@@ -57,9 +57,9 @@ void parallel_for(int64_t begin, int64_t end, int64_t grain, F&& body) {
         const_cast<void*>(static_cast<const void*>(&body)));
 }
 
-/// Calls `body(chunk)` for each chunk of 0 .. count-1, whichever thread is free. For reductions whose result
-/// must not depend on the number of threads: the caller fixes the chunks, and combines their results in order
-/// afterwards.
+/// Calls `body(chunk)` for each chunk of 0 .. count-1, on whichever thread is free. For reductions whose result must
+/// not depend on the number of threads: the caller determines the chunks, and afterwards combines their results in
+/// order.
 template <class F>
 void parallel_chunks(int64_t count, F&& body) {
     if (count <= 0) return;

@@ -10,23 +10,21 @@
 
 #include "rushlight/kernel.h"
 
-// Always inlined: files that are compiled for several processors include this, and the linker would keep one
-// copy of an ordinary inline function for all of them.
+// The functions are always inlined. Files that are compiled for several CPU capabilities include this header, and of an
+// ordinary inline function the linker would keep only one copy, compiled for one of the capabilities.
 #define RL_PHILOX RL_HD inline
 
 namespace rushlight {
 
 // Note [Random values]
-// A call owns the stream named by its PhiloxKey (seed, offset); block b of a stream is philox(key, b), four
-// words. Value i of a call lies
-//   32 bits wide (float32 and narrower):          in block i / 4, word i % 4;
-//   64 bits wide (float64, integers of any range): in block i / 2, words 2 * (i % 2) and the next, low word
-//   first; normals of float32:                            in block i / 4, element i % 2 of the pair made of
-//   words
-//                                                  2 * (i % 4 / 2) and the next;
-//   normals of float64:                            in block i / 2, element i % 2 of the pair made of its two
-//   64 bits.
-// So it depends on (seed, offset, i) alone, whatever the threads, the vector width or the grid.
+// Each call of a random operator uses a stream of its own, identified by a PhiloxKey (seed, offset). Block b of a
+// stream consists of the four 32-bit words philox(key, b). The position of value i of a call depends on the type of the
+// values:
+// * values of 32 bits (float32 and narrower): block i / 4, word i % 4;
+// * values of 64 bits (float64, integers of any range): block i / 2, words 2 * (i % 2) and the next, low word first;
+// * normals of float32: block i / 4, element i % 2 of the pair computed from words 2 * (i % 4 / 2) and the next;
+// * normals of float64: block i / 2, element i % 2 of the pair computed from the block's two 64-bit numbers.
+// A value thus depends on (seed, offset, i) alone, and not on the threads, the vector width or the grid.
 
 struct PhiloxBlock {
     uint32_t word[4];
@@ -56,24 +54,25 @@ RL_PHILOX PhiloxBlock philox(PhiloxKey key, uint64_t index) {
 /// Uniform in [0, 1): multiples of 2^-24.
 RL_PHILOX float uniform_float(uint32_t bits) { return static_cast<float>(bits >> 8) * 0x1p-24f; }
 
-/// bits >> 11, by way of 32-bit integers: not every vector unit converts wider ones.
+/// Returns bits >> 11, converted by way of 32-bit integers because not every vector unit converts 64-bit integers.
 RL_PHILOX double upper_53_bits(uint64_t bits) {
     double high = static_cast<int32_t>(bits >> 38), low = static_cast<int32_t>(bits >> 11 & 0x7FFFFFF);
     return __builtin_fma(high, 0x1p27, low);
 }
 
 // Note [Random masks]
-// A mask holds for each element whether it is kept, with a probability of `threshold` / 2^32. Element i draws a number of 32
-// bits and is kept where that is below the threshold. The highest 8 bits are byte i % 16, in the order of the words' bytes
-// from the lowest, of block i / 16: they decide in 255 of 256 cases. Where they equal those of the threshold, the other 24 are the
-// highest of word 0 of block 2^63 + i.
+// A mask stores for each element whether it is kept. The probability is `threshold` / 2^32. Element i has a random
+// number of 32 bits and is kept if that number is below the threshold. The highest 8 bits of the number are byte i % 16
+// of block i / 16, where the bytes of each word are counted from the lowest. In 255 of 256 cases these bits decide. If
+// they equal the highest 8 bits of the threshold, the other 24 bits of the number are the highest 24 bits of word 0 of
+// block 2^63 + i.
 
 /// The threshold of a probability, from 0 to 2^32.
 inline uint64_t mask_threshold(double probability) {
     return static_cast<uint64_t>(__builtin_rint(probability * 0x1p32));
 }
 
-/// Whether element `i` is kept whose highest 8 bits equal those of the threshold.
+/// Whether element `i` is kept, if the highest 8 bits of its number equal those of the threshold.
 RL_PHILOX bool keeps_at_tie(PhiloxKey key, uint64_t i, uint64_t threshold) {
     return philox(key, uint64_t{1} << 63 | i).word[0] >> 8 < (threshold & 0xFFFFFF);
 }
@@ -81,7 +80,7 @@ RL_PHILOX bool keeps_at_tie(PhiloxKey key, uint64_t i, uint64_t threshold) {
 /// Whether element `i` is kept.
 RL_PHILOX bool mask_keeps(PhiloxKey key, uint64_t i, uint64_t threshold) {
     const uint32_t high = philox(key, i / 16).word[i % 16 / 4] >> 8 * (i % 4) & 0xFF;
-    const uint64_t limit = threshold >> 24;  // 256 where all are kept
+    const uint64_t limit = threshold >> 24;  // 256 if all elements are kept
     return high == limit ? keeps_at_tie(key, i, threshold) : high < limit;
 }
 
@@ -104,9 +103,9 @@ struct NormalPair {
 };
 
 // Note [Exact normals]
-// Box-Muller, written in IEEE 754's own operations (fused multiply-adds, one square root, one division)
-// instead of library functions, so that every device and compiler gives the same bits. Polynomials are
-// Chebyshev fits made for this file. Error: below 4 ulp.
+// Box-Muller, written only with basic operations of IEEE 754 (fused multiply-adds, one square root, one division)
+// instead of library functions, so that every device and compiler computes the same bits. The polynomials are Chebyshev
+// fits made for this file. The error is below 4 ulp.
 
 namespace detail {
 
@@ -172,7 +171,8 @@ RL_PHILOX double cos_pi(double r) {
                   1.0);
 }
 
-/// The point at `half_turns`, in [0, 2), on the circle. The angle is cut into quarters without rounding.
+/// Returns the point on the circle at the angle of `half_turns` half turns, in [0, 2). The reduction to a quarter turn
+/// is exact.
 template <class T>
 RL_PHILOX NormalPair<T> on_circle(T radius, T half_turns) {
     int32_t quarter = static_cast<int32_t>(fused(half_turns, T(2), T(0.5)));
@@ -188,7 +188,7 @@ RL_PHILOX NormalPair<T> on_circle(T radius, T half_turns) {
 
 /// Two independent standard normals: Note [Exact normals].
 RL_PHILOX NormalPair<float> normal_pair(uint32_t a, uint32_t b) {
-    // In (0, 1], from all 32 bits: the tails reach as far as u is small, 6.7 standard deviations.
+    // u lies in (0, 1] and uses all 32 bits. Its smallest value limits the results to 6.7 standard deviations.
     float u = detail::fused(static_cast<float>(a), 0x1p-32f, 0x1p-33f);
     return detail::on_circle(__builtin_sqrtf(-2.0f * detail::log_of_uniform(u)),
                              static_cast<float>(b >> 8) * 0x1p-23f);

@@ -1,4 +1,4 @@
-// Random generators, which assign the streams that philox.h computes.
+// Random generators. Each call of an operator reserves a stream of random numbers, which philox.h computes.
 #pragma once
 
 #include <atomic>
@@ -21,19 +21,19 @@ class MersenneTwister;
 
 /// The algorithm of a generator.
 enum class RandomStream : uint8_t {
-    Philox,  ///< Each is a function of the seed, the call and the element.
-    Torch,  ///< PyTorch's on the CPU: a Mersenne twister's, drawn one after the other.
+    Philox,  ///< Each number is a function of the seed, the call and the element.
+    Torch,  ///< PyTorch's stream on the CPU: numbers drawn in order from a Mersenne twister.
 };
 
-/// The stream of generators that are made from now on: of RUSHLIGHT_RANDOM ("philox", the default, or "torch") before
-/// `set_random_stream` is called. ValueError if that variable has another value.
+/// The algorithm of new generators. Before `set_random_stream` is called, it is read from the environment variable
+/// RUSHLIGHT_RANDOM ("philox", the default, or "torch"). Raises ValueError if that variable has another value.
 RL_API RandomStream random_stream();
-/// Sets the stream of new generators and of the default generator, which restarts from its initial seed if its stream
-/// changes.
+/// Sets the algorithm of new generators and of the default generator, which restarts from its initial seed if its
+/// algorithm changes.
 RL_API void set_random_stream(RandomStream stream);
 
-/// A seed and the number of streams given out since it was set. Thread-safe without a lock, so also across a
-/// fork; the child starts in the parent's state, as a copy.
+/// A seed and the number of streams reserved since it was set. It is thread-safe without a lock, and therefore also
+/// safe across a fork: the child process starts with a copy of the parent's state.
 class RL_API Generator final : public RefCounted {
   public:
     static constexpr uint64_t kDefaultSeed =
@@ -51,15 +51,17 @@ class RL_API Generator final : public RefCounted {
     uint64_t initial_seed() const;
 
     RandomStream stream() const { return stream_.load(std::memory_order_acquire); }
-    /// Starts again from the initial seed, in another stream. Does nothing if `stream` is this generator's already.
+    /// Starts again from the initial seed with another algorithm. Does nothing if the generator uses that algorithm
+    /// already.
     void set_stream(RandomStream stream);
 
-    /// Returns a Philox stream that is not assigned twice, or with `streams` above one, the first of several
-    /// consecutive offsets. With the stream `Torch`, numbers that it does not define are drawn from Philox too: those
-    /// of other devices and of distributions that PyTorch does not have.
+    /// Reserves a Philox stream that is used only once, or, if `streams` is greater than one, several consecutive
+    /// offsets; returns the first. A generator with the stream `Torch` uses Philox, too, for numbers that PyTorch's CPU
+    /// generator does not define: those of other devices and of distributions that PyTorch does not have.
     PhiloxKey reserve(uint64_t streams = 1);
 
-    /// The twister of the stream `Torch`, while no other thread draws from one.
+    /// Access to the twister of a generator with the stream `Torch`. No other thread can draw from a twister while the
+    /// object lives.
     class Draw {
       public:
         explicit Draw(Generator& generator) : lock_(twister_mutex()), twister_(*generator.twister_) {}
@@ -72,20 +74,21 @@ class RL_API Generator final : public RefCounted {
         MersenneTwister& twister_;
     };
 
-    /// With the stream `Torch`, the state is one that PyTorch's generator accepts; bytes that PyTorch ignores hold the
+    /// With the stream `Torch`, the state is a valid state of PyTorch's generator. Bytes that PyTorch ignores store the
     /// Philox offset.
     std::vector<uint8_t> get_state() const;
-    /// Restores a state that `get_state` returned, here or in PyTorch, and its stream. Raises RuntimeError for other
-    /// bytes and leaves the state unchanged.
+    /// Restores a state that `get_state` returned, in rushlight or in PyTorch, and its stream. Raises RuntimeError for
+    /// other bytes and leaves the generator unchanged.
     void set_state(std::span<const uint8_t> state);
 
   private:
-    using State = unsigned __int128;  // offset in the high half, seed in the low one
+    // The high half is the offset, the low half is the seed.
+    using State = unsigned __int128;
 
     explicit Generator(Device device, uint64_t seed);
     ~Generator();
 
-    // One lock for all twisters, so that a fork needs to hold one only.
+    // All twisters share one lock, so that only one lock must be held during a fork.
     static std::mutex& twister_mutex();
 
     State load() const;
@@ -94,7 +97,8 @@ class RL_API Generator final : public RefCounted {
 
     Device device_;
     std::atomic<RandomStream> stream_{RandomStream::Philox};
-    std::unique_ptr<MersenneTwister> twister_;  // there once the stream has been `Torch`
+    // Null if the stream has never been `Torch`.
+    std::unique_ptr<MersenneTwister> twister_;
     alignas(16) mutable State state_;
 };
 

@@ -1,13 +1,14 @@
-// Whether a tensor can be viewed as one of larger or smaller elements.
+// Whether a tensor can be viewed as a tensor of larger or smaller elements.
 #pragma once
 
 #include "rushlight/tensor.h"
 
 namespace rushlight {
 
-/// Whether a view of a tensor, which has at least one dimension, can have elements that are `count` times as large: the
-/// elements of the last dimension lie side by side in memory, and the offset and the strides of the other dimensions are
-/// multiples of `count`. The last size must be a multiple, too, which is not checked. For smaller elements, `count` is 1.
+/// Whether a view of `t`, which has at least one dimension, can have elements that are `count` times as large. The
+/// elements of the last dimension must be adjacent in memory, and the offset and the strides of the other dimensions
+/// must be multiples of `count`. The last size must be a multiple of `count`, too, but this is not checked. For smaller
+/// elements, `count` is 1.
 inline bool can_regroup(const Tensor& t, int64_t count) {
     const size_t last = static_cast<size_t>(t.dim()) - 1;
     bool fits = (t.strides()[last] == 1 || t.sizes()[last] == 1) && t.impl()->offset() % count == 0;

@@ -1,4 +1,4 @@
-// A Python number as an argument of a kernel: it keeps its category and never becomes a tensor.
+// A Python number as an argument of a kernel. It keeps its category and is never converted to a tensor.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ class Scalar {
     constexpr bool is_bool() const { return dtype_ == DType::Bool; }
     constexpr bool is_integral() const { return dtype_ == DType::Int64; }
 
-    /// Returns the value as a T. RuntimeError where a complex number would lose its imaginary part.
+    /// Returns the value as a T. Raises RuntimeError if the number is complex and T is a real type other than bool.
     template <class T>
     constexpr T to() const {
         if constexpr (kIsComplex<T>) {

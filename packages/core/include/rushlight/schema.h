@@ -1,4 +1,4 @@
-// Operators' signatures, read at run time.
+// The signatures of operators, parsed at run time.
 #pragma once
 
 #include <string_view>
@@ -11,16 +11,16 @@ namespace rushlight {
 struct Operator;
 
 struct SchemaArgument {
-    std::string_view
-        type;  // "Tensor?[]", "int[]": without write marks, counts of int[2] and the dots of varargs
+    // For example "Tensor?[]" or "int[]"; without write marks, the count of int[2] and the dots of varargs.
+    std::string_view type;
     std::string_view name;
     bool keyword_only;
-    bool written;  // Tensor(w!)
-    int fill;  // n of int[n], where one int stands for n equal ones; else 0
-    std::string_view default_value;  // as Python writes it, "" where there is none
+    bool written;  // has a write mark: Tensor(w!)
+    int fill;  // n of int[n], for which one int stands for n equal ints; else 0
+    std::string_view default_value;  // as Python writes it; "" if there is none
 };
 
-/// The parts of an Operator's schema; refers to its text.
+/// The parts of an Operator's schema. They refer to the text of the schema.
 struct RL_API SchemaText {
     explicit SchemaText(const Operator& op);
     std::vector<SchemaArgument> arguments;

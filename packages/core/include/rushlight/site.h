@@ -1,4 +1,4 @@
-// Sites: which line of the user's program is running. For errors that name two lines, one of which ran long before.
+// Sites: lines of the user's program, for errors that name two lines of which one ran long before.
 #pragma once
 
 #include <atomic>
@@ -10,22 +10,23 @@
 namespace rushlight {
 
 /// Note [Sites]
-/// Saving a tensor and writing one record the source line, in four bytes: the number of a site in a table of the
-/// bindings, which find the line of the running program; core has no Python. Taking a number costs some nanoseconds, since
-/// the bindings look only at the running frame's code and place, and both are found in a small cache per thread. 0 is
-/// somewhere unknown: no bindings, or a thread of ours.
+/// When a tensor is saved or written, the running line of the program is recorded in four bytes: the number of a site
+/// in a table of the bindings. The bindings find the line, because core does not use Python. Finding the number costs
+/// some nanoseconds, since the bindings look only at the code and position of the running frame, and look both up in a
+/// small cache per thread. Site 0 means an unknown line: there are no bindings, or the thread is one of ours.
 using Site = uint32_t;
 
 struct SiteFunctions {
-    /// The running line, and `op`, which must be a string constant or null. Any thread; must not throw.
+    /// Returns the site of the running line and `op`, which must be a string constant or null. Called on any thread;
+    /// must not throw.
     Site (*current)(const char* op);
-    /// "add_ at train.py:12", without the operator where there is none. "" for 0.
+    /// Returns a text such as "add_ at train.py:12", without the operator if the site has none. Returns "" for site 0.
     std::string (*describe)(Site site);
-    /// The calls that led here as the language prints them, the innermost last; takes its time.
+    /// Returns the stack of calls as the language prints it, the innermost call last. Slow.
     std::string (*calls)();
 };
 
-/// Installs the functions (null: none). They stay valid until the process ends.
+/// Installs the functions; null removes them. They must stay valid until the process ends.
 RL_API void set_site_functions(const SiteFunctions* functions);
 
 namespace detail {

@@ -7,65 +7,73 @@
 namespace rushlight {
 
 // Note [Sparse tensors]
-// A sparse tensor is a TensorImpl of the full shape that carries Stage::Sparse. Its storage has no memory; it owns the
-// parts: indices and values, which are plain tensors. So an alias or a detached tensor has the same parts, and code that
-// asks for the address of elements finds none.
+// A sparse tensor is a TensorImpl of the full shape with the stage Stage::Sparse. Its storage has no memory; instead
+// the storage owns the parts, indices and values, which are plain tensors. An alias of a sparse tensor or a detached
+// tensor therefore has the same parts, and its address of elements is null.
 //
-// Every operator that is given a sparse tensor is called at Stage::Sparse, which is above Dual and Autograd. There each
-// operator that has a sparse form (src/sparse/) is computed by operators on the parts, and each of the others raises one
-// error. Calls with plain tensors never execute any of this: their mask has no such bit.
+// Every operator call with a sparse tensor is handled at Stage::Sparse, which comes before Dual and Autograd. An
+// operator that has a sparse form (src/sparse/) is computed there by operators on the parts. All other operators raise
+// the same error. Calls with plain tensors never reach this code, because their mask does not contain the bit of
+// Stage::Sparse.
 //
-// Three operators lead from a sparse tensor to its values and back, and have derivatives: `_sparse_values` (the values),
-// `_with_sparse_values` (a tensor of other values at the same positions) and `_sparse_mask_values` (what a tensor, dense or
-// sparse, has at these positions). The stage passes these operators on. Each sparse form is made of them and of
-// operators on plain tensors, so its gradients of any order, in reverse and forward mode, follow from theirs. The
-// history of a sparse tensor is its own, as of any tensor; the parts have none.
+// Three operators convert between a sparse tensor and its values, and have derivatives. `_sparse_values` returns the
+// values. `_with_sparse_values` returns a sparse tensor with other values at the same positions. `_sparse_mask_values`
+// returns the elements of a dense or sparse tensor at the positions of a sparse tensor. The stage passes these three
+// operators on to autograd. Each sparse form consists of them and of operators on plain tensors. Its gradients of any
+// order, in reverse and forward mode, follow from their derivatives. A sparse tensor has a history of recorded
+// operators as any tensor does; its parts have none.
 
-/// Coordinates; rows or columns compressed; rows or columns of blocks compressed.
+/// Coordinates (COO); compressed rows or columns (CSR, CSC); compressed rows or columns of blocks (BSR, BSC).
 enum class Layout : uint8_t { Coo, Csr, Csc, Bsr, Bsc };
-/// Whether the columns are compressed, and rows are given by their numbers.
+/// Whether the columns are compressed and the row of each value is stored.
 constexpr bool by_columns(Layout layout) { return layout == Layout::Csc || layout == Layout::Bsc; }
-/// Whether each index is that of a block, which is a small plain matrix.
+/// Whether each index is the index of a block, a small dense matrix.
 constexpr bool has_blocks(Layout layout) { return layout == Layout::Bsr || layout == Layout::Bsc; }
 /// "torch.sparse_csr" and so on.
 RL_API const char* name(Layout layout);
 
-/// What a sparse tensor consists of; never written in place by operators on other tensors.
+/// The parts of a sparse tensor. Operators on other tensors never write them in place.
 struct SparseParts {
     Layout layout = Layout::Coo;
-    // COO: int64 (sparse dimensions, nnz). Compressed: where each row, column, or row or column of blocks begins, and at last
-    // nnz, int64 or int32.
+    // COO: int64, of shape (sparse dimensions, nnz). Compressed layouts: the position at which each row or column (or
+    // row or column of blocks) begins, followed by nnz; int64 or int32.
     Tensor indices;
-    // Compressed: the column or row, or the column or row of blocks, of each value or block, (nnz), of the same dtype.
+    // Compressed layouts: the column or row (or column or row of blocks) of each value or block, of shape (nnz), of the
+    // dtype of `indices`.
     Tensor plain;
-    Tensor values;  // (nnz, dense dimensions...), or blocks (nnz, block rows, block columns); without history
-    bool coalesced = false;  // COO: sorted, without duplicates
+    // Shape (nnz, dense dimensions...), or (nnz, block rows, block columns) for blocks. Has no autograd history.
+    Tensor values;
+    // COO: whether the indices are sorted and without duplicates.
+    bool coalesced = false;
 };
 
 inline bool is_sparse(const Tensor& t) { return t.impl()->own_stages() & bit(Stage::Sparse); }
 /// "torch.strided", "torch.sparse_coo" and so on.
 RL_API const char* layout_name(const Tensor& t);
 
-/// A sparse tensor of these parts, whose shapes are trusted; for values with a history there is ops::_with_sparse_values.
+/// Returns a sparse tensor of these parts, whose shapes are not checked. The values must have no history: for values
+/// with a history there is ops::_with_sparse_values.
 RL_API Tensor make_sparse(IntList size, SparseParts parts);
 /// The parts of a sparse tensor.
 RL_API const SparseParts& sparse_parts(const Tensor& t);
-/// Gives a sparse tensor other parts of the same size: what in-place operators do.
+/// Replaces the parts of a sparse tensor by others of the same size, as in-place operators do.
 RL_API void set_sparse_parts(const Tensor& t, SparseParts parts);
 
-/// Raises RuntimeError unless the parts make a tensor of `size`: shapes, dtypes, devices and, with `values`, the indices
-/// themselves. `op` is named in the error.
+/// Raises RuntimeError unless the parts form a tensor of `size`. Checks shapes, dtypes, devices and, if `values` is
+/// true, the values of the indices. `op` is named in the error.
 RL_API void check_sparse(const char* op, IntList size, const SparseParts& parts, bool values);
 
-// Conversions, made of operators: their gradients are those of the operators.
+// Conversions. They call operators, so their gradients are computed from those of the operators.
 
 /// Sorts the indices and adds the values of duplicates. Raises RuntimeError unless the layout is COO.
 RL_API Tensor coalesce(const Tensor& t);
-/// A dense tensor of the same values; a dense tensor returns itself.
+/// Returns a dense tensor of the same values; returns a dense tensor unchanged.
 RL_API Tensor to_dense(const Tensor& t);
-/// COO, coalesced, with the elements, or rows over the first `sparse_dim` dimensions, that are not zero.
+/// Returns a coalesced COO tensor of the nonzero elements. If `sparse_dim` is less than the number of dimensions, its
+/// values are the slices `t[i, j, ...]` over the first `sparse_dim` dimensions that are not all zero.
 RL_API Tensor to_sparse_coo(const Tensor& t, int64_t sparse_dim);
-/// A compressed layout; blocks are of the given size. RuntimeError unless `t` has two dimensions, which blocks must divide.
+/// Returns a tensor of a compressed layout; BSR and BSC have blocks of the given size. Raises RuntimeError unless `t`
+/// has two dimensions, and unless the sizes of the blocks divide them.
 RL_API Tensor to_sparse_compressed(const Tensor& t, Layout layout, int64_t block_rows = 1,
                                    int64_t block_columns = 1);
 

@@ -15,15 +15,15 @@ enum class StorageKind : uint8_t {
     Cached,   // from our allocator
     Foreign,  // memory of another library, kept until `release` is called
     Pinned,   // page-locked, for transfers
-    Shared,   // a mapping that other processes see
+    Shared,   // mapped by other processes, too
     Mapped,   // a file
 };
 
-/// The function that frees a storage's memory. `context` is an argument of the creator's choice; a null function does
+/// The function that frees a storage's memory. `context` is chosen by the storage's creator. A null function does
 /// nothing.
 using ReleaseFn = void (*)(void* context, void* data, size_t nbytes);
 
-/// Counts the writes through a tensor obtained by `.data` and through its views, and no others: Note [Versions].
+/// Counts the writes through a tensor obtained by `.data` and through its views: Note [Versions].
 class VersionCounter : public RefCounted {
   public:
     explicit VersionCounter(uint32_t value) : value_(value) {}
@@ -43,7 +43,7 @@ class VersionCounter : public RefCounted {
 
 class RL_API Storage : public RefCounted {
   public:
-    /// Fresh memory of the device, not initialised. Meta storages have a size and no memory.
+    /// Allocates new, uninitialised memory on the device. A storage on the meta device has a size and no memory.
     static Ref<Storage> allocate(size_t nbytes, Device device);
     /// Wraps existing memory; `release` runs once, when the last reference is gone, on any thread.
     static Ref<Storage> wrap(void* data, size_t nbytes, Device device, StorageKind kind, ReleaseFn release,
@@ -55,30 +55,32 @@ class RL_API Storage : public RefCounted {
     size_t nbytes() const { return nbytes_; }
     Device device() const { return device_; }
     StorageKind kind() const { return kind_; }
-    /// Read-only memory makes read-only tensors: every in-place write raises.
+    /// Tensors over read-only memory are read-only: every in-place write raises an error.
     bool read_only() const { return guards_.load(std::memory_order_relaxed) & kReadOnly; }
     void set_read_only() { guards_.fetch_or(kReadOnly, std::memory_order_relaxed); }
-    /// Whether there may be a reason not to write: it is read-only, or pinned and a copy may be under way.
+    /// Whether a write must be checked first, because the memory is read-only, or is pinned and may be in use by a
+    /// copy.
     bool guarded() const { return guards_.load(std::memory_order_relaxed) != 0; }
     void set_copied(bool on) {
         on ? guards_.fetch_or(kCopied, std::memory_order_relaxed)
            : guards_.fetch_and(static_cast<uint8_t>(~kCopied), std::memory_order_relaxed);
     }
 
-    /// Counts the writes through all tensors over this memory that have no counter of their own: Note [Versions].
+    /// Counts the writes through all tensors over this memory except those that have a counter of their own: Note
+    /// [Versions].
     uint32_t version() const { return version_.load(std::memory_order_relaxed); }
     void bump_version() { version_.fetch_add(1, std::memory_order_relaxed); }
-    /// Where it was last written: Note [Sites].
+    /// The site of the last write: Note [Sites].
     Site writer() const { return writer_.load(std::memory_order_relaxed); }
     void set_writer(Site site) { writer_.store(site, std::memory_order_relaxed); }
 
-    /// Grows or shrinks the memory in place of the old one, keeping the common prefix (cached storages only).
-    /// Raises RuntimeError while its address is exported.
+    /// Replaces the memory by memory of another size and copies the common prefix. Only for cached storages. Raises
+    /// RuntimeError while the address is exported.
     void resize(size_t nbytes);
 
-    /// Copies the bytes to `target`'s memory, which every tensor over this storage uses from then on, and keeps
-    /// `target` alive. Memory whose address is exported (`exports`) is kept as long as this storage. Only for CPU
-    /// memory that no other thread writes during the call.
+    /// Copies the bytes to the memory of `target`, which every tensor over this storage uses from then on, and keeps
+    /// `target` alive. If the address of the old memory is exported (`exports`), the old memory is freed with this
+    /// storage. Only for CPU memory that no other thread writes during the call.
     void move_to(Ref<Storage> target);
 
     /// The number of NumPy arrays, DLPack capsules and buffers that hold the address of this memory.
@@ -90,7 +92,7 @@ class RL_API Storage : public RefCounted {
     ReleaseFn release_function() const { return release_; }
     void* release_context() const { return context_; }
 
-    /// Reserved for memory in a vendor's blocked layout (design section 4): null while strided.
+    /// Reserved for memory in a vendor's blocked layout (design section 4); null for strided memory.
     void* packed() const { return packed_; }
 
     ~Storage() = default;

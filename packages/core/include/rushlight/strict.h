@@ -1,4 +1,5 @@
-// Strict mode: operands of different shapes or dtypes raise, instead of being broadcast or promoted.
+// Strict mode: operators raise an error for operands of different shapes or dtypes, instead of broadcasting or
+// promoting them.
 #pragma once
 
 #include "rushlight/error.h"
@@ -7,9 +8,9 @@ namespace rushlight {
 
 /// Turns strict mode on or off for the running thread. Returns the former value.
 ///
-/// In strict mode an operator that broadcasts raises RuntimeError for tensors of different numbers of dimensions, 0-d
-/// tensors excepted, and for a tensor whose values the promoted dtype does not hold exactly. Python numbers are
-/// accepted with any tensor.
+/// In strict mode an operator that broadcasts raises RuntimeError if two tensors have different numbers of dimensions,
+/// except for 0-d tensors, and if the promoted dtype cannot hold all values of a tensor's dtype exactly. Python numbers
+/// are accepted with any tensor.
 RL_API bool set_strict(bool on);
 RL_API bool is_strict();
 

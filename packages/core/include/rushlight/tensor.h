@@ -25,7 +25,7 @@ inline constexpr int kInlineDims = 4;
 // 16-23 the dtype, 24-31 the device type, 32-39 the device index, 40-63 the flags below.
 using StageMask = uint32_t;
 enum class Stage : uint8_t {
-    Recorder,  // below gradients: sees what formulas call, too
+    Recorder,  // below Autograd: also receives the operators that derivative formulas call
     Autograd,
     Dual,
     Sparse,
@@ -42,9 +42,10 @@ constexpr StageMask bit(Stage s) { return StageMask{1} << static_cast<int>(s); }
 enum class Flag : uint8_t {
     Contiguous = 40,   // row-major without gaps
     Dense,             // some permutation of it is contiguous
-    NonLeaf,           // made by an operator of a graph
-    DetachedView,  // a view made while gradients were off: in-place operators may not record through it
-    Inference,  // made in inference mode: may never enter a graph
+    NonLeaf,           // the result of a recorded operator
+    // A view that was made while gradients were disabled. Recording an in-place operator on it raises an error.
+    DetachedView,
+    Inference,  // made in inference mode: must not become part of a graph
     NeedsRetain,  // retain_grad() was called
 };
 constexpr uint64_t bit(Flag f) { return uint64_t{1} << static_cast<int>(f); }
@@ -52,27 +53,27 @@ constexpr uint64_t bit(Flag f) { return uint64_t{1} << static_cast<int>(f); }
 class TensorImpl;
 class Tensor;
 
-/// Where a view begins and how it walks its storage, in elements.
+/// The sizes, strides and storage offset of a view, in elements.
 struct Geometry {
     std::vector<int64_t> sizes, strides;
     int64_t offset = 0;
 };
 
-/// Functions through which the owner of per-tensor state (autograd) takes part in a tensor's life.
+/// Functions of the provider that attaches state to tensors (autograd). They destroy and traverse that state.
 struct MetaTable {
     void (*destroy)(void* meta);
-    // For Python's collector: visits the Python objects that `meta` alone keeps alive.
+    // For Python's garbage collector: visits the Python objects to which only `meta` holds references.
     int (*traverse)(void* meta, int (*visit)(void* object, void* argument), void* argument);
     void (*clear)(void* meta);
 };
-/// One provider per process; a second call raises.
+/// Sets the functions. There is one provider for each process; a second call raises.
 RL_API void set_meta_table(const MetaTable& table);
-/// Null while there is no provider.
+/// Returns null while there is no provider.
 RL_API const MetaTable* meta_table_or_null();
 
-/// Functions through which the language bindings keep a tensor's wrapper object.
+/// The functions of the language bindings, which attach a wrapper object to a tensor.
 struct WrapperTable {
-    /// Takes over the last reference to a tensor that owns its wrapper: Note [Owned wrappers]. On any thread.
+    /// Takes over the last reference to a tensor that owns its wrapper: Note [Owned wrappers]. Called on any thread.
     void (*release)(TensorImpl* impl);
 };
 RL_API void set_wrapper_table(const WrapperTable& table);
@@ -104,12 +105,13 @@ class RL_API TensorImpl final : public RefCounted {
     Storage* storage() const { return storage_; }
 
     // Note [Versions]
-    // A version shows whether memory was written since a gradient's formula saved it. Views, detach() and other aliases
-    // share their storage's count. A tensor obtained by `.data`, or given other memory by `.data =`, has a counter of its
-    // own, which its views share: a write through it does not invalidate values saved from the original tensor, nor the
-    // reverse.
+    // A version counter counts the writes to memory. A backward pass compares it with the count at the time when a
+    // tensor was saved. Views, detach() and other aliases share the counter of their storage. A tensor obtained by
+    // `.data`, or assigned other memory by `.data =`, has a counter of its own, which its views share. A write through
+    // that tensor does not invalidate values saved from the original tensor, and a write through the original tensor
+    // does not invalidate values saved from that tensor.
     uint32_t version() const { return versions_ ? versions_->value() : storage_->version(); }
-    /// Where it was last written: Note [Sites].
+    /// The site of the last write: Note [Sites].
     Site writer() const { return versions_ ? versions_->writer() : storage_->writer(); }
     void count_write(Site site) {
         if (versions_) [[unlikely]]
@@ -117,9 +119,9 @@ class RL_API TensorImpl final : public RefCounted {
         storage_->bump_version();
         storage_->set_writer(site);
     }
-    /// Gives this tensor, and tensors made from it later, a counter of their own.
+    /// Gives this tensor, and tensors that are made from it later, a counter of their own with the value `version`.
     void own_version(uint32_t version);
-    /// The first element; null for an empty tensor and on the meta device.
+    /// The address of the first element; null for an empty tensor and on the meta device.
     void* data() const {
         char* base = static_cast<char*>(storage_->data());
         return base ? base + offset_ * static_cast<int64_t>(itemsize(dtype())) : nullptr;
@@ -127,10 +129,10 @@ class RL_API TensorImpl final : public RefCounted {
     View view() const { return {data(), geometry_, geometry_ + ndim_, numel_, ndim_, dtype(), contiguous()}; }
 
     // Note [Views and their root]
-    // A view stores the tensor that it was taken from, directly or through other views: its root, which is the
-    // tensor itself when it is no view. An in-place operator on the root may give it a history later; because the
-    // mask reads own | root, the view's next operator enters autograd then, and finds out that its own history is
-    // older than the root's.
+    // A view stores its root: the tensor that it was taken from, directly or through other views. The root of a tensor
+    // that is not a view is the tensor itself. An in-place operator on the root may record a history later. Because the
+    // mask combines the stages of the view and of its root, the next operator on the view then enters autograd. There
+    // autograd detects that the view's own history is older than the root's.
     TensorImpl* root() const { return root_; }
     bool is_view() const { return root_ != this; }
     /// Detaches a view from its root, as when a view becomes a leaf.
@@ -142,10 +144,11 @@ class RL_API TensorImpl final : public RefCounted {
     void set_grad(Ref<TensorImpl> grad);
 
     // Note [Owned wrappers]
-    // The wrapper slot is for the bindings alone, under their lock. `owned`: the tensor keeps its wrapper alive, not the
-    // reverse. Then the wrapper's pointer counts no reference, and the bindings may add one at any time, even while another
-    // thread, without their lock, drops the last one. So a bit of the count says that the wrapper is owned, and the last
-    // reference to such a tensor is not dropped but handed to the bindings, which drop it or give it to the wrapper.
+    // Only the bindings use the wrapper slot, under their lock. `owned` means that the tensor keeps its wrapper alive;
+    // otherwise the wrapper keeps the tensor alive. An owned wrapper's pointer to the tensor does not count as a
+    // reference. The bindings may add a reference at any time, even while another thread, which does not hold their
+    // lock, drops the last one. Therefore a bit of the reference count records that the wrapper is owned. The last
+    // reference to such a tensor is not dropped but passed to the bindings, which drop it or give it to the wrapper.
     void* wrapper() const { return wrapper_; }
     bool owns_wrapper() const { return refs_.load(std::memory_order_relaxed) & kOwnsWrapper; }
     void set_wrapper(void* wrapper, bool owned) {
@@ -167,7 +170,7 @@ class RL_API TensorImpl final : public RefCounted {
     }
     uint32_t use_count() const noexcept { return RefCounted::use_count() & ~kOwnsWrapper; }
 
-    /// Points this tensor at other memory and geometry (`set_`, `.data =`, resizing an out= argument).
+    /// Replaces the tensor's memory and geometry (`set_`, `.data =`, resizing an out= argument).
     void assign(Ref<Storage> storage, IntList sizes, IntList strides, int64_t offset, DType dtype);
 
   private:
@@ -183,7 +186,8 @@ class RL_API TensorImpl final : public RefCounted {
     uint64_t key_ = 0;
     TensorImpl* root_ = nullptr;
     Storage* storage_ = nullptr;
-    VersionCounter* versions_ = nullptr;  // null: the storage's count
+    // Null if the storage counts the writes.
+    VersionCounter* versions_ = nullptr;
     int64_t offset_ = 0;
     int64_t numel_ = 0;
     int64_t* geometry_ = nullptr;  // ndim sizes, then ndim strides
@@ -193,7 +197,7 @@ class RL_API TensorImpl final : public RefCounted {
     int64_t inline_geometry_[2 * kInlineDims];
 };
 
-/// A reference to a TensorImpl; may be undefined (an absent optional).
+/// A reference to a TensorImpl. May be undefined, as an omitted optional argument is.
 class RL_API Tensor {
   public:
     Tensor() = default;
@@ -251,7 +255,7 @@ class TensorOrScalar {
     TensorOrScalar(int64_t s) : scalar_(s) {}
 
     bool is_tensor() const { return tensor_ != nullptr; }
-    /// Borrowed from the caller: valid during the call only.
+    /// The tensor belongs to the caller and is valid only during the call.
     const Tensor& tensor() const { return *tensor_; }
     Scalar scalar() const { return scalar_; }
 
@@ -260,32 +264,33 @@ class TensorOrScalar {
     Scalar scalar_;
 };
 
-// Making tensors without operators: nothing here is recorded by any stage.
+// Functions that make tensors without calling operators, so that no stage records them.
 
-/// Fresh, row-major, uninitialised. Raises RuntimeError if a size is negative or the sizes overflow.
+/// Returns a new, uninitialised, row-major tensor. Raises RuntimeError if a size is negative or the sizes overflow.
 RL_API Tensor make_tensor(IntList sizes, DType dtype, Device device = {});
-/// Fresh and uninitialised, with the geometry of `like`, which must be dense; row-major where `like` is contiguous.
+/// Returns a new, uninitialised tensor with the geometry of `like`, which must be dense. The result is row-major if
+/// `like` is contiguous.
 RL_API Tensor make_like(const Tensor& like, DType dtype);
-/// Fresh, with the given strides (dense: any permutation; or general non-negative).
+/// Returns a new tensor with the given strides, which must not be negative. They need not be dense.
 RL_API Tensor make_strided(IntList sizes, IntList strides, DType dtype, Device device = {});
-/// A tensor over an existing storage; bounds are checked.
+/// Returns a tensor over an existing storage; bounds are checked.
 RL_API Tensor make_over(Ref<Storage> storage, IntList sizes, IntList strides, int64_t offset, DType dtype);
-/// A view of `base` in the sense of Note [Views and their root]; the geometry is trusted.
+/// Returns a view of `base` in the sense of Note [Views and their root]; the geometry is not checked.
 RL_API Tensor make_view(const Tensor& base, IntList sizes, IntList strides, int64_t offset);
-/// Shares memory and version but no history: `detach`.
+/// Returns a tensor that shares memory and version, but not the history: `detach`.
 RL_API Tensor make_alias(const Tensor& base);
-/// Shares memory, but neither version nor history: `.data`.
+/// Returns a tensor that shares memory, but neither the version nor the history: `.data`.
 RL_API Tensor make_data(const Tensor& base);
-/// A 0-d CPU tensor.
+/// Returns a 0-d CPU tensor.
 RL_API Tensor make_scalar(Scalar value, DType dtype);
 
-/// Defaults of list arguments: kInts<0, 1>.
+/// Default values of list arguments: kInts<0, 1> is the list (0, 1).
 template <int64_t... values>
 inline constexpr int64_t kIntsData[] = {values...};
 template <int64_t... values>
 inline const IntList kInts{kIntsData<values...>, sizeof...(values)};
 
-/// "(3, 4)", as Python writes it.
+/// Returns the sizes as Python writes a tuple: "(3, 4)".
 RL_API std::string to_string(IntList sizes);
 
 }  // namespace rushlight

@@ -1,23 +1,24 @@
-// The events that a tracer receives besides operators. Operators reach it as a stage of dispatch: Stage::Tracer, above
-// gradients and transforms, or Stage::Recorder, below them.
+// The events that a tracer receives besides operators. Operators are passed to a tracer by a stage of dispatch:
+// Stage::Tracer, which comes before autograd and transforms, or Stage::Recorder, which comes after them.
 #pragma once
 
 #include "rushlight/dispatch.h"
 
 namespace rushlight {
 
-/// The functions of a tracer. They stay valid until the process ends.
+/// The functions of a tracer. They must stay valid until the process ends.
 struct TracerFunctions {
-    /// `op` is about to read the values of `t`, or to export its memory. To refuse, it raises. Called on
+    /// Called before `op` reads the values of `t` or exports its memory. Raises an error to prevent this. Called on
     /// threads where the stage is on.
     void (*values_read)(const char* op, const Tensor& t);
-    /// A storage got memory from our allocator or a device's, or gave it back, on any thread, as an Observer is called. Called
-    /// while the tracer watches memory. They must not throw and must not call operators.
+    /// Called like the functions of an Observer, on any thread, when a storage gets memory from our allocator or a
+    /// device's allocator, and when it returns that memory. Called only while the tracer watches memory. Must not throw
+    /// and must not call operators.
     void (*allocated)(const void* data);
     void (*released)(const void* data);
 };
 
-/// Installs the functions of the process's tracer (null: none).
+/// Installs the functions of the process's tracer; null removes them.
 RL_API void set_tracer_functions(const TracerFunctions* functions);
 /// Whether memory is reported to the tracer.
 RL_API void set_tracer_watches_memory(bool on);

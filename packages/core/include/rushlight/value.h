@@ -1,4 +1,4 @@
-// A boxed argument or result: for calls whose types are determined at run time.
+// A boxed argument or result, for calls whose types are determined at run time.
 #pragma once
 
 #include <optional>

@@ -8,7 +8,7 @@ namespace rushlight {
 /// Shows a warning to the user. May throw, so it must be called before anything is changed.
 RL_API void warn(const char* text);
 
-/// The function that shows a warning; may throw. Null: standard error.
+/// Sets the function that shows a warning, which may throw. With null, warnings are written to standard error.
 RL_API void set_warning_handler(void (*handler)(const char* text));
 
 }  // namespace rushlight
