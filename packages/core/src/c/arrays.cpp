@@ -1,4 +1,4 @@
-// Memory of the host as tensors, and the reverse.
+// Conversion of host memory to tensors, and of tensors to host memory.
 #include <algorithm>
 #include <memory>
 
@@ -11,7 +11,7 @@ namespace {
 static_assert(RL_COMPLEX128 == static_cast<int>(DType::Complex128) &&
               RL_FLOAT32 == static_cast<int>(DType::Float32) && RL_UINT16 == static_cast<int>(DType::UInt16));
 
-// The caller's memory and release function, until a storage owns them.
+// The caller's memory and its release function. Calls the function unless a storage has taken over the memory.
 struct Release {
     void (*function)(void*);
     void* context;
@@ -66,7 +66,7 @@ Tensor tensor_over(const rl_array& array, const char* where) {
     Ref<Storage> storage =
         Storage::wrap(elements ? array.data : nullptr, static_cast<size_t>(nbytes), Device{},
                       StorageKind::Foreign, owner ? ReleaseFn(end) : nullptr, owner.get());
-    static_cast<void>(owner.release());  // the storage's from here on
+    static_cast<void>(owner.release());  // the storage owns it from here on
     if (array.flags & RL_READ_ONLY) storage->set_read_only();
     return make_over(std::move(storage), sizes, strides, 0, dtype);
 }
@@ -106,7 +106,7 @@ RL_API rl_status rl_tensor_from_array(const rl_array* array, rl_tensor** result)
     if (result) *result = nullptr;
     return caught([&] {
         require(array, "rl_tensor_from_array", "array");
-        Tensor made = tensor_over(*array, "rl_tensor_from_array(array)");  // has taken the memory over
+        Tensor made = tensor_over(*array, "rl_tensor_from_array(array)");  // owns the memory
         require_one_copy();
         require(result, "rl_tensor_from_array", "result");
         *result = handle_of(std::move(made));

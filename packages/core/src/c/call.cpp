@@ -1,4 +1,4 @@
-// Operators by name, with boxed arguments.
+// Calls of operators by name, with boxed arguments.
 #include <utility>
 
 #include "c/operators.h"
@@ -9,7 +9,7 @@ using namespace rushlight::c;
 
 namespace {
 
-// The stack of a call, whose memory the thread's next call uses again. A nested call gets a stack of its own.
+// The stack of a call. Its memory is reused by the next call of the thread. A nested call gets a stack of its own.
 class CallStack {
   public:
     CallStack() : stack_(std::move(kept())) {}

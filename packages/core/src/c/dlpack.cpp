@@ -14,7 +14,7 @@ void release(void* managed, void*, size_t) {
     if (array->deleter) array->deleter(array);
 }
 
-// A tensor whose memory another library may have.
+// Returns a tensor whose memory may be shared with another library.
 Tensor shareable(const rl_tensor* tensor, const char* function) {
     Tensor t = tensor_of(tensor, function, "tensor");
     RL_CHECK(!t.requires_grad(), throw_buffer,
@@ -34,7 +34,7 @@ RL_API rl_status rl_tensor_from_dlpack(struct DLManagedTensorVersioned* array, r
         constexpr const char* kName = "rl_tensor_from_dlpack(array)";
         require(array, "rl_tensor_from_dlpack", "array");
         auto* managed = reinterpret_cast<dlpack::ManagedVersioned*>(array);
-        // Of another major version only the version and the deleter are where they are expected.
+        // In another major version, only the version and the deleter are at known positions.
         if (managed->version.major != dlpack::kVersion.major) {
             const dlpack::Version version = managed->version;
             release<dlpack::ManagedVersioned>(managed, nullptr, 0);

@@ -1,4 +1,4 @@
-// Statuses and texts of failures, for each thread.
+// Statuses and texts of failures, stored for each thread.
 #include <dlfcn.h>
 #include <link.h>
 
@@ -41,9 +41,9 @@ rl_status remember(rl_status status, const char* text) noexcept {
 }
 
 // Note [Copies of the library]
-// Handles are addresses, so a tensor of one copy of the library would be mistaken for its own by another. The copy that
-// is called second refuses to make handles; if both are loaded before the first call, both refuse. It finds the other
-// by the address of a function of this interface in each loaded library.
+// Handles are addresses, so one copy of the library would mistake a tensor of another copy for its own. The copy that
+// is called second refuses to make handles. If both copies are loaded before the first call, both refuse. A copy finds
+// the other one by looking up a function of this interface in each loaded library.
 std::string find_other_copy() {
     std::vector<std::string> paths;
     const auto collect = [](dl_phdr_info* info, size_t, void* out) {
@@ -58,7 +58,7 @@ std::string find_other_copy() {
     for (const std::string& path : paths) {
         void* library = dlopen(path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
         if (!library) continue;
-        // If a library lacks the function, it is looked up in the libraries that it depends on.
+        // If a library lacks the function, dlsym also searches the libraries that it depends on.
         const void* found = dlsym(library, "rl_c_version");
         Dl_info there{};
         if (found && found != own) dladdr(found, &there);

@@ -13,7 +13,7 @@
 namespace rushlight::c {
 namespace {
 
-// A default as the schema writes it: None, True, 1, 1e-05, mean, (0, 1).
+// Parses a default value as the schema writes it: None, True, 1, 1e-05, mean, (0, 1).
 Value default_of(const SchemaArgument& argument) {
     std::string_view text = argument.default_value;
     const auto integer = [](std::string_view digits) {
@@ -37,7 +37,7 @@ Value default_of(const SchemaArgument& argument) {
     }
     const bool is_real = argument.type.starts_with("float") || text.find_first_of(".en") != text.npos;
     if (!is_real) return integer(text);
-    return std::strtod(std::string(text).c_str(), nullptr);  // "inf" too
+    return std::strtod(std::string(text).c_str(), nullptr);  // parses "inf", too
 }
 
 ArgumentKind kind_of(std::string_view type) {
@@ -63,8 +63,9 @@ std::unique_ptr<const Signature> read_signature(const Operator& op) {
 }
 
 // Note [Operators by name]
-// An open-addressed table of the operators' positions, made at the first lookup: a search of the sorted names would take
-// longer than all else that a boxed call adds. Signatures are read when they are first used, and kept.
+// An open-addressed hash table of the positions of operators, made at the first lookup. A binary search in the sorted
+// names would take longer than the rest of the overhead of a boxed call. Signatures are parsed when they are first
+// used, and kept.
 class Names {
   public:
     Names() : signatures_(operators().size()) {
@@ -77,7 +78,7 @@ class Names {
         }
     }
 
-    /// The index of an operator among all; -1 if there is none.
+    /// The position of an operator in operators(), or -1 if there is no operator of that name.
     int find(const char* name) const {
         const auto all = operators();
         for (size_t slot = hash(name); const uint16_t position = slots_[slot & mask()]; ++slot)
@@ -100,16 +101,16 @@ class Names {
     }
     size_t mask() const { return slots_.size() - 1; }
 
-    std::vector<uint16_t> slots_;  // 0: free, else the index plus one
+    std::vector<uint16_t> slots_;  // 0 if free, else the position plus one
     std::vector<std::atomic<const Signature*>> signatures_;
 };
 
 Names& names() {
-    static Names& table = *new Names;  // C may call while the process ends
+    static Names& table = *new Names;  // never destroyed, because C may call this while the process ends
     return table;
 }
 
-// How many characters have to be changed, added or taken out.
+// The edit distance: the number of characters that must be changed, inserted or deleted.
 size_t distance(std::string_view a, std::string_view b) {
     std::vector<size_t> row(b.size() + 1);
     for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -124,7 +125,8 @@ size_t distance(std::string_view a, std::string_view b) {
     return row[b.size()];
 }
 
-// "Did you mean 'sum.dim' or 'sum.all'?": overloads of the name, else the names that are nearest to it.
+// Returns "Did you mean 'sum.dim' or 'sum.all'?". The names are the overloads of `name`, or else the most similar
+// names.
 std::string suggestion(std::string_view name) {
     std::vector<std::string_view> found;
     for (const Operator* op : operators())

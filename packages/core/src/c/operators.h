@@ -1,4 +1,4 @@
-// Operators as C calls them: by name, with values whose kinds and defaults the schema defines.
+// Operators for calls from C: by name, with values whose kinds and defaults the schema defines.
 #pragma once
 
 #include <string_view>
@@ -13,15 +13,15 @@ enum class ArgumentKind : uint8_t { Tensor, TensorList, Integers, Other };
 struct SignatureArgument {
     std::string_view name, type;  // of the schema
     ArgumentKind kind;
-    bool optional;  // takes None, alone or in its list
+    bool optional;  // accepts None, as the argument or as an element of its list
     int fill;
 };
 
-/// A schema, read once.
+/// A schema, parsed once.
 struct Signature {
     std::vector<SignatureArgument> arguments;
-    size_t required;  // arguments up to the last that has no default
-    std::vector<Value> defaults;  // of those after them
+    size_t required;  // number of arguments up to the last one without a default
+    std::vector<Value> defaults;  // of the arguments after the required ones
     size_t results;
 };
 
@@ -30,7 +30,7 @@ struct NamedOperator {
     const Signature* signature;
 };
 
-/// RuntimeError, with similar names, where there is none.
+/// Finds an operator. If there is none, raises RuntimeError with similar names.
 NamedOperator operator_named(const char* name);
 const Signature& signature_of(size_t index);
 

@@ -6,7 +6,7 @@
 
 namespace rushlight::c {
 
-// Arguments that are a tensor or a number. They keep the tensor alive during the call.
+// An argument that is a tensor or a number. It keeps the tensor alive during the call.
 class Operand {
   public:
     explicit Operand(Tensor tensor) : tensor_(std::move(tensor)), value_(tensor_) {}
@@ -31,7 +31,7 @@ class OptionalOperand {
     std::optional<TensorOrScalar> value_;
 };
 
-/// Reads the arguments of one function, and names them in errors.
+/// Converts the arguments of one function, and names them in errors.
 struct Names {
     const char* function;
 
@@ -93,7 +93,7 @@ struct Names {
         return reinterpret_cast<Generator*>(const_cast<rl_generator*>(g));
     }
 
-    /// Result values, null or empty before the call.
+    /// Sets a result to null or empty before the call.
     template <class T>
     void empty(T* result, const char* argument) const {
         require(result, function, argument);

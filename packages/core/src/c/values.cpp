@@ -73,7 +73,7 @@ Value value_of(const rl_value& value, const Operator& op, const SignatureArgumen
                      named().c_str());
             return Tensor::share(reinterpret_cast<TensorImpl*>(value.as.tensor));
         case RL_INTEGER:
-            if (argument.kind == ArgumentKind::Integers)  // one stands for all
+            if (argument.kind == ArgumentKind::Integers)  // one integer stands for all
                 return std::vector<int64_t>(static_cast<size_t>(argument.fill ? argument.fill : 1),
                                             value.as.integer);
             return value.as.integer;

@@ -1,4 +1,4 @@
-// Values of C and of C++.
+// Conversion between the values of C and of C++.
 #pragma once
 
 #include "c/operators.h"
@@ -8,10 +8,10 @@ namespace rushlight::c {
 
 /// Converts a value to an argument of an operator. Raises TypeError or ValueError for values of other types.
 Value value_of(const rl_value& value, const Operator& op, const SignatureArgument& argument);
-/// Converts a result, which the caller then owns.
+/// Converts a result, which the caller of the C function then owns.
 void hand_out(Value&& result, rl_value& value);
 
-/// A number, for a function's argument; TypeError for other kinds.
+/// Converts an argument that must be a number. Raises TypeError for other kinds.
 Scalar scalar_of(const rl_value* value, const char* function, const char* argument);
 Device device_of(const rl_device& device, const char* function, const char* argument);
 DType dtype_of(int64_t dtype, const char* function, const char* argument);

@@ -106,7 +106,7 @@ void ProcessGroup::check_member() const {
 std::shared_ptr<CollectiveWork> ProcessGroup::submit(Collective what, bool async) {
     auto work = std::make_shared<CollectiveWork>();
     work->what_ = std::move(what);
-    check_member();  // before the lock, which a thread of the parent may have held at the fork
+    check_member();  // before the lock, which another thread of the parent may have held during the fork
     std::unique_lock lock(mutex_);
     RL_CHECK(!closed_, throw_runtime, "ProcessGroup: the group was destroyed");
     raise_if_broken();
@@ -129,7 +129,7 @@ std::shared_ptr<CollectiveWork> ProcessGroup::submit(Collective what, bool async
     return work;
 }
 
-// The thread of the group.
+// The loop of the group's thread.
 void ProcessGroup::work() {
     std::unique_lock lock(mutex_);
     for (;;) {
@@ -261,7 +261,7 @@ void ProcessGroup::abort(const std::string& why) {
 void ProcessGroup::raise_if_broken() const {
     if (region_->broken.load(std::memory_order_acquire) == 0) [[likely]]
         return;
-    // Another rank is writing the text, unless it was killed meanwhile.
+    // Wait for another rank to finish writing the text, unless that rank was killed meanwhile.
     for (int i = 0; i < 1000 && region_->broken.load(std::memory_order_acquire) == 1; ++i) usleep(100);
     const bool known = region_->broken.load(std::memory_order_acquire) == 2;
     throw_runtime("%s\nhint: the group cannot be used any more: call destroy_process_group()",
@@ -282,10 +282,12 @@ void ProcessGroup::transfer(CollectiveWork& work) {
     std::vector<Sequence> in, out;
     for (const Tensor& t : what.inputs) in.emplace_back(TensorList(&t, 1));
     for (const Tensor& t : what.outputs) out.emplace_back(TensorList(&t, 1));
-    Sequence all(what.inputs);  // of the collectives that take any number of tensors
+    // For collectives that accept any number of tensors.
+    Sequence all(what.inputs);
     const DType dtype = what.inputs.empty() ? DType::UInt8 : what.inputs[0].dtype();
     const auto item = static_cast<int64_t>(itemsize(dtype));
-    const int64_t piece = kChunk / size_ / 64 * 64;  // of a buffer that has a part for each rank
+    // Bytes of a part, in a buffer that has a part for each rank.
+    const int64_t piece = kChunk / size_ / 64 * 64;
     std::vector<char> scratch;
 
     auto chunks = [](int64_t total, int64_t size, auto body) {
@@ -296,7 +298,8 @@ void ProcessGroup::transfer(CollectiveWork& work) {
             at += n;
         } while (at < total);
     };
-    // Reduces bytes [from, from + n) of all ranks' buffers into the bytes of a sequence that begin at `at`.
+    // Reduces bytes [from, from + n) of the buffers of all ranks, and writes the results to a sequence, beginning at
+    // byte `at`.
     auto reduce = [&](auto buffer, int64_t from, int64_t n, Sequence& to, int64_t at) {
         if (n == 0) return;
         std::vector<const char*> parts;

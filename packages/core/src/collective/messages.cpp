@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kHeader = sizeof(MessageHeader);
 
-// Copies bytes into a ring from a position of its stream on, or out of it.
+// These functions copy bytes to a ring or from it, beginning at a position of the ring's stream.
 void to_ring(Ring& ring, uint64_t at, const char* from, int64_t n) {
     const auto begin = static_cast<int64_t>(at % kRing);
     const int64_t first = std::min(n, kRing - begin);
@@ -124,7 +124,7 @@ void ProcessGroup::Messages::run() {
     }
 }
 
-// Moves all bytes that can be moved without waiting, and returns whether it moved any.
+// Transfers all bytes that can be transferred without waiting. Returns whether there were any.
 bool ProcessGroup::Messages::step() {
     bool moved = take_early();
     for (int peer = 0; peer < size_; ++peer) {
@@ -164,13 +164,13 @@ bool ProcessGroup::Messages::send_some(int to) {
     return true;
 }
 
-// Whether a receive takes messages of a rank.
+// Whether a receive is posted that accepts messages of a rank.
 bool ProcessGroup::Messages::is_wanted(int from) const {
     return std::any_of(receives_.begin(), receives_.end(),
                        [&](auto& receive) { return receive.peer < 0 || receive.peer == from; });
 }
 
-// Reads a header, and decides where the elements go.
+// Reads the header of the next message, and determines the destination of its elements.
 bool ProcessGroup::Messages::begin_message(int from) {
     Ring& ring = region_.ring(size_, from, rank_);
     const uint64_t at = ring.read.load(std::memory_order_relaxed);
@@ -224,7 +224,7 @@ bool ProcessGroup::Messages::receive_some(int from) {
     return true;
 }
 
-// Gives messages that came early to receives that were posted since.
+// Passes messages that arrived early to the receives that have been posted since.
 bool ProcessGroup::Messages::take_early() {
     bool moved = false;
     for (auto it = receives_.begin(); it != receives_.end();) {
@@ -280,7 +280,7 @@ void ProcessGroup::Messages::each(F visit) const {
     for (auto& receive : receives_) visit(receive);
 }
 
-// Breaks the group if a message cannot arrive any more, or has not arrived in time.
+// Breaks the group if a message can no longer arrive, or has not arrived in time.
 void ProcessGroup::Messages::check_peers() {
     const auto now = std::chrono::steady_clock::now();
     std::string why;
@@ -296,7 +296,7 @@ void ProcessGroup::Messages::check_peers() {
             const bool left = state == RankState::Left;
             if (state == RankState::Absent || (!left && start_of_process(other.process) == other.started))
                 continue;
-            // Bytes that a rank wrote before it ended are read first.
+            // Bytes that a rank wrote before it ended are still read.
             const Ring& ring = region_.ring(size_, r, rank_);
             if (!posted.sends && ring.written.load() != ring.read.load()) continue;
             if (!left)

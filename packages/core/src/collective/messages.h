@@ -9,14 +9,14 @@
 
 namespace rushlight {
 
-// What precedes the elements of a message in a ring.
+// The header of a message, which precedes its elements in a ring.
 struct MessageHeader {
     int64_t bytes, elements;
     int32_t tag, dtype;
     char where[208];
 };
 
-// A rank's messages under way, and the thread that moves them.
+// The messages of one rank that are under way, and the thread that transfers them.
 class ProcessGroup::Messages {
   public:
     explicit Messages(ProcessGroup& group);
@@ -36,21 +36,21 @@ class ProcessGroup::Messages {
         explicit Outgoing(Posted posted);
         MessageHeader header;
         Sequence elements;
-        int64_t sent = 0;  // bytes, the header included
+        int64_t sent = 0;  // bytes, including the header
     };
-    // A message that arrives before its receive is called.
+    // A message that arrives before its receive is posted.
     struct Early {
         MessageHeader header;
         std::vector<char> bytes;
     };
-    // The message to which the next bytes of a ring belong. It is written to a receive's tensor, to memory, or
-    // discarded.
+    // The message to which the next bytes of a ring belong. Its elements are written to the tensor of a receive or to
+    // memory, or discarded.
     struct Incoming {
         MessageHeader header;
         int64_t got = 0;  // bytes of elements
         std::unique_ptr<Posted> receive;
         std::vector<char> memory;
-        std::exception_ptr error;  // why a receive does not take the message
+        std::exception_ptr error;  // the reason for which the receive cannot take the message
     };
 
     void run();
@@ -73,12 +73,12 @@ class ProcessGroup::Messages {
     CollectiveRegion& region_;
     const int rank_, size_;
     std::mutex mutex_;
-    std::vector<Posted> posted_;  // by other threads
-    bool closing_ = false;        // both are guarded by the mutex
-    // Of the thread only.
+    std::vector<Posted> posted_;  // by other threads; guarded by the mutex
+    bool closing_ = false;        // guarded by the mutex
+    // The members below are used only by the thread.
     std::vector<std::list<Outgoing>> outgoing_;                // by destination
     std::vector<std::unique_ptr<Incoming>> incoming_;          // by source
-    std::vector<std::list<Early>> early_;                      // by source, in the order of their coming
+    std::vector<std::list<Early>> early_;                      // by source, in the order of arrival
     std::list<Posted> receives_;
     std::thread thread_;
 };

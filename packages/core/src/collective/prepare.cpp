@@ -27,7 +27,8 @@ void check_tensor(const char* who, const Tensor& t, bool written) {
                  "%s: cannot write to a tensor whose elements share memory\nhint: clone() it first", who);
 }
 
-// "float32[12], int64[3]"; a number stands for long lists.
+// Returns a text such as "float32[12], int64[3]". Long lists are replaced by their number of tensors, number of
+// elements and a hash.
 std::string describe(const std::vector<Tensor>& tensors) {
     std::string text;
     uint64_t hash = 0xcbf29ce484222325;
@@ -106,7 +107,8 @@ void ProcessGroup::prepare(CollectiveWork& work) const {
     if (rooted) work.text_ += kind == Broadcast || kind == Scatter ? " from rank " : " to rank ";
     if (rooted) work.text_ += std::to_string(what.root);
     if (!what.label.empty()) work.text_ += ", " + what.label;
-    Tensor first = like ? *like : Tensor();  // the lists' tensors are replaced on the way
+    // A copy, because the tensors in the lists are replaced below.
+    Tensor first = like ? *like : Tensor();
     like = first.defined() ? &first : nullptr;
     each(what.inputs, true, in_place);
     each(what.outputs, false, true);

@@ -51,7 +51,7 @@ void reduce_parts(ReduceOp op, DType dtype, int64_t n, const std::vector<const c
     if (n == 0) return;
     Tensor out = over(to, n, dtype);
     const bool half = dtype == DType::Float16 || dtype == DType::BFloat16;
-    // Half types are rounded once, at the end.
+    // For half-precision types, the sum is computed in float32 and rounded once, at the end.
     Tensor sum = half && parts.size() > 1 ? make_tensor(IntList(&n, 1), DType::Float32) : out;
     Tensor first = over(parts[0], n, dtype);
     if (parts.size() == 1) {

@@ -22,7 +22,8 @@ uint64_t start_of_process(int process) {
     close(fd);
     if (n <= 0) return 0;
     text[n] = 0;
-    // The name is in brackets and may hold any character. The state follows it as field 3, the start is field 22.
+    // The process's name is in parentheses and may contain any character. After it come field 3, the state, and field
+    // 22, the start time.
     const char* at = std::strrchr(text, ')');
     if (!at || !at[1]) return 0;
     at += 2;
@@ -41,7 +42,7 @@ void copy_text(char* to, size_t room, const std::string& text) {
     to[n] = 0;
 }
 
-// The word is shared between processes, so the private forms of the calls are of no use.
+// The word is shared between processes, so the private variants of futex calls cannot be used.
 void futex_wait(std::atomic<uint32_t>& word, uint32_t value, int64_t nanoseconds) {
     timespec time{nanoseconds / 1'000'000'000, nanoseconds % 1'000'000'000};
     syscall(SYS_futex, &word, FUTEX_WAIT, value, &time, nullptr, 0);

@@ -1,4 +1,4 @@
-// The file of memory that the ranks of a group map.
+// The shared memory of a group: a file that all its ranks map.
 #pragma once
 
 #include <atomic>
@@ -8,31 +8,35 @@
 namespace rushlight {
 
 // Note [Collectives]
-// Every rank has two buffers in the file, and a count of the steps that it has finished writing. In step s a rank writes its
-// part to buffer s % 2, publishes s + 1, waits until every rank has published as much, and reads what it needs from the
-// buffers of the others. All collectives are made of such steps, a chunk of the tensors in each. No rank writes to a buffer
-// that is still read: a rank writes in step s after all ranks have published s, which they did after they had read what
-// step s - 2 left in the same buffer. So one wait for each chunk is enough.
+// Every rank has two buffers in the file, and a counter of the steps that it has finished writing. In step s a rank
+// writes its data to buffer s % 2, sets its counter to s + 1, waits until the counter of every rank is at least s + 1,
+// and then reads the data that it needs from the buffers of the others. All collectives consist of such steps, each of
+// which transfers one chunk of the tensors. No rank writes to a buffer that another rank still reads: a rank writes in
+// step s after every rank has set its counter to s, and each rank did that after it had read the data of step s - 2
+// from the same buffer. So one wait for each chunk is enough.
 //
-// The first step of a collective also carries its description in words. All ranks compare all descriptions with rank 0's
-// before they write to a tensor, and raise the same error where one differs. As each has made one step, the group stays
-// usable.
+// In the first step of a collective, each rank also writes a description of the collective as text. All ranks compare
+// all descriptions with that of rank 0 before they write to a tensor, and raise the same error if one differs. The
+// group stays usable, because each rank has made exactly one step.
 //
-// A rank that waits sleeps in short turns, and checks between them whether the ranks that it waits for still run: each
-// rank publishes its process's number and start time, which distinguish it from a later process with the same number.
-// This needs no file descriptor, and a forked child is not mistaken for its parent.
+// A rank that waits sleeps for short intervals. Between them it checks whether the ranks that it waits for still run.
+// For this, each rank publishes its process's id and start time, which together distinguish it from a later process
+// with the same id. This needs no file descriptor, and a forked child is not mistaken for its parent.
 //
 // Note [Messages]
-// Messages from one rank to another are a stream of bytes: for each message a header and its elements. The stream goes through
-// a ring in the file, one for each pair and direction, of which the sender alone counts what was written, and the receiver
-// what was read. A thread of each rank moves bytes in both directions while messages are under way, as far as rings have room,
-// so that two ranks which send to one another both go on. It sleeps on its rank's `mail`, which the others count up after they
-// have moved something. A message that is read before a receive with its tag is there is kept in memory of the receiver.
+// The messages from one rank to another form a stream of bytes, which contains a header and the elements of each
+// message. The stream passes through a ring buffer in the file. There is one ring for each pair of ranks and each
+// direction. Only the sender updates the number of bytes written, and only the receiver the number of bytes read. While
+// messages are under way, a thread of each rank transfers bytes in both directions as long as the rings have room, so
+// two ranks that send to each other cannot block each other. The thread sleeps on its rank's `mail`, which other ranks
+// increment after they have transferred bytes. A message that arrives before a receive with its tag is posted is stored
+// in the receiver's own memory.
 
 constexpr int kMaxRanks = 256;
-constexpr int64_t kChunk = 256 << 10;  // bytes of a buffer: two ranks' buffers stay in the cache of a core
+// Bytes in a buffer; the buffers of two ranks fit in the cache of a core.
+constexpr int64_t kChunk = 256 << 10;
 constexpr int kTextBytes = 512;
-constexpr int64_t kRing = 128 << 10;  // bytes; pages that no message has used take no memory
+constexpr int64_t kRing = 128 << 10;  // bytes in a ring; pages that no message has used take no memory
 
 enum class RankState : uint32_t { Absent, Joined, Left };
 
@@ -52,7 +56,8 @@ struct alignas(128) StepText {
 };
 
 struct alignas(128) Ring {
-    std::atomic<uint64_t> written;  // bytes, since the group was made
+    // The total number of bytes since the group was made.
+    std::atomic<uint64_t> written;
     alignas(128) std::atomic<uint64_t> read;
     alignas(128) char bytes[kRing];
 };
@@ -80,7 +85,7 @@ struct alignas(4096) CollectiveRegion {
     }
 };
 
-// When a process was started, in ticks since the machine was started; 0 if the process has ended.
+// The time at which a process was started, in clock ticks since the machine was started; 0 if the process has ended.
 uint64_t start_of_process(int process);
 
 void copy_text(char* to, size_t room, const std::string& text);

@@ -1,4 +1,4 @@
-// Tensors as one sequence of bytes, and the reduction of chunks of it.
+// Tensors as one sequence of bytes, and the reduction of chunks of such sequences.
 #pragma once
 
 #include <cstring>
@@ -8,7 +8,7 @@
 
 namespace rushlight {
 
-// Contiguous tensors, one after the other.
+// A list of contiguous tensors, treated as one sequence of bytes.
 class Sequence {
   public:
     explicit Sequence(TensorList tensors) {
@@ -21,7 +21,7 @@ class Sequence {
     }
     int64_t bytes() const { return bytes_; }
 
-    // The memory of a range if it lies in one tensor, else null.
+    // The address of a range if it lies in one tensor, else null.
     char* within(int64_t offset, int64_t n) {
         if (n == 0) return nullptr;
         const Part& p = seek(offset);
@@ -40,7 +40,7 @@ class Sequence {
         });
     }
 
-    // Calls a function with each part of a range, and its size.
+    // Calls a function with each part of a range and the part's size.
     template <class F>
     void walk(int64_t offset, int64_t n, F f) {
         while (n > 0) {
@@ -57,7 +57,7 @@ class Sequence {
         char* data;
         int64_t start, bytes;
     };
-    // Offsets grow from chunk to chunk, so the search goes on where the last one ended.
+    // The offsets of successive chunks increase, so the search continues where the last one ended.
     const Part& seek(int64_t offset) {
         if (at_ >= parts_.size() || offset < parts_[at_].start) at_ = 0;
         while (offset >= parts_[at_].start + parts_[at_].bytes) ++at_;
@@ -71,7 +71,8 @@ class Sequence {
 // Raises TypeError if the operation does not support that dtype.
 void check_reducible(const char* who, ReduceOp op, DType dtype);
 
-// Combines `n` elements of each of `parts`, in the order of the list, into `to`, which must not be one of them.
+// Combines the first `n` elements of all `parts`, in the order of the list, and writes the results to `to`, which must
+// not be one of the parts.
 void reduce_parts(ReduceOp op, DType dtype, int64_t n, const std::vector<const char*>& parts, char* to);
 
 }  // namespace rushlight

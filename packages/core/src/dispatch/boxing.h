@@ -1,4 +1,4 @@
-// From typed arguments to a stack of Values and back: one instantiation per distinct signature.
+// Conversion of typed arguments to a stack of Values and back, with one instantiation for each distinct signature.
 #pragma once
 
 #include <tuple>
@@ -8,13 +8,14 @@
 namespace rushlight::detail {
 
 // Note [Code of boxing]
-// Every signature has code of its own, and there are hundreds. So what does not depend on the signature is a function of
-// boxing.cpp: these templates hold calls and little else.
+// The code for each signature is instantiated separately, and there are hundreds of signatures. To keep this code
+// small, the parts that do not depend on the signature are functions in boxing.cpp, and these templates consist of
+// little but calls.
 
 [[noreturn]] void bad_boxed_argument(const Operator& op, size_t position, const char* wanted);
 void check_boxed_count(const Operator& op, const Stack& stack, size_t wanted);
 
-// push: typed -> boxed.
+// push converts typed to boxed arguments.
 void push_none(Stack& stack);
 void push(Stack& stack, const Tensor& t);
 void push(Stack& stack, const TensorOrScalar& v);
@@ -33,7 +34,7 @@ void push(Stack& stack, const std::optional<T>& v) {
     v ? push(stack, *v) : push_none(stack);
 }
 
-// from_value<T>: boxed -> typed, borrowing lists and tensors from the stack.
+// from_value<T> converts boxed to typed arguments. Lists and tensors are borrowed from the stack.
 template <class T>
 struct FromValue;
 template <class T>
@@ -64,7 +65,7 @@ struct FromValue<std::optional<T>> {
     }
 };
 
-// Results: one value, a tuple of them, or none.
+// Results are one value, a tuple of values, or nothing.
 void push_result(Stack& stack, Tensor t);
 void push_result(Stack& stack, std::vector<Tensor> list);
 template <class... T>
@@ -112,18 +113,19 @@ struct Results<std::tuple<T...>> {
     }
 };
 
-/// The arguments of a call on their way to a fallback.
+/// The boxed arguments of a call of a fallback.
 struct BoxedCall {
     BoxedCall(Fallback fallback, size_t room);
     ~BoxedCall();
     BoxedCall(const BoxedCall&) = delete;
-    /// Raises unless the fallback leaves that many results on the stack.
+    /// Calls the fallback. Raises an error unless it leaves `results` results on the stack.
     void run(const Operator& op, StageMask rest, size_t results);
 
     Fallback fallback;
     Stack stack;
 };
-/// The fallback of the highest stage in `mask`, whose bit is removed; null if the fallback was just uninstalled.
+/// Removes the bit of the highest stage from `mask` and returns the fallback of that stage. Returns null if the
+/// fallback was just uninstalled.
 Fallback take_fallback(StageMask& mask);
 void clear(Stack& stack);
 
@@ -152,7 +154,7 @@ struct Boxing<R(A...)> {
     static void unbox(const Operator& op, StageMask mask, Stack& stack, std::index_sequence<I...>) {
         run(op, mask, stack, FromValue<A>::get(op, stack[I], I)...);
     }
-    // The arguments stay on the stack until the call is over.
+    // The arguments stay on the stack until the call returns.
     static void run(const Operator& op, StageMask mask, Stack& stack, A... args) {
         if (mask == kAllStages)
             mask = ((StageMask{0} | ... | stages_of(args)) | dispatch_state.on) & ~dispatch_state.off;

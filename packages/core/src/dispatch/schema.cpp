@@ -5,7 +5,7 @@
 namespace rushlight {
 namespace {
 
-// "Tensor[] tensors, int dim=0" cut at commas outside of brackets.
+// Splits text such as "Tensor[] tensors, int dim=0" at the commas outside of brackets.
 std::vector<std::string_view> split(std::string_view text) {
     std::vector<std::string_view> parts;
     int depth = 0;
@@ -21,8 +21,8 @@ std::vector<std::string_view> split(std::string_view text) {
     return parts;
 }
 
-// The type as the generator's table names it: without the count of int[2], the dots of varargs, and marks of written
-// arguments.
+// Returns the type as it is written in the generator's table: without the count of int[2], the dots of varargs, and the
+// marks of written arguments.
 std::string_view plain_type(std::string_view type) {
     if (type.starts_with("Tensor(w!)")) return type.ends_with("[]") ? "Tensor[]" : "Tensor";
     if (type.starts_with("int[")) return type.find('?') == std::string_view::npos ? "int[]" : "int[]?";
@@ -30,7 +30,7 @@ std::string_view plain_type(std::string_view type) {
     return type;
 }
 
-// n of "int[n]", else 0.
+// Returns n of "int[n]", or 0 for other types.
 int count_of(std::string_view type) {
     int count = 0;
     if (type.starts_with("int["))

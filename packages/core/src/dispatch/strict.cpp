@@ -1,9 +1,9 @@
-// Strict mode: a stage that refuses broadcasting and promotion of operands.
+// Strict mode: a stage that raises an error where operands would be broadcast or promoted.
 //
 // Note [Strict mode]
-// A bit of DispatchState::on, so that a thread that has not enabled it pays nothing: it is among the bits that every
-// call checks anyway. The stage checks an operator that was called from outside, then switches itself off for what that
-// operator is made of.
+// Strict mode is a bit of DispatchState::on, which every call checks anyway. So it costs nothing in threads that have
+// not enabled it. The stage checks an operator that was called from outside, and then switches itself off for the
+// operators that this operator calls.
 #include <string>
 
 #include "rushlight/schema.h"
@@ -14,11 +14,11 @@
 namespace rushlight {
 namespace {
 
-// The number of binary digits that a dtype holds exactly, and its other properties.
+// The number of binary digits that a dtype holds exactly, and other properties of the dtype.
 struct Digits {
     int count;
     bool negative, fraction;
-    int exponent;  // the largest
+    int exponent;  // the largest exponent
 };
 Digits digits(DType t) {
     switch (t) {
@@ -39,7 +39,7 @@ Digits digits(DType t) {
     }
 }
 
-// Whether every value of `from` is one of `to`.
+// Whether `to` holds every value of `from`.
 bool holds(DType to, DType from) {
     if (to == from) return true;
     if (is_complex(from) && !is_complex(to)) return false;
@@ -48,7 +48,7 @@ bool holds(DType to, DType from) {
            a.exponent <= b.exponent;
 }
 
-// The n-th argument's name.
+// The name of argument `n`.
 std::string argument_name(const Operator& op, size_t n) {
     return std::string(SchemaText(op).arguments[n].name);
 }
@@ -57,7 +57,7 @@ void check(const Operator& op, const Stack& stack) {
     const Tensor* first = nullptr;
     size_t first_at = 0;
     std::vector<TensorOrScalar> operands;
-    // A condition, a mask: it selects, and takes no part in promotion.
+    // A condition or a mask selects elements and takes no part in promotion.
     auto selects = [](std::string_view name) { return name == "condition" || name == "mask"; };
     for (size_t i = 0; i < stack.size(); ++i) {
         const auto* t = stack[i].as<Tensor>();

@@ -7,7 +7,7 @@
 namespace rushlight {
 struct Operator;
 std::span<Operator* const> operator_table();
-/// One operator for each set of kernels: of the forms that share a set, the functional one if there is one, else the
-/// in-place one.
+/// One operator for each set of kernels. If several forms of an operator share a set, it is the functional form, or the
+/// in-place form if there is no functional form.
 std::vector<Operator*> operators_with_kernels();
 }  // namespace rushlight
