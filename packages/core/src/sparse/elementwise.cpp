@@ -1,4 +1,4 @@
-// Sums, products and functions f with f(0) = 0.
+// Sums, products, and functions f with f(0) = 0.
 #include <algorithm>
 
 #include "rushlight/ops/_sparse_mask_values.h"
@@ -91,7 +91,7 @@ Tensor add_sparse(const char* op, const Tensor& a, const Tensor& b, Scalar alpha
     return layout_of(a) == layout_of(b) ? in_layout(merged, a) : merged;
 }
 
-// The coordinates, a tensor for each sparse dimension.
+// Returns the coordinates as one tensor for each sparse dimension.
 std::vector<Tensor> rows_of(const Coordinates& c) {
     std::vector<Tensor> rows;
     for (int64_t d = 0; d < c.sparse_dim(); ++d) rows.push_back(c.along(d));
@@ -163,13 +163,13 @@ Tensor sub_(const Tensor& a, const TensorOrScalar& b, Scalar alpha) { return add
 
 // --- products ---
 
-// The number by which every value is multiplied or divided, if `other` is a number.
+// Returns `v` if it is a number or a plain 0-d tensor, by which all values can be multiplied or divided.
 std::optional<TensorOrScalar> as_number(const TensorOrScalar& v) {
     if (!v.is_tensor() || (!is_sparse(v.tensor()) && v.tensor().dim() == 0)) return v;
     return {};
 }
 
-// The values of `other`, which broadcasts to the shape of `t`, at the positions of `t`.
+// Returns the elements of `other`, broadcast to the shape of `t`, at the positions of `t`.
 Tensor values_at(const char* op, const Tensor& other, const Tensor& t) {
     RL_CHECK(other.dim() <= t.dim(), throw_not_implemented,
              "%s: a sparse tensor of shape %s does not broadcast to a plain one of shape %s", op,
@@ -179,7 +179,7 @@ Tensor values_at(const char* op, const Tensor& other, const Tensor& t) {
                  "%s: shape %s does not broadcast to the sparse tensor's %s", op,
                  to_string(other.sizes()).c_str(), to_string(t.sizes()).c_str());
     const Coordinates c = coordinates(t);
-    // A plain tensor is read where it is, without being expanded.
+    // A plain tensor is indexed without being expanded.
     std::vector<Tensor> rows;
     const int64_t missing = t.dim() - other.dim();
     std::vector<int64_t> sizes(static_cast<size_t>(missing), 1);
@@ -196,7 +196,7 @@ Tensor mul_sparse(const Tensor& a, const Tensor& b) {
     check_same_size("mul", a, b);
     if (same_indices(a, b) && sparse_parts(a).coalesced)
         return with_values(a, ops::mul(ops::_sparse_values(a), ops::_sparse_values(b)));
-    // Positions of `a` at which `b` has no value keep a zero.
+    // Positions of `a` at which `b` has no value get the value zero.
     const Tensor x = from_coordinates(coalesced(a));
     const Tensor values = ops::mul(ops::_sparse_values(x), ops::_sparse_mask_values(b, x));
     Coordinates product = coordinates(x);
@@ -213,7 +213,7 @@ Tensor mul(const TensorOrScalar& a, const TensorOrScalar& b) {
     return with_values(t, ops::mul(values, values_at("mul", other.tensor(), t)));
 }
 
-// By a number, which needs no gradient, the values are written where they lie.
+// Multiplication or division by a number that needs no gradient writes the values in place.
 Tensor scale_(const char* op, const Tensor& a, const TensorOrScalar& b,
               Tensor (*values_op)(const Tensor&, const TensorOrScalar&),
               Tensor (*sparse_op)(const TensorOrScalar&, const TensorOrScalar&)) {
@@ -243,7 +243,7 @@ Tensor div_(const Tensor& a, const TensorOrScalar& b) { return scale_("div_", a,
 
 using Function = Tensor (*)(const Tensor&);
 
-// Values at one position are added first, where the function is not linear.
+// If the function is not linear, duplicate values at one position are added first.
 template <Function f>
 Tensor each(const Tensor& t) {
     const Tensor once = layout_of(t) == Layout::Coo ? coalesce(t) : t;

@@ -57,7 +57,7 @@ Coordinates coordinates(const Tensor& t) {
     auto wide = [](const Tensor& x) {
         return x.dtype() == DType::Int64 ? x : ops::_to_copy(x, DType::Int64);
     };
-    // A value's row is the number of rows that end before it; columns alike.
+    // The row of a value is the number of rows that end before it. The same holds for columns.
     const int64_t nnz = parts.plain.numel(), count = parts.indices.numel() - 1;
     const Tensor ends = ops::slice(wide(parts.indices), 0, 1, count, 1);
     const Tensor one = ops::ones(ends.sizes(), DType::Int64, ends.device());
@@ -79,7 +79,7 @@ Coordinates coordinates(const Tensor& t) {
         c.values = ops::reshape(c.values, kInts<-1>);
     }
     c.indices = ops::stack(both, 0);
-    c.coalesced = parts.layout == Layout::Csr;  // of the others, the elements are not in row-major order
+    c.coalesced = parts.layout == Layout::Csr;  // in the other layouts, elements are not in row-major order
     return c;
 }
 

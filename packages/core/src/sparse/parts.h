@@ -9,7 +9,7 @@
 
 namespace rushlight::sparse {
 
-/// A sparse tensor as coordinates and values, which have its history.
+/// The coordinates and values of a sparse tensor. The values have the tensor's autograd history.
 struct Coordinates {
     Tensor indices;  // int64 (sparse_dim, nnz)
     Tensor values;  // (nnz, dense dimensions...)
@@ -21,30 +21,32 @@ struct Coordinates {
     int64_t ndim() const { return static_cast<int64_t>(size.size()); }
     /// The coordinates along one sparse dimension, (nnz).
     Tensor along(int64_t dim) const;
-    /// The number of each position, counted row-major over the sparse dimensions, (nnz).
+    /// The row-major index of each element over the sparse dimensions, of shape (nnz).
     Tensor positions() const;
-    /// The number of positions over the sparse dimensions.
+    /// The number of possible positions: the product of the sizes of the sparse dimensions.
     int64_t num_positions() const;
 };
 
 inline Layout layout_of(const Tensor& t) { return sparse_parts(t).layout; }
-/// Of any layout.
+/// Returns the coordinates of a tensor of any sparse layout.
 Coordinates coordinates(const Tensor& t);
-/// The same, coalesced.
+/// Returns coordinates that are sorted and without duplicates.
 Coordinates coalesced(const Tensor& t);
-/// A COO tensor; its history is that of the values.
+/// Returns a COO tensor with the autograd history of the values.
 Tensor from_coordinates(const Coordinates& c);
-/// A COO tensor in the layout of another one, with blocks of the same size if their size divides it, else in COO.
+/// Converts a COO tensor to the layout of `like`. For blocks, the result has blocks of the same size as `like`, or
+/// stays COO if the size of the blocks does not divide it.
 Tensor in_layout(const Tensor& coo, const Tensor& like);
-/// A tensor of the same positions with other values, of any dtype.
+/// Returns a tensor with the positions of `like` and other values, of any dtype.
 Tensor with_values(const Tensor& like, const Tensor& values);
 
-/// The coordinates (dims, n) of positions that are counted row-major over `size`.
+/// Returns the coordinates, of shape (dims, n), of positions that are given as row-major indices over `size`.
 Tensor coordinates_of(const Tensor& positions, IntList size);
 
-/// `dim` as a number in [0, ndim). Raises IndexError if it is out of range.
+/// Returns `dim` as a number in [0, ndim). Raises IndexError if it is out of range.
 int64_t wrapped(const char* op, int64_t dim, int64_t ndim);
-/// Raises if an in-place operator would have to be recorded: the history of a sparse tensor cannot be replaced.
+/// Raises an error if an in-place operator would have to be recorded, because the history of a sparse tensor cannot be
+/// replaced.
 void check_write(const char* op, const Tensor& t);
 [[noreturn]] void refuse(const char* op, const Tensor& t, const char* what);
 

@@ -1,4 +1,4 @@
-// Products of matrices of which one is sparse, or both.
+// Matrix products with one or two sparse factors.
 #include "ops/forms.h"
 #include "rushlight/ops/_sparse_mm.h"
 #include "rushlight/ops/add.h"
@@ -44,7 +44,7 @@ void check_product(const char* op, const Tensor& a, const Tensor& b) {
              name(a.dtype()), name(b.dtype()));
 }
 
-// The values at (row, col) of a matrix of `rows` rows, times a plain matrix.
+// Multiplies a sparse matrix with `rows` rows and the given values at (row, col) by a plain matrix.
 Tensor times_dense(const Tensor& row, const Tensor& col, const Tensor& values, const Tensor& dense,
                    int64_t rows) {
     if (is_floating(dense.dtype())) return ops::_sparse_mm(row, col, values, dense, rows);
@@ -53,14 +53,15 @@ Tensor times_dense(const Tensor& row, const Tensor& col, const Tensor& values, c
     return ops::index_add(ops::zeros(shape, dense.dtype(), dense.device()), 0, row, products);
 }
 
-// Each value of `a` meets a row of `b`, and these products are added: as many as there are, not as many as columns.
+// Multiplies each value of `a` by the values in one row of `b`, and adds the products. Their number depends on the
+// stored values and not on the number of columns.
 Tensor times_sparse(const Tensor& a, const Tensor& b) {
     const Coordinates x = coordinates(a), y = coalesced(b);
     const Tensor bounds = ops::arange(Scalar(y.size[0] + 1), DType::Int64, a.device());
     const Tensor starts = ops::searchsorted(y.along(0), bounds);
     const Tensor begin = ops::index_select(starts, 0, x.along(1));
     const Tensor count = ops::sub(ops::index_select(starts, 0, ops::add(x.along(1), Scalar(1))), begin);
-    // Which value of `a` a product belongs to, and how many of its products come before.
+    // For each product, the index of its value of `a`, and the number of earlier products of the same value.
     const Tensor of_a = ops::repeat_interleave(count);
     const Tensor first = ops::sub(ops::cumsum(count, 0), count);
     const Tensor nth = ops::sub(ops::arange(Scalar(of_a.numel()), DType::Int64, a.device()),
@@ -113,7 +114,7 @@ Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, Scalar beta,
              "addmm(input): must be sparse if both matrices are sparse");
     if (is_sparse(input) && !is_sparse(product)) refuse("addmm", input, "a sparse input with a plain factor");
     if (!beta.equals(0)) return ops::add(scaled(input, beta), product);
-    // An input that is not read may be infinite, but its shape must still fit.
+    // With beta = 0 the input is not read, so it may contain infinities, but its shape must still fit.
     if (!is_sparse(input)) ops::expand(input, product.sizes());
     return product;
 }
@@ -138,7 +139,7 @@ Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
     return bias.defined() ? ops::add(product, bias) : product;
 }
 
-// A plain product is written to a plain tensor, and a sparse product to a sparse tensor of the same layout.
+// Writes a plain product to a plain tensor, and a sparse product to a sparse tensor of the same layout.
 Tensor written(const char* op, const Tensor& product, const Tensor& out) {
     RL_CHECK(
         is_sparse(product) == is_sparse(out) && (!is_sparse(out) || layout_of(out) == layout_of(product)),

@@ -1,4 +1,4 @@
-// Slices of sparse tensors, and sparse tensors joined.
+// Slices of sparse tensors, and concatenation.
 #include <algorithm>
 
 #include "rushlight/ops/add.h"
@@ -27,7 +27,8 @@
 namespace rushlight::sparse {
 namespace {
 
-// The elements `picked` of c, with other coordinates along `dim`; without those where `along` is undefined.
+// Returns the elements of c at `positions`, with the coordinates `along` in dimension `dim`. If `along` is undefined,
+// the result lacks that dimension.
 Coordinates picked(const Coordinates& c, const Tensor& positions, int64_t dim, const Tensor& along) {
     std::vector<Tensor> rows;
     for (int64_t d = 0; d < c.sparse_dim(); ++d) {
@@ -60,7 +61,7 @@ Tensor index_select(const Tensor& t, int64_t dim, const Tensor& index) {
         c.size[static_cast<size_t>(d)] = wanted.numel();
         return from_coordinates(c);
     }
-    // Sorted by their coordinate, the elements of each slice lie side by side.
+    // After sorting by the coordinate, the elements of each slice are adjacent.
     const auto [sorted, order] = ops::sort(c.along(d), -1, false, true);
     const Tensor begin = ops::searchsorted(sorted, wanted),
                  end = ops::searchsorted(sorted, wanted, false, true);
@@ -92,7 +93,7 @@ Tensor select(const Tensor& t, int64_t dim, int64_t index) {
     }
     const Tensor positions = ops::reshape(ops::nonzero(ops::eq(c.along(d), Scalar(at))), kInts<-1>);
     Coordinates result = picked(c, positions, d, Tensor());
-    // Selecting in the only sparse dimension gives a plain tensor.
+    // Selecting in the only sparse dimension returns a plain tensor.
     if (!result.indices.defined()) return ops::sum(result.values, kInts<0>, false, t.dtype());
     result.size = std::move(size);
     result.coalesced = c.coalesced;
@@ -134,7 +135,7 @@ Tensor cat(TensorList tensors, int64_t dim) {
                 rows.push_back(i == d ? ops::add(c.along(i), Scalar(before)) : c.along(i));
             indices.push_back(ops::stack(rows, 0));
         } else {
-            // Along a dense dimension, each tensor has zeros in place of the others' values.
+            // Along a dense dimension, each tensor is padded with zeros at the positions of the other tensors.
             std::vector<int64_t> left = v.shape(), right = v.shape();
             const auto at = static_cast<size_t>(d - c.sparse_dim() + 1);
             left[at] = before;

@@ -5,12 +5,12 @@
 
 namespace rushlight {
 
-/// Attaches the stage, when the first sparse tensor is made.
+/// Installs the stage. Called when the first sparse tensor is made.
 void install_sparse_stage();
 
 namespace sparse {
 
-/// Adapts a sparse form to the stage's signature, without the operator and the mask.
+/// Adapts a sparse form to the signature of stage functions, and drops the operator and the mask.
 template <auto form>
 struct AtStage;
 template <class R, class... A, R (*form)(A...)>
@@ -29,8 +29,8 @@ void install_selection();
 }  // namespace sparse
 }  // namespace rushlight
 
-// RL_SPARSE(add, "add", add): `form` is what operator "add" does with sparse tensors; it does not compile unless it takes what
-// ops::add takes.
+// RL_SPARSE(add, "add", add) makes `form` the implementation of operator "add" for sparse tensors. It compiles only if
+// `form` has the same parameters as ops::add.
 #define RL_SPARSE(operation, name, form)                               \
     (static_cast<void>(static_cast<decltype(&form)>(&ops::operation)), \
      install(name, reinterpret_cast<void*>(&AtStage<&form>::call)))

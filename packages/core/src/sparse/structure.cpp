@@ -1,4 +1,4 @@
-// The structure of sparse tensors: layouts, copies, the order of dimensions, and the checks of their parts.
+// The structure of sparse tensors: layouts, copies, the order of dimensions, and checks of the parts.
 #include <algorithm>
 #include <numeric>
 
@@ -91,7 +91,7 @@ void check_coo(const char* op, IntList size, const SparseParts& parts, bool valu
 void check_compressed(const char* op, IntList size, const SparseParts& parts, bool values) {
     const Tensor &compressed = parts.indices, &plain = parts.plain;
     const bool columns = by_columns(parts.layout), blocks = has_blocks(parts.layout);
-    // The names of arguments, and of the sizes of the compressed dimension and of the other.
+    // The names of the arguments, and the names of the sizes of the compressed and of the other dimension.
     const char *first = columns ? "ccol_indices" : "crow_indices",
                *second = columns ? "row_indices" : "col_indices";
     const char *label = columns ? "ncols" : "nrows", *others = columns ? "nrows" : "ncols";
@@ -137,7 +137,7 @@ void check_compressed(const char* op, IntList size, const SparseParts& parts, bo
         others);
     check_range(op, second, plain, num_others);
     if (nnz < 2) return;
-    // Within a row, or a column, the indices rise: where they do not, the next one begins.
+    // Within a row or column the indices increase. A pair that does not increase must belong to two rows or columns.
     const Tensor owner = ops::repeat_interleave(
         ops::arange(Scalar(num_compressed), DType::Int64, compressed.device()), counts, 0, nnz);
     const Tensor same = ops::eq(ops::diff(owner), Scalar(0)), falls = ops::le(ops::diff(to), Scalar(0));
@@ -201,8 +201,8 @@ Tensor to_sparse_coo(const Tensor& t, int64_t sparse_dim) {
 
 namespace {
 
-// The matrix as COO over its rows and columns of blocks, columns first if `columns` is set, with the blocks as dense
-// dimensions; without `blocks`, over rows and columns.
+// Returns the matrix as COO over its rows and columns of blocks, with the blocks as dense dimensions; without `blocks`,
+// over its rows and columns. Columns come first if `columns` is true.
 Tensor of_blocks(const Tensor& t, bool columns, bool blocks, int64_t block_rows, int64_t block_columns) {
     const int64_t rows = t.size(0) / block_rows, cols = t.size(1) / block_columns;
     if (!is_sparse(t)) {
@@ -280,7 +280,7 @@ Tensor to_copy(const Tensor& t, std::optional<DType> dtype, std::optional<Device
     return with_values(make_sparse(t.sizes(), std::move(parts)), values);
 }
 
-// The parts of a tensor like `t` without values.
+// Returns the parts of a tensor like `t`, but without values.
 SparseParts nothing(const Tensor& t, DType dtype, Device device) {
     SparseParts parts = sparse_parts(t);
     std::vector<int64_t> shape = parts.values.shape();
@@ -324,7 +324,8 @@ Tensor copy_(const Tensor& to, const Tensor& from, bool non_blocking) {
     return to;
 }
 
-// Rows become columns: what was compressed by rows is compressed by columns, and the other way round.
+// Transposes a matrix. A layout that is compressed by rows becomes the corresponding layout that is compressed by
+// columns, and vice versa.
 Tensor swapped(const Tensor& t) {
     SparseParts parts = sparse_parts(t);
     switch (parts.layout) {

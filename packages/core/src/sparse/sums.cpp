@@ -82,7 +82,7 @@ Tensor named_norm(const Tensor& t, std::optional<std::string_view> p, std::optio
     return vector_norm(t, Scalar(2), dim, keepdim, dtype);
 }
 
-// Only stored values count: positions without a value have none in the result, as if they were exp(-inf).
+// Only stored values count. Positions without a value have no value in the result, as if they stored -inf.
 Tensor softmax_of(const char* op, const Tensor& t, int64_t dim, std::optional<DType> dtype, bool log) {
     Coordinates c = coalesced(t);
     const int64_t d = wrapped(op, dim, c.ndim());
@@ -93,7 +93,7 @@ Tensor softmax_of(const char* op, const Tensor& t, int64_t dim, std::optional<DT
         return in_layout(from_coordinates(c), t);
     }
     if (c.nnz() > 0) {
-        // The elements along `dim` of one group have all other coordinates in common.
+        // The elements of one group lie along `dim`; all their other coordinates are equal.
         Coordinates others = c;
         std::vector<Tensor> rows;
         others.size.clear();

@@ -10,7 +10,7 @@
 namespace rushlight {
 namespace {
 std::mutex plugin_mutex;
-std::string plugin_name;  // empty: the slot is free
+std::string plugin_name;  // empty if no plug-in uses the slot
 
 std::string plugin_device_name() {
     std::lock_guard lock(plugin_mutex);

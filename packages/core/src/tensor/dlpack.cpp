@@ -48,8 +48,8 @@ Device device_of(rushlight::Device device, const char* op) {
 
 namespace {
 
-// Owns the memory that an exported array points at. Holds the storage, not the tensor, so that it may be released on
-// any thread.
+// Owns the memory of an exported array. It holds a reference to the storage instead of the tensor, so that it may be
+// released on any thread.
 template <class M>
 struct Export {
     M managed;

@@ -1,5 +1,5 @@
-// The structures of DLPack 1.1 (https://dmlc.github.io/dlpack/latest/c_api.html), in which array libraries pass memory to
-// each other. Their layout is fixed by the standard.
+// The structures of DLPack 1.1 (https://dmlc.github.io/dlpack/latest/c_api.html), by which array libraries share memory
+// with each other. Their layout is fixed by the standard.
 #pragma once
 
 #include "rushlight/tensor.h"
@@ -50,15 +50,15 @@ struct ManagedVersioned {  // DLManagedTensorVersioned
     Array array;
 };
 
-/// The device in DLPack's numbering. Raises BufferError for devices without a number.
+/// Returns the device in DLPack's numbering. Raises BufferError for devices that have no number there.
 RL_API Device device_of(rushlight::Device device, const char* op);
 
-/// The memory of a tensor for another library, which calls the deleter on any thread.
+/// Exports the memory of a tensor to another library, which may call the deleter on any thread.
 RL_API ManagedVersioned* share_versioned(const Tensor& t, const char* op);
 RL_API Managed* share(const Tensor& t, const char* op);
 
-/// A tensor over another library's array. `release` is called with `managed` when the tensor's memory is not needed any longer,
-/// also where this raises BufferError.
+/// Returns a tensor over another library's array. `release` is called with `managed` when the tensor's memory is no
+/// longer needed, and also if this function raises BufferError.
 RL_API Tensor tensor_over(const Array& array, ReleaseFn release, void* managed, bool read_only,
                           const char* op);
 

@@ -31,7 +31,7 @@ DType promote(DType a, DType b) {
     DTypeCategory ca = category(a), cb = category(b);
     if (ca != cb) {
         DType high = ca > cb ? a : b, low = ca > cb ? b : a;
-        // Of a complex and a wider real floating type, the complex type that holds both.
+        // For a complex dtype and a wider real floating dtype, the complex dtype that holds both.
         if (category(high) == DTypeCategory::Complex && low == DType::Float64) return DType::Complex128;
         return high;
     }
@@ -40,7 +40,7 @@ DType promote(DType a, DType b) {
         return itemsize(a) > itemsize(b) ? a : b;
     }
     if (ca == DTypeCategory::Complex) return DType::Complex128;
-    // Integers: of one signedness the wider; else a signed type that holds both.
+    // Two integer dtypes: if both are signed or both unsigned, the wider one; else a signed dtype that holds both.
     if (is_unsigned(a) == is_unsigned(b)) return bits(a) > bits(b) ? a : b;
     DType u = is_unsigned(a) ? a : b, s = is_unsigned(a) ? b : a;
     if (bits(s) > bits(u)) return s;

@@ -5,7 +5,7 @@
 
 namespace rushlight {
 
-/// A tensor of this geometry over a storage whose size is not checked.
+/// Returns a tensor of this geometry over a storage whose size is not checked.
 Tensor make_without_memory(Ref<Storage> storage, IntList sizes, IntList strides, DType dtype);
 
 }  // namespace rushlight

@@ -1,11 +1,11 @@
-// Small objects of one size, recycled per thread: a tensor's header costs no malloc.
+// Small objects of one size, recycled by each thread, so that the header of a tensor costs no malloc.
 #pragma once
 
 #include <cstddef>
 #include <new>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define RL_NO_POOLS  // a sanitizer must see every object's end
+#define RL_NO_POOLS  // a sanitizer must detect the end of every object
 #endif
 
 namespace rushlight {
@@ -42,7 +42,7 @@ class ObjectPool {
     };
     static constexpr int kKeep = 256;
 
-    // The thread's exit gives its list back; objects released after that go straight to the heap.
+    // When the thread ends, its list is freed. Objects released after that are returned directly to the heap.
     struct Drain {
         ~Drain() {
             state_ = 2;

@@ -26,8 +26,8 @@ DType Promotion::result() const {
         if (!any) {
             joint = dtype;
         } else if (category(dtype) > category(joint)) {
-            // An operand of lower priority and higher category decides the category; a number gives its default dtype.
-            // Complex numbers take the precision of floats of higher priority.
+            // An operand of lower priority and higher category decides the category; a number then contributes its
+            // default dtype. Complex numbers take the precision of floating-point operands of higher priority.
             joint = is_complex(dtype) && is_floating(joint) ? complex_dtype(joint) : promote(joint, dtype);
         }
         any = true;

@@ -1,15 +1,15 @@
-// The dtype of an expression over tensors and numbers.
+// The dtype of an expression of tensors and numbers.
 #pragma once
 
 #include "rushlight/promotion.h"
 
 namespace rushlight {
 
-/// The default dtype of a number's category; bools and integers keep theirs.
+/// The default dtype of the number's category; bool and int64 stay unchanged.
 DType default_dtype_of(Scalar number);
 
-/// Tensors with dimensions come before 0-d tensors, and those before numbers, unless the later has a higher category (the
-/// rule of PyTorch and of the array API standard).
+/// Tensors with dimensions take precedence over 0-d tensors, and these over numbers, unless an operand of lower
+/// precedence has a higher category (the rule of PyTorch and of the array API standard).
 class Promotion {
   public:
     void add(const TensorOrScalar& operand);
@@ -18,7 +18,8 @@ class Promotion {
   private:
     void add(int priority, DType dtype);
 
-    DType dtype_[3];  // by priority: 2 of tensors with dimensions, 1 of 0-d tensors, 0 of numbers
+    // By priority: 2 for tensors with dimensions, 1 for 0-d tensors, 0 for numbers.
+    DType dtype_[3];
     bool seen_[3] = {false, false, false};
 };
 

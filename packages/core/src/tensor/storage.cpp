@@ -16,7 +16,8 @@ using Pool = ObjectPool<sizeof(Storage), alignof(Storage)>;
 // The objects that a moved storage keeps alive.
 struct Moved {
     Ref<Storage> target;
-    Ref<Storage> before;  // the memory until the move, if its address is still exported
+    // The memory that was used before the move, if its address is still exported.
+    Ref<Storage> before;
 };
 }  // namespace
 

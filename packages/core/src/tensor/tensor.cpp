@@ -24,11 +24,12 @@ uint64_t device_bits(Device d) {
 }
 
 // Note [Sizes that fit]
-// Sizes and strides come from users. No tensor has more elements than kMaxElements, counting sizes of 0 as 1, and no
-// geometry reaches further: then neither products of sizes nor bytes, of any dtype, overflow anywhere else.
+// Sizes and strides come from users. No tensor has more than kMaxElements elements, where sizes of 0 count as 1, and no
+// geometry has a larger extent. Therefore products of sizes and numbers of bytes, for any dtype, cannot overflow
+// elsewhere.
 constexpr int64_t kMaxElements = INT64_MAX / 16;
 
-// The product of sizes, or a typed error.
+// Returns the product of the sizes. Raises RuntimeError if it is too large.
 int64_t checked_numel(IntList sizes) {
     RL_CHECK(sizes.size() <= kMaxDims, throw_runtime, "a tensor has at most %d dimensions, got %zu", kMaxDims,
              sizes.size());
@@ -47,7 +48,7 @@ int64_t checked_numel(IntList sizes) {
 
 size_t checked_nbytes(int64_t numel, DType dtype) { return static_cast<size_t>(numel) * itemsize(dtype); }
 
-// Elements from the first to one past the last that the geometry reaches; 0 when it is empty.
+// The distance from the first element to one past the last, in elements; 0 if the geometry is empty.
 int64_t checked_extent(IntList sizes, IntList strides) {
     int64_t last = 0;
     bool overflow = false, empty = false;
@@ -66,8 +67,7 @@ int64_t checked_extent(IntList sizes, IntList strides) {
     return empty ? 0 : last + 1;
 }
 
-// The number of elements. The geometries of views are computed by rules; products of their sizes are checked here for
-// all of them.
+// Returns the number of elements. The geometries of views are computed by each view operator, and only checked here.
 int64_t checked_geometry(const int64_t* sizes, const int64_t* strides, int ndim) {
     int64_t product = 1, reach = 0;
     uint64_t bits = 0;
@@ -126,7 +126,8 @@ std::string to_string(IntList sizes) {
 
 struct TensorFactory {
     static TensorImpl* make(Storage* storage, uint64_t key, int64_t offset) {
-        // Without "()", which would also zero what has no initialiser, the inline geometry, and with `rep stos`.
+        // The "()" of a value initialisation is omitted: it would also fill inline_geometry_, which has no initialiser,
+        // with zeros, and would use the slow `rep stos`.
         auto* impl = new (Pool::allocate()) TensorImpl;
         impl->key_ = key;
         impl->root_ = impl;
@@ -135,7 +136,7 @@ struct TensorFactory {
         impl->geometry_ = impl->inline_geometry_;
         return impl;
     }
-    // Sizes only: row-major strides, so nothing has to be classified.
+    // Only sizes are given, so the strides are row-major and need not be classified.
     static Tensor fresh(IntList sizes, DType dtype, Device device) {
         int64_t numel = checked_numel(sizes);
         Ref<Storage> storage = Storage::allocate(checked_nbytes(numel, dtype), device);
@@ -173,7 +174,7 @@ struct TensorFactory {
         impl->ndim_ = from->ndim_;
         if (impl->ndim_ > kInlineDims) impl->geometry_ = new int64_t[2 * impl->ndim_];
         if (from->contiguous()) [[likely]] {
-            // What is contiguous may have any stride along a dimension of size 1, or where it is empty.
+            // A contiguous tensor may have any stride in a dimension of size 1, or if it is empty.
             set_row_major(impl, from->geometry_);
         } else {
             for (int i = 0; i < 2 * impl->ndim_; ++i) impl->geometry_[i] = from->geometry_[i];
@@ -255,7 +256,8 @@ void TensorImpl::classify() {
         key_ |= bit(Flag::Contiguous) | bit(Flag::Dense);
         return;
     }
-    // Dense: sorted by stride, each stride is the product of the sizes inside it.
+    // Dense: in order of increasing strides, each stride is the product of the sizes of the dimensions with smaller
+    // strides.
     int order[kMaxDims], m = 0;
     for (int d = 0; d < ndim_; ++d) {
         if (n[d] == 1) continue;
@@ -272,7 +274,8 @@ void TensorImpl::classify() {
 }
 
 void TensorImpl::destroy(TensorImpl* impl) {
-    // A wrapper that the tensor keeps alive goes first: while it is destroyed, Python code may still use the tensor.
+    // A wrapper that the tensor keeps alive is released first: while it is destroyed, Python code may still use the
+    // tensor.
     if (impl->owns_wrapper()) [[unlikely]]
         return wrapper_table.release(impl);
     if (impl->meta_) meta_table.destroy(impl->meta_);
@@ -308,8 +311,8 @@ void TensorImpl::set_grad(Ref<TensorImpl> grad) {
 }
 
 void TensorImpl::assign(Ref<Storage> storage, IntList sizes, IntList strides, int64_t offset, DType dtype) {
-    checked_geometry(sizes.data(), strides.data(),
-                     static_cast<int>(sizes.size()));  // nothing changes if it fails
+    // If this raises, the tensor is unchanged.
+    checked_geometry(sizes.data(), strides.data(), static_cast<int>(sizes.size()));
     key_ = (key_ & ~(uint64_t{0xffffff} << 16)) | (static_cast<uint64_t>(dtype) << 16) |
            device_bits(storage->device());
     Storage* old = storage_;
