@@ -15,7 +15,7 @@ namespace rushlight {
 
 namespace detail {
 
-inline constexpr int kMaxDevices = 128;  // of one type; a device's index is one byte
+inline constexpr int kMaxDevices = 128;  // devices of one type; a device's index is stored in one byte
 
 struct Attached;
 
@@ -27,23 +27,23 @@ struct MemorySource {
     const Attached* attached;
     int32_t index;
     void* stream;
-    int32_t position = kQuickPositions;  // in a thread's table of lists; this one where there are none
+    int32_t position = kQuickPositions;  // in a thread's table of lists; kQuickPositions means no list
 };
 
 struct DeviceState {
-    DeviceAllocator* allocator = nullptr;  // core's, if the plug-in requested it
+    DeviceAllocator* allocator = nullptr;  // core's allocator, if the plug-in requested one
     MemorySource default_source = {};
-    std::mutex mutex;  // of what follows
+    std::mutex mutex;  // guards `other_sources`
     std::vector<std::unique_ptr<MemorySource>> other_sources;
 };
 
 struct Attached {
-    Backend backend = {};  // a copy, with null for what the plug-in lacks
+    Backend backend = {};  // a copy in which fields that the plug-in lacks are null
     const Backend* original = nullptr;
     int32_t count = 0;
-    std::atomic<bool> forked{false};  // in a child: the device is the parent's
+    std::atomic<bool> forked{false};  // in a child process: the device belongs to the parent
     std::array<std::unique_ptr<DeviceState>, kMaxDevices> devices = {};
-    std::unordered_map<const KernelSlots*, uint64_t> lacks;  // dtypes, where a kernel does not take all
+    std::unordered_map<const KernelSlots*, uint64_t> lacks;  // dtypes that a kernel does not support
 
     Device device(int32_t index) const { return {backend.type, static_cast<int8_t>(index)}; }
 };
@@ -54,18 +54,18 @@ extern constinit thread_local Attached* attaching;
 /// The backend of every device type; null where none is attached.
 extern std::atomic<const Attached*> attached[kNumDeviceTypes];
 
-/// Null if none is attached and none is found. A plug-in of another name than "cuda" is found when its name is read:
-/// parse_device.
+/// Finds a backend if none is attached, and returns null if none is found. A plug-in whose name is not "cuda" is found
+/// when its name is parsed: parse_device.
 const Attached* attached_or_null(DeviceType type);
 const Attached& require_attached_slow(DeviceType type);
-/// Raises if there is no backend of that type, or in a child of the process that attached it.
+/// Returns the backend of that type. Raises an error if there is none, or in a child of the process that attached it.
 inline const Attached& require_attached(DeviceType type) {
     if (const Attached* found = attached[static_cast<int>(type)].load(std::memory_order_acquire)) [[likely]]
         return *found;
     return require_attached_slow(type);
 }
-/// The backend of a device that is no CPU or meta device. A device without an index gets the current one's; RuntimeError
-/// where there is no such device.
+/// Returns the backend of a device that is neither a CPU nor a meta device. A device without an index gets the index of
+/// the current device. Raises RuntimeError if there is no such device.
 inline const Attached& resolve_attached(Device& device) {
     const Attached& owner = require_attached(device.type);
     if (device.index < 0) device.index = static_cast<int8_t>(current_device(device.type));
@@ -79,24 +79,24 @@ extern const HostTable host_table;
 /// The error text that a plug-in's function set on this thread.
 extern thread_local std::string backend_error;
 
-/// Raises NotImplementedError if a backend lacks an optional function.
+/// Returns `function`. Raises NotImplementedError if it is null because the backend lacks this optional function.
 template <class F>
 F require_function(const Backend& b, F function, const char* what) {
     RL_CHECK(function, throw_not_implemented, "%s: the backend of this device has no %s", b.name, what);
     return function;
 }
 
-/// Bytes for a block of a device on a stream.
+/// Allocates memory of a device for use on a stream.
 BackendStatus allocate_on(const Attached& owner, int32_t index, size_t nbytes, void* stream, void** data);
 void release_on(const Attached& owner, int32_t index, void* data, size_t nbytes);
 
 class CachingAllocator;
-/// Core's allocator of that device; NotImplementedError where its backend has one of its own.
+/// Returns core's allocator of that device. Raises NotImplementedError if the backend has its own allocator.
 CachingAllocator& graph_memory(Device device);
-/// The pool of graphs that a storage's memory belongs to, or 0.
+/// The pool of graphs to which a storage's memory belongs, or 0.
 uint64_t memory_pool_of(const Storage& storage);
 
-/// How core's allocators for a plug-in come and go; the functions of the host table.
+/// The functions of the host table that make core's allocators for a plug-in, and call them.
 BackendStatus create_allocator(int32_t index, const AllocatorDriver* driver, DeviceAllocator** made);
 BackendStatus allocator_allocate(DeviceAllocator* from, size_t nbytes, void* stream, void** data);
 BackendStatus allocator_release(DeviceAllocator* from, void* data);

@@ -1,4 +1,4 @@
-// Loading plug-ins, keeping them, and calling their services: Note [Backends].
+// Loads plug-ins, stores their functions, and calls them: Note [Backends].
 #include "rushlight/backend.h"
 
 #include <dlfcn.h>
@@ -25,7 +25,7 @@ constinit thread_local Attached* attaching = nullptr;
 std::atomic<const Attached*> attached[kNumDeviceTypes];
 
 namespace {
-std::atomic<const Attached*> of_the_parent[kNumDeviceTypes];  // in a forked child
+std::atomic<const Attached*> of_the_parent[kNumDeviceTypes];  // backends that a forked child inherited
 }  // namespace
 
 const Attached* attached_or_null(DeviceType type) {
@@ -57,7 +57,8 @@ using namespace detail;
 
 namespace {
 
-/// One attachment at a time. Not a lock: a plug-in's code runs meanwhile, and further attachments are refused.
+/// Allows one attachment at a time. It is not a lock: while the plug-in's code runs, further attachments raise an
+/// error.
 class Attaching {
   public:
     explicit Attaching(const char* name) {
@@ -118,7 +119,7 @@ void check_contract(const Backend& b) {
              "register_backend(backend): '%s' has one of 'pin' and 'unpin', needs both or none", b.name);
 }
 
-/// Memory comes from the plug-in, or for all of its devices from core.
+/// Checks that each device has an allocator: either core's, or the functions of the plug-in.
 void check_memory(const Attached& a) {
     for (int32_t i = 0; i < a.count; ++i) {
         if (a.devices[static_cast<size_t>(i)]->allocator) continue;
@@ -145,7 +146,7 @@ void install_kernels(Attached& owner) {
         look_up(op->name, op->hash, KernelPart::Run, slots.device[device]);
         if (slots.device[device] && b.lacks) {
             uint64_t dtypes = 0;
-            check_backend(b.lacks(op->name, op->hash, &dtypes), b, "asking for dtypes");
+            check_backend(b.lacks(op->name, op->hash, &dtypes), b, "querying dtypes");
             if (dtypes) owner.lacks[&slots] = dtypes;
         }
         if (op->kernels->before[static_cast<int>(DeviceType::CPU)])
@@ -155,7 +156,7 @@ void install_kernels(Attached& owner) {
         look_up(shared->name, 0, KernelPart::Run, shared->slots.device[device]);
 }
 
-/// Devices belong to the parent: a child records that they existed, and uses none.
+/// Devices belong to the parent process. After a fork, the child records that they existed, and does not use them.
 void watch_forks() {
     static std::once_flag once;
     std::call_once(once, [] {
@@ -170,7 +171,7 @@ void watch_forks() {
     });
 }
 
-/// Scratch memory of one kernel call, released in stream order when it returns.
+/// The context of one kernel call. Its scratch memory is released in stream order when the kernel returns.
 struct DeviceContext : KernelContext {
     DeviceContext(const char* op, const Attached& owner, Device where, const PhiloxKey& key)
         : KernelContext{&DeviceContext::take, key, this, nullptr, &call},
@@ -246,8 +247,8 @@ const Backend& register_backend(const Backend& given) {
     watch_forks();
     if (b.type == DeviceType::Plugin) name_plugin_device(b.name);
     install_kernels(*fresh);
-    // Published last: until here no thread can have a tensor of this device. Never freed: tensors may outlive
-    // main().
+    // The backend is published last: before this point no thread can have a tensor of this device. It is never freed,
+    // because tensors may outlive main().
     const Attached* published = fresh.release();
     slot.store(published, std::memory_order_release);
     return published->backend;
@@ -263,7 +264,8 @@ const Backend& load_backend(const std::string& path) {
         throw_runtime("load_backend(path): '%s' is not a backend: %s", path.c_str(),
                       entry ? "its entry function returned nothing" : "it does not export rushlight_backend");
     }
-    // The library stays open even after a refusal, since its code may have left threads or handlers behind.
+    // The library stays open even if the backend is refused, because its code may have started threads or installed
+    // handlers.
     return register_backend(*backend);
 }
 
@@ -291,7 +293,7 @@ Device resolve(Device device) {
     if (device.type == DeviceType::CPU || device.type == DeviceType::Meta) {
         RL_CHECK(device.index <= 0, throw_runtime, "device %s: there is only one device of this type",
                  name(device).c_str());
-        return {device.type, -1};  // "cpu:0" is "cpu"
+        return {device.type, -1};  // "cpu:0" is the same device as "cpu"
     }
     resolve_attached(device);
     return device;
@@ -362,7 +364,7 @@ DeviceProperties device_properties(Device device) {
     require_function(b, b.properties, "properties");
     DeviceProperties found{};
     found.struct_size = sizeof found;
-    check_backend(b.properties(device.index, &found), b, "asking for properties");
+    check_backend(b.properties(device.index, &found), b, "querying properties");
     found.name[sizeof found.name - 1] = 0;
     return found;
 }
@@ -371,7 +373,7 @@ void memory_info(Device device, uint64_t& free, uint64_t& total) {
     device = resolve(device);
     const Backend& b = require_backend(device.type);
     require_function(b, b.memory_info, "count of its memory");
-    check_backend(b.memory_info(device.index, &free, &total), b, "asking for the memory");
+    check_backend(b.memory_info(device.index, &free, &total), b, "querying memory");
 }
 
 void synchronize(Device device) {

@@ -1,5 +1,6 @@
-// The caching allocator's bookkeeping: blocks, the bins of free ones, and the table from addresses to allocated
-// ones. All of it lies beside the memory it describes, which the host may be unable to read.
+// The data structures of the caching allocator: blocks, bins of free blocks, and the table of allocated blocks by
+// address. They are stored apart from the memory that they describe, because the host may be unable to read that
+// memory.
 #pragma once
 
 #include <array>
@@ -13,7 +14,7 @@ namespace rushlight::detail {
 
 struct Segment;
 
-// Pending: released, but other streams may still use it.
+// Pending: the block was released, but other streams may still use it.
 enum class BlockState : uint8_t { Free, Live, Pending };
 
 struct Block {
@@ -24,39 +25,41 @@ struct Block {
     Block *previous, *next;  // in the bin, while free
     std::vector<uint64_t> used_on;  // streams other than the block's own
     uint32_t pending_events;
-    uint32_t site;  // of the line that made it, where it is large; else 0
+    uint32_t site;  // where a large block was allocated; 0 for small blocks
     BlockState state;
 };
 
-// Fresh: not used since the driver mapped it. Leaving: about to be discarded.
+// Fresh: not used since the driver mapped the page. Leaving: about to be discarded.
 enum class PageState : uint8_t { Fresh, Resident, Leaving, Discarded };
 
-/// The least that the driver releases.
+/// The smallest amount of memory that the driver releases.
 inline constexpr size_t kPageSize = size_t{2} << 20;
 
 /// The state of a page of a segment.
 struct Page {
-    uint64_t taken_ms;  // when a block in it was last handed out
-    uint64_t released_ms;  // when a block in it was last released
-    uint32_t live_count;  // blocks in it that are not free
+    uint64_t taken_ms;  // time at which a block in the page was last allocated
+    uint64_t released_ms;  // time at which a block in the page was last released
+    uint32_t live_count;  // number of blocks in the page that are not free
     PageState state;
 };
 
-/// What the driver mapped in one go.
+/// A range of memory that the driver mapped in one call.
 struct Segment {
     char* data;
     size_t size;
     struct FreeBins* bins;
     uint64_t stream;
     bool small;
-    bool retired;  // inherited by a fork, or of a graph that is gone: its blocks are never handed out again
+    // Whether the segment was inherited by a fork or belonged to a destroyed graph. Its blocks are never allocated
+    // again.
+    bool retired;
     uint64_t pool;  // 0: the common memory
     Block* first;
     Segment *previous, *next;
     std::unique_ptr<Page[]> pages;
 };
 
-/// Free blocks by size: sixteen bins to each power of two, and a bitmap of the bins that hold something.
+/// Free blocks by size: sixteen bins for each power of two, and a bitmap of the bins that are not empty.
 struct FreeBins {
     static constexpr int kSteps = 4, kOrders = 48, kBins = kOrders << kSteps;
 
@@ -83,7 +86,7 @@ struct FreeBins {
         if (!bins[i]) occupied[i / 64] &= ~(uint64_t{1} << (i % 64));
     }
 
-    /// The best fit of the request's own bin, else of the next bin that holds anything.
+    /// Returns the best fit in the request's own bin, or else in the next bin that is not empty.
     Block* find(size_t size) const {
         for (int i = index(size); i < kBins; ++i) {
             uint64_t word = occupied[i / 64] >> (i % 64);
@@ -102,7 +105,7 @@ struct FreeBins {
         return nullptr;
     }
 
-    /// Calls `visit` with every block in a bin of blocks of at least `size`; it may remove that block.
+    /// Calls `visit` with every block in the bins for blocks of at least `size`. `visit` may remove the block.
     template <class F>
     void for_each_from(size_t size, F&& visit) {
         for (int i = index(size); i < kBins; ++i) {
@@ -127,12 +130,12 @@ struct FreeBins {
     std::array<uint64_t, kBins / 64> occupied = {};
 };
 
-/// Live blocks by address: open addressing with linear probing, at most half full.
+/// Live blocks by address: a hash table with open addressing and linear probing, at most half full.
 class BlockTable {
   public:
     BlockTable() : slots_(64) {}
 
-    /// Makes room for one more, so that `insert` cannot fail.
+    /// Makes room for one more entry, so that `insert` cannot fail.
     void reserve() {
         if ((size_ + 1) * 2 <= slots_.size()) return;
         std::vector<Block*> old(slots_.size() * 2);
@@ -157,7 +160,7 @@ class BlockTable {
         while (slots_[i] && slots_[i]->data != data) i = next(i);
         Block* found = slots_[i];
         if (!found) return nullptr;
-        // Close the gap: an entry moves back unless it would land before its home.
+        // Close the gap: move an entry back unless it would then precede its home slot.
         for (size_t j = next(i); slots_[j]; j = next(j)) {
             size_t distance_home = (j - home(slots_[j]->data)) & (slots_.size() - 1);
             size_t distance_gap = (j - i) & (slots_.size() - 1);
@@ -187,10 +190,10 @@ class BlockTable {
     int shift_ = 58;  // 64 - log2(slots)
 };
 
-/// Block objects, made in chunks and reused.
+/// The Block objects, allocated in chunks and reused.
 class BlockStore {
   public:
-    /// Makes room for `n` more, so that `take` cannot fail.
+    /// Makes room for `n` more blocks, so that `take` cannot fail.
     void reserve(size_t n) {
         while (count_ < n) {
             chunks_.push_back(std::make_unique<Block[]>(64));
@@ -201,7 +204,7 @@ class BlockStore {
         Block* block = unused_;
         unused_ = block->next;
         --count_;
-        // The list of streams is empty in a free block, and keeps its memory.
+        // The list of streams of a free block is empty. It is not reset here, so that its memory is reused.
         block->left = block->right = block->previous = block->next = nullptr;
         block->pending_events = block->site = 0;
         block->state = BlockState::Free;

@@ -8,27 +8,28 @@
 #include "rushlight/mutex.h"
 
 // Note [Caching]
-// The driver maps segments; a segment is a chain of blocks; free neighbours are joined at once, so two free
-// blocks never touch. Free blocks lie in bins, one set of bins for each stream and size range: a block that is reused
-// on its own stream needs no waiting, because the stream runs the new work after the old. A block that other streams
-// used too is held back after its release until an event on each of those streams has passed.
+// The driver maps segments. A segment is a chain of blocks. Free neighbours are joined at once, so two free blocks are
+// never adjacent. Free blocks are stored in bins, with one set of bins for each stream and size range. A block that is
+// reused on its own stream needs no wait, because the stream runs new work after old work. A block that other streams
+// used too is held back after its release until an event on each of those streams has been reached.
 //
-// A request is served from the bins, else by a new segment, else by a new segment after unused ones were
-// released, else it fails. Memory that stays unused is released too: at once if the driver reports that
-// others are short of memory, else after a time: Note [How long memory is kept]. Each page of a segment records
-// when it was used, so it does not matter which free neighbours a block is joined with. Segments without a
-// live block are unmapped; elsewhere the pages of free blocks are discarded. There is no thread for that: the
-// clock is read at each call, and callers that serve small blocks themselves call `tick` now and then.
+// A request is served from the bins, or else by a new segment, or else by a new segment after unused segments were
+// released; otherwise it fails. Memory that stays unused is released, too: at once if the driver reports that other
+// programs are short of memory, otherwise after some time: Note [How long memory is kept]. Each page of a segment
+// records when it was used, so this does not depend on the free neighbours with which a block is joined. Segments
+// without a live block are unmapped. In other segments, the pages of free blocks are discarded. No thread does this in
+// the background. Instead, the clock is read in each call, and callers that serve small blocks themselves call `tick`
+// from time to time.
 //
-// After a fork the child keeps inherited segments only for the blocks that are in use in them: a write to
-// memory that parent and child share copies a page, which costs more than a new one.
+// After a fork, the child keeps inherited segments only for the blocks in them that are in use. A write to memory that
+// parent and child share copies a page, which costs more than a new page.
 
 // Note [Private pools]
-// A captured graph writes to the same addresses each time it is replayed. So what is allocated on a stream while it is
-// captured comes from a pool of the graph's own. Free blocks of that pool are given to captures of the same pool only,
-// and its segments stay as they are, even if nothing in them is in use, until no graph uses the pool: then it is retired,
-// and segments go back as their last block does. A block that several streams of a capture used is held back until the
-// capture ends, since the progress of a captured stream cannot be queried.
+// A captured graph writes to the same addresses each time it is replayed. So memory that is allocated on a stream
+// during the capture comes from a pool of the graph. Free blocks of that pool are used only by captures of the same
+// pool. Its segments stay mapped, even if no block in them is in use, as long as a graph uses the pool. Then the pool
+// is retired, and each segment is unmapped when its last block is released. A block that several streams of a capture
+// used is held back until the capture ends, because the progress of a captured stream cannot be queried.
 
 namespace rushlight::detail {
 
@@ -87,7 +88,7 @@ void* CachingAllocator::allocate(size_t nbytes, StreamId stream) noexcept try {
     std::lock_guard lock(mutex_);
     uint64_t now = driver_.now_ms();
     const size_t quick = count_quick();
-    // All bookkeeping memory is allocated first, so that from here on only the driver can fail.
+    // Allocate all memory for bookkeeping first, so that from here on only the driver can fail.
     store_.reserve(2);
     live_.reserve();
     if (inherited_unused_) drop_inherited();
@@ -105,7 +106,7 @@ void* CachingAllocator::allocate(size_t nbytes, StreamId stream) noexcept try {
     block->state = BlockState::Live;
     block->site = 0;
     live_.insert(block);
-    // Pages that had been returned are taken from the system again.
+    // Pages that were discarded are taken from the system again.
     size_t again = take_pages(block, now);
     if (again > 0 && driver_.short_of_memory(again)) give_back_unused();
     if (now >= next_look_.load(std::memory_order_relaxed)) give_back_due(now);
@@ -127,7 +128,7 @@ Block* CachingAllocator::map_segment(Pool& into, size_t size) {
     if (statistics_.reserved_bytes > statistics_.active_bytes && driver_.short_of_memory(usual))
         give_back_unused();
     if (Block* block = new_segment(into, usual)) return block;
-    // Full. Blocks that wait for other streams come first: one of them may fit.
+    // No memory is left. First wait for the blocks that other streams use: one of them may fit.
     ++statistics_.retry_count;
     settle(true, driver_.now_ms());
     if (Block* block = find(into, size)) return block;
@@ -143,7 +144,8 @@ Block* CachingAllocator::new_segment(Pool& into, size_t nbytes) {
     auto segment = std::make_unique<Segment>();
     void* data = driver_.map(nbytes);
     if (!data) return nullptr;
-    // Only now: nothing as large as what does not fit is to be described.
+    // Allocated only after the mapping has succeeded, so that a size that does not fit never determines the size of the
+    // page table.
     segment->pages.reset(new (std::nothrow) Page[round_up(nbytes, kPageSize) / kPageSize]());
     if (!segment->pages) {
         driver_.unmap(data, nbytes);
@@ -171,8 +173,8 @@ Block* CachingAllocator::new_segment(Pool& into, size_t nbytes) {
     return block;
 }
 
-/// Cuts a block down to `size` if the rest is useful: in a segment of small blocks, if it could serve a small request;
-/// in other segments, if it is too large for a small request.
+/// Splits a block after `size` bytes if the rest is useful: in a segment of small blocks, if the rest could serve a
+/// small request; in other segments, if the rest is too large for a small request.
 void CachingAllocator::split(Block* block, size_t size) {
     size_t rest = block->size - size;
     if (rest < (block->segment->small ? config_.rounding : config_.small_limit + 1)) return;
@@ -266,14 +268,14 @@ PoolId CachingAllocator::pool_of(const void* data) noexcept {
     return block ? block->segment->pool : 0;
 }
 
-/// The pages that a block touches.
+/// The pages that a block overlaps.
 std::span<Page> CachingAllocator::pages(const Block* block) const {
     size_t begin = static_cast<size_t>(block->data - block->segment->data);
     size_t first = begin / kPageSize, end = (begin + block->size - 1) / kPageSize + 1;
     return {&block->segment->pages[first], end - first};
 }
 
-/// The pages in which there is nothing but this block.
+/// The pages that contain only this block.
 std::span<Page> CachingAllocator::whole_pages(const Block* block) const {
     if (whole_segment(block)) return pages(block);
     size_t begin = static_cast<size_t>(block->data - block->segment->data);
@@ -282,7 +284,7 @@ std::span<Page> CachingAllocator::whole_pages(const Block* block) const {
     return {&block->segment->pages[first], end > first ? end - first : 0};
 }
 
-/// Marks the pages of a block as used; returns the bytes among them that had gone back to the system.
+/// Marks the pages of a block as used. Returns the number of bytes in those pages that had been discarded.
 size_t CachingAllocator::take_pages(const Block* block, uint64_t now) {
     size_t discarded = 0, missing = 0;
     for (Page& page : pages(block)) {
@@ -339,7 +341,7 @@ void CachingAllocator::unlist(Block* block) {
     if (!block->segment->retired) block->segment->bins->remove(block);
 }
 
-/// Gives a free block's segment, which is all its own, back to the driver.
+/// Unmaps the segment of a free block that fills it.
 void CachingAllocator::unmap(Block* block) {
     Segment* segment = block->segment;
     unlist(block);
@@ -352,8 +354,8 @@ void CachingAllocator::unmap(Block* block) {
     delete segment;
 }
 
-/// Returns unused segments to the driver until `wanted` bytes are returned, beginning with a segment that is large
-/// enough alone, if there is one.
+/// Returns unused segments to the driver until `wanted` bytes are returned. Begins with a segment that is large enough
+/// by itself, if there is one.
 void CachingAllocator::unmap_unused(size_t wanted) {
     Segment* fitting = nullptr;
     auto unused = [](const Segment* s) {
@@ -374,7 +376,7 @@ void CachingAllocator::unmap_unused(size_t wanted) {
     }
 }
 
-/// Frees blocks whose foreign streams have come past their release. Marks of one stream pass in order.
+/// Frees the blocks that other streams no longer use. The marks of one stream are reached in order.
 void CachingAllocator::settle(bool wait, uint64_t now) {
     std::vector<StreamId> blocked;
     for (auto it = pending_.begin(); it != pending_.end();) {
@@ -394,7 +396,7 @@ void CachingAllocator::settle(bool wait, uint64_t now) {
 
 void CachingAllocator::tick(uint64_t now) noexcept {
     if (now < next_look_.load(std::memory_order_relaxed)) return;
-    // The holder of the lock checks by itself.
+    // If another thread holds the lock, that thread checks for due memory.
     if (std::unique_lock lock(mutex_, std::try_to_lock); lock) give_back_due(now);
 }
 
@@ -408,7 +410,7 @@ void CachingAllocator::give_back_due(uint64_t now) {
     auto look_after = [&](uint64_t ms) {
         next_look_.store(now + std::min(ms, RecentUse::kLookMs), std::memory_order_relaxed);
     };
-    // Memory that is released next may have to be returned at once.
+    // No memory is unused, but memory that is released next may have to be returned at once.
     if (statistics_.reserved_bytes == statistics_.active_bytes) return look_after(RecentUse::kLookSoonMs);
     if (driver_.short_of_memory(0)) {
         give_back_unused();
@@ -436,7 +438,7 @@ void CachingAllocator::give_back_all(RecentUse::Choice* choice) {
     }
 }
 
-/// Gives the pages of a free block back that are not chosen to be kept; without a choice, all of them.
+/// Returns the pages of a free block, except those that `choice` keeps. If `choice` is null, returns all of them.
 void CachingAllocator::give_back(Block* block, RecentUse::Choice* choice) {
     std::span<Page> within = whole_pages(block);
     bool empty = whole_segment(block);
@@ -447,7 +449,7 @@ void CachingAllocator::give_back(Block* block, RecentUse::Choice* choice) {
             continue;
         }
         page.state = PageState::Leaving;
-        // Memory that is released under pressure is no reason to keep more.
+        // Memory that is released under memory pressure does not increase the amount of memory to keep.
         if (choice) recent_use_.given_back(kPageSize, page.taken_ms);
     }
     if (empty) return unmap(block);
@@ -474,7 +476,7 @@ void CachingAllocator::empty_cache() noexcept {
 void CachingAllocator::after_fork_in_child() noexcept {
     for (auto& p : pools_) p->bins.clear();
     for (Segment* s = segments_; s; s = s->next) s->retired = true;
-    for (const Pending& p : pending_) {  // the device's work belongs to the parent
+    for (const Pending& p : pending_) {  // the work on the device belongs to the parent
         if (--p.block->pending_events == 0) {
             statistics_.active_bytes -= p.block->size;
             p.block->state = BlockState::Free;
@@ -487,7 +489,7 @@ void CachingAllocator::after_fork_in_child() noexcept {
     pending_.clear();
     held_back_.clear();
     captured_.clear();
-    inherited_unused_ = true;  // unmapped later: most children call exec first
+    inherited_unused_ = true;  // unmapped later, because most children call exec first
     mutex_.unlock();
 }
 
@@ -500,8 +502,8 @@ void CachingAllocator::drop_inherited() {
     }
 }
 
-/// Brings the peaks up to this moment; returns the bytes that threads keep in their lists. Called before the bytes change
-/// that the allocator counts.
+/// Updates the peaks. Returns the number of bytes that threads keep in their lists. Called before the number of bytes
+/// that the allocator counts changes.
 size_t CachingAllocator::count_quick() noexcept {
     if (quick_.empty()) return 0;
     size_t held = 0, least = 0;
@@ -578,7 +580,7 @@ std::string CachingAllocator::largest_live(size_t count) {
         std::snprintf(size, sizeof size, "%s%.1f MiB", i ? ", " : "; the largest blocks are ",
                       static_cast<double>(largest[i].first) / (1 << 20));
         text += size;
-        // Without the lock: the bindings may need the interpreter.
+        // Called without the lock, because the bindings may need the interpreter.
         if (std::string where = describe(largest[i].second); !where.empty()) text += " (" + where + ")";
     }
     return text;

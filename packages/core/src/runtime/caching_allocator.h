@@ -1,5 +1,5 @@
-// The caching allocator of every device: host memory, CUDA and a test's fake device differ only in their
-// driver.
+// The caching allocator of all devices. The allocators for host memory, CUDA and a test's fake device differ only in
+// their drivers.
 #pragma once
 
 #include <atomic>
@@ -20,35 +20,36 @@
 
 namespace rushlight::detail {
 
-/// Blocks of at least this size record the line that made them.
+/// Blocks of at least this size record the line of the program that allocated them.
 inline constexpr size_t kSiteBytes = size_t{1} << 20;
 
-/// A queue of work on a device; 0 is the device's default one, and the host's only one.
+/// The id of a queue of work on a device. 0 is the device's default stream, and the only stream of the host.
 using StreamId = uint64_t;
 
-/// The number of a pool to whose blocks captured graphs write: Note [Private pools]. 0 is the common memory.
+/// The id of a pool, whose blocks are used by captured graphs: Note [Private pools]. 0 is the common memory.
 using PoolId = uint64_t;
 
-/// The functions of a device that the allocator calls. All functions but `now_ms` are called under the allocator's
-/// lock: they may not call back.
+/// The functions of a device that the allocator calls. All functions except `now_ms` are called under the allocator's
+/// lock, so they must not call the allocator.
 class Driver {
   public:
     using Event = void*;
 
     virtual ~Driver() = default;
-    /// Memory of the device, or nullptr when there is none left.
+    /// Returns memory of the device, or nullptr if none is left.
     virtual void* map(size_t nbytes) noexcept = 0;
     virtual void unmap(void* data, size_t nbytes) noexcept = 0;
-    /// Returns a range's physical memory to the system and keeps its addresses, if the device supports that.
+    /// Returns the physical memory of a range to the system but keeps its addresses, if the device supports that.
     virtual void discard(void*, size_t) noexcept {}
     virtual uint64_t now_ms() noexcept = 0;
-    /// Whether other programs need the memory. If so, all unused memory is returned before `nbytes` more are taken.
+    /// Whether other programs need the memory. If so, the allocator returns all unused memory before it takes `nbytes`
+    /// more.
     virtual bool short_of_memory(size_t) noexcept { return false; }
-    /// The least time, counted from the last call of `short_of_memory` that returned false, after which others may need
-    /// the memory.
+    /// The shortest time after which other programs may need the memory, counted from the last call of
+    /// `short_of_memory` that returned false.
     virtual uint64_t calm_ms() noexcept { return UINT64_MAX; }
 
-    /// A mark behind all work that is queued on `stream` now. Only called for drivers with several streams.
+    /// Returns a mark behind all work that is queued on `stream` now. Called only for drivers with several streams.
     virtual Event record(StreamId) noexcept { return nullptr; }
     virtual bool reached(Event) noexcept { return true; }
     virtual void wait(Event) noexcept {}
@@ -56,11 +57,13 @@ class Driver {
 };
 
 struct CachingConfig {
-    size_t rounding = 512;                 // block sizes are multiples of it; a power of two
-    size_t small_limit = size_t{1} << 20;  // requests up to here share segments of `small_segment`
-    size_t small_segment = kPageSize;        // segments are whole pages
-    size_t medium_limit = size_t{10} << 20;  // up to here, segments of `medium_segment`
-    size_t medium_segment = 10 * kPageSize;  // above, a segment of its own
+    size_t rounding = 512;                 // block sizes are multiples of this power of two
+    // Requests up to this size share segments of `small_segment` bytes.
+    size_t small_limit = size_t{1} << 20;
+    size_t small_segment = kPageSize;        // segments consist of whole pages
+    // Requests up to this size use segments of `medium_segment` bytes; larger requests get a segment of their own.
+    size_t medium_limit = size_t{10} << 20;
+    size_t medium_segment = 10 * kPageSize;
     uint64_t limit = UINT64_MAX;  // of reserved bytes
 };
 
@@ -74,37 +77,39 @@ class CachingAllocator {
 
     /// Allocates memory for use on `stream`; nullptr if neither the cache nor the driver has enough.
     void* allocate(size_t nbytes, StreamId stream = 0) noexcept;
-    /// False when `data` is not a live block of this allocator.
+    /// Releases a block. Returns false if `data` is not the address of a live block of this allocator.
     [[nodiscard]] bool release(void* data) noexcept;
-    /// Work on `stream`, which is not the block's own, uses it: after its release the block waits for that
-    /// work.
+    /// Records that work on `stream`, which is not the block's own stream, uses the block. After its release, the block
+    /// is reused only when that work is done.
     void record_use(void* data, StreamId stream) noexcept;
 
-    /// From now on blocks for `stream` come from `pool`, until `end_capture`.
+    /// From this call until `end_capture`, blocks for `stream` are allocated from `pool`.
     void begin_capture(PoolId pool, StreamId stream);
     void end_capture(PoolId pool) noexcept;
-    /// Only blocks in use in the pool are still written to.
+    /// Declares that no graph uses the pool any longer. Its free segments are returned, and the others when their last
+    /// block is released.
     void retire(PoolId pool) noexcept;
-    /// The pool that a live block belongs to; 0 also where there is no such block.
+    /// The pool to which a live block belongs; 0 also if there is no such block.
     PoolId pool_of(const void* data) noexcept;
 
-    /// Releases the memory that is due at this time, for callers that do not call `release` often.
+    /// Releases the memory that is due at this time. For callers that do not call `release` often.
     void tick(uint64_t now) noexcept;
-    /// Gives all unused memory back if the driver is short of `nbytes`.
+    /// Returns all unused memory if the driver is short of `nbytes`.
     void make_room(size_t nbytes) noexcept;
     void empty_cache() noexcept;
     MemoryStatistics statistics() noexcept;
     void reset_peaks() noexcept;
     std::string snapshot();
     uint64_t set_limit(uint64_t nbytes) noexcept;
-    /// Records which line made an allocated block.
+    /// Records the line of the program that allocated a block.
     void set_site(void* data, Site site) noexcept;
-    /// "; the largest are 40.0 MiB (train.py:12), …": of live blocks, for errors. "" where there are none.
+    /// Returns a text for errors such as "; the largest are 40.0 MiB (train.py:12), …" about live blocks, or "" if
+    /// there are none.
     std::string largest_live(size_t count);
 
-    /// Statistics leave out what a thread's list of small blocks holds: Note [Quick blocks].
+    /// Registers a thread's list of small blocks. Statistics do not count the blocks in the list: Note [Quick blocks].
     void add(QuickBlocks& list);
-    /// Releases the blocks that it holds. Called on its thread.
+    /// Releases the blocks in the list. Called on the list's thread.
     void take_back(QuickBlocks& list) noexcept;
     void remove(QuickBlocks& list) noexcept;
 
@@ -160,11 +165,11 @@ class CachingAllocator {
     };
     std::deque<Pending> pending_;
     std::vector<Captured> captured_;  // the streams that are captured now
-    std::vector<Block*> held_back_;   // until the capture ends
+    std::vector<Block*> held_back_;   // blocks that are held back until the capture ends
     std::vector<QuickBlocks*> quick_;
     uint64_t limit_;
     RecentUse recent_use_;
-    std::atomic<uint64_t> next_look_{0};  // when memory may be due to go back
+    std::atomic<uint64_t> next_look_{0};  // time at which memory may be due to be returned
     bool inherited_unused_ = false;
     MemoryStatistics statistics_ = {};
 };

@@ -5,7 +5,7 @@
 namespace rushlight {
 
 static std::atomic<const CallerLocks*> caller_locks{nullptr};
-static thread_local int kept = 0;  // scopes of KeptCallerLocks that this thread is in
+static thread_local int kept = 0;  // number of KeptCallerLocks scopes of this thread
 
 const CallerLocks* set_caller_locks(const CallerLocks* functions) { return caller_locks.exchange(functions); }
 

@@ -25,7 +25,7 @@ struct Constants {
     std::atomic<size_t> count{0};
 };
 
-// Never destroyed: programs may live until the process ends.
+// Never destroyed, because ConstantMemory objects may exist until the process ends.
 Constants& constants() {
     static Constants* const made = [] {
         ::pthread_atfork([] { constants().mutex.lock(); }, [] { constants().mutex.unlock(); },
@@ -46,7 +46,7 @@ ConstantMemory::ConstantMemory(const void* data) : data_(data) {
 
 ConstantMemory::~ConstantMemory() {
     Constants& all = constants();
-    Constant freed;  // after the lock
+    Constant freed;  // destroyed after the lock is released
     const std::lock_guard lock(all.mutex);
     const auto at = all.by_address.find(data_);
     if (--at->second.owners > 0) return;

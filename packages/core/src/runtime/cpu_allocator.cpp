@@ -1,4 +1,4 @@
-// The default allocator of host memory: small blocks, and the caching allocator over huge pages.
+// The default allocator of host memory: small blocks, and a caching allocator over huge pages.
 #include <pthread.h>
 
 #include <algorithm>
@@ -26,8 +26,8 @@ class HostDriver final : public Driver {
     void unmap(void* data, size_t nbytes) noexcept override { unmap_pages(data, nbytes); }
     void discard(void* data, size_t nbytes) noexcept override { discard_pages(data, nbytes); }
     uint64_t now_ms() noexcept override { return coarse_clock_ms(); }
-    // In a control group, our cache shares the limit with the process's other memory and with its children. The kernel
-    // kills processes beyond the limit.
+    // In a control group, our cache shares the limit with the other memory of the process and with its children. The
+    // kernel kills processes that exceed the limit.
     bool short_of_memory(size_t nbytes) noexcept override {
         constexpr uint64_t kMargin = uint64_t{64} << 20;
         uint64_t left = memory_left_to_process();
@@ -37,23 +37,25 @@ class HostDriver final : public Driver {
         return true;
     }
     uint64_t calm_ms() noexcept override {
-        constexpr uint64_t kFastestPerMs = uint64_t{8} << 20;  // as fast as pages are filled
+        constexpr uint64_t kFastestPerMs = uint64_t{8} << 20;  // the rate at which pages can be filled
         return spare / kFastestPerMs;
     }
-    /// Whether there is room for it below the control group's limit, where there is one, and a little for memory that is not
-    /// taken from here.
+    /// Whether `nbytes` fit below the limit of the control group, if there is one, with a margin for memory that other
+    /// code takes.
     bool fits(size_t nbytes) const noexcept {
         constexpr uint64_t kOthers = uint64_t{4} << 20;
         return !limited || memory_before_group_limit() >= nbytes + kOthers;
     }
 
     const bool limited = group_memory_limit("") < kNoLimit;
-    std::atomic<bool> was_short{false};  // since small blocks were last made to release what they do not use
+    // Whether memory has been short since small blocks were last made to release their unused memory.
+    std::atomic<bool> was_short{false};
 
   private:
-    // Version 1 of control groups gives a huge number if there is no limit.
+    // Version 1 of control groups reports a huge number if there is no limit.
     static constexpr uint64_t kNoLimit = uint64_t{1} << 62;
-    uint64_t spare = 0;  // beyond the margin, when it was last read
+    // Bytes beyond the margin at the time of the last check.
+    uint64_t spare = 0;
 };
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -62,8 +64,8 @@ constexpr bool kSanitized = true;
 constexpr bool kSanitized = false;
 #endif
 
-/// The source of blocks: RUSHLIGHT_CPU_ALLOCATOR=caching|malloc. Memory checkers see the bounds and the owner of a
-/// block only when it is malloc's, so that is the default under a sanitizer.
+/// The source of blocks: RUSHLIGHT_CPU_ALLOCATOR=caching|malloc. Memory checkers detect the bounds and the owner of a
+/// block only if malloc allocated it, so malloc is the default in a build with a sanitizer.
 struct HostAllocator {
     HostDriver driver;
     CachingAllocator large{driver, {.rounding = kSmallGrain, .limit = memory_available_to_process()}};
@@ -81,7 +83,7 @@ struct HostAllocator {
 
 void register_fork_handlers();
 
-// Never destroyed: static destructors of others still release blocks.
+// Never destroyed, because the static destructors of other code may still release blocks.
 HostAllocator& host() {
     alignas(HostAllocator) static char storage[sizeof(HostAllocator)];
     static HostAllocator* instance = [] {
@@ -101,7 +103,7 @@ HostAllocator& host() {
 void register_fork_handlers() {
     pthread_atfork(
         [] {
-            // In the same order as in `before_mapping`, to avoid a deadlock.
+            // The locks are taken in the same order as in `before_mapping`, to avoid a deadlock.
             small_blocks::before_fork();
             host().large.before_fork();
         },
@@ -161,7 +163,7 @@ void* allocate_slow(size_t nbytes) {
     if (h.driver.was_short.load(std::memory_order_relaxed) && h.driver.was_short.exchange(false))
         small_blocks::give_back_unused();
     if (__builtin_expect(!data && !h.use_malloc, 0)) {
-        // Each cache has made room in itself; what the others keep may be what is missing.
+        // Each of the two caches has released its own unused memory. Now release the unused memory of both.
         empty_cache();
         data = allocate_cached(h, nbytes);
     }
@@ -181,7 +183,7 @@ void release_slow(void* data, size_t nbytes) noexcept {
     } else if (h.large.release(data)) {
         small_blocks::look_soon();
     } else {
-        // Going on would hand the same memory to two owners.
+        // If the program continued, two owners could get the same memory.
         std::fprintf(stderr, "rushlight: cpu_release(%p, %zu): not a live block\n", data, nbytes);
         std::abort();
     }
@@ -231,7 +233,7 @@ MemoryStatistics memory_statistics() {
     s.allocated_bytes += small.allocated_bytes;
     s.active_bytes += small.allocated_bytes;
     s.reserved_bytes += small.reserved_bytes;
-    // Small blocks are not followed one by one: their part of a peak is what they hold now.
+    // Small blocks are not tracked individually. Their contribution to a peak is the number of bytes that they use now.
     s.allocated_bytes_peak += small.allocated_bytes;
     s.active_bytes_peak += small.allocated_bytes;
     s.reserved_bytes_peak += small.reserved_bytes;

@@ -1,4 +1,4 @@
-// The CPU's services for the kernels of one call. Scratch blocks are released when they have returned or thrown.
+// The context of the CPU kernels of one call. Scratch blocks are released when the kernels have returned or thrown.
 #pragma once
 
 #include "rushlight/kernel.h"
@@ -20,9 +20,9 @@ class CpuContext {
         return &context_;
     }
 
-    /// Makes kernels draw their numbers one after the other, from this generator's twister.
+    /// Makes kernels draw their random numbers in order from the twister of `generator`.
     void draw_from(Generator* generator) { twister_ = generator; }
-    /// Whose twister a kernel has to draw from; null where numbers are functions of the key.
+    /// The generator from whose twister a kernel must draw; null if random numbers are functions of the key.
     static Generator* twister(const KernelContext* context) {
         return static_cast<CpuContext*>(context->impl)->twister_;
     }

@@ -10,21 +10,22 @@ namespace rushlight {
 namespace {
 
 // Note [Checksums by products of polynomials]
-// Bytes are a polynomial over the field of two elements, whose first bit has the highest power of x, and the checksum is its
-// remainder modulo a polynomial P of degree 32. A part of the message stands for part * x^d, if d bits follow it, and
-// may be replaced by anything of the same remainder: 16 bytes at a distance of d bits become two products of 64 by 32
-// bits, which are added to the 16 bytes that stand there. Four such chains run side by side, which hides the latency of the
-// products. The 16 bytes that are left at the end, and messages that are shorter, go through tables. Method: V. Gopal et
-// al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction", 2009.
+// The bits of a message are the coefficients of a polynomial over the field of two elements, with the first bit at the
+// highest power of x. The checksum is the remainder of this polynomial modulo a polynomial P of degree 32. A part of
+// the message that is followed by d bits contributes part * x^d, and may be replaced by any polynomial with the same
+// remainder. So 16 bytes can be moved forward by d bits: two products of 64 by 32 bits are added to the 16 bytes at the
+// new position. Four such chains run in parallel, which hides the latency of the products. The last 16 bytes, and
+// messages that are too short, are processed with tables. Method: V. Gopal et al., "Fast CRC Computation for Generic
+// Polynomials Using PCLMULQDQ Instruction", 2009.
 //
-// Bits are mirrored: the lowest bit of a word has the highest power. So the product of two words comes out one bit too low,
-// which the constants make up for.
+// The bits are mirrored: the lowest bit of a word has the highest power. Therefore the product of two words is one bit
+// too low. The constants compensate for this.
 
 constexpr uint32_t kPolynomial = 0xEDB88320;
 
 constexpr uint32_t times_x(uint32_t v) { return v >> 1 ^ (v & 1 ? kPolynomial : 0); }
 
-// The remainder of x^n, mirrored, and shifted by one bit.
+// Returns the remainder of x^n, mirrored and shifted by one bit.
 constexpr int64_t power_of_x(int n) {
     uint32_t v = 0x80000000;
     for (; n > 0; --n) v = times_x(v);
@@ -34,7 +35,7 @@ constexpr int64_t power_of_x(int n) {
 constexpr size_t kWord = sizeof(uint64_t);
 using Tables = std::array<std::array<uint32_t, 256>, kWord>;
 
-// At k: the remainders of single bytes that k bytes follow.
+// Element k holds the remainders of single bytes that are followed by k bytes.
 constexpr Tables make_tables() {
     Tables tables{};
     for (uint32_t i = 0; i < 256; ++i) {
@@ -66,21 +67,21 @@ uint32_t by_tables(uint32_t state, const std::byte* p, size_t size) {
 
 constexpr size_t kLanes = 4, kLane = sizeof(__m128i), kBlock = kLanes * kLane;
 
-// Instructions that the baseline does not have: called where the processor has them.
+// Marks functions with instructions that the compiler's baseline lacks. They are called only if the processor has them.
 #define RL_PRODUCTS __attribute__((target("pclmul")))
 
 RL_PRODUCTS inline __m128i load(const std::byte* p) {
     return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
 }
 
-// Multiplies 16 bytes, as a polynomial, by the power of x that the constants stand for: what they add to the checksum that
-// many bits later.
+// Multiplies 16 bytes, as a polynomial, by the power of x that the constants encode. The result replaces these bytes
+// that many bits later in the message.
 RL_PRODUCTS inline __m128i moved(__m128i bytes, __m128i constants) {
     return _mm_xor_si128(_mm_clmulepi64_si128(bytes, constants, 0x00),
                          _mm_clmulepi64_si128(bytes, constants, 0x11));
 }
 
-// Of at least kBlock bytes.
+// Returns the checksum of at least kBlock bytes.
 RL_PRODUCTS uint32_t by_products(uint32_t state, const std::byte* p, size_t size) {
     constexpr int64_t block_powers[] = {power_of_x(8 * kBlock - 32), power_of_x(8 * kBlock + 32)};
     constexpr int64_t lane_powers[] = {power_of_x(8 * kLane - 32), power_of_x(8 * kLane + 32)};

@@ -1,4 +1,4 @@
-// The checksum CRC-32 of zip archives (ISO 3309), by which checkpoints detect altered bytes.
+// The CRC-32 checksum of zip archives (ISO 3309), with which checkpoints detect altered bytes.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,8 @@
 
 namespace rushlight {
 
-/// The checksum of what `crc` is the checksum of and of `size` more bytes; 0 is that of no bytes. As zlib's crc32.
+/// Returns the checksum of a message of which `crc` is the checksum of the first part, and `data` is the rest. The
+/// checksum of an empty message is 0. Same as zlib's crc32.
 RL_API uint32_t crc32(uint32_t crc, const void* data, size_t size);
 
 }  // namespace rushlight

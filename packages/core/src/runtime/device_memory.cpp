@@ -1,4 +1,4 @@
-// Memory of devices: a plug-in's own, or core's caching allocator over a plug-in's driver.
+// Memory of devices: from a plug-in's own allocator, or from core's caching allocator over a plug-in's driver.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -11,10 +11,10 @@
 #include "rushlight/storage.h"
 
 // Note [Streams and memory]
-// A block belongs to the stream on which it was allocated: its release is ordered behind the work of that stream alone.
-// So each use on another stream must be reported, and the allocator then waits for that stream too before it reuses the
-// block. Core reports every tensor that takes part in an operator or a copy on a stream other than
-// its own. The context of a storage names its stream, and nothing is done while a process uses default streams only.
+// A block belongs to the stream on which it was allocated, and its release is ordered only after the work of that
+// stream. So each use on another stream must be reported. The allocator then waits for that stream, too, before it
+// reuses the block. Core reports every tensor that an operator or a copy uses on a stream other than the tensor's own.
+// The context of a storage contains its stream. While a process uses only default streams, nothing is reported.
 
 namespace rushlight {
 
@@ -29,7 +29,7 @@ struct DeviceAllocator {
         }
         void* map(size_t nbytes) noexcept override { return c.map(c.self, nbytes); }
         void unmap(void* data, size_t nbytes) noexcept override { c.unmap(c.self, data, nbytes); }
-        uint64_t now_ms() noexcept override { return 0; }  // unused memory stays until it is requested
+        uint64_t now_ms() noexcept override { return 0; }  // so unused memory is kept until it is requested
         Event record(detail::StreamId stream) noexcept override {
             return c.record ? c.record(c.self, reinterpret_cast<void*>(stream)) : nullptr;
         }
@@ -65,15 +65,14 @@ struct ThreadList {
     DeviceAllocator* from;
     QuickBlocks blocks;
 };
-// One more than there are positions: the last one stays empty.
+// One element more than there are positions; the last element stays null.
 constinit thread_local ThreadList* thread_lists[kQuickPositions + 1] RL_TLS_MODEL = {};
 constinit thread_local bool thread_ends RL_TLS_MODEL = false;
 
-/// In a forked child the devices are the parent's, and so are their locks. A child does not use the blocks in its
-/// lists.
+/// In a forked child, the devices and their locks belong to the parent. A child does not use the blocks in its lists.
 bool usable(const DeviceAllocator& from) { return !from.owner.forked.load(std::memory_order_relaxed); }
 
-/// Releases all blocks of this thread's list; returns whether there were any.
+/// Releases all blocks of this thread's list. Returns whether there were any.
 bool drain_quick(DeviceAllocator& from) {
     ThreadList* list = thread_lists[from.position];
     if (!list || list->blocks.bytes() == 0) return false;
@@ -83,7 +82,7 @@ bool drain_quick(DeviceAllocator& from) {
 
 struct ThreadEnd {
     ~ThreadEnd() {
-        thread_ends = true;  // what is released later goes to the allocator
+        thread_ends = true;  // memory that is released later goes directly to the allocator
         for (ThreadList*& list : thread_lists) {
             if (!list) continue;
             if (usable(*list->from)) list->from->blocks.remove(list->blocks);
@@ -99,13 +98,13 @@ struct ThreadEnd {
     auto list = std::make_unique<ThreadList>(&from);
     from.blocks.add(list->blocks);
     thread_lists[from.position] = list.release();
-} catch (const std::bad_alloc&) {}  // the allocator serves this thread, too
+} catch (const std::bad_alloc&) {}  // without a list, this thread uses the allocator
 
 bool quick(size_t nbytes) {
     return nbytes <= QuickBlocks::kLimit && !several_streams.load(std::memory_order_relaxed);
 }
 
-/// A block of this thread's list, or null.
+/// Returns a block of this thread's list, or null.
 void* take_quick(const MemorySource& from, size_t nbytes) {
     ThreadList* list = thread_lists[from.position];
     return list && quick(nbytes) ? list->blocks.take(nbytes) : nullptr;
@@ -157,7 +156,7 @@ BackendStatus create_allocator(int32_t index, const AllocatorDriver* driver, Dev
         host_table.set_error(text);
         return BackendStatus::Value;
     };
-    if (!attaching) return refuse("create_allocator: a plug-in may ask for an allocator during init only");
+    if (!attaching) return refuse("create_allocator: a plug-in may request an allocator only during init");
     if (index < 0 || index >= kMaxDevices) return refuse("create_allocator: no such device");
     if (!driver || driver->struct_size < offsetof(AllocatorDriver, record) || !driver->map || !driver->unmap)
         return refuse("create_allocator: the driver needs the functions map and unmap");
@@ -183,7 +182,7 @@ BackendStatus allocator_allocate(DeviceAllocator* from, size_t nbytes, void* str
 
 BackendStatus allocator_release(DeviceAllocator* from, void* data) {
     if (from->blocks.release(data)) return BackendStatus::Ok;
-    host_table.set_error("release: no live block of this address");
+    host_table.set_error("release: there is no live block at this address");
     return BackendStatus::Runtime;
 }
 

@@ -6,7 +6,8 @@
 
 namespace rushlight {
 
-Error::~Error() = default;  // anchors the class in this library: one typeinfo for all catch clauses
+// Defined here, so that there is one typeinfo for all catch clauses, in this library.
+Error::~Error() = default;
 
 namespace {
 [[noreturn]] void throw_formatted(ErrorKind kind, const char* format, va_list args) {

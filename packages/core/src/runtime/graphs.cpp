@@ -18,10 +18,10 @@ namespace detail {
 std::atomic<int> captures{0};
 }
 
-/// The captures that are under way, and how many graphs use each pool.
+/// The captures that are under way, and the number of graphs that use each pool.
 struct Captures {
     struct One {
-        DeviceGraph* graph;  // takes itself off the list before it ends
+        DeviceGraph* graph;  // removes itself from the list before it is destroyed
         uint64_t id;
         std::vector<void*> streams;
     };
@@ -46,7 +46,7 @@ struct Captures {
     }
     static void keep(DeviceGraph& graph, Ref<Storage> storage) {
         auto& kept = graph.kept_;
-        // Most occur several times in a row.
+        // Most storages are reported several times in succession.
         if (std::find(kept.rbegin(), kept.rend(), storage) == kept.rend()) kept.push_back(std::move(storage));
     }
     static const PhiloxKey& at_begin(const DeviceGraph& graph) { return graph.at_begin_; }
@@ -116,7 +116,7 @@ void move_key_to_device(const char* op, Device device, DeviceCall& call, PhiloxK
     if (!one) return;
     const PhiloxKey& begin = Captures::at_begin(*one->graph);
     const auto is_zero = [](const PhiloxKey& k) { return k.seed == 0 && k.offset == 0; };
-    if (is_zero(key) && !is_zero(begin)) return;  // the operator draws nothing
+    if (is_zero(key) && !is_zero(begin)) return;  // the operator draws no random numbers
     RL_CHECK(key.seed == begin.seed && key.offset >= begin.offset, throw_not_implemented,
              "%s: a graph can record random numbers only of the default generator, seeded before the capture",
              op);
@@ -160,7 +160,7 @@ void DeviceGraph::begin(void* stream, uint64_t pool) {
              "hint: make another one current, as the context manager of graphs does");
     const Attached& owner = with_graphs(device_);
     check_stream("capture_begin", device_, stream);
-    // Allocated before the capture, so that it belongs to no pool of graphs.
+    // Allocated before the capture, so that it does not belong to a pool of graphs.
     if (!key_) key_ = Storage::allocate(sizeof(PhiloxKey), device_);
     Captures& all = Captures::get();
     std::lock_guard lock(all.mutex);
@@ -183,7 +183,7 @@ void DeviceGraph::begin(void* stream, uint64_t pool) {
     captures.fetch_add(1, std::memory_order_relaxed);
 }
 
-/// Takes the capture off the list; the backend's graph is whole or null after this.
+/// Removes the capture from the list. After this the backend's graph is complete or null.
 void DeviceGraph::finish_capture() {
     const PhiloxKey now = state_of(default_generator());
     draws_ = now.seed == at_begin_.seed ? now.offset - at_begin_.offset : 0;
@@ -212,11 +212,11 @@ void DeviceGraph::abandon() noexcept {
         if (state_ == State::Capturing) end();
         reset();
     } catch (const Error&) {
-        // The device reports its state in the next call.
+        // The next call of the device reports its state.
     }
 }
 
-/// Without waiting, where the backend pins memory.
+/// Copies a random key to the device. Does not wait for the copy if the backend can pin memory.
 void DeviceGraph::write_key(PhiloxKey key, void* stream) {
     const Backend& b = require_attached(device_.type).backend;
     const Ref<Storage> pinned = b.pin ? allocate_pinned(sizeof key, device_.type) : nullptr;
@@ -249,7 +249,7 @@ void DeviceGraph::reset() {
     if (state_ == State::Empty) return;
     state_ = State::Empty;
     const Backend& b = require_attached(device_.type).backend;
-    // Replays may be queued still: what they use is reused behind them.
+    // Replays may still be queued. Memory that they use is reused only after them.
     for (const auto& storage : kept_)
         for (void* stream : replayed_on_) record_stream_use(*storage, stream);
     for (void* stream : replayed_on_) record_stream_use(*key_, stream);

@@ -1,19 +1,20 @@
-// How storages report their memory to the observer: Note [Hooks].
+// How storages report memory to the observer: Note [Hooks].
 #pragma once
 
 #include "rushlight/hooks.h"
 
 namespace rushlight::detail {
 
-// The bits of the receivers of memory events: the observer (1), the tracer (2). Hidden, so that the test of an
-// allocation for it is one instruction with an address in it: an exported variable is reached through a table.
+// A bit for each receiver of memory events: the observer (1) and the tracer (2). The variable is hidden, so that each
+// allocation tests it with one instruction that contains its address. An exported variable would be accessed through a
+// table.
 extern __attribute__((visibility("hidden"))) std::atomic<uint8_t> memory_watchers;
 
 inline bool memory_is_observed() {
     return __builtin_expect(memory_watchers.load(std::memory_order_relaxed) != 0, 0);
 }
 
-// Out of line, so that the callers, which are on the way of every operator, keep their registers.
+// Not inlined, so that the callers, which run in every operator, need fewer registers.
 [[gnu::cold, gnu::noinline]] void report_allocated(const void* data, size_t nbytes, Device device);
 [[gnu::cold, gnu::noinline]] void report_released(const void* data, size_t nbytes, Device device);
 

@@ -1,4 +1,4 @@
-// Functions of core for plug-ins: HostTable.
+// Core's functions for plug-ins: HostTable.
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -42,7 +42,7 @@ void describe_call(const DeviceCall* call, char* text, size_t size) {
     std::snprintf(text, size, "%s", where.empty() ? (call->op ? call->op : "") : where.c_str());
 }
 
-/// The CPU kernel that `cpu_kernel` returns. Never freed.
+/// The type of the CPU kernel that `cpu_kernel` returns. Objects are never freed.
 struct CpuKernel {
     KernelFn before, run;
 };
@@ -76,7 +76,7 @@ BackendStatus run_cpu_kernel(const void* kernel, const KernelArgs* args, PhiloxK
     return BackendStatus::Ok;
 } catch (const Error& error) {
     set_error(error.what());
-    // Kinds of errors outside the plug-in interface become RuntimeError.
+    // Errors of kinds that the plug-in interface lacks become RuntimeError.
     return error.kind() <= ErrorKind::Buffer
                ? static_cast<BackendStatus>(static_cast<int32_t>(error.kind()) + 1)
                : BackendStatus::Runtime;
@@ -104,7 +104,7 @@ const HostTable host_table = {
     .record_use = allocator_record_use,
     .cpu_kernel = cpu_kernel,
     .run_cpu_kernel = run_cpu_kernel,
-    // A later plug-in may have more settings.
+    // A newer plug-in may request settings that this version lacks.
     .setting = [](Setting which) -> int32_t {
         const auto i = static_cast<size_t>(which);
         return i < std::size(settings) && setting(which);

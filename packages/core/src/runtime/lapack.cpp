@@ -40,7 +40,7 @@ std::atomic<const Library*> loaded{nullptr};
 
 // --- finding ---
 
-/// Null, and the reason, if the file does not exist or contains no LAPACK.
+/// Returns null and sets the reason if the file does not exist or contains no LAPACK.
 const Library* open_library(const std::string& path, std::string& why) {
     void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!handle) {
@@ -52,7 +52,8 @@ const Library* open_library(const std::string& path, std::string& why) {
         for (const Suffix& suffix : kSuffixes) {
             Library found{handle, path, prefix, suffix};
             if (!found.routine("dgesdd")) continue;
-            // Functions of C; with an underscore before the suffix they would be Fortran's, which take addresses.
+            // These are C functions. The same names with an underscore before the suffix are Fortran functions, which
+            // take addresses.
             const std::string name = std::string(prefix) + "openblas_", end = suffix.wide ? "64_" : "";
             found.set_threads =
                 reinterpret_cast<void (*)(int)>(dlsym(handle, (name + "set_num_threads" + end).c_str()));
@@ -100,7 +101,8 @@ const Library* find_library() {
 
 void watch_forks();
 
-// Several threads may search at once. Opening a library twice gives the same one, and the first result is used.
+// Several threads may search at the same time. Opening a library twice returns the same library, and the first result
+// is used.
 const Library& library() {
     const Library* found = loaded.load(std::memory_order_acquire);
     if (found) [[likely]]
@@ -118,9 +120,9 @@ const Library& library() {
 // --- threads ---
 
 // Note [LAPACK threads]
-// OpenBLAS has threads of its own, and their number is one variable of the process, which NumPy's user may have set. The
-// first call of ours that is under way keeps that number, the last one puts it back, and in between it is the least that
-// any of them may use: one alone, when we are many.
+// OpenBLAS has threads of its own. Their number is one variable of the process, which code that uses NumPy may have
+// set. The first of our calls under way saves that number, and the last one restores it. In between, it is the smallest
+// number that any of our calls may use, which is 1 if many calls run at the same time.
 std::mutex mutex;
 int users = 0;
 int former = 0;
@@ -128,7 +130,7 @@ int former = 0;
 void watch_forks() {
     pthread_atfork([] { mutex.lock(); }, [] { mutex.unlock(); },
                    [] {
-                       // The threads that were at work have stayed behind.
+                       // The threads that were running do not exist in the child process.
                        if (users > 0 && loaded.load()->set_threads) loaded.load()->set_threads(former);
                        users = 0;
                        mutex.unlock();

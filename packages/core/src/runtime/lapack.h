@@ -1,4 +1,4 @@
-// Routines of LAPACK and BLAS, found when they are first called. Note [LAPACK].
+// Routines of LAPACK and BLAS, which are looked up when they are first called. Note [LAPACK].
 #pragma once
 
 #include <atomic>
@@ -11,20 +11,21 @@
 namespace rushlight::lapack {
 
 // Note [LAPACK]
-// Core links no LAPACK. The first routine that is called opens one: what RUSHLIGHT_LAPACK names; else what the finder of
-// the bindings names, which is the copy of OpenBLAS that comes with NumPy; else one of the system. Libraries spell the same
-// routine differently: scipy_dgesv_64_, dgesv_64_, dgesv64_ (64-bit integers), dgesv_ (32-bit ones). Fortran takes
-// everything by address. Numbers that go in are 64 bits wide here, and a library of 32 bits reads their low half (this is
-// little-endian); numbers that come out begin as 0 and are sign-extended (`Int`). Only arrays of integers have to be
-// as wide as the library's (`set_int_at`).
+// Core is not linked against LAPACK. The first call of a routine opens a library: the one in RUSHLIGHT_LAPACK, or else
+// one of those that the finder of the bindings returns (the copy of OpenBLAS that comes with NumPy), or else one of the
+// system's. Libraries have different names for the same routine: scipy_dgesv_64_, dgesv_64_, dgesv64_ (64-bit
+// integers), dgesv_ (32-bit integers). Fortran passes all arguments by address. Integers that are passed to a routine
+// have 64 bits here; a library with 32-bit integers reads the low half, since the machine is little-endian. Integers
+// that a routine returns are initialised with 0 and sign-extended (`Int`). Only arrays of integers must have the
+// integer width of the library (`set_int_at`).
 
-/// Integers of the library are 64 bits wide. Opens it: RuntimeError when there is none.
+/// Whether the library's integers have 64 bits. Opens the library, and raises RuntimeError if there is none.
 bool is_wide();
 
-/// One routine. Its arguments: `char` and `int64_t` by value, alpha and beta as `const T&`, all else as pointers.
+/// A routine. Arguments are `char` and `int64_t` by value, alpha and beta as `const T&`, and all others as pointers.
 class Routine {
   public:
-    /// `name` as Fortran has it, without an underscore: "dgesv".
+    /// `name` is the Fortran name without an underscore: "dgesv".
     explicit constexpr Routine(const char* name) : name_(name) {}
 
     template <class... A>
@@ -45,7 +46,7 @@ class Routine {
     static const void* address(T* const& pointer) {
         return pointer;
     }
-    // Compilers of Fortran expect the length of every character after all else.
+    // Fortran compilers expect the lengths of all character arguments after the other arguments.
     template <size_t... I, class... A>
     static void call(void* function, std::index_sequence<I...>, A... addresses) {
         reinterpret_cast<void (*)(A..., decltype(I)...)>(function)(addresses...,
@@ -67,7 +68,7 @@ class Int {
     int64_t value_ = 0;
 };
 
-/// Element i of an array of the library's integers.
+/// Element i of an array of integers of the library's width.
 inline int64_t int_at(const void* array, int64_t i) {
     return is_wide() ? static_cast<const int64_t*>(array)[i] : static_cast<const int32_t*>(array)[i];
 }
@@ -76,7 +77,7 @@ inline void set_int_at(void* array, int64_t i, int64_t value) {
     else static_cast<int32_t*>(array)[i] = static_cast<int32_t>(value);
 }
 
-/// The library's own threads, for a scope. See Note [LAPACK threads].
+/// Sets the number of the library's own threads for a scope. See Note [LAPACK threads].
 class Threads {
   public:
     explicit Threads(int threads);

@@ -17,8 +17,9 @@ std::string own_folder() {
 void* LazyLibrary::open() {
     void* handle = handle_.load(std::memory_order_acquire);
     if (handle || error_.load(std::memory_order_acquire)) return handle;
-    // By its full path, so that a namesake on LD_LIBRARY_PATH is not taken for it; by its name only where the
-    // loader has a better path (a build tree, whose run path leads to the vendor's folder).
+    // The full path is tried first, so that a library of the same name on LD_LIBRARY_PATH is not opened instead. The
+    // name alone is tried next, because the loader may have a search path for it (in a build tree, the run path
+    // contains the vendor's folder).
     handle = dlopen((own_folder() + file_).c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!handle) {
         auto text = std::string(dlerror());

@@ -1,4 +1,4 @@
-// Shared libraries that are opened when something first needs them.
+// Shared libraries that are opened when they are first needed.
 #pragma once
 
 #include <atomic>
@@ -6,23 +6,23 @@
 
 namespace rushlight::detail {
 
-/// A library beside this one (vendor code that ships with core), opened on first use and never closed.
-/// Functions may be called from any thread; none holds a lock, since opening a library twice gives the same
-/// one.
+/// A library in the same folder as this one (vendor code that is distributed with core). It is opened on first use and
+/// never closed. The functions may be called from any thread. They need no lock, since opening a library twice returns
+/// the same library.
 class LazyLibrary {
   public:
     /// `file` is a name without a folder ("librushlight_dnnl.so").
     explicit constexpr LazyLibrary(const char* file) : file_(file) {}
 
     bool available() { return open() != nullptr; }
-    /// Null when the library or the symbol is missing.
+    /// Returns null if the library or the symbol is missing.
     void* symbol(const char* name);
-    /// The same as a function pointer; RuntimeError that names what is missing.
+    /// Returns the symbol as a function pointer. Raises RuntimeError with the name of the missing library or function.
     template <class F>
     F* function(const char* name) {
         return reinterpret_cast<F*>(require(name));
     }
-    /// Why it could not be opened; empty when it could.
+    /// The reason why the library could not be opened; empty if it could.
     std::string why_not();
 
   private:
@@ -34,7 +34,7 @@ class LazyLibrary {
     std::atomic<const std::string*> error_{nullptr};
 };
 
-/// The folder of the library or program that holds this code, with a slash at its end; empty when unknown.
+/// The folder of the library or program that contains this code, with a slash at the end; empty if unknown.
 std::string own_folder();
 
 }  // namespace rushlight::detail

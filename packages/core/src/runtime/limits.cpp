@@ -16,9 +16,9 @@ namespace rushlight::detail {
 
 namespace {
 
-/// Calls `visit` with the folder of the process's control group in `controller`'s hierarchy ("" is version
-/// 2), then with each of its ancestors. In a container the path may be the host's, of which only the root is
-/// here.
+/// Calls `visit` with the folder of the process's control group in the hierarchy of `controller` ("" is version 2), and
+/// then with the folder of each of its ancestors. In a container, the path may be that of the host, and only its root
+/// exists here.
 void for_each_group(const std::string& root, const std::string& controller,
                     const std::function<void(const std::string&)>& visit) {
     std::ifstream groups(root + "/proc/self/cgroup");
@@ -47,7 +47,7 @@ bool read_number(const std::string& path, T& value) {
     return static_cast<bool>(file >> value);
 }
 
-/// The value of a line "name value" of a file, in bytes.
+/// Reads the value in a line "name value" of a file, and converts it to bytes.
 bool read_entry(const std::string& path, const std::string& name, uint64_t& value) {
     std::ifstream file(path);
     for (std::string line; std::getline(file, line);) {
@@ -58,7 +58,8 @@ bool read_entry(const std::string& path, const std::string& name, uint64_t& valu
     return false;
 }
 
-/// The least that is left in the control group and its ancestors, with what `reclaimable` of their statistics counts.
+/// The smallest amount of memory that is left in the control group and its ancestors. Memory that their statistics list
+/// under the names in `reclaimable` counts as unused.
 uint64_t left_in_groups(const std::string& root, std::initializer_list<const char*> reclaimable) {
     uint64_t left = UINT64_MAX;
     auto lower = [&](const std::string& folder, const char* limit_file, const char* usage_file,
@@ -85,7 +86,7 @@ uint64_t left_in_groups(const std::string& root, std::initializer_list<const cha
 uint64_t group_memory_limit(const std::string& root) {
     uint64_t limit = UINT64_MAX;
     auto lower = [&limit](const std::string& path) {
-        // "max", where there is no limit, is not a number.
+        // If there is no limit, the file contains "max", which is not a number.
         if (uint64_t bytes; read_number(path, bytes) && bytes > 0) limit = std::min(limit, bytes);
     };
     for_each_group(root, "", [&](const std::string& folder) { lower(folder + "/memory.max"); });
@@ -132,7 +133,8 @@ uint64_t memory_available_to_process(const std::string& root) {
 
 int processors_available_to_process(const std::string& root) {
     double limit = static_cast<double>(sysconf(_SC_NPROCESSORS_ONLN));
-    // As large as it takes: a fixed cpu_set_t fails on machines with more than 1024 processors.
+    // The set is enlarged until it suffices: a cpu_set_t of fixed size fails on machines with more than 1024
+    // processors.
     for (size_t width = 1024; width <= size_t{1} << 20; width *= 2) {
         cpu_set_t* set = CPU_ALLOC(width);
         if (!set) break;

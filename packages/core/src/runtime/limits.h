@@ -6,25 +6,25 @@
 
 namespace rushlight::detail {
 
-// `root` is a prefix of /proc and /sys, for tests.
+// `root` is a prefix of the paths /proc and /sys, for tests.
 
 /// The smaller of the machine's memory and the limits of the control group and its ancestors, in bytes.
 uint64_t memory_available_to_process(const std::string& root = "");
 
-/// The unused part of it; memory that the system can take back from its file cache counts as
-/// unused.
+/// The unused part of that memory. Memory that the system can reclaim from its file cache counts as unused.
 uint64_t memory_left_to_process(const std::string& root = "");
 
-/// The most memory that the process's control groups let it take, assuming that the system reclaims all of the file
-/// cache and swaps out all it can; UINT64_MAX without a limit. Beyond that the kernel kills processes.
+/// The amount of memory that the process can still take under the limits of its control groups, if the system reclaims
+/// all of the file cache and swaps out as much as it can; UINT64_MAX without a limit. Beyond that the kernel kills
+/// processes.
 uint64_t memory_before_group_limit(const std::string& root = "");
 
-/// Processors that this thread may run on, held to the control group's quota; at least 1.
+/// The number of processors that this thread may run on, limited by the control group's quota; at least 1.
 int processors_available_to_process(const std::string& root = "");
 
-/// The lowest memory limit of the control group and its ancestors; UINT64_MAX without one.
+/// The lowest memory limit of the control group and its ancestors; UINT64_MAX if there is none.
 uint64_t group_memory_limit(const std::string& root);
-/// The lowest quota of processors of the control group and its ancestors; infinity without one.
+/// The lowest processor quota of the control group and its ancestors; infinity if there is none.
 double group_processor_quota(const std::string& root);
 
 }  // namespace rushlight::detail

@@ -10,7 +10,7 @@ namespace rushlight {
 
 namespace {
 
-// The layout of PyTorch's saved state, little-endian like all machines we run on.
+// The layout of PyTorch's saved state, little-endian like all machines that we support.
 struct SavedTwister {
     uint64_t seed;
     int32_t left, seeded;
@@ -18,9 +18,11 @@ struct SavedTwister {
     uint64_t words[624];
     uint64_t unused;
     double kept_normal;
-    uint64_t philox_offset;  // PyTorch's writes 0 here, and reads nothing
+    // PyTorch writes 0 to this field, and does not read it.
+    uint64_t philox_offset;
     int32_t has_normal, padding;
-    float kept_float_normal;  // PyTorch never draws one on the CPU
+    // PyTorch does not use this field on the CPU.
+    float kept_float_normal;
     uint8_t has_float_normal, end[3];
 };
 static_assert(sizeof(SavedTwister) == MersenneTwister::kStateBytes);

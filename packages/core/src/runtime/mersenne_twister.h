@@ -1,5 +1,5 @@
-// The generator that PyTorch draws from on the CPU: MT19937, of M. Matsumoto and T. Nishimura, "Mersenne twister: a
-// 623-dimensionally equidistributed uniform pseudo-random number generator", 1998.
+// The random number generator that PyTorch uses on the CPU: MT19937, of M. Matsumoto and T. Nishimura, "Mersenne
+// twister: a 623-dimensionally equidistributed uniform pseudo-random number generator", 1998.
 #pragma once
 
 #include <array>
@@ -9,13 +9,13 @@
 
 namespace rushlight {
 
-/// Random words, one after the other. Not thread-safe: Generator::draw holds the lock.
+/// A sequence of random words. Not thread-safe: Generator::Draw holds the lock.
 class MersenneTwister {
   public:
     /// The size of PyTorch's saved state of a CPU generator.
     static constexpr size_t kStateBytes = 5056;
 
-    /// The lower 32 bits of `seed` choose the sequence, as in PyTorch.
+    /// The lower 32 bits of `seed` determine the sequence, as in PyTorch.
     explicit MersenneTwister(uint64_t seed);
 
     uint64_t initial_seed() const { return seed_; }
@@ -28,19 +28,20 @@ class MersenneTwister {
         y ^= (y << 15) & 0xEFC60000U;
         return y ^ (y >> 18);
     }
-    /// The upper half is drawn first.
+    /// Draws the upper half first.
     uint64_t next64() {
         const uint64_t upper = next();
         return upper << 32 | next();
     }
-    /// A standard normal number. They are made in pairs (G. Box and M. Muller, "A note on the generation of random
-    /// normal deviates", 1958), and the second of a pair is kept for the next call.
+    /// Returns a standard normal number. Normal numbers are computed in pairs (G. Box and M. Muller, "A note on the
+    /// generation of random normal deviates", 1958). The second number of a pair is stored for the next call.
     double next_normal();
 
-    /// Writes the state as PyTorch's `get_state` does. `offset` is that of the Philox stream beside it; it lies in a
-    /// field that PyTorch does not read.
+    /// Writes the state as PyTorch's `get_state` does. `offset` is the offset of the generator's Philox stream. It is
+    /// written to a field that PyTorch does not read.
     void save(std::span<uint8_t, kStateBytes> bytes, uint64_t offset) const;
-    /// Takes what `save` or PyTorch wrote, and returns the offset. RuntimeError for other bytes; the state stays then.
+    /// Restores a state that `save` or PyTorch wrote, and returns the offset. For other bytes, raises RuntimeError and
+    /// leaves the state unchanged.
     uint64_t restore(std::span<const uint8_t, kStateBytes> bytes);
 
   private:
@@ -50,7 +51,8 @@ class MersenneTwister {
 
     uint64_t seed_;
     std::array<uint32_t, kWords> words_;
-    int left_ = 1;  // one more than the words that are left before the next refill
+    // One more than the number of words that are left before the next refill.
+    int left_ = 1;
     uint32_t next_ = 0;
     double kept_normal_ = 0;
     bool has_normal_ = false;

@@ -16,7 +16,8 @@ void* map_pages(size_t nbytes, bool huge) noexcept {
     if (size_t tail = start + padded - (aligned + nbytes))
         munmap(reinterpret_cast<void*>(aligned + nbytes), tail);
     void* data = reinterpret_cast<void*>(aligned);
-    if (huge) madvise(data, nbytes, MADV_HUGEPAGE);  // advice: a kernel without it serves small pages
+    // This is advice: a kernel without huge pages provides small ones.
+    if (huge) madvise(data, nbytes, MADV_HUGEPAGE);
     return data;
 }
 

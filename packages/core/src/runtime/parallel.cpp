@@ -8,8 +8,8 @@
 #include <exception>
 #include <mutex>
 
-// GCC's OpenMP runtime is opaque to the thread sanitizer, which would report every region; there, and in a
-// build without OpenMP, teams are plain threads.
+// The thread sanitizer does not see the synchronisation inside GCC's OpenMP runtime and would report every region. In
+// such a build, and in a build without OpenMP, teams consist of plain threads.
 #if defined(_OPENMP) && !defined(__SANITIZE_THREAD__)
 #define RL_OPENMP_TEAMS 1
 #include <omp.h>
@@ -24,14 +24,14 @@
 #include "rushlight/error.h"
 
 // Note [Threads]
-// libgomp keeps one team for each thread that opens regions, and ends and remakes threads when a region requests
-// fewer or more than the last. So every region of a thread requests the same number, and those without a
-// share of the work wait at the barrier. The processors are lent: a region takes all spare threads or, when
-// another thread's region has them, runs alone on its own.
+// libgomp keeps one team for each thread that opens regions. It ends and recreates threads if a region requests fewer
+// or more threads than the region before. Therefore all regions of a thread request the same number, and threads
+// without a share of the work wait at the barrier. Processors are lent to regions: a region takes all spare threads, or
+// runs on the calling thread alone if a region of another thread has taken them.
 //
-// fork() copies the forking thread but not its team, and the next region would wait for it without end. So in
-// the child that thread always computes alone, including in vendor libraries. Threads that the child starts have no
-// team yet and may make one.
+// fork() copies the calling thread but not its team, so the next region would wait for the team without end. Therefore
+// this thread always computes alone in the child, also in vendor libraries. Threads that the child starts have no team
+// yet and may create one.
 
 namespace rushlight {
 
@@ -39,21 +39,24 @@ namespace {
 
 constexpr auto kComputing = WithoutCallerLocks::While::Computing;
 
-std::atomic<int> limit{0};               // num_threads(); 0: not read yet
-std::atomic<int> lent{0};                // threads lent beyond the borrowers themselves
-thread_local bool working = false;       // inside a region
-thread_local bool team_is_gone = false;  // this thread came through a fork
+std::atomic<int> limit{0};               // num_threads(); 0 if not determined yet
+// The number of threads that are lent, not counting the threads that borrow them.
+std::atomic<int> lent{0};
+thread_local bool working = false;       // whether this thread runs a region
+thread_local bool team_is_gone = false;  // whether this thread was forked
 
 int default_threads() {
     if (const char* wish = std::getenv("OMP_NUM_THREADS")) {
         char* rest = nullptr;
-        long n = std::strtol(wish, &rest, 10);  // a list "4,2" is for nested regions: the first is ours
+        // In a list such as "4,2", the later numbers are for nested regions. Only the first number is used.
+        long n = std::strtol(wish, &rest, 10);
         if (rest != wish && n >= 1 && n <= 1 << 16) return static_cast<int>(n);
     }
     return detail::processors_available_to_process();
 }
 
-// From the start: the thread may have a team that other users of the same OpenMP runtime made.
+// Installed when the library is loaded, because a thread may have a team that another user of the same OpenMP runtime
+// created.
 [[gnu::constructor]] void watch_forks() {
     pthread_atfork(nullptr, nullptr, [] {
         lent = 0;
@@ -73,7 +76,7 @@ void give_back(int extra) {
     if (extra > 0) lent.store(0, std::memory_order_release);
 }
 
-/// Keeps the exception of the lowest range.
+/// Stores the exception of the lowest range.
 class FirstError {
   public:
     void keep(int64_t at) {
@@ -96,14 +99,14 @@ class FirstError {
     std::atomic<bool> any_{false};
 };
 
-/// Runs `member(i)` for i in 0 .. threads-1, each on its own thread, 0 on this one.
+/// Runs `member(i)` for i in 0 .. threads-1, each on its own thread. Index 0 runs on the calling thread.
 template <class F>
 void run_team(int threads, F&& member) {
 #if RL_OPENMP_TEAMS
 #pragma omp parallel num_threads(threads)
     {
         working = true;
-        // The runtime may give fewer threads than requested.
+        // The runtime may provide fewer threads than requested.
         for (int i = omp_get_thread_num(); i < threads; i += omp_get_num_threads()) member(i);
         working = false;
     }

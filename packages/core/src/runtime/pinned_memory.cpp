@@ -1,4 +1,4 @@
-// Pinned host memory: core's caching allocator over the pages that a backend pins.
+// Pinned host memory: core's caching allocator over pages that a backend pins.
 #include <algorithm>
 #include <deque>
 #include <mutex>
@@ -13,7 +13,7 @@ namespace {
 
 using namespace detail;
 
-/// The host is stream 0; the streams of all devices have numbers in the order in which they were first used.
+/// The host is stream 0. The streams of all devices are numbered in the order in which they were first used.
 struct PinnedDriver final : Driver {
     explicit PinnedDriver(const Backend& b) : backend(b) {}
 
@@ -62,7 +62,7 @@ struct Pinned {
     explicit Pinned(const Attached& a) : attached(a), driver(a.backend) {}
 
     const Attached& attached;
-    std::mutex mutex;  // of `driver.streams` and `copies`
+    std::mutex mutex;  // guards `driver.streams` and `copies`
     PinnedDriver driver;
     std::unordered_map<const void*, std::vector<std::unique_ptr<rushlight::Event>>> copies;
     CachingAllocator blocks{driver, {}};

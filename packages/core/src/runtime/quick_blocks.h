@@ -1,4 +1,4 @@
-// The small blocks of a device that a thread released last, for its next allocations.
+// The small blocks of a device that a thread released most recently, kept for the thread's next allocations.
 #pragma once
 
 #include <array>
@@ -9,21 +9,20 @@
 namespace rushlight::detail {
 
 // Note [Quick blocks]
-// Queueing an operator on a device allocates its result and releases another one soon, so the caching allocator's lock and
-// its joining and splitting of blocks would cost as much as the rest of the call. Each thread therefore keeps some small
-// blocks of each size that it has released, and takes them again without a lock. To the allocator they stay live; its
-// statistics leave them out.
+// An operator that is queued on a device allocates its result, and another result is usually released soon afterwards.
+// The lock of the caching allocator, and its joining and splitting of blocks, would cost as much as the rest of the
+// call. Therefore each thread keeps some of the small blocks of each size that it has released, and reuses them without
+// a lock. For the allocator these blocks stay live, but its statistics do not count them.
+// A block in such a list skips all the work that the allocator does at a release. So the lists are used only while the
+// process uses only default streams: then there is no other stream to wait for, and no pool of a graph.
 //
-// Such a block skips all that the allocator does at a release. So these lists are used only while a process has default
-// streams and nothing else: there is no other stream to wait for then, and no pool of a graph.
-//
-// A thread gives its blocks back when it ends, when it empties the cache, when memory is out and once there are several
-// streams. No other thread takes them: an idle thread keeps up to `kBytes` for each device.
+// A thread returns its blocks when it ends, when it empties the cache, when no memory is left, and once there are
+// several streams. Other threads cannot take these blocks: an idle thread keeps up to `kBytes` for each device.
 
 /// The list of one thread for one allocator. Only that thread calls `take`, `put` and `drain`.
 class QuickBlocks {
   public:
-    static constexpr size_t kGrain = 512;  // what the allocator rounds to
+    static constexpr size_t kGrain = 512;  // the allocator rounds sizes to multiples of this
     static constexpr size_t kLimit = 8192;  // larger blocks are not kept
     static constexpr size_t kBytes = size_t{128} << 10;
 
@@ -45,7 +44,7 @@ class QuickBlocks {
         bin.blocks[bin.count++] = data;
         return true;
     }
-    /// Calls `give` with every block, and keeps none.
+    /// Calls `give` with every block, and empties the list.
     template <class F>
     void drain(F&& give) {
         for (Bin& bin : bins_)
@@ -54,9 +53,10 @@ class QuickBlocks {
         least_.store(0, std::memory_order_relaxed);
     }
 
-    /// The bytes that are kept; on any thread.
+    /// The number of bytes in the list. May be called on any thread.
     size_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
-    /// The fewest bytes that were kept since the last call; on any thread, and exact where that is the list's.
+    /// The smallest number of bytes in the list since the last call. May be called on any thread, but is exact only on
+    /// the list's own.
     size_t least_since() noexcept {
         const size_t least = least_.load(std::memory_order_relaxed);
         least_.store(bytes(), std::memory_order_relaxed);

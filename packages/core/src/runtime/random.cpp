@@ -15,7 +15,7 @@ namespace rushlight {
 
 namespace {
 
-// The bytes of a saved state, little-endian like all machines we run on.
+// The bytes of a saved state, little-endian like all machines that we support.
 struct SavedState {
     char magic[8];
     uint64_t seed, offset;
@@ -47,7 +47,8 @@ void set_random_stream(RandomStream stream) {
 std::mutex& Generator::twister_mutex() {
     static std::mutex& mutex = []() -> std::mutex& {
         static std::mutex made;
-        // Without this, a child would wait for a thread of its parent that held the lock at the fork.
+        // Without this, a child process would wait without end for a thread of its parent that held the lock during the
+        // fork.
         pthread_atfork([] { made.lock(); }, [] { made.unlock(); }, [] { made.unlock(); });
         return made;
     }();
@@ -78,9 +79,9 @@ Ref<Generator> Generator::make(Device device, uint64_t seed) {
 
 void Generator::destroy(Generator* generator) { delete generator; }
 
-// Both halves change in one instruction, so that a draw never pairs one seed with another's offset. A lock
-// would have to be taken around every fork. The instruction is older than any processor we support, but not
-// in the compiler's baseline, hence the target.
+// One instruction changes both halves, so that a draw never combines one seed with the offset of another. A lock would
+// have to be taken around every fork. All processors that we support have this instruction, but the compiler's baseline
+// lacks it, hence the target attribute.
 [[gnu::target("cx16")]] Generator::State Generator::exchange_if(State expected, State desired) const {
     return __sync_val_compare_and_swap(&state_, expected, desired);
 }

@@ -1,4 +1,4 @@
-// Which unused memory an allocator keeps, and for how long.
+// The decision which unused memory an allocator keeps, and for how long.
 #pragma once
 
 #include <algorithm>
@@ -10,32 +10,33 @@
 namespace rushlight::detail {
 
 /// Note [How long memory is kept]
-/// Unused memory goes back to the system after a second, unless as much memory has lately been used again
-/// after a longer time: then it is kept for twice that time. So a loop whose steps take twenty seconds keeps
-/// what its peak needs, and a peak that does not come back is returned after a second.
+/// Unused memory is returned to the system after one second. It is kept longer if as many bytes were recently used
+/// again after a longer time; then it is kept for twice that time. So a loop whose steps take twenty seconds keeps the
+/// memory of its peak, while the memory of a peak that does not recur is returned after one second.
 ///
-/// The time from one allocation of some memory to the next is its period. When the memory was kept in
-/// between, the period is measured directly. When it was not, memory that is newly mapped counts as that which
-/// was released: had it been kept, it would have served. So the period of a loop is known in its second step.
+/// The time from one allocation of some memory to the next allocation is its period. If the memory was kept in between,
+/// the period is measured directly. If it was not, newly mapped memory counts as the memory that was returned, because
+/// it would have been reused if it had been kept. So the period of a loop is known in its second step.
 ///
-/// Bytes that were used again are counted by classes of periods, each twice as long as the one before. A count
-/// lasts for four to eight of its class's longest periods. Periods above a minute are not waited for: there
-/// the page faults that keeping would save take no noticeable part of the time.
+/// Bytes that were used again are counted by classes of periods. Each class has twice the longest period of the class
+/// before. A count expires after four to eight times the longest period of its class. Memory is not kept for periods
+/// above a minute, because the page faults that this would save take no noticeable part of the time.
 ///
 /// Not thread-safe: an allocator calls it under its lock.
 class RecentUse {
   public:
-    static constexpr uint64_t kKeepMs = 1000;   // any memory, after its last use
-    static constexpr uint64_t kLookMs = 250;    // between two looks for memory that is due to go back
-    static constexpr uint64_t kLookSoonMs = 10; // where memory is short, or nothing is unused
+    static constexpr uint64_t kKeepMs = 1000;   // the time for which all memory is kept after its last use
+    // Time between two checks for memory that is due to be returned.
+    static constexpr uint64_t kLookMs = 250;
+    static constexpr uint64_t kLookSoonMs = 10; // if memory is short, or if no memory is unused
     static constexpr uint64_t kLongestPeriodMs = uint64_t{512} << 7;
 
-    /// `nbytes`, handed out at `taken` and unused since, are handed out again.
+    /// Records that `nbytes`, which were allocated at `taken` and then released, are allocated again.
     void used_again(size_t nbytes, uint64_t taken, uint64_t now) {
         if (now - taken >= kKeepMs / 2) count(nbytes, now - taken, now);
     }
 
-    /// `nbytes` that were handed out last at `taken` go back to the system.
+    /// Records that `nbytes`, which were last allocated at `taken`, are returned to the system.
     void given_back(size_t nbytes, uint64_t taken) {
         Returned& entry = returned_[taken / kTickMs % kTicks];
         if (entry.tick != taken / kTickMs) entry = {taken / kTickMs, 0};
@@ -61,14 +62,14 @@ class RecentUse {
 
     struct Count {
         size_t nbytes;
-        uint64_t longest;  // period
+        uint64_t longest;  // the longest period
     };
     struct Class {
         Count recent, former;
-        uint64_t since;  // when `recent` began
+        uint64_t since;  // the time at which `recent` began
     };
     struct Returned {
-        uint64_t tick;  // when the bytes were handed out last
+        uint64_t tick;  // the time at which the bytes were last allocated
         size_t nbytes;
     };
 
@@ -96,8 +97,8 @@ class RecentUse {
     std::array<Returned, kTicks> returned_ = {};
 
   public:
-    /// Decides which unused memory is released now: first all of it is counted, then `keeps` is called for each
-    /// part. The memory that was used last is kept first.
+    /// Decides which unused memory is released now. All unused memory is counted first, and then `keeps` is called for
+    /// each part. The memory that was used last is kept first.
     class Choice {
       public:
         Choice(RecentUse& use, uint64_t now) : now_(now) {
@@ -115,7 +116,7 @@ class RecentUse {
             if (released + kKeepMs > now_) return;
             if (size_t index = youngest(released); index < kClasses) kept_[index] += nbytes;
         }
-        /// Between the last `count` and the first `keeps`.
+        /// Called between the last `count` and the first `keeps`.
         void decide() {
             for (size_t i = 0; i < kClasses; ++i) {
                 size_t wanted = kept_[i];
@@ -136,7 +137,7 @@ class RecentUse {
         }
 
       private:
-        /// The shortest class whose memory is kept for as long as this has been unused.
+        /// The class with the shortest period whose memory is kept for as long as this memory has been unused.
         size_t youngest(uint64_t released) const {
             size_t i = 0;
             while (i < kClasses && released + keep_ms_[i] <= now_) ++i;

@@ -11,19 +11,19 @@
 #include "recent_use.h"
 
 // Note [Small blocks]
-// A region is 2 MiB of memory at a multiple of 2 MiB, so a block finds its region by masking its address and
-// its slab by a shift. The region's first bytes hold the descriptors of its 32 slabs; a slab serves one size
-// class until all of its blocks are back, then any. One mutex guards everything here: threads come for
-// batches.
+// A region is 2 MiB of memory at a multiple of 2 MiB. The address of a block therefore determines its region by a mask
+// and its slab by a shift. The first bytes of a region contain the descriptors of its 32 slabs. A slab serves one size
+// class until all its blocks have been returned, and then any class. One mutex guards all data here; this suffices
+// because threads take blocks in batches.
 //
-// Slabs that are empty give their pages back like unused memory elsewhere: Note [How long memory is kept].
-// There is no thread for that. A thread reads the clock at every 32nd allocation, or at each while allocations
-// are rare; `SmallCache::calls_to_clock` counts down to it on the fast path.
+// Empty slabs return their pages like other unused memory: Note [How long memory is kept]. There is no thread for this.
+// Instead, each thread reads the clock at every 32nd allocation, or at every allocation while allocations are rare.
+// `SmallCache::calls_to_clock` counts the allocations on the fast path.
 //
-// After a fork the child must not write into memory that it shares with its parent, or each write copies a
-// page. So it discards all free blocks, and its bins get capacity zero, which sends every release through
-// `release` below, where a block from an inherited region is recognised by the region's generation and
-// dropped. The fast path is not involved.
+// After a fork, the child should not write to memory that it shares with its parent, because each such write copies a
+// page. So it discards all free blocks and sets the capacity of its bins to zero. Then every release calls `release`
+// below, which recognises a block of an inherited region by the region's generation and drops it. The fast path needs
+// no additional check.
 
 namespace rushlight::detail {
 
@@ -42,10 +42,11 @@ struct Slab {
     uint32_t carved;        // blocks handed out at least once
     uint32_t capacity;      // blocks that fit
     uint32_t size_class;    // 0: the slab is empty
-    Slab *previous, *next;  // among the slabs of its class that have something to give, or the empty ones
+    // Neighbours in the list of slabs of the class that have free blocks, or in the list of empty slabs.
+    Slab *previous, *next;
     char* start;
     uint64_t taken_ms, emptied_ms;
-    bool resident;  // it has been used since its pages were mapped or discarded
+    bool resident;  // whether it has been used since its pages were mapped or discarded
 
     bool exhausted() const { return free == nullptr && carved == capacity; }
     bool unused() const { return free_count == carved; }
@@ -80,16 +81,17 @@ void unlink(Node*& list, Node* node) {
 }
 
 struct ThreadCache : SmallCache {
-    uint64_t looked_ms;  // when the thread read the clock last
+    uint64_t looked_ms;  // the time at which the thread last read the clock
     ThreadCache *previous, *next;
 };
 
-// The blocks of a size that a thread may keep for long.
+// The number of blocks of a size class that a thread may keep for a long time.
 constexpr uint32_t lasting_capacity(size_t size_class) {
     return std::clamp<uint32_t>(static_cast<uint32_t>(kSlabSize / (size_class * kSmallGrain)), 16, 256);
 }
-// Nodes of graphs and tensors are blocks of up to 256 bytes. A bin of these holds what a pass through a thousand operators
-// releases at its end, so that the next pass needs nothing from the slabs. `trim` takes back what exceeds lasting_capacity.
+// Nodes of graphs and tensors use blocks of up to 256 bytes. A bin of that size can hold all blocks that a pass through
+// a thousand operators releases at its end, so that the next pass takes no blocks from the slabs. `trim` returns the
+// blocks beyond lasting_capacity.
 constexpr size_t kLargeBins = 4;
 constexpr uint32_t bin_capacity(size_t size_class) {
     return size_class <= kLargeBins ? 1024 : lasting_capacity(size_class);
@@ -101,7 +103,7 @@ struct Center {
     Slab* empty = nullptr;
     Region* regions = nullptr;
     ThreadCache* threads = nullptr;
-    uint64_t generation = 1;  // of the process; a fork's child adds one
+    uint64_t generation = 1;  // of the process; incremented in the child of a fork
     uint64_t handed_out_bytes = 0;
     RecentUse recent_use;
     std::atomic<uint64_t> next_look_ms = 0;
@@ -117,7 +119,7 @@ struct Center {
     bool inherited(const void* data) const { return region_of(data)->generation != generation; }
 };
 
-// Never destroyed: static destructors of others still release blocks.
+// Never destroyed, because the static destructors of other code may still release blocks.
 Center& center() {
     alignas(Center) static char storage[sizeof(Center)];
     static Center* instance = new (storage) Center;
@@ -163,7 +165,7 @@ FreeBlock* Center::take(size_t size_class, uint32_t wanted, uint32_t& got, uint6
     size_t size = size_class * kSmallGrain;
     for (got = 0; got < wanted;) {
         Slab* slab = available[size_class];
-        // A partial batch is enough: a new slab is opened only for the first block.
+        // A partial batch is sufficient: a new slab is opened only if there is no block at all.
         if (!slab && (got > 0 || !(slab = fresh_slab(size_class, now)))) break;
         while (got < wanted && !slab->exhausted()) {
             FreeBlock* block = slab->free;
@@ -217,13 +219,13 @@ void Center::give_back_due(uint64_t now) {
     give_back(&choice);
 }
 
-/// Gives the pages of empty slabs back that are not chosen to be kept; without a choice, all of them.
+/// Returns the pages of empty slabs, except those that `choice` keeps. If `choice` is null, returns all of them.
 void Center::give_back(RecentUse::Choice* choice) {
     for (Slab* slab = empty; slab; slab = slab->next) {
         if (!slab->resident || (choice && choice->keeps(kSlabSize, slab->emptied_ms))) continue;
         if (choice) recent_use.given_back(kSlabSize, slab->taken_ms);
         slab->resident = false;
-        // The first slab shares its pages with the descriptors: they stay for as long as the region.
+        // The first slab shares its pages with the descriptors, so its pages are kept as long as the region.
         if (slab != &region_of(slab)->slabs[0]) discard_pages(slab->start, kSlabSize);
     }
     auto resident = [](const Slab& slab) { return slab.resident; };
@@ -243,7 +245,7 @@ void Center::unmap_region(Region* region) {
     unmap_pages(region, kRegionSize);
 }
 
-SmallCache no_cache = {};  // every bin empty and of capacity zero
+SmallCache no_cache = {};  // every bin is empty and has capacity zero
 
 pthread_key_t thread_key;
 
@@ -271,7 +273,7 @@ ThreadCache* this_thread_cache() {
     return cache;
 }
 
-/// Takes the blocks of a bin that were released first, and leaves `kept` of them.
+/// Removes the blocks of a bin that were released first, and leaves `kept` blocks.
 FreeBlock* take_cold(SmallBin& bin, uint32_t kept) {
     FreeBlock* last_kept = bin.head;
     for (uint32_t i = 1; i < kept; ++i) last_kept = last_kept->next;
@@ -281,7 +283,7 @@ FreeBlock* take_cold(SmallBin& bin, uint32_t kept) {
     return cold;
 }
 
-// A block in a bin keeps a slab from being empty.
+// A slab with a block in a bin does not become empty, so blocks beyond the lasting capacity are returned.
 void trim(SmallCache* cache) {
     for (size_t i = 1; i <= kLargeBins; ++i) {
         if (cache->bins[i].count > lasting_capacity(i))
@@ -299,7 +301,7 @@ void flush(ThreadCache* cache) {
     }
 }
 
-// Runs after the thread's C++ destructors. A block released later than this makes a new cache, and the system
+// Runs after the thread's C++ destructors. A block that is released later creates a new cache, and the system then
 // calls this function again.
 void forget_thread(void* cache) {
     small_cache = &no_cache;
@@ -328,10 +330,10 @@ void look_soon() noexcept {
 void tick(uint64_t now) noexcept {
     Center& c = center();
     if (now < c.next_look_ms.load(std::memory_order_relaxed)) return;
-    // The holder of the lock checks at its own next call.
+    // If another thread holds the lock, that thread checks for due memory in its next call.
     if (std::unique_lock lock(c.mutex, std::try_to_lock); lock) {
-        c.next_look_ms.store(now + RecentUse::kLookMs,
-                             std::memory_order_relaxed);  // or trimming would look, too
+        // Set first: otherwise the blocks that trimming returns would cause a check, too.
+        c.next_look_ms.store(now + RecentUse::kLookMs, std::memory_order_relaxed);
         trim(small_cache);
         c.give_back_due(now);
     }
@@ -385,7 +387,7 @@ void release(void* data, size_t nbytes) noexcept {
     }
     SmallBin& bin = cache->bins[size_class];
     const uint32_t capacity = bin_capacity(size_class);
-    if (bin.count >= capacity) {  // the colder half goes back
+    if (bin.count >= capacity) {  // return the half that was released first
         FreeBlock* cold = take_cold(bin, capacity / 2);
         std::lock_guard lock(c.mutex);
         ++c.counters.flush_count;
@@ -413,7 +415,8 @@ Usage usage() noexcept {
             cached += __atomic_load_n(&thread->bins[i].count, __ATOMIC_RELAXED) * i * kSmallGrain;
         }
     }
-    // Other threads go on while we count, so the difference may be off by what they move meanwhile.
+    // Other threads continue during this count, so the difference may be wrong by the blocks that they take or return
+    // meanwhile.
     result.allocated_bytes = cached < c.handed_out_bytes ? c.handed_out_bytes - cached : 0;
     return result;
 }

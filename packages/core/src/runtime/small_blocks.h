@@ -1,4 +1,5 @@
-// Blocks of up to 4 KB: 64-byte classes carved from 64 KB slabs, handed out in batches to per-thread caches.
+// Blocks of up to 4 KB. There is one size class for each multiple of 64 bytes. Blocks are cut from slabs of 64 KB and
+// passed in batches to caches of the threads.
 #pragma once
 
 #include <cstddef>
@@ -8,25 +9,27 @@
 
 namespace rushlight::detail {
 
-/// The slow half of the small allocator. The fast half, per thread, is in rushlight/allocator.h.
+/// The slow path of the allocator of small blocks. The fast path, which uses the caches of the threads, is in
+/// rushlight/allocator.h.
 namespace small_blocks {
 
-/// Refills the calling thread's bin if it is empty, and returns one block; nullptr when the system has no
-/// memory. `now` is the clock's time.
+/// Refills the calling thread's bin if it is empty, and returns one block; returns nullptr if the system has no memory.
+/// `now` is the time of the clock.
 void* allocate(size_t nbytes, uint64_t now) noexcept;
-/// Releases a block whose bin is full, or whose thread has no cache.
+/// Releases a block if its bin is full or its thread has no cache.
 void release(void* data, size_t nbytes) noexcept;
 
-/// The calling thread reads the clock at its next allocation.
+/// Makes the calling thread read the clock at its next allocation.
 void look_soon() noexcept;
-/// Returns memory that is due at this time to the system.
+/// Returns the memory that is due at this time to the system.
 void tick(uint64_t now) noexcept;
-/// Gives the pages of all empty slabs back.
+/// Returns the pages of all empty slabs.
 void give_back_unused() noexcept;
-/// Called, without any lock but this file's, before memory is taken from the system; false where there is none.
+/// Called before memory is taken from the system, under no lock except that of this file. Returns false if there is no
+/// memory.
 extern bool (*before_mapping)(size_t nbytes) noexcept;
 
-/// Returns the calling thread's cache and gives unused regions back to the system.
+/// Returns the blocks in the calling thread's cache to the slabs, and unused regions to the system.
 void empty_cache() noexcept;
 
 struct Usage {

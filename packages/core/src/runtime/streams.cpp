@@ -13,8 +13,8 @@ using namespace detail;
 
 namespace {
 
-// The number of streams per device. Streams are reused in turn and never destroyed, so memory may refer to one
-// permanently.
+// The number of streams for each device. Streams are reused in turn and never destroyed, so a reference from memory to
+// a stream stays valid.
 constexpr size_t kPooledStreams = 32;
 
 struct StreamPool {
