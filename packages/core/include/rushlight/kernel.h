@@ -91,8 +91,8 @@ struct DeviceCall {
     int32_t device;  // its index
     void* stream;  // the stream on which the work is queued; null is the default stream
     /// Null if the random key is `KernelContext::random`. Otherwise the address of a key in the device's memory, which
-    /// the kernel reads when it runs: the seed is `random_base->seed` and the offset is `random_base->offset +
-    /// random.offset`. So a captured kernel draws other numbers each time it is replayed.
+    /// the kernel reads when it runs: the seed is `random_base->seed`, and the offset is
+    /// `random_base->offset + random.offset`. So a captured kernel draws other numbers each time it is replayed.
     const PhiloxKey* random_base;
     const char* op;  // name of the operator, a string constant, for errors that are detected later
     uint32_t site;  // site of the call, for HostTable::describe

@@ -1,5 +1,5 @@
-// The choice of a LAPACK library: a library of the user's machine, searched when a matrix is first decomposed. Note
-// [LAPACK].
+// The choice of a LAPACK library. The user's machine is searched for one when a matrix is first decomposed. See
+// Note [LAPACK].
 #pragma once
 
 #include <string>

@@ -66,8 +66,8 @@ class RL_API Storage : public RefCounted {
            : guards_.fetch_and(static_cast<uint8_t>(~kCopied), std::memory_order_relaxed);
     }
 
-    /// Counts the writes through all tensors over this memory except those that have a counter of their own: Note
-    /// [Versions].
+    /// Counts the writes through all tensors over this memory except those that have a counter of their own:
+    /// Note [Versions].
     uint32_t version() const { return version_.load(std::memory_order_relaxed); }
     void bump_version() { version_.fetch_add(1, std::memory_order_relaxed); }
     /// The site of the last write: Note [Sites].

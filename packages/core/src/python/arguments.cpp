@@ -58,7 +58,7 @@ bool is_optional(ArgType type) {
     }
 }
 
-// NumPy's scalars are numbers that are not sequences; its arrays are both.
+// NumPy's scalars are numbers but not sequences; its arrays are both.
 bool numpy_scalar(PyObject* o, Scalar& out) {
     PyTypeObject* type = Py_TYPE(o);
     if (std::strncmp(type->tp_name, "numpy.", 6) != 0 || PySequence_Check(o)) return false;
@@ -87,7 +87,7 @@ bool numpy_scalar(PyObject* o, Scalar& out) {
     return true;
 }
 
-// Whether an item can be part of a list of integers; if not, another signature may accept it.
+// Whether an object can be an element of a list of integers. If not, another signature may accept it.
 bool may_be_item(PyObject* o) {
     if (PyBool_Check(o) || PyFloat_Check(o)) return false;
     if (!is_tensor(o)) return true;
@@ -95,13 +95,13 @@ bool may_be_item(PyObject* o) {
     return t.numel() == 1 && is_integral(t.dtype());
 }
 
-// Whether a single integer argument can be one: of tensors, only those without dimensions.
+// Whether an object can be a single integer argument. Of tensors, only 0-d tensors can.
 bool may_be_int(const ArgSpec& spec, PyObject* o) {
     if (!may_be_item(o)) return false;
     return !is_tensor(o) || (unwrap(o).dim() == 0 && !(spec.flags & ArgSpec::kNumber));
 }
 
-// The Python number of a 0-d tensor that no stage handles; null for other tensors.
+// Returns the Python number of a 0-d tensor that no stage handles, or null for other tensors.
 Object number_of(const ArgSpec& spec, PyObject* o) {
     const Tensor& t = unwrap(o);
     if (spec.flags & ArgSpec::kNumber || t.dim() != 0 || t.impl()->stages() != 0 ||
@@ -110,7 +110,7 @@ Object number_of(const ArgSpec& spec, PyObject* o) {
     return Object::steal(PyObject_CallMethod(o, "item", nullptr));
 }
 
-// NumPy's names of common arguments, which are taken beside PyTorch's by every operator.
+// NumPy's names of common arguments. Every operator accepts them as alternatives to PyTorch's names.
 bool is_numpy_name(PyObject* key, const char* name) {
     static constexpr struct {
         const char *name, *numpy;
@@ -122,7 +122,8 @@ bool is_numpy_name(PyObject* key, const char* name) {
     return false;
 }
 
-// Arguments of all functions that make tensors: tensors are strided, and page-locked if requested.
+// Checks the arguments `layout` and `pin_memory`, which all functions that make tensors accept: `layout` must be
+// strided, and `pin_memory` sets `pins`. Returns whether `key` is one of them.
 bool says_how_it_is_made(const char* op, const Signature& s, PyObject* key, PyObject* value, bool& pins) {
     bool makes_tensors = false;
     for (int i = 0; i < s.count; ++i)
@@ -331,7 +332,7 @@ bool Parser::bind(const char* name, const Signature& s, PyObject* self, PyObject
     Py_ssize_t at = 0;
     for (int i = 0; i < s.count && at < nargs; ++i) {
         const ArgSpec& spec = s.args[i];
-        if (object_[i]) continue;  // a method's object
+        if (object_[i]) continue;  // the object of a method
         if (spec.flags & ArgSpec::kKeywordOnly) break;
         PyObject* o = args[at];
         if (spec.flags & ArgSpec::kVarargs && spec.type == ArgType::TensorList && is_tensor(o)) {
@@ -409,12 +410,13 @@ bool Parser::bind(const char* name, const Signature& s, PyObject* self, PyObject
     }
     for (int i = 0; i < s.count; ++i) {
         if (s.args[i].flags & ArgSpec::kHere && !given(i) && default_device) [[unlikely]] {
-            object_[i] = Py_True;  // anything: it counts as given
+            object_[i] = Py_True;  // any object, so that the argument counts as passed
             slot_[i].device = *default_device;
         }
         if (object_[i] || s.args[i].flags & ArgSpec::kDefaulted) continue;
         if (s.args[i].flags & ArgSpec::kVarargs && s.args[i].type == ArgType::TensorList) {
-            slot_[i].list = {static_cast<uint32_t>(tensors_.size()), 0};  // broadcast_tensors(): no tensors
+            // The call is broadcast_tensors(), without tensors.
+            slot_[i].list = {static_cast<uint32_t>(tensors_.size()), 0};
             continue;
         }
         failure = {Failure::Missing, i, 0, nullptr};

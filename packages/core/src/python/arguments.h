@@ -1,6 +1,6 @@
-// From Python's arguments to C++ values: one table-driven parser for all operators.
+// Conversion of Python's arguments to C++ values: one table-driven parser for all operators.
 //
-// Values borrow from the caller's arguments, which exist until the call returns; only lists are allocated.
+// Values borrow from the caller's arguments, which exist until the call returns. Only lists are allocated.
 #pragma once
 
 #include <optional>
@@ -40,13 +40,13 @@ enum class ArgType : uint8_t {
 struct ArgSpec {
     static constexpr uint8_t kDefaulted = 1, kKeywordOnly = 2, kVarargs = 4;
     static constexpr uint8_t kComplex = 8;  // a number that may be complex
-    static constexpr uint8_t kHere = 16;  // where the default device stands for one that is left out
-    static constexpr uint8_t kNoneIsDefault = 64;  // None counts as left out
-    static constexpr uint8_t kNumber = 32;  // no 0-d tensor: another signature takes tensors here
+    static constexpr uint8_t kHere = 16;  // if omitted, the default device is used
+    static constexpr uint8_t kNoneIsDefault = 64;  // None counts as omitted
+    static constexpr uint8_t kNumber = 32;  // rejects 0-d tensors, which another signature accepts here
     const char* name;
-    const char* alias;  // another spelling, or null
+    const char* alias;  // an alternative name, or null
     ArgType type;
-    uint8_t fill;  // of int[n]: one int stands for n equal ones
+    uint8_t fill;  // for int[n]: n, if one int stands for n equal ints
     uint8_t flags;
 };
 
@@ -54,25 +54,26 @@ struct Signature {
     const char* text;
     const ArgSpec* args;
     uint8_t count;
-    uint8_t self;  // which argument a method's object is
+    uint8_t self;  // index of the argument that is the object of a method
 };
 
-/// A Python, NumPy or 0-d number.
+/// Converts a Python number, a NumPy number or a 0-d tensor. Returns false for other objects.
 bool to_scalar(PyObject* o, Scalar& out);
-/// The error for a Python integer that does not fit 64 bits; an OverflowError in Python.
+/// The error for a Python integer that does not fit 64 bits. It becomes an OverflowError in Python.
 class IntegerOverflow : public Error {
   public:
     IntegerOverflow() : Error(ErrorKind::Value, "an integer argument does not fit 64 bits") {}
 };
 
-/// Reads an exact integer. Raises OverflowError if it does not fit 64 bits.
+/// Converts an exact integer; returns false for other objects. Raises OverflowError if it does not fit 64 bits.
 bool to_int(PyObject* o, int64_t& out);
 
 class Parser {
   public:
     static constexpr int kMaxArgs = 24;
 
-    /// The index of the first signature that fits. Raises TypeError, which names the argument that does not fit.
+    /// Returns the index of the first signature that fits. Otherwise raises TypeError, which names the argument that
+    /// does not fit.
     int parse(const char* name, const Signature* signatures, int count, PyObject* self, PyObject* const* args,
               Py_ssize_t nargs, PyObject* kwnames);
 
@@ -96,7 +97,7 @@ class Parser {
     std::optional<bool> opt_boolean(int i) const { return opt(i, slot_[i].integer != 0); }
     double floating(int i) const { return slot_[i].scalar.to<double>(); }
     std::optional<double> opt_floating(int i) const {
-        // Arguments that were not given are not converted, since that might raise.
+        // An omitted argument is not converted, since that might raise an error.
         return given(i) ? std::optional(floating(i)) : std::nullopt;
     }
     std::string_view string(int i) const { return {slot_[i].text.data, slot_[i].text.size}; }
@@ -107,11 +108,11 @@ class Parser {
     Generator* generator(int i) const {
         return given(i) ? reinterpret_cast<PyGenerator*>(object_[i])->generator.get() : nullptr;
     }
-    /// The k-th of `count` tensors of out=.
+    /// Returns tensor k of the `count` tensors of out=.
     const Tensor& out(int i, int k, int count) const;
-    /// A new tensor, in page-locked memory where `pin_memory=True` was given.
+    /// Returns a new tensor; moves it to page-locked memory if `pin_memory=True` was passed.
     Tensor placed(Tensor t) const { return pins_ ? pinned(t) : t; }
-    /// The tensors of out=, of operators that give a list of them.
+    /// Returns the tensors of out=, for operators that return a list of tensors.
     TensorList outs(int i) const;
 
   private:
@@ -130,7 +131,8 @@ class Parser {
         DType dtype;
         Device device;
     };
-    // Written by `bind` where it fails. No initialisers: every call has room for a few of them.
+    // Written by `bind` if it fails. The fields have no initialisers, because every call allocates several of these
+    // structs.
     struct Failure {
         enum Kind { Type, Missing, TooMany, Unknown, Twice } kind;
         int arg;
@@ -167,11 +169,12 @@ class Parser {
 };
 
 using BinarySlot = PyObject* (*)(PyObject*, PyObject*);
-/// The result of a number slot whose operands are not both tensors or numbers: NumPy's arrays become tensors, other
-/// classes may have a __torch_function__; else NotImplemented. `name` is the operator's.
+/// The result of a number slot whose operands are not both tensors or numbers. NumPy arrays are converted to tensors,
+/// and other classes may have a __torch_function__; otherwise the result is NotImplemented. `name` is the name of the
+/// operator.
 PyObject* other_operands(BinarySlot slot, const char* name, PyObject* a, PyObject* b);
 
-/// One side of a number slot: a tensor or a number.
+/// An operand of a number slot: a tensor or a number.
 class Operand {
   public:
     explicit Operand(PyObject* o)
@@ -185,7 +188,7 @@ class Operand {
     bool ok_;
 };
 
-/// One side of a number slot that must be a tensor.
+/// An operand of a number slot that must be a tensor.
 class TensorOperand {
   public:
     explicit TensorOperand(PyObject* o) : tensor_(is_tensor(o) ? &unwrap(o) : nullptr) {}

@@ -1,5 +1,5 @@
-// Memory shared with Python through the buffer protocol (PEP 3118), in both directions; NumPy is reached through it. The
-// checksum of buffers.
+// Memory that is shared with Python through the buffer protocol (PEP 3118), in both directions. NumPy arrays are shared
+// in this way. Also the checksum of buffers.
 #include <cstring>
 #include <vector>
 
@@ -18,16 +18,16 @@
 namespace rushlight::python {
 namespace {
 
-// --- out: tensors as buffers ---
+// --- export: tensors as buffers ---
 
-// What a consumer's Py_buffer points at. It refers to the storage, not to the tensor: a tensor may be given other memory
-// while the consumer still reads the old one.
+// The memory of an exported buffer. It refers to the storage instead of the tensor, because the tensor may be given
+// other memory while the consumer still reads the old memory.
 struct Exported {
     Ref<Storage> storage;
     Py_ssize_t dims[];  // shape, then strides in bytes
 };
 
-// One character of the struct module; null where there is none.
+// The format of a dtype, a character of the struct module; null if there is none.
 const char* format_of(DType dtype) {
     switch (dtype) {
         case DType::Bool: return "?";
@@ -76,7 +76,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
     view->obj = nullptr;
     RL_PY_TRY
     const Tensor& t = unwrap(self);
-    // NumPy then calls __array__, which such a class can override.
+    // After this error NumPy calls __array__, which such a class can override.
     RL_CHECK(!has_own_override(self), throw_buffer,
              "buffer: %s defines __torch_function__, which a buffer would bypass\n"
              "hint: use as_subclass(torch.Tensor) first",
@@ -131,7 +131,7 @@ void release_buffer(PyObject*, Py_buffer* view) {
     PyMem_Free(exported);
 }
 
-// --- in: buffers as tensors ---
+// --- import: buffers as tensors ---
 
 class Buffer {
   public:
@@ -142,10 +142,10 @@ class Buffer {
     Buffer(const Buffer&) = delete;
     const Py_buffer& operator*() const { return view_; }
     const Py_buffer* operator->() const { return &view_; }
-    /// The buffer, to be released by `release_owner`.
+    /// Moves the buffer to the heap. It must be released by `release_owner`.
     Py_buffer* move_out() {
         auto* moved = new Py_buffer(view_);
-        view_.obj = nullptr;  // releasing it does nothing now
+        view_.obj = nullptr;  // so that the destructor releases nothing
         return moved;
     }
 
@@ -177,7 +177,7 @@ std::string dtype_text(PyObject* array, const Py_buffer& view) {
     return text;
 }
 
-// The element type of a buffer, and whether its bytes stand in the other order.
+// Returns the dtype of a buffer's elements. Sets `swapped` if their byte order is not the machine's.
 DType element_type(PyObject* array, const Py_buffer& view, bool& swapped, const char* op) {
     const char* format = view.format ? view.format : "B";
     char order = '@';
@@ -207,7 +207,7 @@ DType element_type(PyObject* array, const Py_buffer& view, bool& swapped, const 
         op, dtype_text(array, view).c_str());
 }
 
-// Element by element, whatever strides, alignment and byte order are.
+// Copies the elements one by one, for any strides, alignment and byte order.
 void copy_elements(const Py_buffer& view, int d, const char* from, bool swapped, char*& to) {
     if (d == view.ndim) {
         for (Py_ssize_t b = 0; b < view.itemsize; ++b) to[b] = from[swapped ? view.itemsize - 1 - b : b];
@@ -235,7 +235,7 @@ bool is_numpy_array(PyObject* o) {
         PyObject* numpy = PyDict_GetItemString(PyImport_GetModuleDict(), "numpy");  // borrowed
         if (!numpy) return false;
         type = PyObject_GetAttrString(numpy, "ndarray");
-        if (!type) {  // half imported
+        if (!type) {  // NumPy is only partly imported
             PyErr_Clear();
             return false;
         }
@@ -252,7 +252,7 @@ Tensor from_array(PyObject* array, ArrayCopy copy, const char* op) {
     try {
         held.emplace(array);
     } catch (const PythonError&) {
-        // NumPy's dates and structures have no buffer format.
+        // NumPy's dates and structured types have no buffer format.
         if (!PyErr_ExceptionMatches(PyExc_ValueError)) throw;
         PyErr_Clear();
         throw_type("%s: no tensor dtype corresponds to %s", op, dtype_text(array, Py_buffer{}).c_str());
@@ -277,11 +277,11 @@ Tensor from_array(PyObject* array, ArrayCopy copy, const char* op) {
     IntList shape(sizes, n);
     if (copy == ArrayCopy::Never) {
         RL_CHECK(!swapped, throw_value,
-                 "%s: the array's bytes are in the other order (%s)\n"
+                 "%s: the array's elements are not in the byte order of this machine (%s)\n"
                  "hint: convert it with array.astype(array.dtype.newbyteorder('='))",
                  op, dtype_text(array, *view).c_str());
         RL_CHECK(!negative, throw_value,
-                 "%s: the array has a negative stride, tensors cannot have one\n"
+                 "%s: the array has a negative stride, but tensors cannot have negative strides\n"
                  "hint: copy it with array.copy()",
                  op);
         RL_CHECK(!uneven, throw_value,
@@ -292,7 +292,7 @@ Tensor from_array(PyObject* array, ArrayCopy copy, const char* op) {
     bool as_is = !swapped && !negative && !uneven;
     if (!as_is) return copy_of(*view, shape, dtype, swapped);
 
-    // An empty array may point anywhere; its tensor has no memory.
+    // An empty array may have any address. Its tensor has no memory.
     IntList steps(strides, n);
     int64_t extent = view->len ? 1 : 0;
     for (size_t d = 0; d < n && view->len; ++d) extent += (sizes[d] - 1) * strides[d];
@@ -320,7 +320,7 @@ PyObject* as_numpy(PyObject* self, const char* op) {
     require_values(op, t);
     RL_CHECK(
         !(t.requires_grad() && grad_mode()), throw_runtime,
-        "%s: this tensor requires grad, and what NumPy computes is not recorded\nhint: use detach().numpy(), or "
+        "%s: this tensor requires grad, but NumPy's operations are not recorded\nhint: use detach().numpy(), or "
         "numpy(force=True)",
         op);
     RL_CHECK(
@@ -350,7 +350,7 @@ PyObject* method_numpy(PyObject* self, PyObject* const* args, Py_ssize_t nargs, 
     RL_PY_CATCH
 }
 
-// __array__(dtype=None, copy=None): NumPy calls it where the buffer is not enough or is refused.
+// __array__(dtype=None, copy=None): called by NumPy if the buffer is refused or does not suffice.
 PyObject* method_array(PyObject* self, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"dtype", "copy", nullptr};
     PyObject *dtype = Py_None, *copy = Py_None;
@@ -371,7 +371,7 @@ PyObject* method_array(PyObject* self, PyObject* args, PyObject* kwargs) {
     RL_PY_CATCH
 }
 
-// What NumPy's functions return for a tensor operand.
+// Converts the result of a NumPy function that was called with a tensor.
 PyObject* method_array_wrap(PyObject*, PyObject* args) {
     PyObject *array, *context = nullptr, *scalar = nullptr;
     if (!PyArg_ParseTuple(args, "O|OO:__array_wrap__", &array, &context, &scalar)) return nullptr;
@@ -388,7 +388,7 @@ PyObject* from_numpy(PyObject*, PyObject* array) {
     RL_PY_CATCH
 }
 
-// _from_array(object, copy): None copies where that is needed.
+// _from_array(object, copy): with None, copies only if necessary.
 PyObject* from_array_py(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     RL_PY_TRY
     RL_CHECK(nargs == 2, throw_type, "_from_array takes 2 arguments");

@@ -1,4 +1,4 @@
-// When operators and waits release the GIL: Note [Locks of the caller].
+// Conditions under which operators and waits release the GIL: Note [Locks of the caller].
 #include <ctime>
 
 #include "python/python.h"
@@ -14,14 +14,14 @@ int64_t nanoseconds() {
 }
 
 // Note [Fair shares of the GIL]
-// A thread that executes bytecode gives up the GIL every 5 ms only. A kernel of 20 microseconds that released the GIL
-// could therefore wait 5 ms to get it back, and a program of many such kernels would almost stop beside one busy
-// thread. So a thread that had to wait keeps the GIL for as long as it waited. Beside a thread that always needs the
-// GIL, it gets half of the time; beside threads that compute in kernels or wait for files, it hardly ever waits.
+// A thread that executes bytecode releases the GIL only every 5 ms. If a kernel of 20 microseconds released the GIL, it
+// could therefore wait 5 ms to get it back, and a program with many such kernels would almost stop while another thread
+// is busy. So a thread that had to wait for the GIL then keeps it for as long as it waited. Beside a thread that always
+// needs the GIL, it gets half of the time. Beside threads that compute in kernels or wait for files, it rarely waits.
 thread_local int64_t keeps_until = 0;
 
-// Whether the interpreter has no other thread. Only the ends of its list of threads are read, since other threads may change
-// the list.
+// Whether the interpreter has no other thread. Reads only the two ends of the interpreter's list of threads, since
+// other threads may change the list.
 bool is_only_thread() {
     PyThreadState* mine = PyThreadState_Get();
     return PyInterpreterState_ThreadHead(PyThreadState_GetInterpreter(mine)) == mine &&

@@ -1,4 +1,4 @@
-// The functions of this module for other extension modules: include/rushlight/python.h.
+// Functions of this module for other extension modules: include/rushlight/python.h.
 #include "rushlight/python.h"
 
 #include "python/override.h"

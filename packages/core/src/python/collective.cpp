@@ -1,4 +1,4 @@
-// Groups of processes, which rushlight_core.seams.collectives is made of. A group and a work are capsules.
+// Process groups, for rushlight_core.seams.collectives. Groups and work objects are capsules.
 #include "rushlight/collective.h"
 
 #include "python/arguments.h"
@@ -21,14 +21,15 @@ T& from_capsule(PyObject* capsule, const char* kind) {
 using Group = std::shared_ptr<ProcessGroup>;
 using Work = std::shared_ptr<CollectiveWork>;
 
-// Frees what a capsule holds. The end of a group may wait for its thread, which never needs the GIL for long.
+// Frees the object of a capsule. The destructor of a group may wait for the group's thread, which never holds the GIL
+// for long.
 template <class T>
 PyObject* to_capsule(T value, const char* kind) {
     auto* held = new T(std::move(value));
     PyObject* capsule = PyCapsule_New(held, kind, [](PyObject* c) {
         auto* ended = static_cast<T*>(PyCapsule_GetPointer(c, PyCapsule_GetName(c)));
         if constexpr (std::is_same_v<T, Group>)
-            if (!(*ended)->is_member()) return;  // a forked child keeps the memory as long as it runs
+            if (!(*ended)->is_member()) return;  // a forked child keeps the memory until it ends
         WithoutGil nogil;
         delete ended;
     });

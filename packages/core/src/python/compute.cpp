@@ -1,4 +1,4 @@
-// Queries and choice of the libraries and kernels that compute, for rushlight.backends.
+// Functions that query and select the libraries and kernels for computations, for rushlight.backends.
 #include "cpu/kernels_in_use.h"
 #include "ops/attention_choice.h"
 #include "python/python.h"

@@ -1,4 +1,4 @@
-// From Python data to tensors.
+// Conversion of Python data to tensors.
 #pragma once
 
 #include <optional>
@@ -7,20 +7,20 @@
 
 namespace rushlight::python {
 
-/// Nested lists and tuples of numbers, or one number (creation.cpp).
+/// Converts nested lists and tuples of numbers, or one number (creation.cpp).
 Tensor from_sequence(PyObject* data, std::optional<DType> dtype);
 
 enum class ArrayCopy : uint8_t {
-    Never,     // ValueError where the memory cannot be used as it is
-    IfNeeded,  // negative strides, another byte order, misaligned elements
+    Never,     // raises ValueError if the memory cannot be used directly
+    IfNeeded,  // copies if strides are negative, bytes are swapped or elements are misaligned
     Always,
 };
 
-/// A tensor over the memory of an object with a buffer (NumPy arrays, memoryview, array.array, mmap), which the tensor owns;
-/// read-only memory makes a read-only tensor. `op` names the caller in errors. (buffers.cpp)
+/// Returns a tensor over the memory of an object with a buffer (NumPy array, memoryview, array.array, mmap), and keeps
+/// the object alive. The tensor is read-only if the memory is. `op` names the caller in errors. (buffers.cpp)
 Tensor from_array(PyObject* array, ArrayCopy copy, const char* op = "tensor(data)");
 
-/// Whether it is a numpy.ndarray; does not import NumPy.
+/// Whether the object is a numpy.ndarray. Does not import NumPy.
 bool is_numpy_array(PyObject* o);
 
 }  // namespace rushlight::python

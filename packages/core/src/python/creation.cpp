@@ -1,4 +1,4 @@
-// tensor(): from nested Python sequences and numbers. Everything else is read by rushlight_core._creation.
+// tensor() for nested Python sequences and numbers. All other data is converted by rushlight_core._creation.
 #include <cmath>
 #include <cstring>
 
@@ -16,7 +16,7 @@ namespace {
 
 bool is_sequence(PyObject* o) { return PyList_Check(o) || PyTuple_Check(o); }
 
-// An element that is neither a number nor a list: an array perhaps, or a sequence of another type.
+// Thrown for an element that is neither a number nor a list. It may be an array, or a sequence of another type.
 class UnknownElement : public Error {
   public:
     explicit UnknownElement(PyObject* o)
@@ -24,7 +24,7 @@ class UnknownElement : public Error {
                 std::string("tensor(data): cannot make an element from ") + Py_TYPE(o)->tp_name) {}
 };
 
-// NumPy's numbers bring a dtype; Python's floats have the default one.
+// NumPy's numbers have their own dtype; Python's floats have the default dtype.
 DType number_dtype(PyObject* o, Scalar s) {
     if (PyFloat_CheckExact(o) || PyLong_CheckExact(o) || PyBool_Check(o) ||
         std::strncmp(Py_TYPE(o)->tp_name, "numpy.", 6) != 0)
@@ -37,7 +37,7 @@ DType number_dtype(PyObject* o, Scalar s) {
     return s.is_floating() ? DType::Float64 : s.dtype();
 }
 
-// One pass to find shape and dtype, one to fill.
+// The first of two passes: finds the shape and dtype. The second pass fills the tensor.
 struct Scan {
     std::vector<int64_t> sizes;
     bool seen = false;
@@ -93,7 +93,7 @@ struct Scan {
     }
 };
 
-// An integer of any size, which is rounded if it does not fit 64 bits.
+// Converts an integer of any size; rounds it if it does not fit 64 bits.
 Scalar any_integer(PyObject* o) {
     int overflow = 0;
     const long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
@@ -189,7 +189,7 @@ Tensor from_sequence(PyObject* data, std::optional<DType> dtype) {
 
 namespace {
 
-// Arguments of a function with few of them, by position and name; null where none was given.
+// Reads the arguments of a function with few parameters by position and name. Omitted arguments become None.
 template <size_t n>
 void read_arguments(const char* function, const char* const (&names)[n], Py_ssize_t most_positional,
                     PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, PyObject* (&given)[n]) {
@@ -230,7 +230,7 @@ bool is_plain(PyObject* data) {
     return is_sequence(data) || PyFloat_Check(data) || PyLong_Check(data) || PyComplex_Check(data);
 }
 
-// The same call to rushlight_core._creation, for data that is neither numbers nor lists of them.
+// Passes the call on to rushlight_core._creation, for data other than numbers and lists of numbers.
 PyObject* slow_call(const char* function, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
     Object module = Object::steal(PyImport_ImportModule("rushlight_core._creation"));
     Object python = Object::steal(PyObject_GetAttrString(module.get(), function));
@@ -252,7 +252,7 @@ PyObject* tensor_py(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject
             Tensor t = from_sequence(given[0], dtype);
             if (requires_grad) t.set_requires_grad(true);
             return wrap(std::move(t));
-        } catch (const UnknownElement&) {  // arrays in a list, and the like
+        } catch (const UnknownElement&) {  // for example, arrays in a list
         }
     }
     return slow_call("tensor", args, nargs, kwnames);

@@ -11,7 +11,8 @@ constinit thread_local std::optional<Device> default_device;
 
 namespace {
 
-thread_local std::vector<std::optional<Device>> outer;  // of the blocks that the thread is in
+// The default devices outside of each `with` block that the thread is in.
+thread_local std::vector<std::optional<Device>> outer;
 
 // _set_default_device(device or None), _default_device() -> device or None
 PyObject* set_default_device(PyObject*, PyObject* given) {
@@ -42,7 +43,7 @@ void enter_device(Device device) {
     default_device = device;
 }
 void leave_device() {
-    RL_CHECK(!outer.empty(), throw_runtime, "device.__exit__: this thread has entered no device");
+    RL_CHECK(!outer.empty(), throw_runtime, "device.__exit__: this thread is not in a `with device:` block");
     default_device = outer.back();
     outer.pop_back();
 }

@@ -1,9 +1,9 @@
 // The device of new tensors when none is given: torch.set_default_device and `with torch.device(...):`.
 //
 // Note [The default device]
-// It belongs to the bindings, which fill in the device that a user's call omits. Operators that make tensors internally
-// do not use it. Calls with a tensor among their arguments (zeros_like, new_ones) follow that tensor. Each thread has
-// its own.
+// Only the bindings use the default device: they insert it where a user's call omits the device. Operators that make
+// tensors internally do not use it. Calls with a tensor among their arguments (zeros_like, new_ones) use the device of
+// that tensor. Each thread has its own default device.
 #pragma once
 
 #include <optional>
@@ -12,10 +12,10 @@
 
 namespace rushlight::python {
 
-/// Null if none has been set, so that the device is the CPU.
+/// Null if no default device has been set; the CPU is used then.
 extern constinit thread_local std::optional<Device> default_device;
 
-/// `with device:`; the blocks of a thread nest.
+/// Implement `with device:`. The blocks of a thread may be nested.
 void enter_device(Device device);
 void leave_device();
 

@@ -1,4 +1,4 @@
-// Devices beyond the CPU: attaching plug-ins, counting and choosing devices, waiting for them.
+// Devices other than the CPU: functions that attach plug-ins, and count, select and synchronise devices.
 #include "python/arguments.h"
 #include "rushlight/backend.h"
 #include "rushlight/device_fallback.h"
@@ -7,7 +7,7 @@
 namespace rushlight::python {
 namespace {
 
-/// A device or its name; without an index it is the current one of its type.
+/// Converts a device or its name. Without an index it is the current device of its type.
 Device read_device(const char* function, PyObject* o) {
     Device device;
     RL_CHECK(to_device(o, device), throw_type, "%s(device): must be a device or a str, not %s", function,
@@ -59,7 +59,7 @@ PyObject* synchronize_py(PyObject*, PyObject* o) {
     RL_PY_CATCH
 }
 
-/// Python packages offer backends as entry points: rushlight_core.devices.
+/// Python packages register backends as entry points, which rushlight_core.devices searches.
 bool find_in_packages(std::string_view name) {
     if (!Py_IsInitialized()) return false;
     WithGil gil;
@@ -69,13 +69,13 @@ bool find_in_packages(std::string_view name) {
     return found.get() == Py_True;
 }
 
-// _kernels(type) -> {name: [dtype that it lacks]}: for `codegen duty`.
+// _kernels(type) -> {name: [dtypes that the kernel does not support]}: for `codegen duty`.
 PyObject* kernels_py(PyObject*, PyObject* type) {
     RL_PY_TRY
     const Device device = read_device("_kernels", type);
     Object kernels = Object::steal(PyDict_New());
     for (std::string_view kernel : kernels_of(device.type)) {
-        const Operator* op = find_operator(kernel);  // none where several share the kernel
+        const Operator* op = find_operator(kernel);  // null if several operators share the kernel
         const uint64_t lacks = op && op->kernels ? lacked_dtypes(device.type, *op->kernels) : 0;
         Object dtypes = Object::steal(PyList_New(0));
         for (int t = 0; t < kNumDTypes; ++t) {
@@ -105,7 +105,7 @@ PyObject* set_device_fallback_py(PyObject*, PyObject* o) {
     Py_RETURN_NONE;
     RL_PY_CATCH
 }
-// _plugin_device() -> the name of the device type of the backend beside CUDA's; "" without one
+// _plugin_device() -> the name of the device type of the backend other than CUDA; "" if there is none
 PyObject* plugin_device(PyObject*, PyObject*) {
     const Backend* b = backend_of(DeviceType::Plugin);
     return PyUnicode_FromString(b ? b->name : "");
@@ -137,14 +137,14 @@ PyObject* memory_info_py(PyObject*, PyObject* o) {
                          static_cast<unsigned long long>(total));
     RL_PY_CATCH
 }
-// _permit_tf32(what, on): of products (0) or convolutions (1)
+// _permit_tf32(what, on): `what` is 0 for matrix products, 1 for convolutions
 PyObject* permit_tf32(PyObject*, PyObject* args) {
     int which, on;
     if (!PyArg_ParseTuple(args, "ip:_permit_tf32", &which, &on)) return nullptr;
     return PyBool_FromLong(set_setting(which ? Setting::Tf32Convolutions : Setting::Tf32Products, on));
 }
 
-// Their documentation is that of rushlight_core.devices.
+// The functions are documented in rushlight_core.devices.
 PyMethodDef functions[] = {{"_load_backend", load_backend_py, METH_O, nullptr},
                            {"_device_count", device_count_py, METH_O, nullptr},
                            {"_current_device", current_device_py, METH_O, nullptr},

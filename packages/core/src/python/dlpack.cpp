@@ -13,17 +13,17 @@ namespace {
 using namespace dlpack;
 using Plain = rushlight::Device;
 
-// Names of the capsules, before and after the memory was taken out.
+// Names of the capsules, before and after a consumer has taken the array.
 constexpr const char* kCapsule = "dltensor";
 constexpr const char* kUsedCapsule = "used_dltensor";
 constexpr const char* kVersionedCapsule = "dltensor_versioned";
 constexpr const char* kUsedVersionedCapsule = "used_dltensor_versioned";
 
-// --- out ---
+// --- export ---
 
 template <class M>
 void destroy_capsule(PyObject* capsule, const char* name) {
-    if (!PyCapsule_IsValid(capsule, name)) return;  // taken
+    if (!PyCapsule_IsValid(capsule, name)) return;  // a consumer has taken the array
     auto* managed = static_cast<M*>(PyCapsule_GetPointer(capsule, name));
     if (managed->deleter) managed->deleter(managed);
 }
@@ -77,7 +77,7 @@ PyObject* method_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
         copy_into(fresh, t);
         t = fresh;
     }
-    // The consumer's stream waits for nothing: by then the memory is ready. -1 means that the consumer synchronises.
+    // The work on the memory is finished before the consumer's stream uses it. -1 means that the consumer synchronises.
     if (here.type != kCPU && stream_number != -1) synchronize(t.device());
 
     bool read_only = t.impl()->storage()->read_only();
@@ -108,9 +108,9 @@ PyObject* method_dlpack_device(PyObject* self, PyObject*) {
     RL_PY_CATCH
 }
 
-// --- in ---
+// --- import ---
 
-// Deleters of Python libraries take the GIL themselves where they need it; others get it here.
+// Deleters of Python libraries acquire the GIL themselves if they need it. For other libraries it is acquired here.
 template <class M>
 void release_managed(void* context, void*, size_t) {
     run_with_gil(
@@ -140,8 +140,8 @@ Tensor import_capsule(PyObject* capsule) {
     return tensor_over(managed->array, release_managed<Managed>, managed, false, "from_dlpack(ext_tensor)");
 }
 
-// Calls producer.__dlpack__ with what this library can take, or without arguments where it is of an older standard; then
-// `copy` is left to the caller.
+// Calls producer.__dlpack__ with the arguments that this library supports. If the producer implements an older
+// standard, calls it without arguments and sets `older`; the caller then has to handle `copy`.
 Object ask_for_capsule(PyObject* producer, PyObject* dl_device, PyObject* copy, bool& older) {
     Object method = Object::steal(PyObject_GetAttrString(producer, "__dlpack__"));
     Object keywords =
@@ -182,7 +182,8 @@ PyObject* from_dlpack(PyObject*, PyObject* args, PyObject* kwargs) {
                  "from_dlpack(device): must be a device or a str, not %s", Py_TYPE(device)->tp_name);
         dlpack::Device d = device_of(wanted, "from_dlpack(device)");
         dl_device = Object::steal(Py_BuildValue("(ii)", int(d.type), int(d.id)));
-        // Producers of the first standard have no such argument; if the memory is already on the device, none is needed.
+        // Producers of the first standard do not accept dl_device. If the memory is on that device already, it is not
+        // needed.
         if (PyObject_HasAttrString(producer, "__dlpack_device__")) {
             Object here = Object::steal(PyObject_CallMethod(producer, "__dlpack_device__", nullptr));
             int same = PyObject_RichCompareBool(here.get(), dl_device.get(), Py_EQ);

@@ -1,4 +1,4 @@
-// Functions of dtypes: promotion and casts.
+// Functions about dtypes: promotion and casts.
 #include "python/arguments.h"
 #include "python/docstrings.h"
 #include "python/results.h"
@@ -34,7 +34,7 @@ PyObject* can_cast_py(PyObject*, PyObject* args, PyObject* kwargs) {
     RL_PY_CATCH
 }
 
-// _dtype_of(value): the dtype of an argument, given as it is or as a Python type; None for anything else.
+// _dtype_of(value): returns the dtype of an argument that is a dtype or a Python type; None for other objects.
 PyObject* dtype_of_value(PyObject*, PyObject* value) {
     RL_PY_TRY
     DType t;
@@ -43,7 +43,7 @@ PyObject* dtype_of_value(PyObject*, PyObject* value) {
     RL_PY_CATCH
 }
 
-// Under the names that PyTorch has for each pair of tensors and numbers.
+// The signatures have PyTorch's names for each combination of tensors and numbers.
 PyObject* result_type(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
     RL_PY_TRY
     constexpr auto kAny = ArgType::TensorOrScalar;

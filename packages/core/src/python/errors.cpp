@@ -15,8 +15,8 @@ namespace {
 PyObject* linalg_error = nullptr;
 PyObject* memory_error = nullptr;
 
-// "linear: mm(input, mat2): …", where a text does not begin with the caller's name. Of in-place forms the name without its
-// underscore does.
+// Returns "linear: mm(input, mat2): …" if a text does not begin with the caller's name. The name of an in-place
+// operator also matches without its underscore.
 std::string with_caller(const char* caller, const char* text) {
     if (!caller) return text;
     std::string_view name(caller), said(text);
@@ -33,7 +33,7 @@ std::string with_caller(const char* caller, const char* text) {
 void warn_in_python(const char* text) {
     if (!Py_IsInitialized()) return;
     WithGil gil;
-    // A warning filter may turn it into an error.
+    // A warning filter may turn the warning into an error.
     if (PyErr_WarnEx(PyExc_UserWarning, text, 1) < 0) throw PythonError();
 }
 
@@ -44,7 +44,7 @@ PyObject* translate_exception(const char* caller) {
     try {
         throw;
     } catch (const Overridden& answered) { return answered.result; } catch (const PythonError&) {
-        // set already
+        // the Python error is already set
     } catch (const IntegerOverflow& e) {
         PyErr_SetString(PyExc_OverflowError, with_caller(caller, e.what()).c_str());
     } catch (const Error& e) {
@@ -68,7 +68,7 @@ PyObject* translate_exception(const char* caller) {
     } catch (const std::bad_alloc&) { PyErr_NoMemory(); } catch (const std::exception& e) {
         PyErr_SetString(PyExc_RuntimeError, with_caller(caller, e.what()).c_str());
     } catch (...) {
-        // A Python error of another extension module that passes through an operator; the error is set already.
+        // A Python error of another extension module, which passed through an operator. The error is already set.
         if (!PyErr_Occurred()) PyErr_SetString(PyExc_RuntimeError, "an exception of an unknown type");
     }
     return nullptr;
@@ -81,7 +81,7 @@ int add_errors(PyObject* module) {
         "Raised when a matrix is singular or not positive-definite, or when an iteration does not converge.",
         PyExc_RuntimeError, nullptr);
     if (!linalg_error || PyModule_AddObjectRef(module, "_LinAlgError", linalg_error) < 0) return -1;
-    // Python's error for it, and PyTorch's, which is a RuntimeError.
+    // A subclass of Python's MemoryError, and of RuntimeError as PyTorch's class is.
     PyObject* bases = PyTuple_Pack(2, PyExc_MemoryError, PyExc_RuntimeError);
     if (!bases) return -1;
     memory_error = PyErr_NewExceptionWithDoc("rushlight.OutOfMemoryError", docstrings::OutOfMemoryError_,

@@ -1,4 +1,4 @@
-// Scopes that take the GIL, and the treatment of threads when the interpreter ends.
+// Scopes that acquire or release the GIL, and the treatment of threads when the interpreter ends.
 #pragma once
 
 #define PY_SSIZE_T_CLEAN
@@ -9,19 +9,20 @@
 namespace rushlight::python {
 
 // Note [Interpreter exit]
-// At its end the interpreter ends every other thread that requests the GIL, at that point: it is unwound, through
-// our C++ too. No handler may stop the unwinding, and no destructor on the way may touch Python, for the thread does not have
-// the GIL. So a thread that requests it at that time sleeps until the process is gone, and what unwinds a thread that was
-// already asking is let through, up to the first frame that would touch Python: that sleeps too. (PyGILState_Check() is no
-// help: once the interpreter has ended it returns true for all threads.) A handler knows such an unwinding by the null
-// std::current_exception().
+// When the interpreter ends, it terminates every other thread at the point where the thread requests the GIL: it
+// unwinds the thread's stack, including frames of our C++ code. No handler may stop the unwinding, and no destructor in
+// these frames may use Python, because the thread does not hold the GIL. Therefore a thread that requests the GIL at
+// that time sleeps until the process has ended. If a thread was already waiting for the GIL, its unwinding is allowed
+// to proceed up to the first frame that would use Python, and the thread then sleeps. (PyGILState_Check() does not
+// help: after the interpreter has ended it returns true for all threads.) A handler recognises such an unwinding by
+// std::current_exception(), which is null.
 inline void sleep_if_interpreter_ends() {
 #if PY_VERSION_HEX >= 0x030D0000
     const bool ends = !Py_IsInitialized() || Py_IsFinalizing();
 #else
     const bool ends = !Py_IsInitialized() || _Py_IsFinalizing();
 #endif
-    // The thread that ends the interpreter is the process's first.
+    // The thread that ends the interpreter is the first thread of the process.
     if (ends && syscall(SYS_gettid) != getpid()) [[unlikely]]
         for (;;) pause();
 }

@@ -1,4 +1,4 @@
-// Graphs of devices, which rushlight_core._graphs is made of. A graph is a capsule; a stream and a pool are ints.
+// Graphs of devices, for rushlight_core._graphs. Graphs are capsules; streams and pools are ints.
 #include "rushlight/graphs.h"
 
 #include "python/arguments.h"
@@ -56,7 +56,7 @@ PyObject* pool_of(PyObject*, PyObject* o) {
     RL_PY_CATCH
 }
 PyObject* new_pool(PyObject*, PyObject*) { return PyLong_FromUnsignedLongLong(new_graph_pool()); }
-// _is_capturing(device) -> bool: the current stream
+// _is_capturing(device) -> bool, for the current stream
 PyObject* is_capturing_py(PyObject*, PyObject* o) {
     RL_PY_TRY
     Device device;

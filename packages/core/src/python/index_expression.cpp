@@ -1,4 +1,4 @@
-// From the object between the brackets to a list of classified items.
+// Conversion of the object between the brackets to a list of classified items.
 #include "python/subscripts.h"
 
 #include <cstring>
@@ -19,8 +19,8 @@ bool is_list(PyObject* o) { return PyList_Check(o) || PyTuple_Check(o); }
         Py_TYPE(o)->tp_name);
 }
 
-// A list that holds more than numbers stands for a tuple: x[[a, b]] is x[a, b] where a is a tensor, a list or a slice.
-// A tuple always does. (PyTorch's rule; it differs from NumPy's.)
+// Whether the index counts as a tuple. Tuples do, and so do lists that contain other objects than numbers: x[[a, b]] is
+// x[a, b] if a is a tensor, a list or a slice. (This is PyTorch's rule; NumPy's is different.)
 bool is_tuple_like(PyObject* o) {
     if (PyTuple_Check(o)) return true;
     if (!PyList_Check(o) || PyList_GET_SIZE(o) >= 32) return false;
@@ -33,7 +33,7 @@ bool is_tuple_like(PyObject* o) {
     return false;
 }
 
-// Integers and masks in a list, an array or another sequence.
+// Converts integers and masks in a list, an array or another sequence.
 Tensor sequence_tensor(PyObject* o) {
     if (PyUnicode_Check(o) || PyBytes_Check(o)) bad_index(o);
     Tensor t;

@@ -1,5 +1,5 @@
-// Ctrl-C in the middle of long work. Python runs signal handlers between its own instructions only; core checks between
-// blocks and nodes, and here the handlers are run for it.
+// Interruption of long computations by Ctrl-C. Python runs signal handlers only between bytecode instructions. Core
+// therefore checks for interrupts between blocks and between nodes, and the handlers are run here.
 #include <ctime>
 
 #include "python/python.h"
@@ -8,10 +8,10 @@
 namespace rushlight::python {
 namespace {
 
-// Checking takes the GIL: at intervals that a person does not notice.
+// A check acquires the GIL, so it is made at intervals that are too short for a person to notice.
 constexpr int64_t kPause = 20'000'000;  // nanoseconds
 
-// The error that the handler raised, while it passes through C++ to the binding.
+// The error that a signal handler raised, stored while a C++ exception carries the interruption to the binding.
 thread_local PyObject* raised[3];
 
 bool interrupted_by_python() {
@@ -22,7 +22,7 @@ bool interrupted_by_python() {
     if (time < next) return false;
     next = time + kPause;
     if (!Py_IsInitialized() || !PyGILState_GetThisThreadState())
-        return false;  // handlers run on Python's main thread
+        return false;  // signal handlers run on Python's main thread
     WithGil gil;
     const bool stop = !PyErr_Occurred() && PyErr_CheckSignals() != 0;
     if (stop) PyErr_Fetch(&raised[0], &raised[1], &raised[2]);

@@ -7,7 +7,7 @@
 namespace rushlight::python {
 namespace {
 
-// _operators(): (name, schema) of every form of every overload.
+// _operators(): returns (name, schema) of every form of every overload.
 PyObject* operators_py(PyObject*, PyObject*) {
     RL_PY_TRY
     Object list = Object::steal(PyList_New(0));
@@ -19,7 +19,7 @@ PyObject* operators_py(PyObject*, PyObject*) {
     RL_PY_CATCH
 }
 
-// _call_boxed(name, *args): the way in which fallbacks and other languages call operators.
+// _call_boxed(name, *args): calls an operator in the way that fallbacks and other languages do.
 PyObject* call_boxed_py(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     RL_PY_TRY
     RL_CHECK(nargs >= 1 && PyUnicode_Check(args[0]), throw_type,
@@ -78,7 +78,8 @@ PyObject* empty_cache_py(PyObject*, PyObject*) {
     RL_PY_CATCH
 }
 
-// _set_allocator(address): of an AllocatorInterface, or None for the default allocator; the former one.
+// _set_allocator(address): sets the AllocatorInterface at an address, or the default allocator for None. Returns the
+// previous one.
 PyObject* set_allocator_py(PyObject*, PyObject* address) {
     RL_PY_TRY
     const AllocatorInterface* given = nullptr;

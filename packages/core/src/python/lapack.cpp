@@ -1,4 +1,4 @@
-// A LAPACK from Python's packages, which rushlight_core._lapack finds.
+// A LAPACK library in Python's packages, which rushlight_core._lapack finds.
 #include "rushlight/lapack.h"
 #include "python/python.h"
 
@@ -12,7 +12,7 @@ std::string find_in_packages() {
     PyObject* module = PyImport_ImportModule("rushlight_core._lapack");
     PyObject* found = module ? PyObject_CallMethod(module, "find", nullptr) : nullptr;
     if (const char* text = found ? PyUnicode_AsUTF8(found) : nullptr) paths = text;
-    PyErr_Clear();  // then the system's names are tried
+    PyErr_Clear();  // libraries of the system are tried next
     Py_XDECREF(found);
     Py_XDECREF(module);
     return paths;

@@ -1,4 +1,4 @@
-// Grad mode, threads: the switches of the running thread and of the process.
+// Switches of the running thread and of the process, such as grad mode and the number of threads.
 #include "python/arguments.h"
 #include "python/docstrings.h"
 #include "rushlight/dispatch.h"
@@ -32,8 +32,8 @@ PyObject* set_num_threads_py(PyObject*, PyObject* n) {
     RL_PY_CATCH
 }
 
-// The base of no_grad and similar modes: an object that saves this thread's modes and restores them. Their Python
-// classes (rushlight_core._grad_mode) take the methods that they need as __enter__ and __exit__.
+// The base class of no_grad and similar modes. An object saves this thread's modes and restores them. The Python
+// subclasses (rushlight_core._grad_mode) use its methods as __enter__ and __exit__.
 struct ModeScope {
     PyObject_HEAD bool grad_mode, inference, strict;
 };

@@ -7,11 +7,11 @@ namespace rushlight::python {
 namespace {
 
 // Note [Functions that classes see]
-// Operators check the classes of their arguments for a __torch_function__ (Note [__torch_function__]). A function that is
-// written in Python checks them itself, as one function and not as the operators that it is made of: `@overridable` puts an
-// object of this type in its place. The object checks the arguments, those in lists and tuples too, and calls the function;
-// for tensors of no class of their own that costs some nanoseconds an argument, which a wrapper written in Python would not
-// do.
+// Operators check the classes of their arguments for a __torch_function__ (Note [__torch_function__]). A function that
+// is written in Python has to check them itself, so that it is overridden as one function and not as the operators that
+// it calls. The decorator `@overridable` replaces the function by an object of this type. The object checks the
+// arguments, also those in lists and tuples, and then calls the function. For plain tensors the check costs some
+// nanoseconds for each argument; a wrapper in Python would be slower.
 struct Overridable {
     PyObject_HEAD vectorcallfunc call;
     PyObject* function;
@@ -100,10 +100,10 @@ void dealloc(PyObject* self) {
     Py_DECREF(type);
 }
 
-// It shows what the function shows: name, module, documentation, annotations, attributes.
+// Attributes such as name, module, documentation and annotations are those of the function.
 PyObject* get_attribute(PyObject* self, PyObject* name) {
     PyObject* function = as_overridable(self)->function;
-    // The type has these two attributes itself, which an ordinary lookup would find.
+    // The type has these two attributes itself, so an ordinary lookup would find the type's values.
     for (const char* shown : {"__module__", "__doc__"})
         if (PyUnicode_CompareWithASCIIString(name, shown) == 0) return PyObject_GetAttr(function, name);
     PyObject* found = PyObject_GenericGetAttr(self, name);
@@ -115,7 +115,7 @@ PyObject* represent(PyObject* self) { return PyObject_Repr(as_overridable(self)-
 PyObject* bind(PyObject* self, PyObject* object, PyObject*) {
     return object && object != Py_None ? PyMethod_New(self, object) : Py_NewRef(self);
 }
-// By its name, as functions are.
+// The object is pickled by its name, as functions are.
 PyObject* reduce(PyObject* self, PyObject*) {
     return PyObject_GetAttrString(as_overridable(self)->function, "__qualname__");
 }

@@ -33,8 +33,8 @@ struct OverrideCall {
         return PyArg_ParseTupleAndKeywords(given, keywords, "OO|OO:__torch_function__",
                                            const_cast<char**>(names), &func, &types, &args, &kwargs);
     }
-    // Runs the function itself, without overrides. A function of another library would not respect that they are off, and
-    // come back here.
+    // Calls the function itself, without overrides. A function of another library does not check that overrides are
+    // disabled, so it would call the override again.
     Object run() const {
         for (const ActiveCall* r = active_call; r; r = r->before)
             RL_CHECK(r->func != func, throw_type, "%s", foreign().c_str());
@@ -53,14 +53,15 @@ struct OverrideCall {
     }
 };
 
-// Properties whose values stay what they are: a gradient has a class of its own, and a view's base is another object.
+// Whether a property is returned without conversion: a gradient has its own class, and the base of a view is another
+// object.
 bool keeps_its_class(const char* property) {
     for (const char* name : {"grad", "_base"})
         if (std::strcmp(property, name) == 0) return true;
     return false;
 }
 
-// Whether this is such a property's `__get__`.
+// Whether the function is the `__get__` of such a property.
 bool gets_what_keeps_its_class(PyObject* func) {
     if (Py_TYPE(func) != &_PyMethodWrapper_Type) return false;
     Object descriptor = Object::steal(PyObject_GetAttrString(func, "__self__"));
@@ -77,7 +78,7 @@ Object convert(Object result, PyTypeObject* type) {
         if (Py_REFCNT(o) > 1 || wrapper->dict || wrapper->weakrefs)
             return Object::steal(as_subclass(o, type));
         Tensor t = wrapper->tensor;
-        result = Object();  // nothing else refers to this object: the tensor gets one of the class instead
+        result = Object();  // no other references: the tensor gets an object of the class instead
         return Object::steal(wrap_as(type, std::move(t)));
     }
     if (!PyTuple_Check(o) && !PyList_Check(o)) return result;
@@ -94,7 +95,7 @@ Object convert(Object result, PyTypeObject* type) {
     return Object::steal(PyObject_CallOneArg(reinterpret_cast<PyObject*>(Py_TYPE(o)), items.get()));
 }
 
-// Tensor.__torch_function__: what subclasses inherit, and call through super().
+// Tensor.__torch_function__: the method that subclasses inherit and call through super().
 PyObject* default_override(PyObject* cls, PyObject* given, PyObject* keywords) {
     OverrideCall call;
     if (!call.read(given, keywords)) return nullptr;
@@ -126,7 +127,8 @@ bool inherits_default(PyTypeObject* type) {
                reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(default_override));
 }
 
-// The arguments whose classes override, one for each class, subclasses first, else from left to right.
+// The arguments whose classes override operators, one for each class. Subclasses come before their base classes;
+// otherwise the order is from left to right.
 class Overriding {
   public:
     void add(PyObject* o) {
@@ -167,12 +169,12 @@ class Overriding {
   private:
     void add_wrapped(const Tensor& t, PyObject* wrapper) {
         if (Py_TYPE(wrapper) == TensorType) return;
-        add(Object::steal(wrap(t)).get());  // turns a wrapper that its tensor owns into an ordinary object
+        add(Object::steal(wrap(t)).get());  // wrap() makes an owned wrapper an ordinary object
     }
     std::vector<Object> objects_;
 };
 
-// Converts the results of an override to the operator's results. Throws Overridden if their types differ.
+// Converts the result of an override to the operator's results. Throws Overridden if the types do not match.
 void accept_result(const Operator& op, Object result, Stack& stack) {
     SchemaText schema(op);
     stack.clear();
@@ -190,7 +192,7 @@ void accept_result(const Operator& op, Object result, Stack& stack) {
     if (!fits) throw Overridden{result.release()};
 }
 
-// Results without a Python object yet become objects of the class.
+// Wraps results that have no Python object yet in objects of the class.
 void retype_results(Stack& stack, PyTypeObject* type) {
     auto retype = [&](const Tensor& t) {
         if (t.defined() && !t.impl()->wrapper()) Object::steal(wrap_as(type, t));
@@ -206,7 +208,7 @@ void python_stage(const Operator& op, StageMask rest, Stack& stack) {
     WithGil gil;
     Overriding overriding;
     for (const Value& v : stack) overriding.add(v);
-    if (overriding.empty()) return op.boxed(op, rest, stack);  // a view of such a tensor, that is none itself
+    if (overriding.empty()) return op.boxed(op, rest, stack);  // for example a plain view of such a tensor
     if (overriding.all_default()) {
         StagesOff off(bit(Stage::Python));
         op.boxed(op, rest, stack);
@@ -297,7 +299,7 @@ PyObject* call_override(const char* method, PyObject* const* args, Py_ssize_t co
 
 namespace {
 
-// Answers Tensor.<member>(self, *args, **kwargs), with the override that `overriding` found, or null if it found none.
+// Calls the override in `overriding` for Tensor.<member>(self, *args, **kwargs). Returns null if there is none.
 PyObject* answer_by(const Overriding& overriding, Member member, PyObject* args, PyObject* kwargs) {
     if (overriding.empty()) return nullptr;
     Object func = Object::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(TensorType), member.name));

@@ -9,58 +9,61 @@
 namespace rushlight::python {
 
 // Note [__torch_function__]
-// A subclass of Tensor may define `__torch_function__(cls, func, types, args, kwargs)`. Its tensors carry the stage Python,
-// the highest, whose boxed fallback calls the method instead of the operator. A subclass that defines none keeps its type:
-// results of operators on its tensors are of that class (the inherited method ensures it). One that sets
-// `__torch_function__ = _C._disabled_torch_function_impl`, as Parameter does, carries no stage and costs nothing; its
-// results are plain tensors.
+// A subclass of Tensor may define `__torch_function__(cls, func, types, args, kwargs)`. Its tensors carry the stage
+// Python, which comes before all stages except Strict. The boxed fallback of this stage calls the method instead of the
+// operator. A subclass that does not define the method inherits one that converts the results of operators to the
+// subclass. Tensors of a subclass that sets `__torch_function__ = _C._disabled_torch_function_impl`, as Parameter does,
+// do not carry the stage and cost nothing; the results of operators on them are plain tensors.
 //
-// Methods and properties that are not operators (size, numpy, shape, len) go the same way, as Note [Members that classes see]
-// describes.
+// Methods and properties that are not operators (size, numpy, shape, len) can be overridden in the same way:
+// Note [Members that classes see].
 //
-// An override may return anything. What does not fit the operator's result types leaves C++ as the exception Overridden
-// and arrives in Python as the result of the call.
+// An override may return anything. A result that does not have the operator's result types is thrown through C++ as the
+// exception Overridden, and is returned to Python as the result of the call.
 
 /// The result of a call that an override has handled; owns a reference.
 struct Overridden {
     PyObject* result;
 };
 
-/// Whether tensors of this class carry the stage Python. Installs the stage's fallback at the first one.
+/// Whether tensors of this class carry the stage Python. The first call that returns true installs the stage's
+/// fallback.
 bool overrides_operators(PyTypeObject* type);
 
-/// Answers Tensor.<method>(*args) by the override of an argument's class; null, without an error, where there is none.
+/// Calls the override of an argument's class for Tensor.<method>(*args), and returns its result. Returns null, without
+/// an error, if there is no override.
 PyObject* call_override(const char* method, PyObject* const* args, Py_ssize_t count);
 
 // Note [Members that classes see]
-// The entries of method and property tables are wrapped in `Seen`, which calls the class of a tensor first if that overrides
-// operators. For tensors of other classes this is one comparison, or two. The override receives `Tensor.<method>`, or
-// for a property `Tensor.<property>.__get__` or `__set__`. The method that a class inherits by default runs the member
-// without overrides and converts the tensors of its result to the class, except for `grad` and `_base`, which are
-// returned unchanged.
+// The functions in the tables of methods and properties are wrapped in `Seen`, which first calls the override of a
+// tensor's class if there is one. For tensors of other classes this costs one or two comparisons. The override receives
+// `Tensor.<method>`, or `Tensor.<property>.__get__` or `__set__` for a property. The method that a class inherits by
+// default runs the member without overrides and converts the tensors in its result to the class, except for `grad` and
+// `_base`, which are returned unchanged.
 
 /// Whether the class of this object may override it.
 inline bool has_override(PyObject* self) {
     return Py_TYPE(self) != TensorType && (unwrap(self).impl()->stages() & bit(Stage::Python));
 }
 
-/// Which member was accessed: of a property the part "__get__" or "__set__", else null.
+/// The member that was accessed. `part` is "__get__" or "__set__" for a property, else null.
 struct Member {
     const char* name;
     const char* part;
 };
 
-/// The result of the override of `self`'s class for a member of Tensor; null, without an error, if there is none and the
-/// member itself has to run. Throws PythonError.
+/// Calls the override of `self`'s class for a member of Tensor, and returns its result. Returns null, without an error,
+/// if there is no override and the caller has to run the member itself. Throws PythonError.
 PyObject* answer_by_class(Member member, PyObject* self, PyObject* const* args = nullptr,
                           Py_ssize_t nargs = 0, PyObject* kwnames = nullptr);
 /// The same for arguments in a tuple and a dictionary, each of which may be null.
 PyObject* answer_by_class_to_call(Member member, PyObject* self, PyObject* args, PyObject* kwargs);
 
-/// Whether the class of this object has a __torch_function__ that is not the inherited one, on this thread now.
+/// Whether the class of this object has a __torch_function__ that is not the inherited one, and overrides are enabled
+/// on this thread.
 bool has_own_override(PyObject* self);
 
-/// A property of a tensor whose class may override it.
+/// Returns a property of a tensor whose class may override it.
 PyObject* get_by_class(const char* name, PyObject* self, getter get, void* closure);
 
 template <size_t n>
@@ -69,7 +72,7 @@ struct Literal {
     consteval Literal(const char (&given)[n]) { std::copy_n(given, n, text); }
 };
 
-/// `Seen<name>::of<f>` is what a table holds in place of `f`, the function of the member `name`.
+/// `Seen<name>::of<f>` wraps `f`, the function of the member `name`, for a table.
 template <Literal member>
 struct Seen {
     static constexpr const char* name = member.text;
@@ -143,12 +146,12 @@ struct Seen {
     }
 };
 
-/// For a call that no signature fits: an argument that is no Tensor may handle it by its own __torch_function__;
-/// its result is thrown as Overridden. `self` is null for functions.
+/// Called if no signature fits a call. If an argument that is not a Tensor has a __torch_function__, calls it and
+/// throws its result as Overridden. `self` is null for functions.
 void answer_by_other_class(const char* name, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
                            PyObject* kwnames);
 
-/// The tensor as an object of `type`, over the same memory.
+/// Returns the tensor as an object of `type`, over the same memory.
 PyObject* as_subclass(PyObject* tensor, PyTypeObject* type);
 
 int add_override(PyObject* module);

@@ -1,4 +1,4 @@
-// The Python headers, errors in both directions, and the object types of this module.
+// The Python headers, conversion of errors between C++ and Python, and the object types of this module.
 #pragma once
 
 #include "python/gil.h"
@@ -7,15 +7,16 @@
 
 namespace rushlight::python {
 
-/// Thrown where a Python error is set already.
+/// Thrown if a Python error is already set.
 struct PythonError {};
 
-/// Sets the error of the signal handler that interrupted a call; false if there was none.
+/// Sets the Python error of the signal handler that interrupted a call. Returns false if there was none.
 bool restore_interrupt();
 
-/// Inside a catch block: sets the Python error that corresponds to the C++ one, and returns nullptr; of a call that an
-/// override has handled (override.h) its result. Errors that do not name which of the operators inside `caller` raised
-/// them, or name only the one inside, are given the name of `caller`.
+/// Must be called inside a catch block. Sets the Python error that corresponds to the C++ exception, and returns
+/// nullptr. For a call that an override has handled (override.h), returns the override's result instead. If the text of
+/// an error does not begin with the name of `caller`, that name is added in front, because the error may come from an
+/// operator that `caller` called.
 PyObject* translate_exception(const char* caller = nullptr);
 
 #define RL_PY_TRY try {
@@ -41,7 +42,7 @@ PyObject* translate_exception(const char* caller = nullptr);
 class Object {
   public:
     Object() = default;
-    /// Takes over a new reference; null means that a Python error is set, which is thrown.
+    /// Takes over a new reference. Null means that a Python error is set; then throws PythonError.
     static Object steal(PyObject* p) {
         if (!p) throw PythonError();
         return Object(p);
@@ -67,12 +68,12 @@ class Object {
     PyObject* p_ = nullptr;
 };
 
-/// A module's function or type, looked up when it is first used. `static constinit`, so that it has no guard: a thread
-/// that holds the GIL would wait there for one that gives it up in the import.
+/// A function or type of a module, looked up when it is first used. Declared `static constinit`, so that it has no
+/// guard. A thread that holds the GIL would wait at the guard for a thread that releases the GIL during the import.
 class Lookup {
   public:
     constexpr Lookup(const char* module, const char* name) : module_(module), name_(name) {}
-    /// Borrowed; it is never freed. Throws where the import fails, and tries again the next time.
+    /// Returns a borrowed reference that is never freed. Throws if the import fails, and tries again in the next call.
     PyObject* get() {
         if (!found_) [[unlikely]] {
             Object module = Object::steal(PyImport_ImportModule(module_));
@@ -102,9 +103,9 @@ inline bool is_tensor(PyObject* o) {
 }
 /// The tensor of an object, whose type is not checked.
 inline const Tensor& unwrap(PyObject* o) { return reinterpret_cast<PyTensor*>(o)->tensor; }
-/// The tensor's wrapper, a new reference; None for an undefined tensor.
+/// Returns a new reference to the tensor's wrapper; None for an undefined tensor.
 PyObject* wrap(Tensor t);
-/// A new wrapper of a subclass. The tensor must not have one yet.
+/// Returns a new wrapper of a subclass. The tensor must not have a wrapper yet.
 PyObject* wrap_as(PyTypeObject* type, Tensor t);
 
 // --- dtype, device, Size, Generator (small_types.cpp) ---
@@ -127,11 +128,11 @@ PyObject* wrap(Device d);
 PyObject* wrap_generator(Ref<Generator> g);
 /// torch.Size: a tuple of ints.
 PyObject* wrap_size(IntList sizes);
-/// Reads a dtype object, or one of Python's types bool, int and float; returns false for other objects.
+/// Converts a dtype object, or one of Python's types bool, int and float. Returns false for other objects.
 bool to_dtype(PyObject* o, DType& out);
 bool to_device(PyObject* o, Device& out);
 
-// Each function adds the names of one part of the module. Returns -1 and sets a Python error if it fails.
+// Each function adds one part of the module. Returns -1 and sets a Python error if it fails.
 int add_small_types(PyObject* module);
 int add_tensor_type(PyObject* module);
 int add_storage_type(PyObject* module);
@@ -159,7 +160,7 @@ int add_sparse(PyObject* module);
 int add_default_device(PyObject* module);
 int add_collective(PyObject* module);
 
-/// Methods and properties that are written by hand; each table ends with a null name.
+/// Methods and properties that are written by hand. Each table ends with a null name.
 extern PyMethodDef tensor_methods[];
 extern PyMethodDef buffer_methods[];
 extern PyMethodDef dlpack_methods[];
@@ -182,7 +183,7 @@ PyObject* tensor_int(PyObject* self);
 PyObject* tensor_float(PyObject* self);
 PyObject* tensor_index(PyObject* self);
 
-/// The value of a tensor of one element.
+/// Returns the value of a tensor with one element.
 Scalar item(const Tensor& t);
 
 }  // namespace rushlight::python

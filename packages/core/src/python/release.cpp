@@ -20,13 +20,13 @@ int pending_call(void*) {
 }  // namespace
 
 void run_with_gil(void (*function)(void*), void* context) {
-    if (!Py_IsInitialized()) return;  // leaked
+    if (!Py_IsInitialized()) return;  // the memory is leaked
     if (PyGILState_Check()) return function(context);
     auto* entry = new Waiting{function, context, waiting.load(std::memory_order_relaxed)};
     while (!waiting.compare_exchange_weak(entry->next, entry, std::memory_order_release,
                                           std::memory_order_relaxed)) {}
-    Py_AddPendingCall(pending_call,
-                      nullptr);  // where its list is full, another thread's call empties ours later
+    // If Python's list of pending calls is full, the call of another thread runs our releases later.
+    Py_AddPendingCall(pending_call, nullptr);
 }
 
 void run_waiting_releases() {

@@ -1,4 +1,4 @@
-// Release of Python objects from any thread.
+// Release of references to Python objects on any thread.
 #pragma once
 
 #include "python/python.h"
@@ -6,13 +6,13 @@
 namespace rushlight::python {
 
 // Note [Releases without the GIL]
-// A storage is destroyed on whichever thread drops the last reference. Releasing memory that belongs to a Python object
-// needs the GIL. Taking the GIL there could deadlock (the thread may hold a lock that the GIL's holder waits for) and
-// is impossible once the interpreter is going down. So such releases wait in a queue, which the main thread empties at
-// its next bytecode, or the next call that imports foreign memory. What is still queued at the interpreter's end is
-// leaked.
+// A storage is destroyed on the thread that drops the last reference. If its memory belongs to a Python object, the
+// release needs the GIL. Acquiring the GIL at that point could deadlock, because the thread may hold a lock that the
+// GIL's holder waits for, and it is impossible once the interpreter is ending. So such releases are added to a queue.
+// The main thread runs the queued releases at its next bytecode, or the next call that imports foreign memory runs
+// them. Releases that are still queued when the interpreter ends are leaked.
 
-/// Runs `function(context)` with the GIL: immediately if this thread has it, else later.
+/// Calls `function(context)` with the GIL: immediately if this thread holds it, otherwise later.
 void run_with_gil(void (*function)(void*), void* context);
 
 /// Runs the queued releases. Needs the GIL.

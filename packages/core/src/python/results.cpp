@@ -7,7 +7,7 @@
 namespace rushlight::python {
 namespace {
 
-// As PyTorch prints it, each field on a line of its own.
+// The repr has each field on a line of its own, as PyTorch's has.
 PyObject* repr(PyObject* self) {
     RL_PY_TRY
     const PyTypeObject* type = Py_TYPE(self);
@@ -27,11 +27,11 @@ PyObject* repr(PyObject* self) {
 
 PyObject* ResultFields::make() {
     if (!type_) {
-        static std::vector<PyStructSequence_Field> fields;  // read while the type is made only
+        static std::vector<PyStructSequence_Field> fields;  // used only while a type is made
         fields.clear();
         for (const char* name : fields_) fields.push_back({name, nullptr});
         fields.push_back({nullptr, nullptr});
-        // The type keeps this name.
+        // The type refers to this name, so it is never freed.
         auto* name = new std::string(std::string("rushlight.return_types.") + op_);
         PyStructSequence_Desc desc{name->c_str(), nullptr, fields.data(), static_cast<int>(fields_.size())};
         type_ = PyStructSequence_NewType(&desc);

@@ -1,4 +1,4 @@
-// From C++ results to Python objects.
+// Conversion of C++ results to Python objects.
 #pragma once
 
 #include <initializer_list>
@@ -9,11 +9,11 @@
 
 namespace rushlight::python {
 
-/// The named tuple of an operator with several results: torch.return_types.max.
+/// The named tuple of an operator with several results, for example torch.return_types.max.
 class ResultFields {
   public:
     ResultFields(const char* op, std::initializer_list<const char*> fields) : op_(op), fields_(fields) {}
-    /// Made on first use; a new, empty instance.
+    /// Returns a new, empty instance. The type is made on first use.
     PyObject* make();
 
   private:

@@ -1,7 +1,8 @@
-// The lines of the running program, numbered: Note [Sites] in rushlight/site.h.
+// Numbers for the lines of the running program: Note [Sites] in rushlight/site.h.
 //
-// CPython's public functions for the running frame make an object of it, which costs more than a small operator. So its
-// own structure is read, in this file alone; it was the same from 3.11 to 3.14 but for the names used below.
+// CPython's public functions for the running frame make a Python object of it, which costs more than a small operator.
+// So this file reads CPython's internal frame structure; no other file does. From 3.11 to 3.14 only the names in the
+// structure that are used below have changed.
 #define Py_BUILD_CORE 1
 #include <Python.h>
 #if PY_VERSION_HEX >= 0x030E0000
@@ -30,12 +31,13 @@ namespace {
 
 struct Entry {
     PyCodeObject* code;  // kept alive
-    int offset;  // of the instruction, in bytes
+    int offset;  // byte offset of the instruction
     const char* op;
-    bool ours;  // a file of this library: the line that called it is reported
+    bool ours;  // whether the file belongs to this library; then its caller's line is reported
 };
 
-// An instruction has one address as long as its code exists, and the table keeps a reference.
+// The address of an instruction identifies it as long as its code object exists. The table keeps a reference to the
+// code object.
 struct Key {
     const void* instruction;
     const char* op;
@@ -48,7 +50,7 @@ struct Hash {
     }
 };
 
-// A program that makes code without end fills the table; later lines are reported as unknown.
+// A program that creates code without end fills the table. Lines that do not fit are reported as unknown.
 constexpr size_t kMostSites = 1 << 18;
 
 struct Table {
@@ -70,7 +72,8 @@ struct Cache {
     Cached positions[128];
     Cached& at(const Key& key) { return positions[Hash()(key) >> 57]; }
 };
-// Too large for the room that libraries loaded late have; what a thread reaches without a call is this pointer.
+// The cache is too large for the static TLS that is available to libraries loaded late, so only this pointer is a
+// thread-local variable of that kind.
 RL_TLS_MODEL thread_local Cache* cache = nullptr;
 
 Cache& make_cache() {
@@ -82,7 +85,7 @@ Cache& make_cache() {
     return *(cache = owner.cache.get());
 }
 
-// The folder in which packages are installed, with the start of our packages' names.
+// The folder in which packages are installed, followed by the first part of our packages' names.
 std::string packages_prefix() {
     Dl_info info{};
     if (!dladdr(reinterpret_cast<const void*>(&add_sites), &info) || !info.dli_fname) return {};
@@ -106,7 +109,7 @@ bool is_ours(PyCodeObject* code) {
     return next == '_' || next == '/';
 }
 
-// The code that a frame runs; null for the interpreter's own frames.
+// Returns the code object that a frame runs; null for the interpreter's own frames.
 PyCodeObject* code_of(const _PyInterpreterFrame* frame) {
 #if PY_VERSION_HEX >= 0x030E0000
     PyObject* executable = PyStackRef_AsPyObjectBorrow(frame->f_executable);
@@ -118,7 +121,7 @@ PyCodeObject* code_of(const _PyInterpreterFrame* frame) {
     return executable && PyCode_Check(executable) ? reinterpret_cast<PyCodeObject*>(executable) : nullptr;
 }
 
-// Null where there is no code, or no room.
+// Returns null if there is no code object, or if the table is full.
 const Cached* look_up(Cache& cache, const _PyInterpreterFrame* frame, const Key& key) {
     PyCodeObject* code = code_of(frame);
     if (!code) return nullptr;
@@ -139,7 +142,7 @@ const Cached* look_up(Cache& cache, const _PyInterpreterFrame* frame, const Key&
 }
 
 Site current(const char* op) {
-    // Only the thread that runs Python has a line.
+    // Only a thread that runs Python code has a current line.
 #if PY_VERSION_HEX >= 0x030D0000
     PyThreadState* thread = PyThreadState_GetUnchecked();
     if (!thread) return 0;
@@ -188,7 +191,7 @@ std::string describe_site(Site site) {
     return text;
 }
 
-// traceback.format_stack(), as text.
+// Returns traceback.format_stack() as text.
 std::string running_calls() {
     if (!Py_IsInitialized() || !PyGILState_GetThisThreadState()) return {};
     WithGil gil;

@@ -1,4 +1,4 @@
-// dtype, device, Size and Generator: the small objects around a tensor.
+// The types dtype, device, Size and Generator.
 #include <cstring>
 #include <string>
 
@@ -172,7 +172,7 @@ void generator_dealloc(PyObject* self) {
 }
 PyObject* generator_manual_seed(PyObject* self, PyObject* seed) {
     RL_PY_TRY
-    // As in PyTorch, a negative seed stands for the unsigned number of the same bits.
+    // As in PyTorch, a negative seed stands for the unsigned number with the same bits.
     Object index = Object::steal(PyNumber_Index(seed));
     if (!index) return nullptr;
     int overflow = 0;
@@ -265,8 +265,8 @@ PyMethodDef generator_methods[] = {
      "set_state($self, state, /)\n--\n\nContinue from a state that get_state() returned."},
     {"clone_state", generator_clone_state, METH_NOARGS,
      "clone_state($self)\n--\n\nReturn a new generator in the same state."},
-    {"__reduce__", generator_reduce, METH_NOARGS, "For pickles and copies."},
-    {"__setstate__", generator_set_state, METH_O, "set_state()."},
+    {"__reduce__", generator_reduce, METH_NOARGS, "Support pickle and copy."},
+    {"__setstate__", generator_set_state, METH_O, "Same as set_state()."},
     {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef generator_properties[] = {
     {"device", generator_device, nullptr, nullptr, nullptr},
@@ -297,7 +297,8 @@ PyObject* size_repr(PyObject* self) {
     }
     return PyUnicode_FromString((text + "])").c_str());
 }
-// A Python int of 64 bits from an item of a Size: an integer of any class, or an integer tensor of one element.
+// Converts an element of a Size to a Python int of 64 bits. The element may be an integer of any class, or an integer
+// tensor with one element.
 PyObject* size_item(PyObject* item, Py_ssize_t i) {
     int64_t v;
     if (is_tensor(item) ? !is_integral(unwrap(item).dtype(), true) || unwrap(item).numel() != 1
@@ -311,7 +312,7 @@ PyObject* size_item(PyObject* item, Py_ssize_t i) {
     Object number = Object::steal(PyLong_FromLongLong(v));
     return number.release();
 }
-// What tuples make of parts, sums and repetitions, as a Size again. Takes over `made`.
+// Converts the result of a slice, sum or repetition of tuples to a Size. Takes over the reference `made`.
 PyObject* as_size(PyObject* made, PyTypeObject* type = SizeType) {
     if (!made || !PyTuple_CheckExact(made)) return made;
     RL_PY_TRY
@@ -330,7 +331,7 @@ PyObject* size_subscript(PyObject* self, PyObject* key) {
     PyObject* made = PyTuple_Type.tp_as_mapping->mp_subscript(self, key);
     return PySlice_Check(key) ? as_size(made) : made;
 }
-// A tuple on either side. Lists get the error of tuples.
+// One operand may be a tuple. A list raises the same error as for tuples.
 PyObject* size_add(PyObject* a, PyObject* b) {
     if (!PyTuple_Check(a) || !PyTuple_Check(b)) Py_RETURN_NOTIMPLEMENTED;
     return as_size(PyTuple_Type.tp_as_sequence->sq_concat(a, b));

@@ -31,8 +31,8 @@ Layout layout_of(const char* text) {
     throw_value("a sparse layout must be torch.sparse_coo, _csr, _csc, _bsr or _bsc, got %s", text);
 }
 
-// _sparse_make(op, layout, size, indices, plain, values, coalesced, check): plain is None for COO; `check` selects whether
-// the indices are checked.
+// _sparse_make(op, layout, size, indices, plain, values, coalesced, check): `plain` is None for COO. `check` determines
+// whether the values of the indices are checked.
 PyObject* make(PyObject*, PyObject* args) {
     RL_PY_TRY
     const char *op, *layout;
@@ -55,7 +55,8 @@ PyObject* make(PyObject*, PyObject* args) {
     RL_PY_CATCH
 }
 
-// _sparse_parts(t): (layout, indices, plain, values, coalesced); values without history. None for a plain tensor.
+// _sparse_parts(t): returns (layout, indices, plain, values, coalesced), or None for a plain tensor. The values have no
+// history.
 PyObject* parts_of(PyObject*, PyObject* o) {
     RL_PY_TRY
     const Tensor& t = tensor_of("_sparse_parts", o);
@@ -70,7 +71,7 @@ PyObject* parts_of(PyObject*, PyObject* o) {
     RL_PY_CATCH
 }
 
-// _sparse_set_coalesced(t, on): set by the code that made the indices.
+// _sparse_set_coalesced(t, on): called by the code that made the indices.
 PyObject* set_coalesced(PyObject*, PyObject* args) {
     RL_PY_TRY
     PyObject* o;

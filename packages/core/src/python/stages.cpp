@@ -1,5 +1,5 @@
-// The interface to dispatch for providers that are written in Python: a stage's function and autograd's per-tensor state.
-// The contract is rushlight_core.seams.stages.
+// The interface to dispatch for providers that are written in Python: the function of a stage, and autograd's
+// per-tensor state. It is documented in rushlight_core.seams.stages.
 #include <string_view>
 
 #include "python/python.h"
@@ -21,9 +21,9 @@ int stage_of(const char* function, PyObject* o) {
     throw_value("%s(stage): must be the name of a stage, such as 'autograd' or 'tracer'", function);
 }
 
-// --- a stage's function ---
+// --- the function of a stage ---
 
-PyObject* functions_of_stages[kNumStages];  // never freed: a call may be on its way in
+PyObject* functions_of_stages[kNumStages];  // never freed, because a call may be about to use them
 
 Object arguments_of(const Stack& stack) {
     Object arguments = Object::steal(PyTuple_New(static_cast<Py_ssize_t>(stack.size())));
@@ -32,7 +32,7 @@ Object arguments_of(const Stack& stack) {
     return arguments;
 }
 
-/// What the function returned, as the operator's results.
+/// Converts the objects that the function returned to the operator's results.
 void take_results(const Operator& op, PyObject* returned, Stack& stack) {
     SchemaText schema(op);
     const size_t count = schema.returns.size();
@@ -43,7 +43,7 @@ void take_results(const Operator& op, PyObject* returned, Stack& stack) {
     stack.resize(count);
     for (size_t i = 0; i < count; ++i) {
         PyObject* one = several ? PyTuple_GET_ITEM(returned, static_cast<Py_ssize_t>(i)) : returned;
-        if (one == Py_None) continue;  // an auxiliary result that was not made
+        if (one == Py_None) continue;  // an auxiliary result that was not computed
         RL_CHECK(to_value(one, schema.returns[i], stack[i]), throw_type,
                  "%s: the stage's function returned %s, needs %.*s", op.name, Py_TYPE(one)->tp_name,
                  int(schema.returns[i].size()), schema.returns[i].data());
@@ -83,7 +83,7 @@ PyObject* provide_stage(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     RL_PY_CATCH
 }
 
-// _call_from(rest, name, *args): goes on with a call where the stage's function was called.
+// _call_from(rest, name, *args): continues a call after the stage whose function was called.
 PyObject* call_from(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     RL_PY_TRY
     RL_CHECK(nargs >= 2 && PyLong_Check(args[0]) && PyUnicode_Check(args[1]), throw_type,
@@ -97,7 +97,7 @@ PyObject* call_from(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     RL_PY_CATCH
 }
 
-// _set_stage_on(stage, on), _set_stage_off(stage, off) -> what it was before on this thread.
+// _set_stage_on(stage, on), _set_stage_off(stage, off): return the former setting of this thread.
 PyObject* set_bit(const char* function, StageMask& bits, PyObject* const* args, Py_ssize_t nargs) {
     RL_PY_TRY
     RL_CHECK(nargs == 2, throw_type, "%s takes 2 arguments", function);

@@ -1,4 +1,4 @@
-// UntypedStorage: the memory behind tensors, as an object.
+// UntypedStorage: the Python object for the memory of tensors.
 #include <unordered_map>
 
 #include "python/arguments.h"
@@ -19,7 +19,8 @@ struct PyStorage {
 };
 PyTypeObject* storage_type = nullptr;
 
-// One object for one storage while it exists, so that pickle and deepcopy detect sharing. Guarded by the GIL.
+// The Python object of each storage, while it exists. One object for each storage lets pickle and deepcopy detect
+// sharing. Guarded by the GIL.
 std::unordered_map<Storage*, PyStorage*>& living() {
     static auto* map = new std::unordered_map<Storage*, PyStorage*>;
     return *map;
@@ -80,7 +81,8 @@ PyObject* storage_data_ptr(PyObject* o, PyObject*) { return PyLong_FromVoidPtr(s
 PyObject* storage_resizable(PyObject* o, PyObject*) {
     return PyBool_FromLong(storage_of(o).kind() == StorageKind::Cached && storage_of(o).exports() == 0);
 }
-// resize_(size): only to a larger size, since a tensor that refers to bytes behind the new end would read other memory.
+// resize_(size): allows only larger sizes, since a tensor that refers to bytes beyond the new end would read other
+// memory.
 PyObject* storage_resize(PyObject* o, PyObject* size) {
     RL_PY_TRY
     int64_t nbytes;
@@ -115,7 +117,7 @@ PyObject* storage_deepcopy(PyObject* o, PyObject*) {
     return wrap_storage(copy.get());
     RL_PY_CATCH
 }
-// _move_to(target): the memory of `target` takes the place of this storage's own, for all its tensors.
+// _move_to(target): replaces this storage's memory by that of `target`, for all its tensors.
 PyObject* storage_move_to(PyObject* o, PyObject* target) {
     RL_PY_TRY
     RL_CHECK(PyObject_TypeCheck(target, storage_type), throw_type,
@@ -143,7 +145,7 @@ bool to_sizes(PyObject* o, std::vector<int64_t>& out) {
     return true;
 }
 
-// _tensor_over(storage, dtype, size, stride, offset): the geometry is checked.
+// _tensor_over(storage, dtype, size, stride, offset): returns a tensor over the storage. The geometry is checked.
 PyObject* tensor_over(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     RL_PY_TRY
     RL_CHECK(nargs == 5, throw_type, "_tensor_over takes 5 arguments");

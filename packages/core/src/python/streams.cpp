@@ -1,5 +1,5 @@
-// Streams and events of devices, pinned memory, and what the allocators of devices hold: what rushlight_core._streams,
-// _tensor_methods and devices are made of. A stream is an int, an address of its backend; 0 is the default one.
+// Streams and events of devices, pinned memory, and statistics of the devices' allocators, for rushlight_core._streams,
+// _tensor_methods and devices. A stream is an int, the address of its backend's stream; 0 is the default stream.
 #include "rushlight/streams.h"
 
 #include <memory>
@@ -150,7 +150,7 @@ PyObject* pin_memory(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     RL_PY_CATCH
 }
 
-// _pinning_device() -> str, "" where there is none
+// _pinning_device() -> str, or "" if there is none
 PyObject* pinning_device_py(PyObject*, PyObject*) {
     RL_PY_TRY
     const auto found = find_pinning_device();
@@ -193,7 +193,7 @@ PyObject* empty_cache_py(PyObject*, PyObject* o) {
     Py_RETURN_NONE;
     RL_PY_CATCH
 }
-// _set_memory_limit(device, nbytes) -> int, the former one; 0: none but the device's
+// _set_memory_limit(device, nbytes) -> int, the former limit. 0 removes the limit.
 PyObject* set_memory_limit_py(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     RL_PY_TRY
     need("_set_memory_limit", nargs, 2);

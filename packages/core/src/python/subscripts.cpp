@@ -1,11 +1,11 @@
 // tensor[index], tensor[index] = value, iteration.
 //
 // Note [Indexing]
-// Integers, slices, None and ... make a view. If no stage handles the tensor's operators, the view is computed here
-// and made in one step; otherwise the operators select, slice and unsqueeze are called one after the other, so that each
-// is recorded. Bools and tensors then choose elements of that view by the operators `index` and `index_put_`. A slice whose
-// step is negative takes the same elements with a positive step, in a view whose dimension is flipped afterwards: there
-// are no negative strides, so that is a copy.
+// Integers, slices, None and ... make a view. If no stage handles the tensor's operators, the geometry of the view is
+// computed here, and the view is made in one step. Otherwise the operators select, slice and unsqueeze are called one
+// after the other, so that each is recorded. Bools and tensors then select elements of that view, by the operators
+// `index` and `index_put_`. Negative strides do not exist. Therefore a slice with a negative step takes the same
+// elements with a positive step, and the result is then flipped in that dimension, which makes a copy.
 #include "python/subscripts.h"
 
 #include <cmath>
@@ -45,7 +45,7 @@ int64_t wrap_index(int64_t index, int64_t size, int dim) {
 
 struct Range {
     int64_t start, step, length;
-    bool backwards;  // taken from the last element to the first
+    bool backwards;  // whether the elements are taken from the last to the first
 };
 Range read_slice(PyObject* slice, int64_t size) {
     Py_ssize_t start, stop, step;
@@ -56,7 +56,7 @@ Range read_slice(PyObject* slice, int64_t size) {
     return {start + (length - 1) * step, -step, length, true};
 }
 
-// The view under construction, either as a geometry ...
+// A view under construction, as a geometry.
 class PlainView {
   public:
     explicit PlainView(const Tensor& base) : base_(base), view_(base) {}
@@ -67,7 +67,8 @@ class PlainView {
         view_.remove(d);
     }
     void slice(int d, const Range& r) {
-        // An empty slice may begin behind the last element: it stays where it is, inside the memory.
+        // An empty slice may begin after the last element. The offset is then not changed, so that it stays inside the
+        // memory.
         if (r.length) view_.offset += r.start * view_.strides[d];
         view_.sizes[d] = r.length;
         view_.strides[d] *= r.step;
@@ -80,7 +81,7 @@ class PlainView {
     ViewSpec view_;
 };
 
-// ... or as a chain of recorded operators.
+// A view under construction, as a chain of recorded operators.
 class RecordedView {
   public:
     explicit RecordedView(const Tensor& base) : t_(base) {}
@@ -92,7 +93,7 @@ class RecordedView {
             step(ops::slice(t_, d, r.start, r.start + r.length * r.step, r.step));
     }
     void unsqueeze(int d) { step(ops::unsqueeze(t_, d)); }
-    // x[...] is a tensor of its own.
+    // x[...] must be a new tensor.
     Tensor finish() { return changed_ ? t_ : ops::expand(t_, t_.sizes()); }
 
   private:
@@ -111,7 +112,7 @@ class RecordedView {
                 (long long)t.dim());
 }
 
-// x[True] is x[None], of which the one row is chosen; with False, none.
+// x[True] is x[None], from which the only row is selected. x[False] selects no row.
 Tensor bool_index(bool value) {
     int64_t n = value;
     Tensor t = make_tensor(IntList(&n, 1), DType::Int64);
@@ -119,17 +120,18 @@ Tensor bool_index(bool value) {
     return t;
 }
 
-// Applies all items. Tensors are put in `chosen`, for the operators `index` and `index_put_`: one entry for each dimension
-// of the view, undefined where nothing is chosen; a mask of k dimensions is one entry and stands for k. Dimensions of the view
-// that are taken backwards are put in `backwards`, for the operator `flip`.
+// Applies all items. Index tensors are added to `chosen`, for the operators `index` and `index_put_`. `chosen` has one
+// entry for each dimension of the view, which is undefined if no elements are selected in that dimension. A mask of k
+// dimensions is one entry and stands for k dimensions. Dimensions with a negative step are added to `backwards`, for
+// the operator `flip`.
 template <class View>
 Tensor apply(const Tensor& base, const IndexExpression& index, std::vector<Tensor>& chosen,
              std::vector<int64_t>& backwards) {
     using Kind = IndexItem::Kind;
     View view(base);
-    int d = 0;  // the view's dimension that the next item applies to
-    int source = 0;  // the base's, for errors
-    size_t slot = 0;  // its position in `chosen`, where a mask counts as one
+    int d = 0;  // the dimension of the view to which the next item applies
+    int source = 0;  // the corresponding dimension of the base, for errors
+    size_t slot = 0;  // the corresponding position in `chosen`, where a mask counts as one
     auto choose = [&](Tensor t) {
         chosen.resize(slot + 1);
         chosen[slot++] = std::move(t);
@@ -153,7 +155,7 @@ Tensor apply(const Tensor& base, const IndexExpression& index, std::vector<Tenso
                 break;
             }
             case Kind::Ellipsis: {
-                // The first takes all dimensions that no index uses, so that later ones take none.
+                // The first ellipsis stands for all dimensions that no index uses, so later ones stand for none.
                 int64_t rest = view.ndim() - d - index.consumed(i + 1);
                 if (rest < 0) too_many(base, index);
                 d += static_cast<int>(rest);
@@ -198,14 +200,15 @@ Tensor selected(const Tensor& t, int64_t i) {
 
 // --- assignment ---
 
-// Leading dimensions of size 1 that the target lacks are dropped, so that a row of shape (1, n) fits a row of shape (n,).
+// Drops leading dimensions of size 1 that the target lacks, so that a value of shape (1, n) fits a row of shape (n,).
 Tensor without_leading_ones(Tensor value, int64_t ndim) {
     int64_t drop = 0;
     while (value.dim() - drop > ndim && value.sizes()[static_cast<size_t>(drop)] == 1) ++drop;
     return drop ? ops::view(value, value.sizes().subspan(static_cast<size_t>(drop))) : value;
 }
 
-// A number too large for the dtype becomes infinite here, as in an assignment of a tensor; fill_() refuses it.
+// Replaces a number that is too large for the dtype by infinity, as the assignment of a tensor does; fill_() would
+// raise an error.
 Scalar in_range(Scalar s, DType t) {
     if (!s.is_floating() || !is_floating(t) || t == DType::Float64) return s;
     const double v = s.to<double>();
@@ -218,7 +221,7 @@ Tensor value_tensor(const Tensor& target, PyObject* value) {
     Scalar s;
     if (to_scalar(value, s)) {
         Tensor t = make_tensor({}, target.dtype());
-        StagesOff untraced(kTracingStages);  // a value that Python gives, as those of a list
+        StagesOff untraced(kTracingStages);  // a constant of the program, as the numbers in a list are
         return ops::fill_(t, in_range(s, target.dtype()));
     }
     if (PyList_Check(value) || PyTuple_Check(value)) return from_sequence(value, target.dtype());
@@ -227,7 +230,7 @@ Tensor value_tensor(const Tensor& target, PyObject* value) {
                name(target.dtype()));
 }
 
-// Flips an assigned value in the dimensions that are indexed backwards, unless it is broadcast there.
+// Flips an assigned value in the dimensions that are indexed backwards, except where it is broadcast.
 Tensor flipped(Tensor value, int64_t ndim, const std::vector<int64_t>& backwards) {
     std::vector<int64_t> dims;
     for (int64_t d : backwards) {
@@ -247,7 +250,8 @@ void assign_view(const Tensor& view, PyObject* value, const std::vector<int64_t>
     ops::copy_(view, backwards.empty() ? fitting : flipped(std::move(fitting), view.dim(), backwards));
 }
 
-// Elements of a view of which dimensions are taken backwards are written in a copy that is flipped, and back.
+// Assigns elements of a view. If dimensions are indexed backwards, the elements are written to a flipped copy, which is
+// then flipped back and copied to the view.
 void assign_chosen(const Tensor& view, const std::vector<Tensor>& chosen, const Tensor& value,
                    const std::vector<int64_t>& backwards) {
     if (backwards.empty()) {
@@ -315,7 +319,8 @@ int set_item(PyObject* self, PyObject* index, PyObject* value) {
 
 namespace {
 
-// Rows are made when they are read, unless they are recorded: then unbind, which is one node for all of them.
+// Returns the rows one by one when they are needed. If operators are recorded, unbind is used instead, which records
+// one node for all rows.
 struct RowIterator {
     PyObject_HEAD PyObject* tensor;
     int64_t next;

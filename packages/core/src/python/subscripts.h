@@ -15,7 +15,7 @@ struct IndexItem {
     PyObject* object;  // Slice: borrowed from the caller
 };
 
-/// tensor[a, b, ...], classified but not yet applied. Nothing is allocated unless tensors are among the indices.
+/// The parsed items of tensor[a, b, ...]. Memory is allocated only if there are tensors among the indices.
 class IndexExpression {
   public:
     static constexpr int kMaxItems = 2 * kMaxDims;
@@ -25,9 +25,9 @@ class IndexExpression {
     int size() const { return size_; }
     const IndexItem& operator[](int i) const { return items_[i]; }
     const Tensor& tensor(const IndexItem& item) const { return tensors_[static_cast<size_t>(item.value)]; }
-    /// Whether there are bools or tensors, which choose elements one by one.
+    /// Whether there are bools or tensors among the indices, which select individual elements.
     bool advanced() const { return advanced_; }
-    /// The number of dimensions that the items from `first` on consume.
+    /// The number of dimensions that item `first` and the items after it index.
     int64_t consumed(int first) const;
 
   private:

@@ -50,7 +50,7 @@ Scalar element(const void* p, DType dtype) {
         case DType::Complex64: return Scalar(Complex<double>(*static_cast<const Complex<float>*>(p)));
         case DType::Complex128: return Scalar(*static_cast<const Complex<double>*>(p));
     }
-    return Scalar();  // not reached: every dtype is above
+    return Scalar();  // not reached, since the switch handles every dtype
 }
 
 }  // namespace
@@ -73,7 +73,7 @@ Scalar item(const Tensor& t) {
 
 namespace {
 
-// The Python number; of all dtypes only uint64 has values that are no Scalar.
+// Converts an element to a Python number. uint64 is the only dtype with values that do not fit a Scalar.
 PyObject* number(const void* p, DType dtype) {
     if (dtype == DType::UInt64) return PyLong_FromUnsignedLongLong(*static_cast<const uint64_t*>(p));
     return wrap(element(p, dtype));
@@ -110,7 +110,7 @@ static void require_one_element(const char* what, const Tensor& t) {
              what, to_string(t.sizes()).c_str(), (long long)t.numel());
 }
 
-// The number of one element; of a complex one without an imaginary part the real one.
+// Converts the value of a tensor of one element. A complex number without an imaginary part becomes its real part.
 static Object real_number(const char* what, const Tensor& t) {
     require_one_element(what, t);
     if (!is_complex(t.dtype())) return Object::steal(number(t));
@@ -289,7 +289,7 @@ PyObject* method_requires_grad_(PyObject* self, PyObject* const* args, Py_ssize_
     return Py_NewRef(self);
     RL_PY_CATCH
 }
-// _make_subclass(cls, data, require_grad=False): an object of a subclass over the memory of `data`.
+// _make_subclass(cls, data, require_grad=False): returns an object of a subclass over the memory of `data`.
 PyObject* make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"cls", "data", "require_grad", nullptr};
     PyObject *cls, *data;
@@ -332,7 +332,8 @@ RL_GETTER(get_grad) {
     RL_PY_TRY
     TensorImpl* grad = unwrap(self).impl()->grad();
     if (!grad) Py_RETURN_NONE;
-    // A holder of the grad may attach an object to it that refers back to this tensor.
+    // The tensor must now be tracked: code that holds the grad may attach an object to it that refers back to this
+    // tensor.
     if (!PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);
     return wrap(Tensor::share(grad));
     RL_PY_CATCH
@@ -454,7 +455,7 @@ int set_part(PyObject* self, PyObject* value, void* imaginary) {
 }
 RL_GETTER(get_none) { Py_RETURN_NONE; }
 RL_GETTER(get_false) { Py_RETURN_FALSE; }
-// The attributes; made when they are first read.
+// The dictionary of attributes, which is made when it is first read.
 RL_GETTER(get_dict) {
     PyObject* dict = PyObject_GenericGetDict(self, nullptr);
     if (dict && !PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);

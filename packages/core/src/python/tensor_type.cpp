@@ -1,13 +1,14 @@
-// Tensor, the Python type: the lifetime of wrappers.
+// The Python type Tensor, and the lifetime of wrappers.
 //
 // Note [Wrappers]
-// A tensor (TensorImpl) has at most one wrapper (PyTensor) at a time. Normally the wrapper owns the tensor, and is destroyed
-// when Python releases it; if C++ still holds the tensor, a new wrapper is made when it comes back. That would lose the
-// wrapper's Python state: a __dict__, weak references, a subclass. Such a wrapper is kept while the tensor exists: its
-// dealloc resurrects it with one reference, which the tensor owns (`owns_wrapper`). From then on its pointer to the
-// tensor is borrowed: a weak reference still gives out the wrapper, whose tensor can be used. When the tensor is handed
-// to Python again the ownership is reversed again. C++'s last reference becomes the wrapper's, which either runs its
-// finalizers or, if a weak reference has given it out, keeps the tensor (`release_wrapper`).
+// A tensor (TensorImpl) has at most one wrapper (PyTensor) at a time. Normally the wrapper owns the tensor and is
+// destroyed when Python releases it. If C++ still holds the tensor, a new wrapper is made when the tensor is returned
+// to Python again. This would lose the Python state of the wrapper: a __dict__, weak references, a subclass. So a
+// wrapper with such state is kept as long as the tensor exists. Its dealloc resurrects it with one reference, which the
+// tensor owns (`owns_wrapper`). From then on, the wrapper's pointer to the tensor is borrowed. A weak reference can
+// still return the wrapper, and its tensor can be used. When the tensor is returned to Python, the ownership is
+// reversed again. When C++ drops its last reference to the tensor, the wrapper takes it over. The wrapper then runs its
+// finalizers, or keeps the tensor if a weak reference has returned the wrapper (`release_wrapper`).
 #include <vector>
 
 #include "python/docstrings.h"
@@ -23,14 +24,14 @@ PyTypeObject* TensorType = nullptr;
 
 namespace {
 
-// Plain wrappers are recycled: making one costs no allocation. Only with the GIL, which guards the list.
+// Plain wrappers are reused, so that making one allocates no memory. The list of free wrappers is guarded by the GIL.
 #ifndef Py_GIL_DISABLED
 constexpr int kMaxFree = 256;
 PyTensor* free_list[kMaxFree];
 int num_free = 0;
 #endif
 
-// While a dying tensor's wrapper is finalised, it must not hand itself back to the tensor.
+// The tensor whose wrapper is being finalised. That wrapper must not be passed back to the tensor.
 thread_local TensorImpl* dying = nullptr;
 
 PyTensor* allocate_plain() {
@@ -49,7 +50,7 @@ PyTensor* allocate_plain() {
     return self;
 }
 
-/// The tensor that a wrapper owns; null for one that its tensor keeps.
+/// Returns the tensor that a wrapper owns; null if the tensor owns the wrapper.
 TensorImpl* owned_tensor(PyTensor* self) {
     TensorImpl* impl = self->tensor.impl();
     return impl && impl->owns_wrapper() ? nullptr : impl;
@@ -86,16 +87,16 @@ void tensor_dealloc(PyObject* object) {
     Py_DECREF(type);
 }
 
-// Where C++ holds the tensor too, its wrapper may come back at any time: whatever hangs on it is in use. Else the wrapper's
-// attributes and what autograd keeps for the tensor are the collector's to see.
+// If C++ holds the tensor, too, the wrapper may be returned to Python at any time, so everything that it refers to is
+// in use. Otherwise the collector visits the wrapper's attributes and the state that autograd keeps for the tensor.
 int tensor_traverse(PyObject* object, visitproc visit, void* arg) {
     auto* self = reinterpret_cast<PyTensor*>(object);
     Py_VISIT(Py_TYPE(object));
     TensorImpl* impl = owned_tensor(self);
     if (impl && impl->use_count() > 1) return 0;
     Py_VISIT(self->dict);
-    if (!impl) return 0;  // its tensor keeps it alive
-    // A grad without other references may keep its own wrapper alive.
+    if (!impl) return 0;  // the tensor keeps the wrapper alive
+    // If nothing else refers to the grad, it may keep its own wrapper alive.
     if (TensorImpl* grad = impl->grad(); grad && grad->use_count() == 1 && grad->owns_wrapper()) {
         auto* wrapper = static_cast<PyObject*>(grad->wrapper());
         Py_VISIT(wrapper);
@@ -126,7 +127,7 @@ int tensor_clear(PyObject* object) {
     return 0;
 }
 
-// A wrapper with attributes has to be tracked by the garbage collector.
+// A wrapper with attributes must be tracked by the garbage collector.
 int tensor_setattro(PyObject* object, PyObject* name, PyObject* value) {
     int result = PyObject_GenericSetAttr(object, name, value);
     if (result == 0 && reinterpret_cast<PyTensor*>(object)->dict && !PyObject_GC_IsTracked(object))
@@ -134,14 +135,15 @@ int tensor_setattro(PyObject* object, PyObject* name, PyObject* value) {
     return result;
 }
 
-// Takes the last reference to a tensor that owns its wrapper. It becomes the wrapper's, which runs its finalizers or, if a
-// weak reference has given it out, keeps the tensor. Without the GIL that time comes later (Note [Releases without the
-// GIL]), when there may be other references again.
+// Takes the last reference to a tensor that owns its wrapper, and passes it to the wrapper. The wrapper runs its
+// finalizers, or keeps the tensor if a weak reference has returned the wrapper. Without the GIL this is done later
+// (Note [Releases without the GIL]), when there may be other references again.
 void release_wrapper(TensorImpl* impl) {
     if (!Py_IsInitialized()) return;
     if (!PyGILState_Check())
         return run_with_gil([](void* t) { Ref<TensorImpl>::adopt(static_cast<TensorImpl*>(t)); }, impl);
-    const Tensor kept = Tensor::share(impl);  // its address is not used again while it is the dying one
+    // Prevents the reuse of the tensor's address while it is stored in `dying`.
+    const Tensor kept = Tensor::share(impl);
     auto* wrapper = static_cast<PyObject*>(impl->wrapper());
     impl->set_wrapper(wrapper, false);
     TensorImpl* outer = std::exchange(dying, impl);
@@ -150,7 +152,8 @@ void release_wrapper(TensorImpl* impl) {
 }
 
 PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-    // Tensor(data), Tensor(*sizes), Tensor(): the legacy constructor, in creation.cpp under another name.
+    // Tensor(data), Tensor(*sizes) and Tensor() call the legacy constructor, which has another name in
+    // rushlight_core._creation.
     static PyObject* legacy = nullptr;
     if (!legacy) {
         PyObject* module = PyImport_ImportModule("rushlight_core._creation");
@@ -175,7 +178,7 @@ PyObject* wrap(Tensor t) {
     if (auto* existing = static_cast<PyTensor*>(impl->wrapper())) {
         if (impl->owns_wrapper()) {
             impl->set_wrapper(existing, false);
-            t.release();  // the wrapper's pointer, which was borrowed, takes over the reference
+            t.release();  // the wrapper's pointer was borrowed and now owns the reference
             return reinterpret_cast<PyObject*>(existing);  // the tensor's reference becomes the caller's
         }
         return Py_NewRef(reinterpret_cast<PyObject*>(existing));
@@ -207,7 +210,7 @@ int add_tensor_type(PyObject* module) {
                                storage_methods, override_methods, python_methods()})
         for (PyMethodDef* m = table; m->ml_name; ++m) methods.push_back(*m);
     methods.push_back({nullptr, nullptr, 0, nullptr});
-    static std::vector<PyMethodDef> kept;  // the type refers to it
+    static std::vector<PyMethodDef> kept;  // the type refers to this table
     kept = std::move(methods);
     static PyMemberDef members[] = {
         {"__dictoffset__", T_PYSSIZET, offsetof(PyTensor, dict), READONLY, nullptr},

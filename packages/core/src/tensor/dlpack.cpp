@@ -124,7 +124,7 @@ Tensor tensor_over(const Array& array, ReleaseFn release, void* managed, bool re
         bool fits = !__builtin_mul_overflow(step, std::max<int64_t>(sizes[d], 1), &step);
         if (sizes[d] <= 1 && strides[d] < 0) strides[d] = 0;
         RL_CHECK(strides[d] >= 0, throw_buffer,
-                 "%s: a stride is negative (%lld), tensors cannot have one\n"
+                 "%s: a stride is negative (%lld), but tensors cannot have negative strides\n"
                  "hint: copy the array in the other library first",
                  op, (long long)strides[d]);
         empty |= sizes[d] == 0;

@@ -64,7 +64,7 @@ def test_setting() -> None:
 def test_errors() -> None:
     with pytest.raises(TypeError, match="set_default_device"):
         core.set_default_device(3.5)
-    with pytest.raises(RuntimeError, match="entered no device"):
+    with pytest.raises(RuntimeError, match="not in a `with device:` block"):
         core.device("cpu").__exit__(None, None, None)
     with pytest.raises(ZeroDivisionError), core.device("meta"):
         1 / 0
