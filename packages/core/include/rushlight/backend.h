@@ -145,7 +145,7 @@ struct DeviceProperties {
     int32_t multiprocessors, max_threads_per_multiprocessor, warp_size;
     int32_t registers_per_multiprocessor;
     int32_t integrated, multi_gpu_board;  // 0 or 1
-    uint64_t total_memory, l2_cache;      // in bytes, as are the next three
+    uint64_t total_memory, l2_cache;      // in bytes, like the three sizes below
     uint64_t shared_memory_per_block, shared_memory_per_block_at_most, shared_memory_per_multiprocessor;
     unsigned char uuid[16];
     char name[256];
@@ -161,7 +161,7 @@ inline constexpr uint32_t kTakesChannelsLast = 1, kTakesChannelsLast3d = 2;
 struct Backend {
     uint32_t struct_size;
     uint32_t abi;             // kBackendAbi of the plug-in's build
-    const char* name;         // "cuda"; what users write
+    const char* name;         // "cuda"; the name that users write
     DeviceType type;          // CUDA or Plugin
     // Bits kTakes…: formats in which convolutions and similar operators can write outputs when their inputs have the
     // same format.
@@ -270,7 +270,7 @@ RL_API void set_current_device(Device device);
 /// The stream on which this thread queues work for a device; initially null, the default stream.
 RL_API void* current_stream(Device device);
 RL_API void set_current_stream(Device device, void* stream);
-/// Checks `device` and replaces the index -1 by that of the current device.
+/// Checks `device`, and replaces the index -1 by the index of the current device.
 RL_API Device resolve(Device device);
 
 /// Raises the error that a function of a plug-in reported. `what` describes the action of that function.
@@ -296,12 +296,12 @@ inline void record_current_use(const Storage& storage) {
         detail::record_current_use_slow(storage);
 }
 
-/// Raise NotImplementedError if the backend does not provide the information.
+/// Both functions raise NotImplementedError if the backend does not provide the information.
 RL_API DeviceProperties device_properties(Device device);
 RL_API void memory_info(Device device, uint64_t& free, uint64_t& total);
 
 RL_API bool setting(Setting which);
-/// Returns the former value.
+/// Sets the value and returns the former one.
 RL_API bool set_setting(Setting which, bool value);
 
 /// The statistics of a device whose memory comes from core's caching allocator. Raises NotImplementedError for other

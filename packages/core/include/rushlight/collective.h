@@ -50,8 +50,8 @@ class RL_API CollectiveWork {
     bool done() const;
     /// The error of the collective. Null while it runs, and if it ended without an error.
     std::exception_ptr error() const;
-    /// Waits for the end and raises what the collective raised; returns false if it has not ended after `seconds`
-    /// (negative: no limit).
+    /// Waits until the collective ends, and raises its error if it has one. Returns false if it has not ended after
+    /// `seconds` (negative: no limit).
     bool wait(double seconds);
     /// The rank that sent the received message; -1 before the message has arrived, and for collectives.
     int source() const { return source_; }
@@ -83,8 +83,8 @@ class RL_API ProcessGroup {
     ~ProcessGroup();
     ProcessGroup(const ProcessGroup&) = delete;
 
-    /// Returns false in a process that was forked from the member. There the object must be neither used nor destroyed,
-    /// because its thread and its waiting threads belong to the parent process.
+    /// Returns false in a process that was forked from the member. In such a process the object must be
+    /// neither used nor destroyed, because its threads belong to the parent process.
     bool is_member() const;
     int rank() const { return rank_; }
     int size() const { return size_; }

@@ -20,7 +20,7 @@ struct Device {
     friend bool operator==(Device a, Device b) { return a.type == b.type && a.index == b.index; }
 };
 
-/// "cpu", "cuda:0".
+/// Returns a name such as "cpu" or "cuda:0".
 RL_API std::string name(Device device);
 /// Parses "cpu", "meta", "cuda", "cuda:1" or a backend's own name; anything else raises RuntimeError.
 RL_API Device parse_device(std::string_view text);

@@ -65,8 +65,8 @@ constexpr DType complex_dtype(DType t) {
 /// The name without a prefix: "float32".
 RL_API const char* name(DType t);
 
-/// The smallest dtype that holds the values of both, by PyTorch's rules (int + float16 = float16, uint8 + int8 = int16,
-/// ...).
+/// The smallest dtype that holds the values of both dtypes, by PyTorch's rules (int + float16 = float16,
+/// uint8 + int8 = int16, ...).
 RL_API DType promote(DType a, DType b);
 
 /// Whether an in-place or out= operator may write a value of `from` to `to`. It may not convert to a lower category:

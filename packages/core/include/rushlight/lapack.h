@@ -9,7 +9,7 @@
 namespace rushlight {
 
 /// Returns paths of libraries that may contain LAPACK, one on each line, best first. Called when LAPACK is needed for
-/// the first time, on any thread and while we hold no lock. The bindings search the packages of their language.
+/// the first time, on any thread and while we hold no lock. Python's bindings search the installed packages.
 using LapackFinder = std::string (*)();
 RL_API void set_lapack_finder(LapackFinder finder);
 

@@ -34,7 +34,7 @@ struct PhiloxBlock {
     }
 };
 
-/// Block `index` of the stream `key`.
+/// Returns block `index` of the stream `key`.
 RL_PHILOX PhiloxBlock philox(PhiloxKey key, uint64_t index) {
     uint32_t c0 = static_cast<uint32_t>(index), c1 = static_cast<uint32_t>(index >> 32);
     uint32_t c2 = static_cast<uint32_t>(key.offset), c3 = static_cast<uint32_t>(key.offset >> 32);
@@ -51,7 +51,7 @@ RL_PHILOX PhiloxBlock philox(PhiloxKey key, uint64_t index) {
     return {{c0, c1, c2, c3}};
 }
 
-/// Uniform in [0, 1): multiples of 2^-24.
+/// Returns a uniform number in [0, 1), a multiple of 2^-24.
 RL_PHILOX float uniform_float(uint32_t bits) { return static_cast<float>(bits >> 8) * 0x1p-24f; }
 
 /// Returns bits >> 11, converted by way of 32-bit integers because not every vector unit converts 64-bit integers.
@@ -84,10 +84,10 @@ RL_PHILOX bool mask_keeps(PhiloxKey key, uint64_t i, uint64_t threshold) {
     return high == limit ? keeps_at_tie(key, i, threshold) : high < limit;
 }
 
-/// Uniform in [0, 1): multiples of 2^-53.
+/// Returns a uniform number in [0, 1), a multiple of 2^-53.
 RL_PHILOX double uniform_double(uint64_t bits) { return upper_53_bits(bits) * 0x1p-53; }
 
-/// Uniform in {0, ..., range - 1}; range 0 stands for 2^64. The bias is at most range / 2^64.
+/// Returns a uniform integer in {0, ..., range - 1}; range 0 stands for 2^64. The bias is at most range / 2^64.
 RL_PHILOX uint64_t uniform_below(uint64_t bits, uint64_t range) {
     if (range == 0) return bits;
 #if defined(__CUDA_ARCH__)
@@ -112,7 +112,7 @@ namespace detail {
 RL_PHILOX float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 RL_PHILOX double fused(double a, double b, double c) { return __builtin_fma(a, b, c); }
 
-/// A polynomial of x, highest coefficient first.
+/// Evaluates a polynomial at x. The highest coefficient comes first.
 template <class T, class... Rest>
 RL_PHILOX T horner(T x, T sum, Rest... rest) {
     ((sum = fused(sum, x, rest)), ...);
@@ -186,7 +186,7 @@ RL_PHILOX NormalPair<T> on_circle(T radius, T half_turns) {
 
 }  // namespace detail
 
-/// Two independent standard normals: Note [Exact normals].
+/// Returns two independent standard normal numbers: Note [Exact normals].
 RL_PHILOX NormalPair<float> normal_pair(uint32_t a, uint32_t b) {
     // u lies in (0, 1] and uses all 32 bits. Its smallest value limits the results to 6.7 standard deviations.
     float u = detail::fused(static_cast<float>(a), 0x1p-32f, 0x1p-33f);

@@ -36,8 +36,8 @@ RL_API void set_random_stream(RandomStream stream);
 /// safe across a fork: the child process starts with a copy of the parent's state.
 class RL_API Generator final : public RefCounted {
   public:
-    static constexpr uint64_t kDefaultSeed =
-        67280421310721;  // what `initial_seed()` returns before `manual_seed`
+    /// The result of `initial_seed()` before `manual_seed` is called.
+    static constexpr uint64_t kDefaultSeed = 67280421310721;
 
     static Ref<Generator> make(Device device = {}, uint64_t seed = kDefaultSeed);
     static void destroy(Generator* generator);
@@ -102,7 +102,7 @@ class RL_API Generator final : public RefCounted {
     alignas(16) mutable State state_;
 };
 
-/// The generator that operators use when the caller gives none.
+/// The generator that operators use when the caller passes none.
 RL_API Generator& default_generator();
 
 }  // namespace rushlight

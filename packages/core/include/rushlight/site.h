@@ -1,4 +1,4 @@
-// Sites: lines of the user's program, for errors that name two lines of which one ran long before.
+// Sites: numbers of lines of the user's program. They are stored so that a later error can name the line.
 #pragma once
 
 #include <atomic>

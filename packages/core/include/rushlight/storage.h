@@ -45,7 +45,7 @@ class RL_API Storage : public RefCounted {
   public:
     /// Allocates new, uninitialised memory on the device. A storage on the meta device has a size and no memory.
     static Ref<Storage> allocate(size_t nbytes, Device device);
-    /// Wraps existing memory; `release` runs once, when the last reference is gone, on any thread.
+    /// Wraps existing memory. `release` is called once, on any thread, when the last reference is dropped.
     static Ref<Storage> wrap(void* data, size_t nbytes, Device device, StorageKind kind, ReleaseFn release,
                              void* context);
     static void destroy(Storage* storage);

@@ -59,7 +59,7 @@ RL_API Tensor make_pinned(const Tensor& like, DeviceType type);
 /// Records that a copy on `stream` reads or writes this pinned memory. The memory is not reused, and operators do not
 /// write to it, before the copy is done.
 RL_API void record_pinned_copy(const Storage& storage, Device device, void* stream);
-/// Whether a copy that reads or writes this pinned memory is not yet done.
+/// Whether a copy from or to this pinned memory is still under way.
 RL_API bool pinned_copy_pending(const Storage& storage);
 
 }  // namespace rushlight

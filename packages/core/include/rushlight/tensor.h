@@ -21,7 +21,7 @@ inline constexpr int kMaxDims = 64;
 inline constexpr int kInlineDims = 4;
 
 // Note [Key]
-// One 64-bit word per tensor holds what dispatch needs: bits 0-15 are the stages that handle its operators,
+// One 64-bit word of each tensor holds the data that dispatch needs: bits 0-15 are the stages that handle its operators,
 // 16-23 the dtype, 24-31 the device type, 32-39 the device index, 40-63 the flags below.
 using StageMask = uint32_t;
 enum class Stage : uint8_t {

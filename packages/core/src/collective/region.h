@@ -29,8 +29,8 @@ namespace rushlight {
 // direction. Only the sender updates the number of bytes written, and only the receiver the number of bytes read. While
 // messages are under way, a thread of each rank transfers bytes in both directions as long as the rings have room, so
 // two ranks that send to each other cannot block each other. The thread sleeps on its rank's `mail`, which other ranks
-// increment after they have transferred bytes. A message that arrives before a receive with its tag is posted is stored
-// in the receiver's own memory.
+// increment after they have transferred bytes. If a message arrives before a receive with its
+// tag is posted, it is stored in the receiver's own memory.
 
 constexpr int kMaxRanks = 256;
 // Bytes in a buffer; the buffers of two ranks fit in the cache of a core.

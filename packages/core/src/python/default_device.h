@@ -2,8 +2,8 @@
 //
 // Note [The default device]
 // Only the bindings use the default device: they insert it where a user's call omits the device. Operators that make
-// tensors internally do not use it. Calls with a tensor among their arguments (zeros_like, new_ones) use the device of
-// that tensor. Each thread has its own default device.
+// tensors internally do not use the default device. Calls with a tensor among their arguments (zeros_like, new_ones)
+// use the device of that tensor. Each thread has its own default device.
 #pragma once
 
 #include <optional>

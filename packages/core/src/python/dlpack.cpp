@@ -77,7 +77,8 @@ PyObject* method_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
         copy_into(fresh, t);
         t = fresh;
     }
-    // The work on the memory is finished before the consumer's stream uses it. -1 means that the consumer synchronises.
+    // Waits for the work on the memory, so that the consumer's stream need not wait. -1 means that the consumer
+    // synchronises.
     if (here.type != kCPU && stream_number != -1) synchronize(t.device());
 
     bool read_only = t.impl()->storage()->read_only();

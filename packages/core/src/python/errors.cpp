@@ -81,7 +81,7 @@ int add_errors(PyObject* module) {
         "Raised when a matrix is singular or not positive-definite, or when an iteration does not converge.",
         PyExc_RuntimeError, nullptr);
     if (!linalg_error || PyModule_AddObjectRef(module, "_LinAlgError", linalg_error) < 0) return -1;
-    // A subclass of Python's MemoryError, and of RuntimeError as PyTorch's class is.
+    // The class is derived from Python's MemoryError, and also from RuntimeError as PyTorch's class is.
     PyObject* bases = PyTuple_Pack(2, PyExc_MemoryError, PyExc_RuntimeError);
     if (!bases) return -1;
     memory_error = PyErr_NewExceptionWithDoc("rushlight.OutOfMemoryError", docstrings::OutOfMemoryError_,

@@ -163,7 +163,7 @@ void* allocate_slow(size_t nbytes) {
     if (h.driver.was_short.load(std::memory_order_relaxed) && h.driver.was_short.exchange(false))
         small_blocks::give_back_unused();
     if (__builtin_expect(!data && !h.use_malloc, 0)) {
-        // Each of the two caches has released its own unused memory. Now release the unused memory of both.
+        // The cache that failed has already released its own unused memory. The other cache may hold the missing memory.
         empty_cache();
         data = allocate_cached(h, nbytes);
     }

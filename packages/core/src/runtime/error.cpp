@@ -6,7 +6,7 @@
 
 namespace rushlight {
 
-// Defined here, so that there is one typeinfo for all catch clauses, in this library.
+// The destructor is defined here, so that the catch clauses of all libraries use the same typeinfo.
 Error::~Error() = default;
 
 namespace {

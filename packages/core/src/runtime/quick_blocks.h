@@ -13,6 +13,7 @@ namespace rushlight::detail {
 // The lock of the caching allocator, and its joining and splitting of blocks, would cost as much as the rest of the
 // call. Therefore each thread keeps some of the small blocks of each size that it has released, and reuses them without
 // a lock. For the allocator these blocks stay live, but its statistics do not count them.
+//
 // A block in such a list skips all the work that the allocator does at a release. So the lists are used only while the
 // process uses only default streams: then there is no other stream to wait for, and no pool of a graph.
 //
@@ -56,7 +57,7 @@ class QuickBlocks {
     /// The number of bytes in the list. May be called on any thread.
     size_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
     /// The smallest number of bytes in the list since the last call. May be called on any thread, but is exact only on
-    /// the list's own.
+    /// the thread that owns the list.
     size_t least_since() noexcept {
         const size_t least = least_.load(std::memory_order_relaxed);
         least_.store(bytes(), std::memory_order_relaxed);

@@ -1,4 +1,4 @@
-// The decision which unused memory an allocator keeps, and for how long.
+// Decides which unused memory an allocator keeps, and for how long.
 #pragma once
 
 #include <algorithm>
@@ -137,7 +137,7 @@ class RecentUse {
         }
 
       private:
-        /// The class with the shortest period whose memory is kept for as long as this memory has been unused.
+        /// Returns the class with the shortest periods that still keeps memory which was released at `released`.
         size_t youngest(uint64_t released) const {
             size_t i = 0;
             while (i < kClasses && released + keep_ms_[i] <= now_) ++i;

@@ -39,8 +39,8 @@ struct Region;
 struct Slab {
     FreeBlock* free;        // returned blocks
     uint32_t free_count;    // length of `free`
-    uint32_t carved;        // blocks handed out at least once
-    uint32_t capacity;      // blocks that fit
+    uint32_t carved;        // number of blocks allocated at least once
+    uint32_t capacity;      // number of blocks that fit
     uint32_t size_class;    // 0: the slab is empty
     // Neighbours in the list of slabs of the class that have free blocks, or in the list of empty slabs.
     Slab *previous, *next;
