@@ -281,7 +281,7 @@ RL_API void check_backend(BackendStatus status, const Backend& backend, const ch
 RL_API void* backend_allocate(Device device, size_t nbytes,
                               void (**release)(void* context, void* data, size_t nbytes), void** context);
 
-/// Tells the device that work on `stream` uses this memory: Note [Streams and memory].
+/// Records that work on `stream` uses this memory: Note [Streams and memory].
 RL_API void record_stream_use(const Storage& storage, void* stream);
 
 namespace detail {

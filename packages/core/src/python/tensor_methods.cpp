@@ -57,7 +57,7 @@ Scalar element(const void* p, DType dtype) {
 
 Scalar item(const Tensor& t) {
     RL_CHECK(t.numel() == 1, throw_runtime,
-             "item(): a tensor of shape %s has %lld elements, only one can become a Python number\n"
+             "item(): a tensor of shape %s with %lld elements cannot be converted to a Python number\n"
              "hint: use tolist(), or index it first",
              to_string(t.sizes()).c_str(), (long long)t.numel());
     RL_CHECK(t.device().type != DeviceType::Meta, throw_runtime,
@@ -105,7 +105,7 @@ int tensor_bool(PyObject* self) {
 // float(t) and similar conversions raise ValueError where item() raises RuntimeError.
 static void require_one_element(const char* what, const Tensor& t) {
     RL_CHECK(t.numel() == 1, throw_value,
-             "%s(): a tensor of shape %s has %lld elements, only one can become a Python number\n"
+             "%s(): a tensor of shape %s with %lld elements cannot be converted to a Python number\n"
              "hint: use tolist(), or index it first",
              what, to_string(t.sizes()).c_str(), (long long)t.numel());
 }

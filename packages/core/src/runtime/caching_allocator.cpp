@@ -341,7 +341,7 @@ void CachingAllocator::unlist(Block* block) {
     if (!block->segment->retired) block->segment->bins->remove(block);
 }
 
-/// Unmaps the segment of a free block that fills it.
+/// Unmaps the segment of a free block. The block must be the only one in the segment.
 void CachingAllocator::unmap(Block* block) {
     Segment* segment = block->segment;
     unlist(block);

@@ -61,7 +61,8 @@ Tensor times_sparse(const Tensor& a, const Tensor& b) {
     const Tensor starts = ops::searchsorted(y.along(0), bounds);
     const Tensor begin = ops::index_select(starts, 0, x.along(1));
     const Tensor count = ops::sub(ops::index_select(starts, 0, ops::add(x.along(1), Scalar(1))), begin);
-    // For each product, the index of its value of `a`, and the number of earlier products of the same value.
+    // For each product: the index of its factor among the values of `a`, and the number of earlier products with the
+    // same factor.
     const Tensor of_a = ops::repeat_interleave(count);
     const Tensor first = ops::sub(ops::cumsum(count, 0), count);
     const Tensor nth = ops::sub(ops::arange(Scalar(of_a.numel()), DType::Int64, a.device()),

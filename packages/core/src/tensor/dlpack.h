@@ -50,7 +50,7 @@ struct ManagedVersioned {  // DLManagedTensorVersioned
     Array array;
 };
 
-/// Returns the device in DLPack's numbering. Raises BufferError for devices that have no number there.
+/// Returns the device in DLPack's numbering. Raises BufferError for devices that have no number in DLPack.
 RL_API Device device_of(rushlight::Device device, const char* op);
 
 /// Exports the memory of a tensor to another library, which may call the deleter on any thread.
