@@ -8,8 +8,8 @@
 
 namespace rushlight {
 
-/// Returns the checksum of a message of which `crc` is the checksum of the first part, and `data` is the rest. The
-/// checksum of an empty message is 0. Same as zlib's crc32.
+/// Continues a checksum. `crc` is the checksum of the first part of a message. Returns the checksum of that part
+/// followed by the `size` bytes at `data`. The checksum of an empty message is 0. Same as zlib's crc32.
 RL_API uint32_t crc32(uint32_t crc, const void* data, size_t size);
 
 }  // namespace rushlight
