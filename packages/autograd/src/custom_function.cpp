@@ -47,7 +47,7 @@ void FunctionNodeBase::record(std::vector<Tensor>& results, TensorList arguments
     Ref<Node> owner = Ref<Node>::share(this);
     for (const Tensor& t : arguments) arguments_.emplace_back().save(t);
     results_.resize(results.size());
-    std::vector<Tensor> mine;  // the results as forward made them
+    std::vector<Tensor> mine;  // the results that forward returned
     for (uint32_t i = 0; i < results.size(); ++i) {
         Tensor& result = results[i];
         mine.push_back(result);
@@ -60,7 +60,7 @@ void FunctionNodeBase::record(std::vector<Tensor>& results, TensorList arguments
             check_inplace(name_, result);
             rebase_history(result, owner, i);
         } else {
-            // Handed through, or a view made while gradients were off: another tensor over the same memory.
+            // forward returned an argument itself, or a view that it made without recording: use an alias of it.
             if (is_argument || result.impl()->has(Flag::DetachedView)) result = make_alias(result);
             set_history(result, owner, i);
         }

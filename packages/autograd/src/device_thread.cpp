@@ -14,14 +14,14 @@ namespace rushlight::autograd {
 
 namespace {
 
-// Never destroyed: threads still wait on its condition variables when the process ends.
+// Never destroyed, because threads still wait on its condition variables when the process ends.
 struct Registry {
     std::mutex mutex;
     std::vector<DeviceThread*> threads;
 };
 Registry& registry() {
     static Registry* made = [] {
-        // A child process has none of the threads. Their work stays with the parent.
+        // A forked child process has none of the threads, and drops their jobs: the parent runs them.
         pthread_atfork([] { registry().mutex.lock(); }, [] { registry().mutex.unlock(); },
                        [] {
                            registry().threads.clear();

@@ -1,4 +1,4 @@
-// The threads that run the nodes of devices other than the CPU: one each.
+// The threads that run the nodes of devices other than the CPU: one thread for each device.
 #pragma once
 
 #include <condition_variable>
@@ -15,16 +15,17 @@ class DeviceThread {
   public:
     using Job = std::function<void()>;
 
-    /// Returns the thread of a device, given with its index; starts it when it is first needed. Raises
+    /// Returns the thread of a device, whose index must be set. Starts the thread at the first call. Raises
     /// RuntimeError if the thread cannot be started.
     static DeviceThread& of(Device device);
     /// Returns the calling thread if it is a device thread, else null.
     static DeviceThread* current();
 
     Device device() const { return device_; }
-    /// `job` does not raise.
+    /// Adds a job to the thread's queue. `job` must not throw.
     void post(Job job);
-    /// Runs a waiting job, if there is one; for a thread that waits inside of another job.
+    /// Runs the next job in the queue and returns true; returns false if the queue is empty. For a thread that waits
+    /// inside of another job.
     bool run_one();
 
   private:

@@ -28,7 +28,8 @@ void queue_callback(std::function<void()> callback) {
 std::vector<Tensor> run_backward(std::span<const Root> roots, std::span<const Edge> inputs,
                                  const BackwardOptions& options) {
     GradMode mode(options.create_graph);
-    // Gradients of a subclass are plain tensors, and formulas may broadcast.
+    // Gradients of tensor subclasses are computed as plain tensors, and formulas may broadcast, so both stages are
+    // off.
     StagesOff overrides(bit(Stage::Python) | bit(Stage::Strict));
     Pass pass(options);
     for (const Root& root : roots) pass.add_root(root.edge, root.grad);
@@ -41,7 +42,7 @@ std::vector<Tensor> run_backward(std::span<const Root> roots, std::span<const Ed
 
 namespace {
 
-// The initial gradient, of a tensor's shape.
+// Returns the initial gradient of an output, in the output's shape.
 Tensor first_gradient(const Tensor& output, Tensor grad, size_t i) {
     if (!grad.defined()) {
         RL_CHECK(
@@ -74,7 +75,7 @@ Tensor first_gradient(const Tensor& output, Tensor grad, size_t i) {
     return grad.dtype() == output.dtype() ? grad : ops::_to_copy(grad, output.dtype(), std::nullopt);
 }
 
-// For an input of backward() that is not a leaf.
+// Accumulates the gradient of an input of backward() that is not a leaf.
 void add_to_grad(const Tensor& input, const Tensor& grad, bool create_graph) {
     GradMode mode(create_graph);
     Tensor sum = input.grad().defined() ? ops::add(input.grad(), grad) : grad;

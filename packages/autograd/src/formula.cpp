@@ -119,13 +119,13 @@ std::vector<Tensor> conjugated(bool conjugate, std::vector<Tensor> shares) {
     return shares;
 }
 
-// Whether nothing else refers to the tensor's memory, and no two elements share memory.
+// Whether no other tensor refers to the memory of `t`, and no two elements of `t` share memory.
 static bool owns_memory(const Tensor& t) {
     if (t.impl()->use_count() > 1) return false;
     const TensorImpl* impl = physical(t).impl();
     if (!impl->has(Flag::Dense)) return false;
     const uint32_t users = impl->storage()->use_count();
-    if (is_batched(t)) return users == 2;  // its value and itself
+    if (is_batched(t)) return users == 2;  // the two users are the batched tensor and its value
     return users == 1 || (users == 2 && impl->is_view() && impl->root()->use_count() == 1);
 }
 
@@ -141,7 +141,7 @@ void give_tangent(const Tensor& result, Tensor tangent) {
 Tensor tangent_or_zeros(const Tensor& t) {
     if (!t.defined()) return t;
     Tensor given = tangent(t);
-    return given.defined() ? given : ops::zeros_like(t);  // integers take part as zeros of their dtype
+    return given.defined() ? given : ops::zeros_like(t);  // integer tensors get zeros of their dtype
 }
 
 std::vector<Tensor> tangent_or_zeros(TensorList list) {

@@ -1,4 +1,5 @@
-// The vocabulary of formulas: Python's operators and a few helpers, over tensors, numbers and lists.
+// The functions that derivative formulas may call: Python's operators and a few helpers for tensors, numbers and
+// lists.
 #pragma once
 
 #include <array>
@@ -17,7 +18,7 @@ namespace rushlight::autograd::f {
 template <class T>
 concept Number = std::is_arithmetic_v<T>;
 
-/// Python's None: an absent tensor, option or list.
+/// Python's None: it converts to an undefined tensor, an empty optional or an empty list.
 struct None {
     operator Tensor() const { return {}; }
     template <class T>
@@ -33,7 +34,7 @@ bool is_none(const std::optional<T>& v) {
     return !v;
 }
 
-// --- arithmetic: numbers stay numbers ---
+// --- arithmetic; the result of two numbers is a number ---
 
 inline Tensor add(const TensorOrScalar& a, const TensorOrScalar& b) { return ops::add(a, b); }
 inline Tensor sub(const TensorOrScalar& a, const TensorOrScalar& b) { return ops::sub(a, b); }
@@ -43,7 +44,7 @@ inline Tensor div(const TensorOrScalar& a, const TensorOrScalar& b) { return ops
 inline Tensor pow(const TensorOrScalar& a, const TensorOrScalar& b) { return ops::pow(a, b); }
 inline Tensor neg(const Tensor& a) { return ops::neg(a); }
 
-// Integers wrap around, as those of tensors do.
+// Integers wrap around on overflow, like the elements of integer tensors.
 template <class A, class B> constexpr bool kIntegers = std::is_integral_v<A> && std::is_integral_v<B>;
 template <class A> uint64_t bits(A a) { return static_cast<uint64_t>(static_cast<int64_t>(a)); }
 inline int64_t integer(uint64_t bits) { return static_cast<int64_t>(bits); }
@@ -138,7 +139,7 @@ inline int64_t numel_of(const Tensor& t) { return t.numel(); }
 /// Splits the gradient of a result of `cat` along `dim` into pieces with the shapes and dtypes of the inputs.
 std::vector<Tensor> split_like(const Tensor& grad, std::span<const SavedShape> shapes, int64_t dim);
 Tensor fit(const Tensor& grad, IntList shape, DType dtype);
-/// A reduced result or its gradient, broadcast over the dimensions that were reduced.
+/// Broadcasts a reduced result, or its gradient, over the dimensions that were reduced.
 Tensor restore(const Tensor& reduced, IntList shape, const std::optional<IntList>& dim, bool keepdim);
 inline Tensor restore(const Tensor& r, IntList shape, IntList dim, bool keepdim) {
     return restore(r, shape, std::optional<IntList>(dim), keepdim);
@@ -160,13 +161,13 @@ inline std::optional<IntList> dims(const std::optional<int64_t>& dim) {
     return dim ? std::optional<IntList>(IntList(&*dim, 1)) : std::nullopt;
 }
 
-/// Returns a number as the dtype of `t` represents it.
+/// Returns a number rounded to the dtype of `t`.
 Scalar rounded(const Scalar& number, const Tensor& t);
 template <Number A> double as_double(A number) { return static_cast<double>(number); }
 inline double as_double(const Scalar& number) { return number.to<double>(); }
 
-/// Multiplies by a weight, if there is one: as it is, or as one number for each channel, the second
-/// dimension.
+/// Return `t` multiplied by a weight, or `t` itself if the weight is undefined. channelwise() has one weight for each
+/// channel, which is the second dimension.
 Tensor scaled(const Tensor& t, const Tensor& weight);
 Tensor channelwise(const Tensor& t, const Tensor& weight);
 
@@ -178,7 +179,7 @@ bool wants_any(Node& node, uint32_t first, uint32_t last);
 bool has_any(Node& node, uint32_t first, uint32_t last);  // edges
 void spread(const std::vector<Tensor>& shares, Node& node, uint32_t first, std::span<Tensor> out);
 
-/// Conjugates complex gradients in place, and returns whether there was one. Note [Complex gradients].
+/// Conjugates complex gradients in place, and returns whether there was a complex gradient. Note [Complex gradients].
 bool conjugate_all(std::span<Tensor> grads);
 inline bool conjugate(std::span<Tensor> grads) {
     for (const Tensor& g : grads)
@@ -194,8 +195,8 @@ std::vector<Tensor> conjugated(bool conjugate, std::vector<Tensor> shares);
 
 // --- forward mode ---
 
-/// Adds the value of a forward-mode rule to the tangent of a result. A rule's tensor belongs to the first result; a rule's tuple
-/// has one value, or None, for each result.
+/// Adds the value of a forward-mode rule to the tangent of a result. If the rule gives a tensor, it is for the first
+/// result; if it gives a tuple, the tuple has one value, or None, for each result.
 inline void add_tangent(Tensor& total, const Tensor& share) {
     if (share.defined()) total = total.defined() ? ops::add(total, share) : share;
 }
@@ -205,8 +206,8 @@ template <class... T>
 void accumulate(Tensor* totals, const std::tuple<T...>& shares) {
     std::apply([&](const auto&... share) { (add_tangent(*totals++, share), ...); }, shares);
 }
-/// Attaches the tangent of a result. Unless the result is a view, the tangent gets separate memory, since
-/// in-place operators write to it: a rule may have returned an argument's tangent, or a view of one.
+/// Attaches the tangent of a result. Unless the result is a view, the tangent gets separate memory: in-place
+/// operators write to it, and the rule may have returned an argument's tangent or a view of one.
 void give_tangent(const Tensor& result, Tensor tangent);
 Tensor tangent_or_zeros(const Tensor& t);
 inline Tensor tangent_or_zeros(const TensorOrScalar& t) { return tangent_or_zeros(t.tensor()); }

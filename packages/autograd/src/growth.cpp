@@ -5,12 +5,12 @@
 // Note [Graphs that grow]
 // The result of `total += loss` without item() or detach() is a graph that holds the graph of every iteration's loss.
 // backward() of each loss has freed the tensors that its graph saved, but its nodes remain, and the sum can never be
-// differentiated. Two signs reveal such a graph, and both checks are cheap. Either an operator records an edge to a node
-// that was used up: this is one bit, checked when the edge is made. Or the sum was made before backward() ran: then the
-// root of that pass has an owner besides its tensor, which is checked once for each pass. As long as such nodes exist, they
-// are counted by the line that refers to them; a warning is issued for kMany of them. A network that uses its own line
-// again and again, as recurrent ones do, shows neither sign: its nodes are not used up while it is being recorded, and are
-// freed soon after. See decision 0022.
+// differentiated. Two signs reveal such a graph, and both checks are cheap. If the sum is made after backward() has
+// run, an operator records an edge to a node that was used up: this is one bit, checked when the edge is made. If the
+// sum was made before backward() ran, the root of that pass has an owner besides its tensor: this is checked once for
+// each pass. As long as such nodes exist, they are counted by the line of the program that refers to them. When a
+// line has kMany of them, a warning is issued. A recurrent network, which runs the same line repeatedly, shows
+// neither sign: its nodes are not used up while it is being recorded, and are freed soon after. See decision 0022.
 
 namespace rushlight::autograd {
 namespace {
@@ -79,7 +79,7 @@ std::optional<GrowthReport> take_growth_report() {
     if (!report_waits.exchange(false)) return std::nullopt;
     GrowthReport report{t.reached.site, t.reached.extended, t.counts[t.reached].alive, nullptr};
     for (auto& [node, key] : t.counted)
-        // Another thread may have released the last reference, and wait for the lock.
+        // Another thread may have released the last reference and may be waiting for the lock in forget().
         if (key == t.reached && node->try_retain()) {
             report.sample = Ref<Node>::adopt(const_cast<Node*>(node));
             break;

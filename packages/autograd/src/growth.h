@@ -10,10 +10,10 @@ class Growth {
   public:
     /// Called when an operator records an edge to a node that was used up.
     static void extended(Node* node);
-    /// Called when a pass has used up the graph behind a root to which objects other than its tensor still
-    /// refer.
+    /// Called when a pass has used up the graph behind `root`, and objects other than the output tensor still refer
+    /// to `root`.
     static void still_held(Node* root);
-    /// Called when a node that one of these functions received is destroyed.
+    /// Called when a node that extended() or still_held() has received is destroyed.
     static void forget(Node* node) noexcept;
     /// Guards the counts.
     static std::mutex& mutex();

@@ -6,8 +6,8 @@
 
 namespace rushlight::autograd {
 MetaTable meta_functions();
-/// Guards the creation of the state of leaves.
+/// Returns the lock that guards the creation of the state of leaves.
 SpinLock& leaf_state_lock();
-/// Guards the lists of tangents by level.
+/// Returns the mutex that guards the lists of tangents of all levels.
 std::mutex& tangent_lists_mutex();
 }  // namespace rushlight::autograd

@@ -39,13 +39,13 @@ Node::Node(const char* name, uint32_t num_results, uint32_t num_edges)
       site_(num_edges ? current_site() : 0),
       edges_(inline_edges_) {
     if (num_edges > kInlineEdges) edges_ = new Edge[num_edges];
-    // Nodes recorded inside of a pass (create_graph, a recomputed function) save everything that a later pass
-    // over them may need: the wants() of the running node must not apply to them. The running node computes
-    // the remaining gradients.
+    // Nodes recorded inside of a pass (create_graph, a recomputed function) save everything that a later pass over
+    // them may need, so the wants() of the running node must not apply to them. As a consequence, the running node
+    // also computes the gradients that are not needed.
     if (num_edges) detail::idle_edges = 0;
     if (num_edges && anomaly_is_on()) [[unlikely]]
         hooks().calls = current_calls();
-    if (num_edges) report_node(sequence_);  // leaves belong to no operator, and have no site
+    if (num_edges) report_node(sequence_);  // nodes of leaves belong to no operator and have no site
 }
 
 Node::~Node() {
@@ -96,8 +96,8 @@ class PendingNodes {
 
 // Note [Release of deep graphs]
 // Destroying a node releases its edges, which may destroy the nodes behind them, and so on through the whole
-// depth of the graph. So the outermost destruction on a thread works through a list, and nested destructions
-// only add to the list: the depth of the stack stays constant.
+// depth of the graph. To keep the depth of the stack constant, nested destructions only add their node to a list, and
+// the outermost destruction on the thread destroys the nodes of the list.
 void Node::destroy(Node* node) {
     static constinit thread_local PendingNodes* pending RL_TLS_MODEL = nullptr;
     if (pending) {
@@ -119,7 +119,8 @@ void Node::destroy(Node* node) {
 // the nodes behind it are unchanged.
 void Node::enter(bool last) {
     if (never_used_up_ || num_edges_ == 0) return;
-    // Each side announces itself, then checks for the other: one of them finds it.
+    // A reading pass and a pass that uses the node up each announce themselves first and then check for the other, so
+    // at least one of them detects the conflict.
     if (!last) {
         visitors_.fetch_add(1, std::memory_order_seq_cst);
         if (!claimed_.load(std::memory_order_seq_cst)) return;
@@ -175,14 +176,15 @@ void AccumulateGrad::accumulate(Tensor& grad) {
     std::lock_guard lock(adding_);
     Tensor existing = variable_.grad();
     if (!existing.defined()) {
-        // Adopted without a copy only if nothing else refers to this memory and it is laid out as a gradient of ours.
+        // The gradient is adopted without a copy only if nothing else refers to its memory, and its memory and layout
+        // are those of a gradient that we would allocate.
         bool ours = grad.impl()->use_count() == 1 && grad.impl()->storage()->use_count() == 1 &&
                     grad.impl()->storage()->kind() == StorageKind::Cached && grad.impl()->has(Flag::Dense) &&
                     !grad.impl()->storage()->read_only();
         if (!ours || grad_mode()) grad = ours ? grad : ops::clone(grad);
         leaf->set_grad(Ref<TensorImpl>::share(grad.impl()));
     } else if (grad_mode() || is_sparse(existing)) {
-        // A sum with a sparse gradient may be sparse or dense, and so is another tensor.
+        // The sum of a sparse gradient and another may be sparse or dense, so it cannot be computed in place.
         leaf->set_grad(Ref<TensorImpl>::share(ops::add(existing, grad).impl()));
     } else {
         ops::add_(existing, grad);

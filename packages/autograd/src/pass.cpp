@@ -186,14 +186,14 @@ void Pass::run_task(uint32_t at, std::span<Tensor> out) {
     // instead.
     bool leaf_runs = out.empty() && tasks_[at].captured && options_.accumulate_grad;
     if (reached && (wanted || leaf_runs)) apply(at, grads, out);
-    // Release the incoming gradients: they may hold the last reference to large memory.
+    // Release the incoming gradients, because they may hold the last reference to large memory.
     for (Tensor& grad : grads) grad = Tensor();
 }
 
 void Pass::execute(uint32_t at) {
     tasks_[at].done = true;
     Node* node = tasks_[at].node;
-    // The pass keeps the node: its last owner may be an edge that is dropped on the way.
+    // The pass owns the node meanwhile, because its last owner may be an edge that is released during the pass.
     Ref<Node> hold = Ref<Node>::share(node);
     size_t n = node->edges().size();
     Results out(n);
@@ -232,7 +232,8 @@ void apply_watched(Node* node, std::span<Tensor> grads, std::span<Tensor> out) {
     }
 }
 
-// Hooks that are registered or removed in the meantime, also by a hook, change another list.
+// Copies a list of hooks. Hooks that are registered or removed while the copy is used, possibly by a hook, change
+// only the original list.
 template <class List>
 List copy_of(const List& list) {
     std::lock_guard lock(hooks_mutex());
@@ -270,10 +271,11 @@ void Pass::apply(uint32_t at, std::span<Tensor> grads, std::span<Tensor> out) {
 }
 
 // Note [Masks]
-// The derivative of relu, hardtanh and relu6 is a mask: 1 or 0 for each element. Batch normalisation often precedes them, and its
-// gradient reads the gradient of its result anyway. So its node is given the gradient before it is multiplied by the mask, together
-// with the mask: the product is neither written nor read back. It is done only if the product is not observable: no hook
-// or capture stands between the two nodes, nothing else is added to the gradient, and no graph of the pass itself is recorded.
+// The derivative of relu, hardtanh and relu6 is a mask: 1 or 0 for each element. Batch normalization often precedes
+// them, and its backward kernel reads the gradient of its result anyway. So the node of the batch normalization
+// receives the mask and the gradient that has not been multiplied by it. The product is then never written to memory.
+// This is done only if the product is not observable: there is no hook or capture between the two nodes, no other
+// gradient is added, and no graph of the pass itself is recorded.
 bool Pass::hand_on_mask(uint32_t at, std::span<Tensor> grads, std::span<Tensor> out) {
     if (!masks_handed_on_) return false;
     Node* node = tasks_[at].node;
@@ -291,7 +293,7 @@ bool Pass::hand_on_mask(uint32_t at, std::span<Tensor> grads, std::span<Tensor> 
     return true;
 }
 
-// The edges whose gradients lead to none of the inputs.
+// Returns the bits of the edges whose gradients lead to none of the inputs.
 uint64_t Pass::idle_edges(uint32_t at) const {
     uint64_t idle = 0;
     std::span<Edge> edges = tasks_[at].node->edges();

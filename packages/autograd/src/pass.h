@@ -12,21 +12,21 @@ namespace rushlight::autograd {
 // A node's part in one backward pass.
 struct Task {
     Node* node;
-    uint32_t dependencies = 0;  // edges that have yet to deliver
-    uint32_t first_grad;        // its gradients in Pass::grads_
-    bool wanted = true;         // leads to an input, or no inputs were passed
-    bool captured = false;      // is an input
-    bool reached = false;       // is one of the roots, or got a gradient
+    uint32_t dependencies = 0;  // number of edges whose gradients have not arrived yet
+    uint32_t first_grad;        // index of its first gradient in Pass::grads_
+    bool wanted = true;         // whether it leads to an input; true if no inputs were passed
+    bool captured = false;      // whether it is an input
+    bool reached = false;       // whether it is a root or has received a gradient
     bool done = false;
-    std::unique_ptr<ActivationMask> mask;  // by which its gradient has yet to be multiplied: Note [Masks]
+    std::unique_ptr<ActivationMask> mask;  // the gradient has yet to be multiplied by it: Note [Masks]
 };
 
-// Pointer to number, open addressing: one pass builds it, so nothing is ever removed.
+// A hash table with open addressing that maps a node to the number of its task. Entries are never removed.
 class TaskTable {
   public:
     TaskTable() : slots_(kInitial, kEmpty) {}
 
-    // The number of the node's task, or `next` when it is new.
+    // Returns the number of the node's task. If the node is not in the table, inserts it with the number `next`.
     uint32_t find_or_insert(Node* node, const std::vector<Task>& tasks, uint32_t next) {
         if (2 * (tasks.size() + 1) > slots_.size()) grow(tasks);
         size_t at = hash(node) & (slots_.size() - 1);
@@ -67,9 +67,10 @@ class Pass {
     ~Pass();
 
     void add_root(const Edge& edge, Tensor grad);
-    // Finds all nodes behind the roots and counts the gradients that each receives.
+    // Finds all nodes behind the roots and counts the gradients that each node will receive.
     void discover();
-    // Only nodes on a path to `inputs` run. Consumers have greater sequence numbers than their producers.
+    // Marks the nodes that lead to no input, which do not run. Relies on consumers having greater sequence numbers
+    // than their producers.
     void restrict_to(std::span<const Edge> inputs);
     void run();
     std::vector<Tensor> take_captures();
@@ -79,7 +80,7 @@ class Pass {
     Pass* outer() const { return outer_; }
     // May be called on any thread that works for the pass.
     void queue_callback(std::function<void()> callback);
-    // After the pass has ended without an error, on the thread that started it.
+    // Called after the pass has ended without an error, on the thread that started it.
     void run_callbacks();
 
   private:
@@ -90,7 +91,7 @@ class Pass {
         uint32_t index;
         Tensor grad;
     };
-    // Gradients of a node's arguments, few of them without an allocation.
+    // Memory for the gradients of a node's arguments, without an allocation if there are few.
     class Results {
       public:
         explicit Results(size_t n) : n_(n) {
@@ -105,13 +106,14 @@ class Pass {
         std::vector<Tensor> more_;
     };
 
-    // Accumulators run as soon as possible, which frees the gradients that wait in them.
+    // The order of ready nodes. Accumulators have rank 0, so that they run as soon as possible and free the gradients
+    // that they wait with.
     static uint64_t rank(const Task& t) { return t.node->edges().empty() ? 0 : t.node->sequence(); }
     bool is_leaf(uint32_t task) const { return tasks_[task].node->edges().empty(); }
     bool later(uint32_t a, uint32_t b) const;
     void push(std::vector<uint32_t>& queue, uint32_t task) const;
     uint32_t pop(std::vector<uint32_t>& queue) const;
-    // The device of the gradients that have arrived at a node; the CPU if there are none.
+    // Returns the device of the gradients that have arrived at a node; the CPU if there are none.
     Device device_of(uint32_t task) const;
     // Whether another thread runs the nodes of a device.
     bool is_elsewhere(Device device) const {
@@ -121,7 +123,7 @@ class Pass {
     uint32_t task_of(Node* node);
     void deliver(uint32_t task, uint32_t index, Tensor grad);
     void add_to(Tensor& slot, Tensor grad) const;
-    // Runs the hooks and the node; `out` is empty afterwards if nothing was to be done.
+    // Runs the hooks and the node of a task. `out` is left empty if the node does not run.
     void run_task(uint32_t task, std::span<Tensor> out);
     void execute(uint32_t task);
     void run_pre_hooks(Node* node, Node::Hooks* hooks, std::span<Tensor> grads);
@@ -141,14 +143,14 @@ class Pass {
     bool restricted_ = false;
     bool masks_handed_on_ = false;
     uint64_t id_;
-    Device home_;  // whose nodes run on the calling thread, beside the host's
+    Device home_;  // nodes of this device run on the calling thread, as do those of the CPU
     const bool device_threads_;
     std::mutex callbacks_mutex_;
     std::vector<std::function<void()>> callbacks_;
-    Pass* outer_ = nullptr;  // whose hook or node runs this one, on the same thread
+    Pass* outer_ = nullptr;  // the pass on this thread whose hook or node runs this pass
 };
 
-// The pass that this thread works for; set by run() and by the threads that help it.
+// The pass for which this thread works. Set by Pass::run() and on the threads that help it.
 extern constinit thread_local Pass* current_pass RL_TLS_MODEL;
 
 // Runs the rest of a pass on several threads: Note [Threads of a pass], in scheduler.cpp.

@@ -26,7 +26,7 @@ bool any_needs_grad(const Value& v) {
     return false;
 }
 
-// The values that an in-place operator wrote do not depend on any value, as far as derivatives are concerned.
+// The node of an in-place operator whose result has a derivative of zero with respect to all arguments.
 class Overwritten final : public Node {
   public:
     RL_NODE_MEMORY
@@ -48,13 +48,13 @@ void record_overwritten(const Operator& op, StageMask rest, Stack& stack) {
     rebase_history(target, node);
 }
 
-// For out= forms whose results have no derivative: how many of the last arguments they write.
+// For out= forms whose results have no derivative: the number of out= arguments, which come last.
 std::unordered_map<const Operator*, uint8_t>& constant_outs() {
     static std::unordered_map<const Operator*, uint8_t> counts;
     return counts;
 }
 
-// The arguments from which the result of an operator without a formula takes its history.
+// Returns the arguments to which the results of an operator without a formula are connected in the graph.
 std::span<const Value> recorded_arguments(const Operator& op, const Stack& stack) {
     const std::span<const Value> all(stack.data(), stack.size());
     if (op.form != Form::Out) return all;
@@ -104,7 +104,7 @@ void install_unrecorded(const Unrecorded* list) {
     set_fallback(Stage::Dual, forward_unknown);
     for (; list->name; ++list) {
         const Operator* op = find_operator(list->name);
-        void* box = op ? op->box : nullptr;  // without one, install_stage raises the error
+        void* box = op ? op->box : nullptr;  // if `op` is null, install_stage raises the error
         install_stage(Stage::Autograd, list->name, list->hash, box);
         install_stage(Stage::Dual, list->name, list->hash, box);
         if (list->constant_outs) constant_outs()[op] = list->constant_outs;
@@ -123,7 +123,8 @@ void set_histories(const std::vector<Tensor>& results, const Ref<Node>& node,
 
 namespace {
 
-// The gradient of as_strided depends on the base's strides, so its node is a ViewOfRoot, as for a view of a written base.
+// The gradient of as_strided depends on the base's strides, so its node is a ViewOfRoot, as for a view whose base was
+// written in place.
 Tensor as_strided_autograd(const Operator& op, StageMask mask, const Tensor& input, IntList size,
                            IntList stride, std::optional<int64_t> storage_offset) {
     using C = Call<Tensor(const Tensor&, IntList, IntList, std::optional<int64_t>)>;
@@ -146,7 +147,8 @@ Tensor strided_tangent(const Tensor& given, const Window& window, IntList size, 
     return window.part(window.filled(given));
 }
 
-// Whether the tangent of a view is a part of its root's tangent, which also has the elements beyond the view.
+// Whether the tangent of a view shares memory with its root's tangent, which also has the elements outside of the
+// view.
 bool is_part_of_root(const Tensor& view, const Tensor& of_view, Level level) {
     if (!view.impl()->is_view()) return false;
     const Tensor root = Tensor::share(view.impl()->root()), whole = tangent(root, level);
@@ -154,8 +156,9 @@ bool is_part_of_root(const Tensor& view, const Tensor& of_view, Level level) {
            std::ranges::equal(whole.strides(), root.strides());
 }
 
-// Forward mode of as_strided: the tangent, with the strides of the input. If the input is a view, the result's tangent is read
-// from that of its root.
+// Forward mode of as_strided: the result's tangent is the same view of the input's tangent, given the strides of the
+// input. If the input's tangent is a part of its root's tangent, the result's tangent is read from the root's tangent
+// later.
 Tensor as_strided_dual(const Operator& op, StageMask mask, const Tensor& input, IntList size, IntList stride,
                        std::optional<int64_t> storage_offset) {
     using C = Call<Tensor(const Tensor&, IntList, IntList, std::optional<int64_t>)>;
@@ -170,8 +173,8 @@ Tensor as_strided_dual(const Operator& op, StageMask mask, const Tensor& input, 
     return result;
 }
 
-// In place, it is the same view of the former tensor. A view reads its root's history through its new
-// geometry from now on.
+// as_strided_ is recorded as as_strided of the former tensor. A view with the history of its root derives its history
+// with the new geometry from now on.
 Tensor as_strided_inplace_autograd(const Operator& op, StageMask mask, const Tensor& input, IntList size,
                                    IntList stride, std::optional<int64_t> storage_offset) {
     using C = Call<Tensor(const Tensor&, IntList, IntList, std::optional<int64_t>)>;
@@ -209,7 +212,7 @@ Tensor as_strided_inplace_dual(const Operator& op, StageMask mask, const Tensor&
     return input;
 }
 
-// A tensor that leaves its graph; tensors computed from it before stay in the graph.
+// Removes a tensor from its graph. Tensors that were computed from it before stay in the graph.
 Tensor detach_inplace_autograd(const Operator& op, StageMask mask, const Tensor& input) {
     TensorImpl* impl = input.impl();
     if (impl->has(Flag::NonLeaf) && !impl->is_view()) {
@@ -233,7 +236,7 @@ Tensor detach_inplace_dual(const Operator& op, StageMask mask, const Tensor& inp
     return input;
 }
 
-// Forward mode of copy_, which the derived in-place forms call.
+// Forward mode of copy_. In-place forms that are derived from functional forms also call copy_.
 Tensor copy_dual(const Operator& op, StageMask mask, const Tensor& input, const Tensor& src,
                  bool non_blocking) {
     using C = Call<Tensor(const Tensor&, const Tensor&, bool)>;
@@ -255,8 +258,8 @@ void fail_no_jvp(const char* op, const char* argument) {
 
 namespace {
 
-// A child process has only the thread that forked: a lock that another thread held would never be released
-// there. None of these locks is taken while another one is held.
+// A child process has only the thread that forked, so a lock that another thread held would never be released there.
+// No thread takes one of these locks while it holds another one of them.
 void lock_before_fork() {
     hooks_mutex().lock();
     leaf_state_lock().lock();
@@ -270,7 +273,7 @@ void unlock_after_fork() {
     hooks_mutex().unlock();
 }
 
-// GradientFunctions::backward.
+// Implements GradientFunctions::backward.
 void pass(TensorList outputs, TensorList gradients, TensorList inputs, bool retain_graph, bool create_graph) {
     BackwardOptions options;
     options.retain_graph = retain_graph || create_graph;

@@ -24,30 +24,31 @@ inline void leave_temporary(const Tensor& result) {
     if (result.defined() && result.impl()->is_view()) result.impl()->leave_root();
 }
 
-/// Results that come as a list: the node stores their number and shapes.
+/// Sets the history of results that are a list. The node stores the number and the shapes of the results.
 void set_histories(const std::vector<Tensor>& results, const Ref<Node>& node,
                    std::vector<SavedShape>& shapes);
 
-/// Operators without a formula. When one of their arguments requires grad, an out= form raises, unless its results have no
-/// derivative anyway, and the results of a functional form get a node that raises when a gradient arrives. In-place forms
-/// write truth values: their gradient and tangent are zero. One boxed fallback serves all.
+/// An operator without a formula. If one of its arguments requires grad, an out= form raises an error, unless its
+/// results have no derivative. The results of a functional form get a node that raises an error when a gradient
+/// arrives. In-place forms write bools, so their gradient and tangent are zero. One boxed fallback handles all such
+/// operators.
 struct Unrecorded {
     const char* name;
     uint64_t hash;
-    /// How many arguments an out= form writes whose results are integers or truth values; else 0.
+    /// For an out= form whose results are integers or bools: the number of arguments that it writes. Otherwise 0.
     uint8_t constant_outs;
 };
 void install_unrecorded(const Unrecorded* list);
 
-/// Raises NotImplementedError: there is no forward mode for the operator, or for one of its arguments.
+/// Raises NotImplementedError, because there is no forward mode for the operator, or for one of its arguments.
 [[noreturn]] void fail_no_jvp(const char* op, const char* argument = nullptr);
 
-// For views in place (t_, unsqueeze_), which change a tensor's geometry but no values. Returns whether `t` is
-// a view that reads its history from its root; if so, the cached history is dropped, and will be read again
-// through the new geometry.
+// For in-place view operators (t_, unsqueeze_), which change a tensor's geometry but no values. follows_root returns
+// whether `t` is a view that derives its history from its root. If so, forget_history removes the cached history, so
+// that it is derived again with the new geometry.
 bool follows_root(const Tensor& t);
 void forget_history(const Tensor& t);
-/// Otherwise the view is recorded as a further operator in the tensor's own history.
+/// For other tensors: adds the in-place view operator to the tensor's own history as a node.
 void rebase_geometry(const Tensor& t, const Ref<Node>& node, uint32_t index);
 
 /// Generated: installs every stage function.

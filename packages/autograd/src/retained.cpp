@@ -15,9 +15,10 @@ void RetainGrad::call(std::span<Tensor> gradients, std::span<const Tensor>) {
 }
 
 // Note [Retained gradients]
-// A hook of register_hook() belongs to the value that the tensor had: it stays with the node that computed it. A retained
-// gradient belongs to the tensor: when an in-place operator gives it another history, the hook that keeps the gradient goes
-// to the new node. It is kept in a separate list, which runs after all tensor hooks, in any order of registration.
+// A hook of register_hook() belongs to the value that the tensor had when it was registered, so it stays with the
+// node that computed this value. A retained gradient belongs to the tensor: when an in-place operator changes the
+// tensor's history, the hook that retains the gradient moves to the new node. Such hooks are in a separate list,
+// which runs after all tensor hooks, whatever the order of registration.
 void move_retained(Meta& m, Node* former) {
     if (!m.retains_grad()) return;
     const std::shared_ptr<RetainGrad>& hook = m.hooks.get().retained;

@@ -10,14 +10,14 @@ class RetainGrad final : public Hook {
   public:
     explicit RetainGrad(TensorImpl* tensor) : tensor_(tensor) {}
     void call(std::span<Tensor> gradients, std::span<const Tensor>) override;
-    /// The tensor is destroyed.
+    /// Called when the tensor is destroyed.
     void forget() { tensor_ = nullptr; }
 
   private:
     TensorImpl* tensor_;
 };
 
-/// Called where the history of the tensor behind `m` changes from `former` to m.grad_fn, either of which may be null.
+/// Called when the history of the tensor of `m` has changed from `former` to m.grad_fn. Both may be null.
 void move_retained(Meta& m, Node* former);
 
 }  // namespace rushlight::autograd

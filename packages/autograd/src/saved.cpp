@@ -15,7 +15,7 @@ constinit thread_local SavedHook* saved_hook = nullptr;
 
 namespace {
 
-// Sets the history of a result of the node that saved it.
+// Connects a saved result to `node`, which saved it and computed it.
 void set_result_history(const Tensor& t, Node* node, uint32_t index) {
     if (!is_differentiable(t.dtype())) return;
     if (Ref<Node> view = WriteThroughView::history_of_result(node)) set_history(t, view);
@@ -27,7 +27,7 @@ void set_result_history(const Tensor& t, Node* node, uint32_t index) {
 SavedHook* set_saved_hook(SavedHook* hook) { return std::exchange(detail::saved_hook, hook); }
 
 void SavedTensor::pack(const Tensor& t) {
-    struct Inactive {  // what the hook computes is not packed in turn
+    struct Inactive {  // tensors that are saved during the hook's own computation are not packed
         SavedHook* hook = set_saved_hook(nullptr);
         ~Inactive() { set_saved_hook(hook); }
     } inactive;
@@ -35,7 +35,7 @@ void SavedTensor::pack(const Tensor& t) {
     made->packed = inactive.hook->pack(make_alias(t));
     made->sizes = t.shape();
     made->dtype = t.dtype();
-    // A result's edge leads to this node, which would keep itself alive.
+    // The edge of a result leads to this node, so it must not be stored: the node would keep itself alive.
     if (!is_result_ && needs_grad(t)) made->edge = gradient_edge(t);
     packed_ = std::move(made);
 }
@@ -90,7 +90,7 @@ Tensor SavedShape::reduce(Tensor grad) const {
             (sizes[static_cast<size_t>(d - lead)] == 1 && result.sizes()[static_cast<size_t>(d)] != 1))
             dims[n++] = d;
     if (n) result = ops::sum(result, IntList(dims, n), true, std::nullopt);
-    if (lead != 0) result = ops::view(result, sizes);  // below 0: the argument had more dimensions of size 1
+    if (lead != 0) result = ops::view(result, sizes);  // if lead < 0, the argument had more dimensions
     if (result.dtype() != dtype_ || result.device() != device_)
         result = ops::_to_copy(result, dtype_, device_);
     return result;

@@ -10,35 +10,37 @@
 #include "rushlight/mutex.h"
 
 // Note [Threads of a pass]
-// The thread that started a pass runs the host's nodes. Every other device has a thread of its own for as long as the
-// process runs, so that its work is queued by one thread and in one order, and a slow device holds up no other. A node
-// belongs to the device of the gradients that arrive at it. When a pass reaches its first node of another device, or
-// if it begins with parallel_branches(), a Scheduler takes over: it has one queue of ready nodes for each device, with
-// later nodes first.
+// The thread that started a pass runs the host's nodes. Every other device has a thread that exists until the process
+// ends. So the work of a device is queued by one thread in one order, and a slow device does not delay other devices.
+// A node belongs to the device of the gradients that arrive at it. When a pass reaches the first node of another
+// device, or if it begins with parallel_branches(), a Scheduler runs the rest of the pass. It has one queue of ready
+// nodes for each device, in which nodes that were recorded later come first.
 //
-// Sums do not depend on the order of arrival: every gradient that arrives at a result has a number, its position in the
-// order of a pass on one thread; it waits for those before it, and is then added. So results are bit for bit the same.
+// Sums do not depend on the order in which gradients arrive. Every gradient that arrives at a result has a number:
+// its position in the order of a pass on one thread. It is added after all gradients with smaller numbers. So results
+// are bit for bit the same as on one thread.
 //
-// A thread that works for the caller takes over the caller's dispatch state, saved-tensor hook, stream and pass. After a
-// node raises an exception, no further node is started; the caller receives the exception of the node that comes first in
-// the order. A caller that is a device's thread itself (a pass inside of a node) runs that device's nodes too, and serves
-// the requests of other threads while it waits: otherwise two such threads could wait for each other.
+// A thread that works for the caller uses the caller's dispatch state, saved-tensor hook, stream and pass. After a
+// node raises an exception, no further node is started; if several nodes raise, the caller receives the exception of
+// the node that comes first in the order. If the caller is itself a device thread (a pass inside of a node), it also
+// runs the nodes of that device, and runs the jobs of other threads while it waits. Otherwise two such threads could
+// wait for each other.
 
 // Note [Parallel branches]
-// With parallel branches, several threads run the host's nodes: the caller and helpers, which live as long as the pass. The
-// threads of the process are lent to one region at a time (Note [Threads] in core's parallel.cpp), and branches are such a
-// region: helpers work only while the pass holds the lease, so that kernels are serial while several nodes run, and have
-// all threads while a single one does. The lease is requested when a node is started while other nodes are ready and no
-// other node runs; it is given back when only one node is left.
+// With parallel branches, several threads run the host's nodes: the caller and helpers, which live as long as the
+// pass. The threads of the process are lent to one parallel region at a time (Note [Threads] in core's parallel.cpp),
+// and parallel branches are such a region. Helpers work only while the pass holds the lease. So kernels are serial
+// while several nodes run, and use all threads while a single node runs. The lease is requested when a node is
+// started while other nodes are ready and no other node runs. It is given back when only one node is left.
 //
-// A node may take only a few microseconds, so threads spin for about as long before they sleep, and a thread
-// that has run a node passes on its gradients and takes the next node under a single lock.
+// A node may take only a few microseconds, so threads spin for about that time before they sleep. A thread that has
+// run a node passes on the gradients and takes the next node while it holds the lock once.
 
 namespace rushlight::autograd {
 namespace {
 std::atomic<const ThreadFunctions*> functions_of_threads{nullptr};
 
-constexpr int kSpins = 200;  // some ten microseconds
+constexpr int kSpins = 200;  // about ten microseconds
 
 void relax() { __builtin_ia32_pause(); }
 }  // namespace
@@ -102,7 +104,8 @@ Scheduler::Scheduler(Pass& pass, bool branches)
     queues_.emplace_back();
 }
 
-// Orders gradients as a pass on one thread does: by descending sequence number of the consumer, then by edge.
+// Numbers the gradients of each slot in the order of a pass on one thread: by descending sequence number of the
+// consumer, then by edge.
 void Scheduler::number_arrivals() {
     std::vector<uint32_t> order;
     order.reserve(pass_.tasks_.size());
@@ -123,7 +126,7 @@ void Scheduler::run() {
         Lock lock(mutex_);
         try {
             for (uint32_t task : std::exchange(pass_.ready_, {})) push(task);
-        } catch (...) { keep(std::current_exception(), kNone); }  // others may be at work already
+        } catch (...) { keep(std::current_exception(), kNone); }  // other threads may already run nodes
     }
     work(true);
     {
@@ -135,7 +138,8 @@ void Scheduler::run() {
         if (forked()) helper.detach();
         else helper.join();
     }
-    // No part of the pass remains for a thread that comes too late. After an error, gradients are left over.
+    // Threads that enter later must not find a part of the pass. After an error, some gradients have not been used;
+    // release them here.
     slots_.clear();
     if (std::exception_ptr error = std::exchange(error_, nullptr)) std::rethrow_exception(std::move(error));
 }
@@ -160,7 +164,7 @@ void Scheduler::push(uint32_t task) {
     }
 }
 
-// The next node for a thread of that queue, or kNone.
+// Returns the next node for a thread of that queue, or kNone.
 uint32_t Scheduler::take(Queue& queue) {
     if (stop_ || error_ || (queue.thread ? queue.ready.empty() : !waiting_for(queue))) {
         queue.served = false;
@@ -178,7 +182,7 @@ void Scheduler::finish(Queue& queue) {
     if (!queue.thread && lease_ && queue.running + queue.ready.size() <= 1) lease_.reset();
 }
 
-// Asks for all spare threads, and starts as many helpers as there are nodes for.
+// Requests a lease of all spare threads, and starts one helper for each ready node, up to the number of threads.
 void Scheduler::borrow() {
     lease_.emplace();
     auto extra = static_cast<size_t>(lease_->threads() - 1);
@@ -186,7 +190,7 @@ void Scheduler::borrow() {
     while (helpers_.size() < std::min(extra, queues_.front().ready.size())) {
         try {
             helpers_.emplace_back([this] { help(); });
-        } catch (const std::system_error&) { break; }  // no more threads: these must do
+        } catch (const std::system_error&) { break; }  // no more threads can be started: continue with fewer
     }
 }
 
@@ -223,14 +227,14 @@ void Scheduler::work(bool caller) {
     while (!forked() && std::any_of(queues_.begin(), queues_.end(), running)) wait(lock, true);
 }
 
-// Runs on the thread of a device.
+// Runs the ready nodes of a device, on the thread of the device.
 void Scheduler::serve(Queue& queue) {
     uint32_t task;
     {
         Lock lock(mutex_);
         task = take(queue);
     }
-    if (task == kNone) return;  // the pass may have ended
+    if (task == kNone) return;  // the pass may have been destroyed
     Carried carried(*this, queue);
     while (task != kNone) task = run(task, queue);
 }
@@ -265,7 +269,7 @@ void Scheduler::wait(Lock& lock, bool caller) {
     lock.lock();
 }
 
-// Only the calling thread handles Ctrl-C, and detects that it would wait forever.
+// Checks for Ctrl-C and for a fork, after which the threads would be missing. Only the calling thread does this.
 void Scheduler::check_caller() {
     std::exception_ptr failure;
     try {
@@ -300,7 +304,7 @@ uint32_t Scheduler::run(uint32_t task, Queue& queue) {
         if (const ThreadFunctions* functions = thread_functions()) failure = functions->carry(failure);
     }
     if (!lock.owns_lock()) lock.lock();
-    if (failure) keep(std::move(failure), task);  // the caller's alone from here
+    if (failure) keep(std::move(failure), task);  // from here on, only the caller uses the exception
     finish(queue);
     const uint32_t next = take(queue);
     const bool over = left_ == 0 || error_;
@@ -324,7 +328,7 @@ void Scheduler::run_node(uint32_t task, Queue& queue, Lock& lock) {
     for (uint32_t leaf : leaves) {
         if (error_) break;
         lock.unlock();
-        run_node(leaf, queue, lock);  // comes back locked
+        run_node(leaf, queue, lock);  // the lock is held again afterwards
     }
 }
 
@@ -334,7 +338,7 @@ void Scheduler::arrive(const Edge& edge, uint32_t place, Tensor grad, Queue& fro
     Task& task = pass_.tasks_[next];
     Slot& slot = slots_[task.first_grad + edge.index];
     if (slot.adding ||
-        place != slot.next) {  // the next thread to add, or to complete it, continues with this one
+        place != slot.next) {  // the thread that adds the preceding gradients also adds this one
         slot.early.emplace_back(place, std::move(grad));
         return;
     }

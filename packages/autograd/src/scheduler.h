@@ -22,7 +22,7 @@ namespace rushlight::autograd {
 
 class Scheduler : public std::enable_shared_from_this<Scheduler> {
   public:
-    /// `branches`: the host's nodes may run on several threads.
+    /// `branches`: whether the host's nodes may run on several threads.
     Scheduler(Pass& pass, bool branches);
     /// Called on the thread that runs the pass. Throws the exception of the first node that failed, in the
     /// order of a pass on one thread.
@@ -32,22 +32,22 @@ class Scheduler : public std::enable_shared_from_this<Scheduler> {
     using Lock = std::unique_lock<std::mutex>;
     static constexpr uint32_t kNone = ~0u;
 
-    // Nodes that are ready, of the host or of a device.
+    // The ready nodes of the host or of a device.
     struct Queue {
         DeviceThread* thread;  // null: the calling thread
-        void* stream;          // on which that thread queues work
+        void* stream;          // the stream on which that thread queues work
         std::vector<uint32_t> ready;
         size_t running = 0;
         bool served = false;  // the thread was notified of work
     };
     // The gradients that have arrived at one result of a node.
     struct Slot {
-        uint32_t arrivals = 0;  // in all
-        uint32_t next = 0;      // the first that is not added
+        uint32_t arrivals = 0;  // total number of gradients that will arrive
+        uint32_t next = 0;      // number of the next gradient to add
         bool adding = false;
-        std::vector<std::pair<uint32_t, Tensor>> early;  // by their numbers
+        std::vector<std::pair<uint32_t, Tensor>> early;  // gradients that wait for others, with their numbers
     };
-    // The caller's state, on a thread that works for it.
+    // Sets the caller's state on a thread that works for the caller.
     class Carried;
 
     void number_arrivals();
@@ -78,15 +78,15 @@ class Scheduler : public std::enable_shared_from_this<Scheduler> {
     SavedHook* const hook_;
     const bool branches_;
     const int process_;
-    std::vector<uint32_t> first_edge_;  // of a task in positions_
-    std::vector<uint32_t> positions_;      // of each edge among the arrivals at its slot
+    std::vector<uint32_t> first_edge_;  // for each task, the index of its first edge in positions_
+    std::vector<uint32_t> positions_;      // for each edge, the number of its gradient in the slot
     std::vector<Slot> slots_;
 
-    std::mutex mutex_;  // of all below, of the slots and of the pass's tasks
+    std::mutex mutex_;  // guards all members below, the slots and the pass's tasks
     std::condition_variable changed_;
     std::atomic<uint32_t> changes_{0};
-    std::deque<Queue> queues_;  // the first is the host's
-    size_t left_ = 0;           // ready or running
+    std::deque<Queue> queues_;  // the first queue is for the host
+    size_t left_ = 0;           // number of nodes that are ready or running
     std::vector<std::thread> helpers_;
     std::optional<ThreadLease> lease_;
     bool stop_ = false;

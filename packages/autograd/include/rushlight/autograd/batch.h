@@ -16,9 +16,9 @@ namespace rushlight::autograd {
 // stage, which is above Dual and Autograd, unwraps the innermost level, runs the operator's rule on the values, and wraps
 // the results.
 //
-// Gradients inside of vmap are correct because rows do not depend on each other: a transform that begins inside of vmap
-// expands the tensors with respect to which it differentiates (Note [Transforms]) to all open levels, so that each example
-// has a separate leaf.
+// Gradients inside of vmap are correct because examples do not depend on each other. A transform that begins inside
+// of vmap expands the tensors that it differentiates with respect to (Note [Transforms]) to all open levels, so that
+// each example has a separate leaf.
 
 /// The behaviour of random operators in vmap.
 enum class Randomness : uint8_t { Error, Different, Same };
@@ -29,7 +29,7 @@ struct RL_API BatchLevel final : RefCounted {
     int number = 1;  // 1 is outermost
     int64_t size = 0;
     Randomness randomness = Randomness::Error;
-    // Whether the level batches only gradients or tangents and the function does not run in it, so that
+    // Whether the level batches only gradients or tangents. The user's function does not run in such a level, so
     // leaves need not be expanded to it.
     bool passive = false;
     std::atomic<bool> open{true};
@@ -48,32 +48,33 @@ struct Batched {
 RL_API const Ref<BatchLevel>& current_batch_level();
 /// Opens a level of `size` examples on this thread; the outermost is number 1.
 RL_API Ref<BatchLevel> open_batch_level(int64_t size, Randomness randomness, bool passive);
-/// Sets the innermost level of this thread, which may be none, and returns the former one. For functions that
-/// see all examples.
+/// Sets the innermost level of this thread, which may be null, and returns the former level. For functions that
+/// operate on all examples at once.
 RL_API Ref<BatchLevel> set_batch_level(Ref<BatchLevel> level);
 /// Closes this thread's innermost level.
 RL_API void close_batch_level();
 
-/// The state of a batched tensor.
+/// Returns the state of a batched tensor.
 RL_API const Batched& batched(const Tensor& t);
-/// Returns `t` batched in `level`, whose examples lie along dimension 0; the level is inside of all levels in
-/// which `t` is batched.
+/// Returns `t` batched in `level`, with the examples along dimension 0 of `t`. `level` must be inside of all levels
+/// in which `t` is batched already.
 RL_API Tensor batch(const Tensor& t, const Ref<BatchLevel>& level);
-/// Returns the tensor that `batch` received. A tensor that is not batched in this level is returned itself,
-/// or with `expand` as a view with one equal row for each example.
+/// Returns the tensor that `batch` received. A tensor that is not batched in this level is returned unchanged, or,
+/// with `expand`, as a view that repeats it along dimension 0 for each example.
 RL_API Tensor unbatch(const Tensor& t, const BatchLevel& level, bool expand);
-/// Returns the plain tensor of a batched tensor; other tensors are returned themselves.
+/// Returns the plain tensor of a batched tensor; other tensors are returned unchanged.
 RL_API Tensor physical(const Tensor& t);
-/// Returns a plain tensor as a batched one: its leading dimensions belong to `levels`.
+/// Wraps a plain tensor as a batched tensor: its leading dimensions belong to `levels`.
 RL_API Tensor wrap_levels(const Tensor& value, uint64_t levels, const Ref<BatchLevel>& innermost);
-/// Returns the tensor batched, by views, in every open level that is not passive; outside of vmap the tensor
-/// itself.
+/// Returns a view of the tensor that is batched in every open level that is not passive. Outside of vmap, returns the
+/// tensor itself.
 RL_API Tensor expand_to_open_levels(const Tensor& t);
-/// Returns the value with leading dimensions for `levels`, as a plain tensor; levels that `t` lacks are
-/// expanded.
+/// Returns the value of `t` as a plain tensor with leading dimensions for `levels`. For levels in which `t` is not
+/// batched, the value is expanded.
 RL_API Tensor physical_for(const Tensor& t, uint64_t levels, const BatchLevel& innermost);
 
-/// Turns `levels` into leading dimensions, and back; all other levels of the tensor stay batched.
+/// split_levels turns `levels` into leading dimensions, and merge_levels turns them back. All other levels of the
+/// tensor stay batched.
 RL_API Tensor split_levels(const Tensor& t, uint64_t levels, const Ref<BatchLevel>& innermost);
 RL_API Tensor merge_levels(const Tensor& t, uint64_t levels, const Ref<BatchLevel>& innermost);
 

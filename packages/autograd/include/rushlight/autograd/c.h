@@ -1,4 +1,4 @@
-/* Gradients for programs of C: rushlight/rushlight.h has the functions. */
+/* Gradients for C programs. The functions that compute gradients are in rushlight/rushlight.h. */
 #ifndef RUSHLIGHT_AUTOGRAD_C_H
 #define RUSHLIGHT_AUTOGRAD_C_H
 
@@ -8,8 +8,8 @@
 extern "C" {
 #endif
 
-/* Attaches librushlight_autograd.so to librushlight.so: operators record, and rl_backward works. To be called once, before the
- * first tensor requires grad; further calls do nothing. */
+/* Attaches librushlight_autograd.so to librushlight.so: afterwards operators are recorded, and rl_backward works.
+ * Must be called once before the first tensor requires grad; further calls do nothing. */
 rl_status rl_autograd_initialize(void);
 
 #ifdef __cplusplus

@@ -13,42 +13,44 @@ struct BackwardOptions {
     bool retain_graph = false;
     bool create_graph = false;
     bool allow_unreachable = true;  // an input that the outputs do not depend on gives an undefined gradient
-    bool accumulate_grad = true;  // into the leaves' `grad`; else the gradients of `inputs` are returned
+    bool accumulate_grad = true;  // add to the leaves' `grad`; if false, return the gradients of `inputs`
 };
 
-/// The node at which a pass begins, and the gradient of its result (defined, and of the result's shape).
+/// The node at which a pass begins, and the gradient of its result. The gradient is defined and has the result's
+/// shape.
 struct Root {
     Edge edge;
     Tensor grad;
 };
-/// Returns the root of a tensor. Raises RuntimeError if the tensor has no history, or the gradient does not
-/// fit. `i` is the tensor's number, for the message. An undefined gradient means ones, for outputs of one
-/// element.
+/// Returns the root of a tensor. Raises RuntimeError if the tensor has no history, or if the gradient's shape, dtype
+/// or device does not fit. `i` is the index of the tensor, for the message. An undefined gradient stands for ones; it
+/// is allowed for outputs of one element.
 RL_API Root root_of(const Tensor& output, Tensor grad, size_t i);
 /// Returns the edge at which the gradient of an input arrives. Raises RuntimeError if the input does not
 /// require grad.
 RL_API Edge input_edge(const Tensor& input, size_t i);
 
-/// Runs the graph behind `roots`; `inputs` as below.
+/// Runs the graph behind `roots`. `inputs` has the same meaning as in the function below.
 RL_API std::vector<Tensor> run_backward(std::span<const Root> roots, std::span<const Edge> inputs,
                                         const BackwardOptions& options);
 
-/// Runs the graph behind `outputs` from the gradients `grads` (undefined: ones, for outputs of one element).
-/// With `inputs`, only the nodes that lead to them run: the gradients of the inputs are returned, or
-/// accumulated with accumulate_grad.
+/// Runs the graph behind `outputs`, beginning with the gradients `grads`. An undefined gradient stands for ones; it
+/// is allowed for outputs of one element. With `inputs`, only the nodes on a path to an input run: the gradients of
+/// the inputs are returned, or, with accumulate_grad, accumulated.
 RL_API std::vector<Tensor> run_backward(TensorList outputs, TensorList grads, TensorList inputs,
                                         const BackwardOptions& options);
 
-/// tensor.backward(): accumulates into the leaves.
+/// Implements tensor.backward(): accumulates gradients in the leaves.
 RL_API void backward(const Tensor& output, const Tensor& grad = Tensor(), bool retain_graph = false,
                      bool create_graph = false);
 
-/// The pass that runs on this thread, for hooks and nodes: its number (0 for none), and whether it is running
-/// a node.
+/// For hooks and nodes: the number of the pass that runs on this thread (0 if there is none), and whether this pass
+/// runs a given node.
 RL_API uint64_t current_pass_id();
 RL_API bool current_pass_runs(Node* node);
-/// Calls a function when the backward pass that runs on this thread has ended, on the thread that started the pass: after
-/// all gradients are accumulated, and not if the pass raises. If passes are nested, the outermost pass is meant.
+/// Registers a function that is called once when the backward pass that runs on this thread has ended. It is called
+/// on the thread that started the pass, after all gradients have been accumulated. It is not called if the pass
+/// raises an error. If passes are nested, it is called after the outermost pass.
 RL_API void queue_callback(std::function<void()> callback);
 
 namespace detail {
@@ -56,8 +58,8 @@ extern RL_API constinit thread_local bool parallel_branches RL_TLS_MODEL;
 extern RL_API std::atomic<bool> device_threads;
 }  // namespace detail
 /// Whether the nodes of devices other than the CPU run on the threads of those devices (the default) or on
-/// the caller's thread: Note [Threads of a pass]. The setting applies to the process, and is read when a pass
-/// begins.
+/// the caller's thread: Note [Threads of a pass]. The setting applies to the whole process. A pass reads it when the
+/// pass begins.
 inline bool device_threads() { return detail::device_threads.load(std::memory_order_relaxed); }
 inline void set_device_threads(bool on) { detail::device_threads.store(on, std::memory_order_relaxed); }
 /// Whether passes that this thread starts run independent branches of a graph on several threads.
@@ -75,11 +77,11 @@ class ParallelBranches {
     bool before_;
 };
 
-/// For language bindings: functions that a thread of the engine calls first and last, and that transfer an
-/// exception that it caught.
+/// For language bindings: a thread of the engine calls `begin` first and `end` last, and `carry` to transfer an
+/// exception that it caught to another thread.
 struct ThreadFunctions {
     void* (*begin)();
-    void (*end)(void* state);  // not called on the threads of devices, which never end
+    void (*end)(void* state);  // not called on device threads, because they never end
     std::exception_ptr (*carry)(std::exception_ptr);
 };
 /// Sets the functions, which must stay valid until the process ends.
@@ -87,8 +89,8 @@ RL_API void set_thread_functions(const ThreadFunctions* functions);
 /// Returns the functions that were set, or null.
 const ThreadFunctions* thread_functions();
 
-/// Attaches autograd to core: stages, per-tensor state. Idempotent; importing rushlight_autograd calls it, a C++ program
-/// calls it once.
+/// Attaches autograd to core: registers its stages and its per-tensor state. Importing rushlight_autograd calls this
+/// function; a C++ program must call it once. Further calls do nothing.
 RL_API void initialize();
 
 }  // namespace rushlight::autograd

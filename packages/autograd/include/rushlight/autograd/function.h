@@ -16,7 +16,7 @@ class RL_API Context {
     /// Saves arguments or results. The backward pass raises if one of them was written in place in the
     /// meantime.
     void save(std::vector<Tensor> tensors) { to_save_ = std::move(tensors); }
-    /// In backward(): the saved tensors, in order.
+    /// Returns the saved tensors in order. To be called in backward().
     std::vector<Tensor> saved() const;
     /// Other values, by name.
     std::unordered_map<std::string, Value> values;
@@ -25,7 +25,7 @@ class RL_API Context {
     void mark_dirty(const Tensor& argument) { dirty_.push_back(argument); }
     /// Declares that a result has no gradient.
     void mark_non_differentiable(const Tensor& result) { constant_.push_back(result); }
-    /// In forward() and backward(): whether the gradient of the i-th tensor argument is needed.
+    /// Whether the gradient of the i-th tensor argument is needed. May be called in forward() and backward().
     bool needs_input_grad(size_t i) const { return i < needs_.size() && needs_[i]; }
 
   private:
@@ -36,7 +36,7 @@ class RL_API Context {
     Node* node_ = nullptr;
 };
 
-/// The node of a Function; `apply` below makes it.
+/// The node of a Function. Function::apply creates it.
 class RL_API FunctionNodeBase : public Node {
   public:
     RL_NODE_MEMORY
@@ -65,10 +65,10 @@ class RL_API FunctionNodeBase : public Node {
 ///     static Tensor forward(Context& ctx, const Tensor& x, double power);        // or std::vector<Tensor>
 ///     static std::vector<Tensor> backward(Context& ctx, TensorList gradients);   // one for each Tensor argument
 ///
-/// and is called as `Power::apply(x, 3.0)`. forward() runs with gradients off. In backward() absent gradients
-/// are zeros. A returned gradient may be undefined, and must otherwise have the argument's shape
-/// (RuntimeError). backward() can itself be differentiated if it only calls operators. `static constexpr
-/// const char* name` names it in graphs.
+/// and is called as `Power::apply(x, 3.0)`. forward() runs without recording gradients. backward() receives zeros in
+/// place of absent gradients. A gradient that backward() returns may be undefined; otherwise it must have the
+/// argument's shape, or a RuntimeError is raised. backward() can itself be differentiated if it only calls operators.
+/// `static constexpr const char* name` names it in graphs.
 template <class Derived>
 class Function {
   public:

@@ -9,9 +9,9 @@ namespace rushlight::autograd {
 
 /// Graphs that backward() has used up and that another, useless graph keeps alive.
 struct GrowthReport {
-    Site
-        site;  // of the operator that took their results in, or, where `extended` is false, that made their last node
-    bool extended;  // they were used up when the operator took them in; else it had taken them in before
+    // The site of the operator that used results of the graphs; if `extended` is false, the site of the graphs' last nodes.
+    Site site;
+    bool extended;  // whether the graphs were used up before the operator at `site` recorded edges to them
     size_t graphs;
     Ref<Node> sample;  // the last node of one of them
 };

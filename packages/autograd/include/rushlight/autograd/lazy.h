@@ -1,4 +1,4 @@
-// An object that few owners need, made when the first of several threads asks for it.
+// An object that is created on first use, possibly by several threads at the same time. Most owners never create it.
 #pragma once
 
 #include <atomic>
@@ -14,9 +14,10 @@ class Lazy {
     Lazy& operator=(const Lazy&) = delete;
     ~Lazy() { delete object_.load(std::memory_order_relaxed); }
 
-    /// Returns null until `get()` was called.
+    /// Returns null if `get()` has not been called yet.
     T* get_or_null() const { return object_.load(std::memory_order_acquire); }
-    /// Returns the object. If several threads make one at once, all of them get the first.
+    /// Returns the object. If several threads create an object at once, all of them receive the object that was
+    /// stored first.
     T& get() {
         if (T* made = get_or_null()) return *made;
         auto fresh = std::make_unique<T>();

@@ -35,20 +35,22 @@ struct Edge {
     explicit operator bool() const { return static_cast<bool>(node); }
 };
 
-/// A function that is called with gradients and may replace them. It is owned by the node or the tensor that
-/// it watches.
+/// A function that is called with gradients and may replace them. It is owned by the node or the tensor on which it
+/// is registered.
 class Hook {
   public:
     virtual ~Hook() = default;
-    /// Before a node runs: gradients of its results; after it: gradients of its arguments.
+    /// A hook that runs before its node receives the gradients of the node's results in `gradients`. A hook that runs
+    /// after the node receives the gradients of its arguments in `gradients`, and those of its results in `given`.
     virtual void call(std::span<Tensor> gradients, std::span<const Tensor> given) = 0;
-    /// For Python's collector: the callable, or null.
+    /// Returns the callable for Python's garbage collector, or null.
     virtual void* object() const { return nullptr; }
     uint64_t id = 0;
 };
 
 /// The derivative of an activation that is 0 where its result is at most `low` or at least `high`, and 1
-/// elsewhere. NaN means no limit, because infinity would be a limit for an infinite result.
+/// elsewhere. NaN stands for no limit. Infinity cannot stand for it, because an infinite result would reach that
+/// limit.
 struct ActivationMask {
     Tensor activation;  // the result
     double low = std::numeric_limits<double>::quiet_NaN();
@@ -62,14 +64,14 @@ class RL_API Node : public RefCounted {
     /// returns.
     Node(const char* name, uint32_t num_results, uint32_t num_edges);
     static void destroy(Node* node);
-    /// Unlike other objects, a node may be found through a plain pointer (`try_retain`), so a sole owner must
-    /// not skip the atomic operation.
+    /// Unlike other objects, a node may get a new owner through a plain pointer (`try_retain`), so even the only
+    /// owner must use the atomic operation.
     bool drop() const noexcept { return refs_.fetch_sub(1, std::memory_order_acq_rel) == 1; }
 
     /// Computes the gradients of the arguments from the gradients of the results. Absent gradients are
     /// undefined tensors.
     virtual void apply(std::span<Tensor> grads, std::span<Tensor> out) = 0;
-    /// For an activation whose apply() only multiplies the gradient by a mask: returns true, and the mask.
+    /// If apply() only multiplies the gradient by the mask of an activation: stores that mask and returns true.
     virtual bool mask(ActivationMask& mask) { return false; }
     /// Whether the node has apply_masked(): apply() for a gradient that is still to be multiplied by a mask.
     virtual bool takes_mask() const { return false; }
@@ -77,22 +79,22 @@ class RL_API Node : public RefCounted {
     /// Releases the saved tensors; a later `apply` raises an error.
     virtual void release_saved() { released_.store(true, std::memory_order_release); }
     virtual std::string name() const { return name_; }
-    /// Visits the saved tensors by the names of arguments and results. Must not be called while the node
+    /// Calls `visit` with each saved tensor and the name of its argument or result. Must not be called while the node
     /// runs.
     using SavedVisitor = std::function<void(const std::string& name, const SavedTensor& saved)>;
     virtual void saved(const SavedVisitor& visit) const {}
-    /// Python's object for this node (a Function's context), or null.
+    /// Returns Python's object for this node (a Function's context), or null.
     virtual void* python_object() const { return nullptr; }
     /// Called when the last reference is released. Returns true if another reference was taken, so that the
     /// node stays alive.
     virtual bool lives_on() { return false; }
-    /// For Python's collector.
+    /// Visits the Python objects that this node owns, for Python's garbage collector.
     virtual int traverse(int (*visit)(void*, void*), void* argument) { return 0; }
 
-    /// The sequence number: nodes that are made later have greater numbers, so a consumer's number is greater
-    /// than those of its producers.
+    /// Returns the sequence number. Nodes that are created later have greater numbers, so the number of a consumer is
+    /// greater than the numbers of its producers.
     uint64_t sequence() const { return sequence_; }
-    /// The line that called the operator: Note [Sites].
+    /// Returns the line that called the operator: Note [Sites].
     Site site() const { return site_; }
     uint32_t num_results() const { return num_results_; }
     std::span<Edge> edges() { return {edges_, num_edges_}; }
@@ -109,15 +111,14 @@ class RL_API Node : public RefCounted {
     void enter(bool last);
     void leave(bool last, bool failed) noexcept;
 
-    /// The lists are read and changed under hooks_mutex(); a pass calls the hooks that it finds when it reads
-    /// them.
+    /// The lists are read and changed under hooks_mutex(). A pass copies a list and then calls the hooks in the copy.
     struct Hooks {
         // The hooks on the gradient of one result: those of register_hook(), then those of retain_grad(). The
         // hooks in `pre` run after both.
         std::vector<std::pair<uint32_t, std::shared_ptr<Hook>>> tensor_hooks, retained;
         std::vector<std::shared_ptr<Hook>> pre, post;
-        std::string calls;  // that led to the operator: anomaly mode
-        std::shared_ptr<void> metadata;  // of the bindings
+        std::string calls;  // the stack of calls that led to the operator (anomaly mode)
+        std::shared_ptr<void> metadata;  // set by the language bindings
     };
     Hooks& hooks() { return hooks_.get(); }
     Hooks* hooks_or_null() { return hooks_.get_or_null(); }
@@ -131,7 +132,7 @@ class RL_API Node : public RefCounted {
             fail_released();
     }
     [[noreturn]] void fail_released() const;
-    /// The base of nodes that save nothing; any number of passes may run them.
+    /// Called by nodes that save nothing, in their constructor: any number of passes may run such a node.
     void never_used_up() { never_used_up_ = true; }
 
     static constexpr uint32_t kInlineEdges = 3;
@@ -140,7 +141,7 @@ class RL_API Node : public RefCounted {
     uint32_t num_results_;
     uint32_t num_edges_;
     Site site_;
-    std::atomic<uint32_t> visitors_{0};  // passes that only read are inside
+    std::atomic<uint32_t> visitors_{0};  // number of passes that are reading the node and do not use it up
     std::atomic<bool> claimed_{false};   // by a pass that uses the node up
     std::atomic<bool> released_{false};
     std::atomic<bool> counted_{false};  // Note [Graphs that grow]
@@ -150,10 +151,10 @@ class RL_API Node : public RefCounted {
     Lazy<Hooks> hooks_;
 };
 
-/// Guards the lists of hooks of all nodes and tensors; never held while a hook runs.
+/// Guards the lists of hooks of all nodes and tensors. The mutex is never held while a hook runs.
 RL_API std::mutex& hooks_mutex();
 
-/// Memory for nodes, recycled per thread.
+/// Allocate and release the memory of nodes. Each thread keeps released memory for later nodes.
 RL_API void* allocate_node(size_t nbytes);
 RL_API void release_node(void* node, size_t nbytes) noexcept;
 #define RL_NODE_MEMORY                                                                      \
@@ -174,7 +175,7 @@ class RL_API AccumulateGrad final : public Node {
     void accumulate(Tensor& grad);
 
     Tensor variable_;
-    SpinLock adding_;  // passes on several threads add to one `grad`
+    SpinLock adding_;  // because passes on several threads may add to the same `grad`
 };
 
 /// The node of an operator without a derivative: raises an error when a gradient arrives.

@@ -9,9 +9,8 @@ namespace rushlight::autograd {
 
 // Note [Saved tensors]
 // A saved tensor stores the version of its memory; unpacking raises an error if the memory was written in the
-// meantime. A saved argument is kept as it is. A saved result and its node would keep each other alive: so
-// the memory of a result is kept by an alias without history, and unpacking connects the alias to the graph
-// again.
+// meantime. A saved argument is stored directly. A saved result and its node would keep each other alive, so an alias
+// without history is stored in place of a result, and unpacking connects the alias to the graph again.
 class RL_API SavedTensor {
   public:
     SavedTensor() = default;
@@ -44,11 +43,12 @@ class RL_API SavedTensor {
         packed_ = nullptr;
     }
     bool defined() const { return tensor_.defined() || packed_; }
-    /// The tensor that keeps the memory alive, unchecked and without history; undefined if a hook packed it.
+    /// Returns the stored tensor without checking its version; undefined if a hook packed the tensor. A stored result
+    /// has no history.
     const Tensor& kept() const { return tensor_; }
 
   private:
-    // For a tensor that a hook has packed: the packed object, and an argument's edge in the graph.
+    // For a tensor that a hook has packed: the packed object, and, for an argument, its edge in the graph.
     struct Elsewhere {
         std::unique_ptr<Packed> packed;
         std::vector<int64_t> sizes;
@@ -120,7 +120,7 @@ class SavedList {
     std::vector<SavedTensor> saved_;
 };
 
-/// For Node::saved.
+/// Calls `visit` for a saved value; used to implement Node::saved.
 inline void show(const Node::SavedVisitor& visit, const std::string& name, const SavedTensor& saved) {
     if (saved.defined()) visit(name, saved);
 }
@@ -132,7 +132,7 @@ inline void show(const Node::SavedVisitor& visit, const std::string& name, const
     for (const SavedTensor& one : saved.tensors()) show(visit, name + "[" + std::to_string(i++) + "]", one);
 }
 
-/// The shape, dtype and device of an argument, kept only if they differ from those of the result.
+/// The shape, dtype and device of an argument. save_if_not() stores them only if they differ from the result's.
 class RL_API SavedShape {
   public:
     void save(const Tensor& argument) {
@@ -161,9 +161,9 @@ class RL_API SavedShape {
     }
     /// Sums a gradient over the broadcast dimensions, and converts it to the argument's dtype and device.
     Tensor fit(Tensor grad) const { return differs_ && grad.defined() ? reduce(grad) : grad; }
-    /// The same if nothing was saved because the argument has the shape and dtype of the result: then the
-    /// gradient must get them as well, even if a wider operand has promoted it. `of_result` describes the
-    /// result.
+    /// The same, also if nothing was saved because the argument has the shape and dtype of the result. Then the
+    /// gradient is converted to the result's dtype, because a wider operand may have promoted the gradient.
+    /// `of_result` has the dtype of the result.
     Tensor fit(Tensor grad, const Tensor& of_result) const {
         if (differs_ || !grad.defined()) return fit(std::move(grad));
         return grad.dtype() == of_result.dtype() ? grad : cast(grad, of_result.dtype());

@@ -15,7 +15,8 @@ class Packed {
     virtual Tensor unpack() = 0;
 };
 
-/// Packs every tensor that a node saves on this thread while it is the innermost hook.
+/// A hook that packs tensors. While it is the innermost hook of a thread, it packs every tensor that a node saves on
+/// that thread.
 class SavedHook {
   public:
     virtual ~SavedHook() = default;
@@ -27,7 +28,7 @@ namespace detail {
 extern RL_API constinit thread_local SavedHook* saved_hook RL_TLS_MODEL;
 }
 
-/// Returns the innermost hook of this thread, or null. The caller keeps hooks alive while they are set.
+/// Returns the innermost hook of this thread, or null. The caller must keep a hook alive while it is set.
 inline SavedHook* saved_hook() { return detail::saved_hook; }
 /// Sets the innermost hook and returns the former one.
 RL_API SavedHook* set_saved_hook(SavedHook* hook);

@@ -1,4 +1,4 @@
-// The sizes of a tensor, kept without an allocation if there are few of them.
+// The sizes of a tensor. Up to two sizes are stored without an allocation.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +32,7 @@ class SavedSizes {
     IntList list() const { return {ndim_ > kHere ? sizes_.elsewhere : sizes_.here, ndim_}; }
 
   private:
-    // The number of sizes that take as much memory as a vector would.
+    // With this number of sizes stored in place, the object is as large as a std::vector.
     static constexpr size_t kHere = 2;
     union Sizes {
         int64_t here[kHere] = {};

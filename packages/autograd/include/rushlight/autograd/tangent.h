@@ -10,18 +10,18 @@
 namespace rushlight::autograd {
 
 // Note [Levels of forward mode]
-// Every derivative in forward mode opens a level, and a level's number is greater than those of the levels it is nested in.
-// A tensor may have a tangent for each level. An operator is differentiated for the innermost level first: while that
-// happens only tangents of levels further out are visible, so that the same operator, and those of its formula, are
-// differentiated for them in turn. So levels interact only through the formulas, and perturbations are never confused.
-// Numbers are unique in a process, so threads do not see each other's levels.
+// Every derivative in forward mode opens a level. The number of a level is greater than the numbers of the levels
+// that enclose it. A tensor may have a tangent for each level. An operator is differentiated for the innermost level
+// first. During this, only tangents of outer levels are visible, so that the operator itself and the operators of its
+// formula are in turn differentiated for the outer levels. So levels interact only through the formulas, and
+// perturbations are never confused. Numbers are unique in a process, so threads do not see each other's levels.
 using Level = uint64_t;
 
-/// A tensor's tangents. They are a separate object, so that an alias that is made before the tensor is dual finds them:
-/// see share_tangent.
+/// A tensor's tangents. They are a separate object, so that an alias that is made before the tensor becomes dual can
+/// share them: see share_tangent.
 class Tangent {
   public:
-    /// Undefined if there is no tangent.
+    /// Returns the tangent at a level; undefined if there is none.
     const Tensor& at(Level level) const {
         static const Tensor none;
         if (first_.level == level) [[likely]]
@@ -48,7 +48,7 @@ class Tangent {
             if (one.value.defined() && one.level < limit) found = std::max(found, one.level);
         return found;
     }
-    /// Calls f(level, value) for each.
+    /// Calls f(level, value) for each tangent.
     template <class F>
     void each(F&& f) const {
         if (first_.value.defined()) f(first_.level, first_.value);
@@ -96,7 +96,7 @@ Level innermost_level(const A& a, const B& b, const More&... more) {
     return std::max(innermost_level(a), innermost_level(b, more...));
 }
 
-/// While an operator is differentiated for a level.
+/// A scope in which an operator is differentiated for a level.
 class AtLevel {
   public:
     explicit AtLevel(Level level)
@@ -109,7 +109,8 @@ class AtLevel {
         dispatch_state.off = off_;
     }
     AtLevel(const AtLevel&) = delete;
-    /// The mask for the further stages of the operator: it includes this stage if there may be outer levels.
+    /// Returns the mask of the remaining stages of the operator. The mask includes the Dual stage if there may be
+    /// outer levels.
     StageMask rest(StageMask stages) const { return nest_ ? stages : stages & ~bit(Stage::Dual); }
 
   private:
@@ -118,8 +119,8 @@ class AtLevel {
     bool nest_;
 };
 
-/// Returns the tangent of a dual tensor at a level, by default that of the current AtLevel; undefined for
-/// other tensors.
+/// Returns the tangent of a dual tensor at a level, by default the level of the current AtLevel. Undefined for
+/// tensors without a tangent at that level.
 RL_API Tensor tangent(const Tensor& t, Level level);
 inline Tensor tangent(const Tensor& t) { return tangent(t, detail::current_level); }
 inline Tensor tangent(const TensorOrScalar& t) { return t.is_tensor() ? tangent(t.tensor()) : Tensor(); }
@@ -130,9 +131,10 @@ inline void set_tangent(const Tensor& t, Tensor tangent) {
     set_tangent(t, std::move(tangent), detail::current_level);
 }
 
-/// A node saves a result before the result gets its tangent: the alias that it keeps shares the object of later tangents.
+/// Lets `to` share the object that holds the tangents of `from`. A node saves an alias of a result before the result
+/// gets its tangent, so the alias must share tangents that are attached later.
 RL_API void share_tangent(const Tensor& from, const Tensor& to);
-/// Attaches the tangents of `from`.
+/// Attaches the tangents of `from` to `to`.
 RL_API void copy_tangent(const Tensor& from, const Tensor& to);
 
 }  // namespace rushlight::autograd

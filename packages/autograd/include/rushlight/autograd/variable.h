@@ -13,18 +13,18 @@ class RetainGrad;
 struct Meta {
     RL_NODE_MEMORY
     Ref<Node> grad_fn;  // null for leaves
-    uint32_t index = 0;  // which result of grad_fn
-    // For a root: the number of times that its history was replaced. For a view: that number of its root when
-    // the view's history was made.
+    uint32_t index = 0;  // index of this tensor among the results of grad_fn
+    // For a root: how many times its history has been replaced. For a view: the generation that its root had when the
+    // view's history was made.
     uint32_t generation = 0;
-    AccumulateGrad* accumulator = nullptr;  // of a leaf; not owned: the node owns the leaf
-    std::shared_ptr<Tangent> tangent;  // forward mode
-    uint64_t transform = 0;  // that made this leaf: Note [Transforms]
-    Batched batched;  // of a batched tensor: Note [Batched tensors]
+    AccumulateGrad* accumulator = nullptr;  // node of a leaf; not owned, because the node owns the leaf
+    std::shared_ptr<Tangent> tangent;  // for forward mode
+    uint64_t transform = 0;  // the transform that made this leaf: Note [Transforms]
+    Batched batched;  // state of a batched tensor: Note [Batched tensors]
     struct Hooks {
-        // Guarded by hooks_mutex(). Those in `pre` get the gradient before it is accumulated or handed on.
+        // Guarded by hooks_mutex(). Hooks in `pre` receive the gradient before it is accumulated or passed on.
         std::vector<std::shared_ptr<Hook>> pre, post_accumulate;
-        std::shared_ptr<RetainGrad> retained;  // of retain_grad(): Note [Retained gradients]
+        std::shared_ptr<RetainGrad> retained;  // set by retain_grad(): Note [Retained gradients]
     };
     Lazy<Hooks> hooks;
 
@@ -42,15 +42,16 @@ RL_API Meta& meta(TensorImpl* impl);
 RL_API Ref<Node> grad_fn(const Tensor& t);
 /// Returns the edge that receives the tensor's gradient; null if the tensor needs none.
 RL_API Edge gradient_edge(const Tensor& t);
-/// The same for an operator that is being recorded, which reports that the graph was used up: Note [Graphs that grow].
+/// The same, for an operator that is being recorded. Reports to Growth if the graph behind the edge was used up: Note
+/// [Graphs that grow].
 RL_API Edge recorded_edge(const Tensor& t);
 
-/// `result` was computed by the operator behind `node`, as its `index`-th result.
+/// Records that `result` is the `index`-th result of the operator of `node`.
 RL_API void set_history(const Tensor& result, const Ref<Node>& node, uint32_t index = 0);
-/// `t` was overwritten by the operator behind `node`: Note [In-place].
+/// Records that the operator of `node` has overwritten `t`: Note [In-place].
 RL_API void rebase_history(const Tensor& t, const Ref<Node>& node, uint32_t index = 0);
-/// Raises an error if an in-place operator on `t` cannot be recorded: leaves that require grad, detached
-/// views.
+/// Raises an error if an in-place operator on `t` cannot be recorded. This is the case for leaves that require grad
+/// and for detached views.
 RL_API void check_inplace(const char* op, const Tensor& t);
 
 /// Keeps the gradient of a tensor that is not a leaf in its `grad`. Raises an error if the tensor does not
