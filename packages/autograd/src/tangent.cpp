@@ -19,7 +19,8 @@ namespace {
 std::atomic<int> open_levels{0};
 std::atomic<Level> last_level{0};
 
-// The tangents of each open level. Most tangents are freed early, so a list is swept when it has doubled.
+// The tangents of each open level. Most tangents are freed early, so the expired entries of a list are removed each
+// time the list has doubled in size.
 struct Registry {
     std::vector<std::weak_ptr<Tangent>> list;
     size_t sweep_at = 1024;
@@ -70,11 +71,11 @@ thread_local Level current_level = 0;
 bool levels_nest() { return open_levels.load(std::memory_order_relaxed) > 1; }
 
 Level innermost_level(const Tensor& t) {
-    if (!is_differentiable(t.dtype())) return 0;  // also as a view of a dual tensor's memory
+    if (!is_differentiable(t.dtype())) return 0;  // even if it is a view of a dual tensor's memory
     const Level limit = current_level ? current_level : ~Level{0};
     const Meta* m = meta_or_null(t.impl());
     Level found = m && m->tangent ? m->tangent->innermost(limit) : 0;
-    if (t.impl()->is_view()) {  // from before its root became dual
+    if (t.impl()->is_view()) {  // the view may have been made before its root became dual
         const Meta* r = meta_or_null(t.impl()->root());
         if (r && r->tangent) found = std::max(found, r->tangent->innermost(limit));
     }
@@ -122,8 +123,8 @@ Tensor tangent(const Tensor& t, Level level) {
     if (!r || !r->tangent || !r->tangent->at(level).defined()) return {};
     AtLevel at(level);
     Tensor& whole = r->tangent->place(level);
-    // The tangent may be the result of a broadcast. It is kept in the root's layout, so that all views share
-    // one memory.
+    // The tangent may be the result of a broadcast. It is copied to the root's layout, so that the tangents of all
+    // views share memory with it.
     if (!std::ranges::equal(whole.strides(), root->strides())) {
         Tensor laid_out = make_strided(root->sizes(), root->strides(), whole.dtype(), whole.device());
         whole = ops::copy_(laid_out, whole, false);

@@ -30,7 +30,7 @@ TransformId open_transform() {
 void close_transform(TransformId id) { std::erase(open, id); }
 
 Tensor transform_leaf(const Tensor& given, TransformId id, bool in_graph) {
-    // Each example of a vmap gets its own: Note [Batched tensors].
+    // Each example of a vmap gets a separate leaf: Note [Batched tensors].
     const Tensor t = expand_to_open_levels(given);
     if (in_graph && t.requires_grad()) return ops::view_as(t, t);
     const Tensor leaf = cut_off(physical(t));
@@ -42,7 +42,7 @@ Tensor transform_leaf(const Tensor& given, TransformId id, bool in_graph) {
 bool reaches_outside(TensorList tensors, TransformId id) {
     std::unordered_set<Node*> seen;
     std::vector<Node*> list;
-    std::vector<Ref<Node>> roots;  // for example of stale views, which nothing else may own
+    std::vector<Ref<Node>> roots;  // keeps the nodes alive: nothing else may own the new node of a stale view
     auto visit = [&](const Edge& edge) {
         if (edge && seen.insert(edge.node.get()).second) list.push_back(edge.node.get());
     };
@@ -67,7 +67,7 @@ Tensor cut_off(const Tensor& t) {
     if (is_batched(t)) return wrap_levels(cut_off(batched(t).value), batched(t).levels, batched(t).innermost);
     Tensor alias = make_alias(t);
     for (Level level = innermost_level(t); level;) {
-        // The tangents of a view may still be those of its root, so they are read one by one, from the
+        // A view may not have tangents yet and take them from its root, so they are read one by one, from the
         // innermost level outwards.
         set_tangent(alias, tangent(t, level), level);
         AtLevel below(level);
@@ -88,7 +88,7 @@ std::vector<Tensor> run_batched_backward(TensorList outputs, TensorList grads, T
         plain_outputs.push_back(physical(y));
         Tensor grad = grads.empty() ? Tensor() : grads[i];
         if (is_batched(y)) {
-            // Ones: one element for each example.
+            // An absent gradient stands for ones, if each example has one element.
             if (!grad.defined() && y.numel() == 1) grad = ops::ones_like(y);
             if (grad.defined()) {
                 RL_CHECK(std::ranges::equal(grad.sizes(), y.sizes()), throw_runtime,
@@ -129,7 +129,7 @@ std::pair<Tensor, Tensor> unpack_dual(const Tensor& t, Level level) {
     if (found.defined()) {
         AtLevel at(level);
         primal = ops::view_as(t, t);
-        physical(primal).impl()->leave_root();  // whose tangent it would otherwise show
+        physical(primal).impl()->leave_root();  // otherwise it would take the tangent of its root
         if (is_batched(t)) found = merge_levels(found, batched(t).levels, batched(t).innermost);
     }
     return {primal, found};

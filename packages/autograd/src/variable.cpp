@@ -12,11 +12,13 @@
 namespace rushlight::autograd {
 namespace {
 
-// Guards the creation of leaf state, which threads may share: meta structs and accumulators. So the state of a leaf is not
-// even read without the lock before its accumulator exists. Results of operators belong to one thread until it publishes them.
+// Guards the creation of leaf state, which threads may share: meta structs and accumulators. Before its accumulator
+// exists, the state of a leaf must not be read without the lock either. Results of operators need no lock, because
+// they belong to one thread until that thread publishes them.
 constinit SpinLock leaf_lock;
 
-// Guards the histories of views whose roots have one: threads that only read a view may find it stale at the same time.
+// Guards the histories of views whose roots have a history. Several threads that only read a view may find it stale
+// at the same time.
 std::mutex& view_mutex() {
     static std::mutex* mutex = [] {
         auto* made = new std::mutex;
@@ -26,14 +28,14 @@ std::mutex& view_mutex() {
     return *mutex;
 }
 
-// How often a root's history was replaced: never, for a leaf.
+// Returns how many times a root's history has been replaced; 0 for a leaf.
 uint32_t generation_of(const TensorImpl* root) {
     const Meta* m = root->has(Flag::NonLeaf) ? meta_or_null(root) : nullptr;
     return m ? m->generation : 0;
 }
 
 void destroy_meta(void* m) {
-    // The tensor is destroyed after its accumulator, which owns it.
+    // The accumulator owns the tensor, so the tensor is destroyed after its accumulator.
     auto* meta = static_cast<Meta*>(m);
     if (meta->retains_grad()) meta->hooks.get().retained->forget();
     delete meta;
@@ -82,7 +84,8 @@ Ref<Node> accumulator_of(const Tensor& t) {
     std::lock_guard lock(leaf_lock);
     if (!t.impl()->meta()) t.impl()->set_meta(new Meta());
     Meta& m = *meta_or_null(t.impl());
-    // Another thread may have released the last reference, and wait for the lock. The accumulator is then not used again.
+    // Another thread may have released the last reference to the accumulator and may be waiting for the lock. Then
+    // the accumulator is replaced.
     if (m.accumulator && m.accumulator->try_retain()) return Ref<Node>::adopt(m.accumulator);
     auto* fresh = new AccumulateGrad(t);
     m.accumulator = fresh;
@@ -90,13 +93,13 @@ Ref<Node> accumulator_of(const Tensor& t) {
 }
 
 // Note [Stale views]
-// A view's history is that of its root, read through the view's geometry. When an in-place operator replaces the root's
-// history, its generation grows; a view whose own history is of an older generation, or that has none yet, gets a new
-// one when it is needed. A view of a root without history may be a leaf itself.
+// A view's history is derived from its root's history and the view's geometry. When an in-place operator replaces the
+// root's history, the root's generation grows. A view whose history is of an older generation, or that has no history
+// yet, gets a new history when it is needed. A view of a root without history may be a leaf itself.
 //
-// Reading a history may write it, so threads that share a view write the state under a lock, and do not change the flags,
-// which other threads read without a lock. The new node is made, and the former one destroyed, outside of the lock, because
-// both may call code of other libraries.
+// Reading the history of a view may change it. So threads that share a view change its state under a lock, and do not
+// change its flags, which other threads read without a lock. The new node is created and the former node is destroyed
+// outside of the lock, because both may call code of other libraries.
 bool is_stale(const TensorImpl* view) {
     const Meta* m = meta_or_null(view);
     return !m || !m->grad_fn || m->generation != generation_of(view->root());
@@ -123,9 +126,9 @@ bool is_stale(const TensorImpl* view) {
 }
 
 // Note [Views taken in place]
-// t_() and similar functions change a tensor's geometry and no values. A view that reads its history from its root reads it
-// in the new geometry from then on; the operator itself leaves no node, and the root's history stays what it is. Any other
-// tensor gets a node for the operator.
+// t_() and similar functions change a tensor's geometry and no values. If a view derives its history from its root,
+// it derives it with the new geometry from then on. The operator is not recorded as a node, and the root's history
+// does not change. Any other tensor gets a node for the operator.
 
 }  // namespace
 
@@ -136,7 +139,7 @@ bool follows_root(const Tensor& t) {
 
 namespace {
 
-// Null for a leaf.
+// Returns the edge to a tensor's node, whose node is null for a leaf.
 inline Edge history_of(const Tensor& t) {
     TensorImpl* impl = t.impl();
     if (follows_root(t)) return history_of_view(t);
@@ -157,7 +160,7 @@ void replace_node(Meta& m, Ref<Node> node, uint32_t index) {
 }  // namespace
 
 void forget_history(const Tensor& t) {
-    Ref<Node> former;  // which ends outside of the lock
+    Ref<Node> former;  // released outside of the lock
     std::lock_guard lock(view_mutex());
     if (Meta* m = meta_or_null(t.impl())) {
         m->grad_fn.swap(former);
@@ -198,8 +201,8 @@ void set_history(const Tensor& result, const Ref<Node>& node, uint32_t index) {
     impl->set(Flag::NonLeaf);
     impl->set_stage(Stage::Autograd, true);
     if (impl->is_view()) {
-        // A view of a root that needs no gradient itself (a detached root written through a view) has its own
-        // history.
+        // If the root needs no gradient itself, because it was detached and then written through a view, the view has
+        // a history of its own.
         m->generation = generation_of(impl->root());
     }
 }
@@ -220,11 +223,11 @@ void check_inplace(const char* op, const Tensor& t) {
 
 // Note [In-place]
 // After an in-place operator the tensor's value is the operator's result, so its history is the operator's node. If
-// the tensor is a view, the value of its root has changed in part: the root's new history is a node that routes the
-// view's part of the gradient through the operator and the rest past it (WriteThroughView), and the root's generation
-// grows, so that every view, including this one, updates its history.
+// the tensor is a view, a part of the root's value has changed. The root's new history is then a WriteThroughView
+// node. This node passes the part of the gradient that belongs to the view through the operator, and leaves the rest
+// unchanged. The root's generation grows, so that every view, including this one, updates its history.
 void rebase_history(const Tensor& t, const Ref<Node>& node, uint32_t index) {
-    if (!is_differentiable(t.dtype())) return;  // what is written to integers has no gradient
+    if (!is_differentiable(t.dtype())) return;  // integer tensors have no gradient
     TensorImpl* impl = t.impl();
     RL_CHECK(!impl->has(Flag::DetachedView), throw_runtime,
              "%s: this view was made under no_grad, so an in-place operator on it cannot be recorded\n"

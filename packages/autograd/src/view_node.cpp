@@ -21,7 +21,8 @@ namespace {
 bool overlaps_itself(const Geometry& g) {
     for (size_t d = 0; d < g.sizes.size(); ++d)
         if (g.sizes[d] > 1 && g.strides[d] == 0) return true;
-    // Sorted by stride, each dimension must step over all that is inside it.
+    // In the order of strides, the stride of each dimension must exceed the extent of all dimensions with smaller
+    // strides.
     std::vector<std::pair<int64_t, int64_t>> dims;
     for (size_t d = 0; d < g.sizes.size(); ++d)
         if (g.sizes[d] > 1) dims.emplace_back(g.strides[d], g.sizes[d]);
@@ -34,8 +35,8 @@ bool overlaps_itself(const Geometry& g) {
     return false;
 }
 
-// Elements of the view that share one of the root add up: slice by slice along all dimensions but the longest whose
-// elements are apart.
+// Adds `grad` to a view whose elements may share memory. Of the dimensions whose stride is not 0, the longest is
+// added at once; along all other dimensions, the slices are added one after the other.
 void add_windows(const Tensor& view, const Tensor& grad) {
     int64_t kept = -1;
     for (int64_t d = 0; d < view.dim(); ++d)
@@ -49,7 +50,7 @@ void add_windows(const Tensor& view, const Tensor& grad) {
         add_windows(ops::select(view, slice, i), ops::select(grad, slice, i));
 }
 
-// One past the last element; 0 if there are no elements.
+// Returns the offset behind the last element; 0 if there are no elements.
 int64_t reach(const Geometry& g) {
     if (std::find(g.sizes.begin(), g.sizes.end(), 0) != g.sizes.end()) return 0;
     int64_t last = g.offset;
@@ -57,13 +58,13 @@ int64_t reach(const Geometry& g) {
     return last + 1;
 }
 
-// Writes values to the elements of `view`; adds up those that share an element.
+// Writes `values` to the elements of `view`. Values that share a location are summed.
 void put(const Tensor& view, const Tensor& values, const Geometry& g) {
     if (overlaps_itself(g)) add_windows(view, values);
     else ops::copy_(view, values, false);
 }
 
-// Complex numbers as pairs of real ones.
+// Converts the geometry of complex numbers to the geometry of pairs of real numbers.
 void make_real(Geometry& g) {
     for (int64_t& stride : g.strides) stride *= 2;
     g.offset *= 2;
@@ -79,7 +80,7 @@ Window::Window(const Tensor& r, const Tensor& v) : root_(r.impl()->geometry()), 
         view_complex_ = !root_complex_;
         make_real(root_complex_ ? root_ : view_);
     }
-    const int64_t first = std::min(view_.offset, root_.offset);  // a view may begin before its root does
+    const int64_t first = std::min(view_.offset, root_.offset);  // a view may begin before its root
     view_.offset -= first;
     root_.offset -= first;
 }
@@ -96,14 +97,16 @@ DType Window::flat_dtype(const Tensor& grad) const {
 Tensor Window::fresh(const Tensor& grad) const {
     const int64_t extent = std::max({int64_t{1}, reach(root_), reach(view_)});
     const DType dtype = flat_dtype(grad);
-    // For each example if gradients are batched, and by an operator, so that tracers see it.
+    // If gradients are batched, each example gets a buffer. An operator allocates it, so that a trace records the
+    // allocation.
     if (is_batched(grad) || is_tracing()) return ops::new_zeros(grad, IntList(&extent, 1), dtype);
     Tensor flat = make_tensor(IntList(&extent, 1), dtype, grad.device());
     ops::zero_(flat);
     return flat;
 }
 
-// How many of the root's elements share each element of that memory, at least 1; undefined where none share any.
+// Returns, for each location of the buffer, the number of the root's elements at this location, but at least 1.
+// Undefined if no two elements of the root share a location.
 Tensor Window::shares(const Tensor& flat) const {
     if (!overlaps_itself(root_)) return {};
     const Tensor numbers = ops::new_zeros(flat, flat.sizes(), real_dtype(flat.dtype()));
@@ -112,8 +115,8 @@ Tensor Window::shares(const Tensor& flat) const {
     return ops::clamp_min(numbers, Scalar(1));
 }
 
-// Zeros in the dtype in which gradients that share an element are added, so that a sum in half precision is
-// rounded once.
+// Returns the gradient in the dtype in which gradients that share a location are added, so that a sum in half
+// precision is rounded only once.
 Tensor Window::widened(const Tensor& grad) const {
     const DType wide = compute_dtype(grad.dtype());
     const bool adds = wide != grad.dtype() && (overlaps_itself(root_) || overlaps_itself(view_));
@@ -156,8 +159,8 @@ WriteThroughView::WriteThroughView(const Tensor& root, const Tensor& view, Ref<N
       window_(root, view),
       write_(std::move(write)),
       index_(index) {
-    // Edge 0 is the old root; the others are the operator's, but for the one to the view's old value, which is a part of
-    // the old root.
+    // Edge 0 leads to the old root. The other edges are those of the operator, except for its edge to the view's old
+    // value, which is a part of the old root.
     edges()[0] = gradient_edge(root);
     for (uint32_t i = 0; i < write_->edges().size(); ++i)
         if (i != 0) edges()[i + 1] = write_->edges()[i];
@@ -173,8 +176,8 @@ void WriteThroughView::apply(std::span<Tensor> grads, std::span<Tensor> out) {
     std::vector<Tensor> given(write_->num_results()), got(write_->edges().size());
     given[index_] = ops::clone(part, std::nullopt);
     {
-        // The operator's edges are edges of this node, shifted by one; the edge to the view's old value is
-        // always needed.
+        // The edges of the operator have indices that are smaller by one than in this node. The gradient of the
+        // view's old value is always needed.
         struct Restore {
             uint64_t idle = detail::idle_edges;
             WriteThroughView* before = running;

@@ -5,23 +5,23 @@
 
 namespace rushlight::autograd {
 
-/// The shape, strides and offset of a root and of one of its views, relative to the first element of either. If one of them
-/// is complex and the other real, both are kept as real numbers.
+/// The shape, strides and offset of a root and of one of its views. Offsets are counted from the first element of the
+/// two. If only one of the two is complex, both geometries are stored in units of real numbers.
 class Window {
   public:
     Window(const Tensor& root, const Tensor& view);
-    /// Returns zeros in memory with room for the root and the view, to hold a gradient of either.
+    /// Returns a flat buffer of zeros that covers both the root and the view, to hold a gradient of either.
     Tensor fresh(const Tensor& grad) const;
-    /// Returns that memory with `values`, which have the root's shape; values that share an element are
+    /// Returns such a buffer filled with `values`, which have the root's shape. Values that share a location are
     /// averaged.
     Tensor filled(const Tensor& values) const;
-    /// That memory with `grad`, which has the view's shape; the sum of those that share an element, divided by the number of
-    /// the root's elements that share it.
+    /// Returns such a buffer filled with `grad`, which has the view's shape. Gradients that share a location are
+    /// summed, and divided by the number of the root's elements at this location.
     Tensor gathered(const Tensor& grad) const;
-    /// Return that memory as the gradient of the root, and as that of the view.
+    /// Return such a buffer as a gradient of the root (whole) or of the view (part).
     Tensor whole(const Tensor& flat) const { return seen(flat, root_, root_complex_); }
     Tensor part(const Tensor& flat) const { return seen(flat, view_, view_complex_); }
-    /// Whether `t` has the root's strides, and the view reads nothing before or behind the root's elements.
+    /// Whether `t` has the root's strides, and the view lies between the root's first and last element.
     bool seen_alike(const Tensor& t) const;
 
   private:
@@ -32,11 +32,11 @@ class Window {
     Tensor shared_out(const Tensor& flat, DType dtype) const;
 
     Geometry root_, view_;
-    bool root_complex_ = false, view_complex_ = false;  // it alone
+    bool root_complex_ = false, view_complex_ = false;  // only the root is complex, only the view is
 };
 
-/// The history of a view, taken from its root: Note [Stale views]. Its gradient is a gradient of the root
-/// that is zero outside of the view.
+/// The history of a view, derived from its root: Note [Stale views]. It passes on a gradient of the root that is zero
+/// outside of the view.
 class ViewOfRoot final : public Node {
   public:
     RL_NODE_MEMORY
@@ -64,9 +64,9 @@ class WriteThroughView final : public Node {
     void saved(const SavedVisitor& visit) const override { write_->saved(visit); }
     std::string name() const override { return "CopySlices(" + write_->name() + ")"; }
 
-    /// For a result that `write` saved, while its derivative is computed: the view of the root that is the
-    /// result. Null for nodes that do not write through a view. The inner node must not be in a graph beside
-    /// the whole node, which uses it up.
+    /// Returns the history of a result that `write` saved, while the derivative of `write` is computed: the result is
+    /// a view of the root. Null if `write` does not write through a view. `write` itself must not be in a graph,
+    /// because the WriteThroughView node around it uses it up.
     static Ref<Node> history_of_result(const Node* write);
 
   private:

@@ -5,11 +5,11 @@ Afterwards tensors have `backward`, `grad_fn` and hooks, and operators on tensor
 
 import sys
 
-import rushlight_core as _core  # first: it loads librushlight, which this package's library needs
+import rushlight_core as _core  # first, because it loads librushlight, which this package needs
 from rushlight_autograd._C import FunctionCtx
 from rushlight_core import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 
-# Where the packages that build on core look for a provider of gradients.
+# Packages that depend on core find the provider of gradients under this name.
 _core.autograd = sys.modules[__name__]  # type: ignore[attr-defined]
 
 
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from rushlight_autograd.threads import set_multithreading_enabled as set_multithreading_enabled
     from rushlight_autograd.variable import Variable as Variable
 
-# The rest is loaded when it is first used: name to module. No module has the name of something in it: importing the
-# module would replace that attribute.
+# Names that are imported on first use, each with its module. No module has the name of an object in it, because
+# importing the module would replace the attribute of that name.
 _MODULES = ("anomaly_mode", "checkpoint", "forward_ad", "functional", "graph")
 _ELSEWHERE = {
     "Function": "function",
@@ -83,7 +83,7 @@ __all__ = [
     "why_alive",
 ]
 
-if not TYPE_CHECKING:  # a checker would take every name for one that is there
+if not TYPE_CHECKING:  # with a module __getattr__, type checkers would accept any name
 
     def __getattr__(name: str) -> object:
         from importlib import import_module

@@ -11,13 +11,13 @@ from typing import Any
 from rushlight_autograd import _C
 from rushlight_core import Tensor
 
-_MOST_STEPS = 6  # of a path from a variable to the tensor
-_MOST_REFERRERS = 200  # of one object on the way
+_MOST_STEPS = 6  # in a path from a variable to the tensor
+_MOST_REFERRERS = 200  # that are followed for one object of a path
 _MOST_PATHS = 20
 
 
 class WhyAlive:
-    """The references that keep a tensor, or its memory, alive, as :func:`why_alive` finds them.
+    """The references that keep a tensor or its memory alive: the result of :func:`why_alive`.
 
     Attributes:
         references: paths in Python, as texts.
@@ -53,12 +53,13 @@ class WhyAlive:
 
 
 def why_alive(tensor: Tensor) -> WhyAlive:
-    """Find out what keeps a tensor alive.
+    """Find the references that keep a tensor alive.
 
-    The result lists the variables, elements, attributes and closures that lead to the tensor, and the recorded
-    operators that have saved it or its memory, or hold it as a leaf, each with the line that recorded it. All objects
-    that Python's collector tracks and the frames of all threads are searched, which takes a while; nothing is kept or
-    changed. References that only C extensions hold, and tensors that hooks for saved tensors have packed, are not found.
+    The result lists the variables, elements, attributes and closures that refer to the tensor. It also lists the
+    recorded operators that have saved the tensor or its memory, or that refer to it as a leaf, each with the line
+    that recorded the operator. The search covers all objects that Python's garbage collector tracks and the frames of
+    all threads, which takes a while. It does not keep or change any object. References that only C extensions hold,
+    and tensors that hooks for saved tensors have packed, are not found.
 
     Args:
         tensor: the tensor, of any shape. The variable from which the argument was read is listed too.
@@ -85,7 +86,7 @@ def why_alive(tensor: Tensor) -> WhyAlive:
 
 
 def nodes_above(node: Any) -> list[Any]:
-    """Return the nodes with an edge to this one, in all graphs that a tensor of the program leads to."""
+    """Return the nodes that have an edge to `node`, in the graphs of all tensors of the program."""
     world = _World(_frames(sys._getframe(1)))
     return [found[2] for found in _C._search_graph(world.tensors(), node) if found[0] == "edge"]
 
@@ -105,7 +106,7 @@ def _said(kind: str, node: Any, name: str, holder: Any) -> str:
 
 
 def _frames(innermost: FrameType) -> list[FrameType]:
-    """Return the frames of all threads; of the calling thread those from `innermost` outwards."""
+    """Return the frames of all threads; for the calling thread, only `innermost` and the frames outside of it."""
     import threading
 
     found: list[FrameType] = []
@@ -118,7 +119,7 @@ def _frames(innermost: FrameType) -> list[FrameType]:
 
 
 class _World:
-    """Return every object that may refer to another one."""
+    """All objects that may refer to another object."""
 
     def __init__(self, frames: list[FrameType]) -> None:
         self.frames = frames
@@ -127,7 +128,7 @@ class _World:
         self.hidden |= {id(pair) for pair in self.locals} | {id(pair[1]) for pair in self.locals}
 
     def tensors(self) -> list[Any]:
-        """Return every tensor and node that a container or a variable holds. The objects of the search are left out."""
+        """Return every tensor and node to which a container or a variable refers."""
         kinds = (Tensor, _C.Node, _C.FunctionCtx)
         found: dict[int, Any] = {}
         for _, variables in self.locals:
@@ -153,7 +154,7 @@ class _World:
         return list(found)
 
     def _walk(self, target: Any) -> Iterator[str]:
-        """Paths from variables to the target, shortest first."""
+        """Yield the paths from variables to the target, shortest first."""
         layer: list[tuple[Any, str]] = [(target, "")]
         seen = {id(target)}
         for _ in range(_MOST_STEPS):
@@ -179,11 +180,11 @@ class _World:
     def _is_ours(self, value: Any) -> bool:
         if id(value) in self.hidden or isinstance(value, FrameType):
             return True
-        # This module's own lists and pairs.
+        # The value is a pair that this module made.
         return isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], FrameType)
 
     def _steps(self, referrer: Any, value: Any, rest: str) -> Iterator[tuple[Any, str]]:
-        """Yield the objects that hold the referrer, or a whole path if the referrer is a variable."""
+        """Yield the objects through which `referrer` holds `value`, or a whole path that ends at a variable."""
         if isinstance(referrer, dict):
             names = [key for key, held in referrer.items() if held is value]
             owner = _owner(referrer)
@@ -212,7 +213,7 @@ class _World:
         elif isinstance(referrer, (set, frozenset)):
             yield referrer, f"{{…}}{rest}"
         elif not isinstance(referrer, ModuleType):
-            # Objects whose attributes have no dict of their own, or slots.
+            # An object whose attributes are in slots, or in a dict that the collector does not list.
             for name in _attributes(referrer):
                 if _attribute(referrer, name) is value:
                     yield referrer, f".{name}{rest}"
@@ -231,7 +232,7 @@ def _named(frame: FrameType) -> str:
 
 
 def _owner(attributes: dict[str, Any]) -> Any:
-    """Return the module or object whose attributes a dictionary holds."""
+    """Return the module or object whose attributes are stored in the dictionary."""
     for candidate in gc.get_referrers(attributes):
         if getattr(candidate, "__dict__", None) is attributes:
             return candidate

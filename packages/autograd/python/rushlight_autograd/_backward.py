@@ -34,7 +34,7 @@ def _places(value: Places, function: str, argument: str) -> tuple[Place, ...]:
 
 
 def _overriding(*places: Place) -> list[Tensor]:
-    """Return the arguments whose class overrides functions by `__torch_function__`."""
+    """Return the tensors whose class defines `__torch_function__`."""
     if {type(place) for place in places} <= {Tensor}:
         return []
     return [p for p in places if isinstance(p, Tensor) and overrides.has_torch_function((p,))]
@@ -51,8 +51,8 @@ def backward(
     """Add the gradients of tensors to the `grad` of the leaves from which they were computed.
 
     Args:
-        tensors: the tensors that are differentiated. A `GradientEdge` may be passed instead of a tensor, and then needs its
-            gradient.
+        tensors: the tensors that are differentiated. A `GradientEdge` may be passed in place of a tensor; then its
+            gradient must be passed too.
         grad_tensors: a gradient of each tensor's shape, or None for tensors of one element.
         retain_graph: whether to keep the graph for another call; `create_graph` by default.
         create_graph: whether the gradients can themselves be differentiated.
@@ -153,8 +153,8 @@ def grad(
         create_graph: whether the gradients can themselves be differentiated.
         only_inputs: must be True.
         allow_unused: return None for an input that the outputs do not depend on, instead of raising RuntimeError.
-        is_grads_batched: whether `grad_outputs` have an additional first dimension, with one gradient at each position; the
-            results then have this dimension too. One pass computes all of them, by the rules of vmap.
+        is_grads_batched: whether `grad_outputs` have an additional first dimension, with one gradient at each
+            position; the results then have this dimension too. One pass computes all gradients, as in `vmap`.
         materialize_grads: return zeros for an input that the outputs do not depend on.
 
     Shape:
@@ -220,7 +220,7 @@ def _batched(
     retain_graph: bool,
     create_graph: bool,
 ) -> tuple[Tensor | None, ...]:
-    import rushlight_autograd.batching  # noqa: F401  (shows batched tensors, and warns of slow paths)
+    import rushlight_autograd.batching  # noqa: F401  (prints batched tensors, and warns of slow paths)
 
     rows = [g for g in grads or () if g is not None]
     if not rows or len({g.shape[0] if g.dim() else None for g in rows}) != 1 or not rows[0].dim():

@@ -1,4 +1,4 @@
-"""Drawings of the recorded graph: as SVG, laid out here, and as text for Graphviz."""
+"""Drawings of the recorded graph: as SVG with a layout computed in this module, and as text for Graphviz."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ __all__ = ["Graph", "to_dot", "to_svg"]
 
 _FILL = {"operator": "#e9eef5", "leaf": "#d5ead8", "output": "#f7e3c5", "saved": "#f4f4f4"}
 _LINE, _TEXT = "#5b6776", "#1d2733"
-_CHARACTER, _ROW, _GAP, _LAYER_GAP = 6.7, 16.0, 18.0, 42.0  # a monospaced character's width, distances
+_CHARACTER, _ROW, _GAP, _LAYER_GAP = 6.7, 16.0, 18.0, 42.0  # character width, line height, distances
 
 
 @dataclass
 class _Box:
-    """A box of the drawing: a node, a leaf, an output, a saved tensor, or a bend of a long edge, without text."""
+    """A box of the drawing: a node, a leaf, an output, a saved tensor, or a bend of a long edge (without text)."""
 
     kind: str
     lines: list[str] = field(default_factory=list)
-    title: str = ""  # shown by the mouse
+    title: str = ""  # the tooltip
     layer: int = 0
-    x: float = 0.0  # of the centre
+    x: float = 0.0  # of the center
     y: float = 0.0
-    tall: float = 0.0  # of a bend: how far it goes straight on, past the boxes beside it
+    tall: float = 0.0  # of a bend: the length of its vertical part, which passes the boxes beside it
 
     @property
     def weight(self) -> float:
-        """Return the weight of a box's preferred position: larger for operators, so that chains stay in line."""
+        """Return the weight of a box's preferred position: larger for operators, so that chains of them are vertical."""
         return 1.0 if self.kind in ("leaf", "saved") else 1000.0
 
     @property
@@ -118,7 +118,7 @@ class Graph:
 
 
 def to_dot(graph: Graph) -> str:
-    """Return the drawing of a graph in the language of Graphviz.
+    """Return a graph as text in the language of Graphviz.
 
     Example:
         >>> y = torch.ones(2, requires_grad=True).exp()
@@ -129,7 +129,7 @@ def to_dot(graph: Graph) -> str:
     for i, box in enumerate(graph.boxes):
         label = "\\n".join(line.replace("\\", "\\\\").replace('"', '\\"') for line in box.lines)
         lines.append(f'  n{i} [label="{label}", fillcolor="{_FILL[box.kind]}"]')
-    # Forwards, as the tensors flowed.
+    # Draw edges in the direction of the forward computation.
     lines += [
         f"  n{b} -> n{a}" + (" [style=dashed, arrowhead=none]" if kind else "") for a, b, kind in graph.edges
     ]
@@ -148,8 +148,8 @@ def _shape(tensor: Tensor) -> str:
 
 # --- layout ---
 #
-# After Sugiyama, Tagawa and Toda (1981): layers, bends for edges that cross layers, an order in each layer that crosses
-# few edges, then coordinates.
+# The method of Sugiyama, Tagawa and Toda (1981): assign boxes to layers, insert bends where edges cross layers, order
+# each layer so that few edges cross, then compute coordinates.
 
 
 def to_svg(graph: Graph) -> str:
@@ -169,7 +169,7 @@ def to_svg(graph: Graph) -> str:
 
 
 def _set_layers(boxes: list[_Box], edges: list[tuple[int, int, str]]) -> None:
-    """Each node is one layer above the highest of its consumers; outputs are at the bottom, layer 0.
+    """Put each node one layer above the highest of its consumers; outputs are at the bottom, in layer 0.
 
     Saved tensors are one layer above their node.
     """
@@ -211,7 +211,7 @@ def _neighbours(count: int, chains: list[list[int]]) -> tuple[list[list[int]], l
 
 
 def _ordered(boxes: list[_Box], chains: list[list[int]]) -> list[list[int]]:
-    """Return the boxes of each layer in an order that crosses few edges.
+    """Return the boxes of each layer in an order in which few edges cross.
 
     Sweeps over the layers move each box near the mean of its neighbours.
     """
@@ -237,7 +237,7 @@ def _ordered(boxes: list[_Box], chains: list[list[int]]) -> list[list[int]]:
 
 
 def _place(boxes: list[_Box], layers: list[list[int]], chains: list[list[int]]) -> tuple[float, float]:
-    """Set the centres, and return the width and height of the drawing."""
+    """Set the centers of the boxes, and return the width and height of the drawing."""
     below, above = _neighbours(len(boxes), chains)
     for layer in layers:
         at = 0.0
@@ -309,7 +309,7 @@ def _svg(
 
 
 def _curve(chain: list[_Box]) -> str:
-    """Return the path from the upper box's lower side to the lower box's upper side, vertical where it passes a layer."""
+    """Return the path of an edge from its upper box to its lower box, vertical in the layers between."""
     x, y = chain[0].x, chain[0].y + chain[0].height / 2
     path = f"M{x:.1f},{y:.1f}"
     for box in chain[1:]:

@@ -1,8 +1,8 @@
-"""gradcheck: derivatives against central differences, in reverse mode, forward mode and second order.
+"""gradcheck: compare first and second derivatives, in reverse and forward mode, with central differences.
 
-Every element of the Jacobian is compared, or, in `fast_mode`, one product u' J v with fixed random directions u and v for
-each input, which costs a few calls however large the tensors are. Complex tensors are checked as pairs of real
-numbers.
+Every element of the Jacobian is compared. In `fast_mode`, one product u' J v with fixed random directions u and v is
+compared for each input, which takes a few calls of the function for tensors of any size. Complex tensors are checked
+as pairs of real numbers.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def gradcheck(
 ) -> bool:
     """Compare the gradients of a function with central differences.
 
-    The gradient is computed twice, with the gradients of the other outputs undefined, and always has the dtype of its
-    tensor, so that `check_undefined_grad` and `check_grad_dtypes` need no further work.
+    `check_undefined_grad` and `check_grad_dtypes` have no effect, because the checks are always made: gradients of
+    the other outputs are undefined while one output is checked, and a gradient must have the dtype of its tensor.
 
     Args:
         func: a function of tensors that returns a tensor or several; integer and bool outputs are ignored.
@@ -69,10 +69,10 @@ def gradcheck(
         atol: absolute tolerance.
         rtol: relative tolerance.
         raise_exception: raise GradcheckError for a wrong derivative; otherwise return False.
-        nondet_tol: by how much two evaluations of a gradient may differ.
+        nondet_tol: the largest allowed difference between two evaluations of a gradient.
         check_undefined_grad, check_grad_dtypes: see above.
-        check_batched_grad: also compare two gradients that are computed at once, by the rules of vmap.
-        check_batched_forward_grad: also compare two tangents that are computed at once.
+        check_batched_grad: also compare two gradients that are computed in one pass, as in `vmap`.
+        check_batched_forward_grad: also compare two tangents that are computed in one pass.
         check_forward_ad: also check forward mode.
         check_backward_ad: check reverse mode.
         fast_mode: compare one random combination of the elements instead of all.
@@ -187,7 +187,8 @@ def gradgradcheck(
             inner = list(values[: len(args)])
             for i in which:
                 if not inner[i].requires_grad:
-                    # A dual is a new tensor; differences change the argument, which may be in use elsewhere.
+                    # A dual tensor is a new tensor already. Others are detached, because finite differences change
+                    # the argument in place.
                     inner[i] = (inner[i] if _is_dual(inner[i]) else inner[i].detach()).requires_grad_()
             outputs = _outputs(func, inner)
             pairs = [(y, s) for y, s in zip(outputs, values[len(args) :], strict=True) if y.requires_grad]
@@ -225,7 +226,7 @@ class _Check:
 
     @staticmethod
     def random(like: Tensor, seed: int) -> Tensor:
-        """Return a direction whose elements have absolute values from 1/2 to 1; the program's random stream is not used."""
+        """Return a direction whose elements have absolute values from 1/2 to 1, from a separate random stream."""
         generator = core.Generator().manual_seed(seed)
         values = core.rand(tuple(like.shape), dtype=core.float64, generator=generator)
         return core.where(values < 0.5, values - 1.0, values)
@@ -271,7 +272,7 @@ class _Check:
         return g.detach()
 
     def repeats(self, i: int, tolerance: float) -> None:
-        """Return whether the gradient is the same when it is computed again."""
+        """Check that the gradient is the same when it is computed again."""
         taken = []
         for _ in range(2):
             outputs = [y for y in _outputs(self.func, self.args) if y.requires_grad]
@@ -286,7 +287,7 @@ class _Check:
                 )
 
     def batched(self, i: int) -> None:
-        """Check that two gradients computed in one pass, by the rules of vmap, equal those computed one after the other."""
+        """Check that two gradients computed in one pass, as in vmap, equal those computed one after the other."""
         for k, y in enumerate(_outputs(self.func, self.args)):
             if not y.requires_grad:
                 continue
@@ -322,7 +323,7 @@ class _Check:
                 self.compare("forward", a, b, f"output {k}[{o}] for input {i}", scale)
 
     def batched_forward(self, i: int) -> None:
-        """Check that two tangents computed at once, by the rules of vmap, equal those computed one after the other."""
+        """Check that two tangents computed in one pass, as in vmap, equal those computed one after the other."""
         directions = [self.random(self.args[i], 3000 + n) for n in range(2)]
 
         def tangents(direction: Tensor) -> tuple[Tensor, ...]:
@@ -399,7 +400,7 @@ def _is_continuous(x: Tensor) -> bool:
 def _as_real(
     func: Callable[..., Any], args: list[Any], which: list[int]
 ) -> tuple[Callable[..., Any], list[Any]]:
-    """Return the function of the real and imaginary parts of complex inputs that returns those of complex outputs."""
+    """Return a function from real and imaginary parts to real and imaginary parts, and its inputs."""
     complex_inputs = [i for i in which if args[i].is_complex()]
 
     def of_parts(*values: Any) -> tuple[Any, ...]:

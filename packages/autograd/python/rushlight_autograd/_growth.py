@@ -1,4 +1,4 @@
-"""The warning about graphs that grow from iteration to iteration, made from the counts of the engine."""
+"""The warning about graphs that grow from iteration to iteration. The engine counts the graphs: growth.cpp."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from rushlight_autograd._alive import nodes_above
 
 
 def warn(site: str, extended: bool, sample: Any, graphs: int) -> None:
-    """Warn at the line that uses the results; `site` is that line, or without `extended` the line that made the results.
+    """Warn about the line that uses the results of used-up graphs.
 
-    Without `extended`, `sample` is the node of a result, and the line is that of a node with an edge to it.
+    With `extended`, `site` is that line. Otherwise `site` is the line that made the results, and the line that uses
+    them is the site of a node with an edge to `sample`.
     """
     made = ""
     if not extended:

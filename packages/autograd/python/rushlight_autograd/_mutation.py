@@ -16,7 +16,7 @@ __all__ = ["allow_mutation_on_saved_tensors"]
 
 
 class _Saved:
-    """A saved tensor: the original one until its memory is about to be written, and a copy afterwards."""
+    """A saved tensor: the original tensor until its memory is about to be written, and a copy from then on."""
 
     __slots__ = ("__weakref__", "tensor", "version")
 
@@ -25,25 +25,25 @@ class _Saved:
         self.version = tensor._version
 
     def copy(self) -> None:
-        # After a write that was not reported the value is lost: the engine's check must find it.
+        # If the memory was written without a report, the value is lost; the engine's version check raises the error.
         if self.tensor._version == self.version:
             self.tensor = self.tensor.clone()
             self.version = self.tensor._version
 
 
 class SavedBook:
-    """The saved tensors of one block, by memory."""
+    """The saved tensors of one `with` block, grouped by their memory."""
 
     def __init__(self) -> None:
         self.entries: dict[int, WeakSet[_Saved]] = {}
-        self.writing: dict[int, int] = {}  # memory that a running operator is about to write, and its version
+        self.writing: dict[int, int] = {}  # storages that an operator is about to write, and versions
         self.copies = 0
 
     def pack(self, tensor: Tensor) -> _Saved:
         saved = _Saved(tensor)
         memory = _memory(tensor)
         if self.writing.get(memory) == tensor._version:
-            saved.copy()  # an operator that writes one of its arguments saves it under another name
+            saved.copy()  # this operator is about to write its argument and saves the argument before
         else:
             self.entries.setdefault(memory, WeakSet()).add(saved)
         return saved
@@ -105,7 +105,7 @@ def allow_mutation_on_saved_tensors() -> Iterator[SavedBook]:
 
 
 def _before_operator(name: str, arguments: tuple[Any, ...], rest: int) -> Any:
-    """Handle every operator; marks in the schemas identify the operators that write."""
+    """Copy saved tensors that the operator is about to write. The schema marks the arguments that are written."""
     book: SavedBook | None = getattr(_active, "book", None)
     positions = _written(name)
     if book is None or not positions:
@@ -132,7 +132,7 @@ _positions: dict[str, tuple[int, ...]] = {}
 
 
 def _written(name: str) -> tuple[int, ...]:
-    """Return the numbers of the arguments that an operator writes."""
+    """Return the indices of the arguments that an operator writes."""
     if not _positions:
         from rushlight_core import _C
 

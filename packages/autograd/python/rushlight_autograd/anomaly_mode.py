@@ -1,4 +1,4 @@
-"""Anomaly mode: find the forward call that led to a gradient that fails or is NaN."""
+"""Anomaly mode: find the forward call whose gradient raises an error or is NaN."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ __all__ = ["detect_anomaly", "set_detect_anomaly"]
 
 
 class set_detect_anomaly:  # noqa: N801
-    """Switch anomaly mode on or off; as a context manager, until the end of the block.
+    """Turn anomaly mode on or off. As a context manager, restore the former mode at the end of the block.
 
-    While it is on, every recorded operator keeps the calls that led to it, which makes recording slow, and an error
-    in the backward pass shows them.
+    In this mode, every recorded operator stores the calls that led to it, and an error in the backward pass shows
+    them. This makes recording slow.
 
     Args:
         mode: whether the mode is on.

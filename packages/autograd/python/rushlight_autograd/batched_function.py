@@ -1,4 +1,4 @@
-"""Custom Functions inside of vmap: by a rule that they define, or by running them on batched tensors."""
+"""Custom Functions inside of vmap, which either define a `vmap` method or are run on batched tensors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class VmapInfo(NamedTuple):
 
 
 def apply(function: type[Function], args: tuple[Any, ...]) -> Any:
-    """Call `function.apply(*args)` with batched arguments: once for all examples of the innermost level."""
+    """Call `function.apply(*args)` with batched arguments, once for all examples of the innermost level."""
     peeled = [_peel(x) if isinstance(x, Tensor) and x._is_batched() else None for x in args]
     number, randomness = max((p[1], p[2]) for p in peeled if p is not None)
     values, in_dims, size = list(args), [None] * len(args), 0
@@ -77,7 +77,7 @@ class _Rule(NamedTuple):
 
 
 class _Context:
-    """The `ctx` of a function that runs on batched tensors; the outer context keeps the saved tensors, unbatched."""
+    """The `ctx` of a Function that runs on batched tensors. Saved tensors are stored in the outer context, unbatched."""
 
     def __init__(self, needs_input_grad: tuple[bool, ...]) -> None:
         self.needs_input_grad = needs_input_grad
@@ -105,7 +105,7 @@ class _Context:
 
 
 class _Generated(Function):
-    """A function of all examples, generated from the function of one example."""
+    """A Function of all examples, generated from the Function of one example."""
 
     generate_vmap_rule = True
 
@@ -153,13 +153,13 @@ class _Generated(Function):
             result: list[Any] = [None]
             for g, d in zip(found, rule.in_dims, strict=True):
                 rows = g if g is None else _unbatch(g, 0)
-                # An argument that all examples share gets the sum of their gradients.
+                # The gradient of an argument that all examples share is the sum of the gradients of all examples.
                 result.append(rows if rows is None or d is not None else rows.sum(0))
         return tuple(result)
 
 
 class _GeneratedWithJvp(_Generated):
-    """A generated function of all examples that uses the function's own `jvp`."""
+    """A generated Function of all examples that uses the `jvp` of the original Function."""
 
     @staticmethod
     def jvp(ctx: Any, _: Any, *tangents: Any) -> Any:

@@ -36,18 +36,19 @@ def vmap(
 ) -> Callable[..., Any]:
     """Return a function that computes `func` for each example of a batch, by running it once.
 
-    Inside, tensors have the shape of one example, and one call of an operator computes all examples. Transforms compose:
-    with vmap(grad(f)) each example has its own gradient. Control flow cannot depend on values, since each example has
-    different ones; `torch.where` selects between two values.
+    Inside `func`, tensors have the shape of one example, and one call of an operator computes all examples.
+    Transforms compose: vmap(grad(f)) computes a separate gradient for each example. Control flow cannot depend on the
+    values of tensors, because they differ between examples; `torch.where` selects between two values.
 
     Args:
-        func: a function of tensors, nested containers of them, and other objects, which returns tensors or containers of
-            them.
+        func: a function of tensors, nested containers of tensors, and other objects. It returns tensors or containers
+            of tensors.
         in_dims: the dimension of each argument along which the examples lie; None for an argument that is the same for all.
-            A number applies to all positional arguments that are tensors; a tuple has an entry for each, and containers
-            inside of it have entries for parts of an argument. Keyword arguments have their examples along dimension 0.
-        out_dims: the dimension of each result along which the examples lie; a number, or a container like the result. None
-            for a result that is the same for all examples, which need not be a tensor.
+            A number applies to all positional arguments that are tensors. A tuple has an entry for each positional
+            argument; an entry that is a container has entries for the parts of the argument. Examples of keyword
+            arguments lie along dimension 0.
+        out_dims: the dimension of each result along which the examples lie; a number, or a container like the result.
+            None for a result that is the same for all examples; such a result need not be a tensor.
         randomness: the behaviour of random operators. "error": they raise; "different": each example draws its own numbers;
             "same": all examples get the same numbers.
         chunk_size: the number of examples that are computed at a time; None computes all at once. Smaller chunks use less
@@ -56,8 +57,8 @@ def vmap(
     Raises:
         ValueError, IndexError: in_dims or out_dims do not fit, examples differ in number, there is nothing to batch, or the
             function returns an object that is not a tensor.
-        RuntimeError: the function does something that is not defined for many examples at once; the message says what to do
-            instead.
+        RuntimeError: the function uses an operation that is not defined for many examples at once; the message says
+            what to do instead.
 
     Example:
         >>> x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
@@ -83,7 +84,7 @@ def vmap(
     return wrapper
 
 
-_printing.unbatch = lambda t: _peel(t)[:2]  # how core shows a batched tensor
+_printing.unbatch = lambda t: _peel(t)[:2]  # used by core to print a batched tensor
 _warns = True
 
 
@@ -103,7 +104,7 @@ _on_slow_path(_warn)
 def warn_of_slow_path(mode: bool) -> bool:
     """Set whether vmap warns of operators that are computed example by example, and return the former setting.
 
-    It warns once for each operator.
+    A warning is issued once for each operator.
 
     Args:
         mode: whether to warn.
@@ -138,8 +139,8 @@ def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
 
     Args:
         tensor: the tensor.
-        recurse: return the examples of all levels along the first dimensions, instead of those of the innermost level
-            along dimension 0.
+        recurse: return the examples of all levels along the first dimensions; if False, return only the examples of
+            the innermost level along dimension 0.
 
     Shape:
         - Input: (*), the shape of one example.
@@ -178,7 +179,7 @@ def _arguments(
         raise ValueError(
             f"{who}: in_dims must be a container like the positional arguments, {tree}, or have fewer levels"
         )
-    # A number for all arguments means those that are tensors.
+    # A number applies to all arguments that are tensors.
     if isinstance(in_dims, int):
         dims = [d if isinstance(x, Tensor) else None for d, x in zip(dims, given, strict=True)]
     size = -1
@@ -216,7 +217,7 @@ def _arguments(
 
 @contextmanager
 def batch_level(size: int, randomness: str = "error", passive: bool = False) -> Iterator[None]:
-    """Open a level of vmap within the block."""
+    """Return a context manager within which a level of vmap is open."""
     _open_batch(size, RANDOMNESS.index(randomness), passive)
     try:
         yield

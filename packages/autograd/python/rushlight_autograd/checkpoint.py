@@ -62,17 +62,17 @@ def checkpoint(
     preserve_rng_state: bool = True,
     **kwargs: Any,
 ) -> Any:
-    """Return ``function(*args, **kwargs)``, without keeping the tensors that its gradients need.
+    """Return ``function(*args, **kwargs)`` without storing the tensors that its gradients need.
 
-    The backward pass runs the function again. The method trades time for memory (Chen et al. 2016). The function must
-    compute the same both times.
+    The backward pass runs the function again, which saves memory but takes time (Chen et al. 2016). The function must
+    compute the same results both times.
 
     Args:
         function: the function.
         args, kwargs: its arguments.
-        use_reentrant: run a backward pass inside of the backward pass instead. Then arguments in containers and
-            keywords get no gradient, `autograd.grad` does not work, and one tensor among `args` must require grad.
-            False by default.
+        use_reentrant: whether to run a separate backward pass inside of the backward pass. If True, arguments in
+            containers and keyword arguments get no gradient, `autograd.grad` does not work, and a tensor among `args`
+            must require grad. False by default.
         context_fn: a function that returns two context managers, for the first and the second computation.
         determinism_check: "default" raises CheckpointError if shapes or dtypes differ the second time; "none" does not
             check.
@@ -109,7 +109,7 @@ def checkpoint(
     return _Reentrant.apply(function, preserve_rng_state, *args)
 
 
-_early_stop: bool | None = None  # None: decided by each call
+_early_stop: bool | None = None  # None: the argument of each call applies
 
 
 @contextmanager
@@ -149,7 +149,7 @@ def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
 class DefaultDeviceType:
     """The device type whose random state `checkpoint` restores if no argument is on a device.
 
-    All devices share one random stream, so that the setting has no effect on the numbers.
+    All devices share one random stream, so the setting has no effect on the random numbers.
 
     Example:
         >>> DefaultDeviceType.get_device_type()
@@ -193,8 +193,9 @@ def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
 def set_device_states(
     devices: Sequence[Any], states: Sequence[Tensor], *, device_type: str | None = None
 ) -> None:
-    """Set the random generators of devices to states. All devices share one random stream, which is set to the last of the
-    states.
+    """Set the random generators of devices to states.
+
+    All devices share one random stream, which is set to the last of the states.
 
     Args:
         devices: the devices.
@@ -278,10 +279,10 @@ _locks: dict[str, Any] = {}
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """Let only one thread recompute at a time, since a recomputation sets the random state of the process.
+    """Let only one thread recompute at a time, because a recomputation sets the random state of the process.
 
-    Branches of a backward pass may run at the same time. A backward pass inside a recomputation stays on this thread, since
-    other threads would wait for it.
+    Branches of a backward pass may run at the same time. A backward pass inside a recomputation runs on this thread
+    only, because other threads would wait for the recomputation.
     """
     import threading
 
@@ -306,7 +307,7 @@ def _checkpoint_by_hooks(
     if _early_stop is not None:
         early_stop = _early_stop
     state = core.get_rng_state() if preserve_rng_state else None
-    # The nodes own the slots, so a recomputed tensor is not kept if its node is gone.
+    # The nodes own the slots, so a recomputed tensor is not stored if its node has been destroyed.
     slots: list[weakref.ref[_Slot]] = []
     computed: weakref.WeakKeyDictionary[_Slot, Tensor] = weakref.WeakKeyDictionary()
 

@@ -1,4 +1,4 @@
-"""Custom Functions in forward mode, by the rule that they define: Function.jvp."""
+"""Custom Functions in forward mode: run their `jvp` method."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rushlight_core import Tensor
 
 
 def apply(function: type[Function], args: tuple[Any, ...], level: int) -> Any:
-    """Call `function.apply(*args)` with arguments that have tangents of `level`, and of no inner level."""
+    """Call `function.apply(*args)` with arguments that have tangents of `level` and possibly of outer levels."""
     tangents = tuple(_unpack_dual(x, level)[1] if isinstance(x, Tensor) else None for x in args)
     versions = [x._version if isinstance(x, Tensor) else 0 for x in args]
     output, found = _function_jvp(function, args, tangents, level)

@@ -26,7 +26,7 @@ __all__ = [
 
 
 class UnpackedDualTensor(NamedTuple):
-    """The result of :func:`unpack_dual`: `primal`, and `tangent`, which is None for a tensor without one.
+    """The result of :func:`unpack_dual`: `primal`, and `tangent`, which is None if the tensor has no tangent.
 
     Example:
         >>> import rushlight.autograd.forward_ad as fwAD
@@ -41,14 +41,14 @@ class UnpackedDualTensor(NamedTuple):
 
 class _Levels(threading.local):
     def __init__(self) -> None:
-        self.open: list[int] = []  # numbers by which the engine identifies them
+        self.open: list[int] = []  # the engine's numbers of the open levels
 
 
 _levels = _Levels()
 
 
 def enter_dual_level() -> int:
-    """Open a level of forward mode inside of those that are open, and return its number, counted from 0.
+    """Open a level of forward mode inside the innermost open level, and return its number, counted from 0.
 
     Prefer :func:`dual_level`, which also closes the level.
 
@@ -86,8 +86,8 @@ def exit_dual_level(*, level: int | None = None) -> None:
 def dual_level() -> Iterator[int]:
     """Return a context manager within which forward mode is on.
 
-    Levels nest: a tensor may have a tangent of each, and inner levels are differentiated by outer ones. At the end every
-    tensor loses its tangent of this level.
+    Levels nest: a tensor may have a tangent for each level, and derivatives of inner levels are differentiated by
+    outer levels. At the end of the block, every tensor loses its tangent of this level.
 
     Example:
         >>> import rushlight.autograd.forward_ad as fwAD
@@ -118,7 +118,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     Args:
         tensor: the tensor, floating point or complex.
         tangent: the tangent.
-        level: the level to which the tangent belongs; the innermost one by default.
+        level: the level to which the tangent belongs; the innermost level by default.
 
     Shape:
         - Tensor, tangent and output: (*), the same shape.
@@ -150,7 +150,7 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
 
     Args:
         tensor: the tensor.
-        level: the level of the tangent; the innermost one by default.
+        level: the level of the tangent; the innermost level by default.
 
     Shape:
         - Input and outputs: (*), the same shape.

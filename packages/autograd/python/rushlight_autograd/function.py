@@ -13,9 +13,10 @@ from rushlight_core import no_grad
 class Function(FunctionCtx):
     """The base of custom operators: a subclass defines static methods, and is called by `apply`.
 
-    It defines either `forward(ctx, *args)`, or `forward(*args)` together with `setup_context(ctx, inputs, output)`; and
-    `backward(ctx, *grad_outputs)`, which returns one gradient, or None, for each argument of forward. `jvp` makes forward
-    mode possible, and `vmap` batches.
+    A subclass defines either `forward(ctx, *args)`, or `forward(*args)` together with `setup_context(ctx, inputs,
+    output)`. It also defines `backward(ctx, *grad_outputs)`, which returns one gradient, or None, for each argument
+    of forward. The optional method `jvp` defines forward mode, and the optional method `vmap` defines how calls are
+    batched.
 
     Shape:
         - A gradient has the shape of its argument.
@@ -51,7 +52,7 @@ class Function(FunctionCtx):
             return
         cls._splits_context = cls.setup_context is not Function.setup_context
         cls._has_jvp = cls.jvp is not Function.jvp
-        # The object that `grad_fn` shows: its class has the name of the operator's derivative.
+        # The class of the object that `grad_fn` returns. Its name is that of the operator's derivative.
         names = {
             "_is_context": True,
             "__module__": cls.__module__,
@@ -77,15 +78,15 @@ class Function(FunctionCtx):
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
         """Return the tangents of the results of `forward`, in forward mode; a subclass defines it.
 
-        Without one, forward is differentiated through the operators that it calls.
+        If it is not defined, forward mode differentiates the operators that `forward` calls.
 
         Args:
             ctx: the context of forward; `ctx.saved_tensors` holds the tensors that were passed to `save_for_forward`.
-            grad_inputs: the tangent of each argument; zeros for a tensor without one (None after
-                `set_materialize_grads(False)`), and None for an argument that is not a tensor.
+            grad_inputs: the tangent of each argument. For a tensor without a tangent it is zeros, or None after
+                `set_materialize_grads(False)`; for an argument that is not a tensor it is None.
 
         Returns:
-            a tensor, or a tuple of them, of the shapes of the outputs; None for an output that has no tangent.
+            a tangent for each output, of the output's shape, or None: one tensor, or a tuple for several outputs.
         """
         raise NotImplementedError("jvp was not overridden")
 
@@ -153,7 +154,7 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
         if not any(isinstance(g, Tensor) and g.requires_grad for g in grads):
             return result
         results = result if isinstance(result, tuple) else (result,)
-        # The results have no history of their own: as leaves they give one to the node that raises.
+        # The results have no history. Make them leaves, so that the node that raises the error is recorded.
         leaves = [r.detach().requires_grad_() if isinstance(r, Tensor) else r for r in results]
         blocked = _Once.apply(type(ctx).__name__, *leaves)
         blocked = blocked if isinstance(blocked, tuple) else (blocked,)

@@ -19,7 +19,7 @@ def _tuple(value: Any) -> tuple[Any, ...]:
 
 
 def _leaves(inputs: Any, create_graph: bool) -> tuple[Tensor, ...]:
-    """Return the inputs as leaves of a new graph; with `create_graph`, return views of inputs that require grad."""
+    """Return the inputs as leaves of a new graph, or with `create_graph` as views of inputs that require grad."""
     if create_graph:
         return tuple(x.view_as(x) if x.requires_grad else x.detach().requires_grad_() for x in _tuple(inputs))
     return tuple(x.detach().requires_grad_() for x in _tuple(inputs))
@@ -58,7 +58,7 @@ def _gradients(
     strict: bool,
     retain: bool = False,
 ) -> tuple[Tensor, ...]:
-    """Return the gradients with respect to `xs`, zeros where there are none; with `strict` raise an error instead."""
+    """Return the gradients with respect to `xs`. Replace absent gradients by zeros; raise an error if `strict`."""
     ys = _tuple(outputs)
     if not any(y.requires_grad for y in ys):
         if strict:
@@ -93,7 +93,7 @@ def vjp(
     Args:
         func: a function of tensors that returns a tensor or a tuple of them.
         inputs: a tensor or a tuple of them.
-        v: the vector; may be left out for one output of one element.
+        v: the vector; may be omitted if there is one output with one element.
         create_graph: whether the result can be differentiated again.
         strict: whether to raise RuntimeError if an output does not depend on an input.
 
@@ -123,7 +123,7 @@ def jvp(
 
     Args:
         func, inputs, create_graph, strict: as of :func:`vjp`.
-        v: the vector; may be left out for one input of one element.
+        v: the vector; may be omitted if there is one input with one element.
 
     Shape:
         - `v`: the shapes of the inputs. Product: the shapes of the outputs.
@@ -163,12 +163,13 @@ def jacobian(
         inputs: a tensor or a tuple of them.
         create_graph: whether the result can be differentiated again.
         strict: whether to raise RuntimeError if an output does not depend on an input.
-        vectorize: compute all rows (or, forward, all columns) in one pass, by the rules of vmap.
+        vectorize: compute all rows (in forward mode, all columns) in one pass, as in `vmap`.
         strategy: "reverse-mode", one pass for each element of the outputs, or "forward-mode", one pass for each element of
             the inputs.
 
     Shape:
-        - Output: (*output.shape, *input.shape); for several inputs or outputs a tuple of these, for both a tuple of tuples.
+        - Output: (*output.shape, *input.shape); a tuple if there are several inputs or several outputs, and a tuple
+          of tuples if there are several of both.
 
     Raises:
         RuntimeError: `vectorize` is given together with `strict`, or `strict` is not satisfied.
@@ -302,7 +303,7 @@ def hessian(
     """
 
     def gradient(*xs: Tensor) -> Any:
-        with core.no_grad():  # a view keeps a tangent, which detach() would drop
+        with core.no_grad():  # use a view, which keeps a tangent; detach() would remove it
             ys = tuple(x if x.requires_grad else x.view_as(x).requires_grad_() for x in xs)
         with core.enable_grad():
             grads = _gradients("hessian", _scalar("hessian", func, ys), ys, None, True, strict)
@@ -338,7 +339,7 @@ def hvp(
 ) -> tuple[Tensor, Any]:
     """Return ``func(*inputs)``, and the product of the matrix of its second derivatives with a vector.
 
-    The matrix is symmetric where second derivatives are continuous, so that the product is that of :func:`vhp`.
+    If the second derivatives are continuous, the matrix is symmetric, so the product equals that of :func:`vhp`.
 
     Args:
         func: a function of tensors that returns a tensor of one element.

@@ -55,9 +55,9 @@ else:
 
 
 class GradientEdge(NamedTuple):
-    """A position in the graph at which a gradient arrives: that of result `output_nr` of `node`.
+    """The position in the graph at which the gradient of result `output_nr` of `node` arrives.
 
-    `grad` and `backward` accept it instead of a tensor, so that the tensor itself need not be kept.
+    `grad` and `backward` accept it in place of a tensor, so that the tensor itself need not be kept.
 
     Example:
         >>> x = torch.ones(1, requires_grad=True)
@@ -110,18 +110,18 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
 
 
 class saved_tensors_hooks:  # noqa: N801
-    """A context manager within which every tensor that an operator saves for its gradient is packed by a function.
+    """A context manager within which a function packs every tensor that an operator saves for its gradient.
 
-    The result of `pack_hook(tensor)` is kept instead of the tensor. `unpack_hook(packed)` makes a tensor of the same shape
-    and dtype from that result, each time that the gradient needs the tensor. Hooks nest; only the innermost is called, on
-    the thread that entered it.
+    The result of `pack_hook(tensor)` is stored in place of the tensor. Each time that the gradient needs the tensor,
+    `unpack_hook(packed)` converts that result to a tensor of the same shape and dtype. Hooks nest; only the innermost
+    hook is called. Hooks apply to operators on the thread that entered the context manager.
 
     Args:
-        pack_hook: a function of a tensor without history that may return anything.
-        unpack_hook: a function that returns the tensor.
+        pack_hook: a function that receives a tensor without history and may return any object.
+        unpack_hook: a function that receives the packed object and returns the tensor.
 
     Shape:
-        - The tensor of `unpack_hook` has the shape of the one that was packed.
+        - The tensor that `unpack_hook` returns has the shape of the packed tensor.
 
     Example:
         >>> x = torch.ones(2, requires_grad=True)
@@ -181,7 +181,7 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
         error_message: the text of the error.
 
     Raises:
-        RuntimeError: hooks are on already.
+        RuntimeError: this thread is already inside of `saved_tensors_hooks`.
 
     Example:
         >>> with torch.autograd.graph.disable_saved_tensors_hooks("no hooks here"):
@@ -201,9 +201,9 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
 def allow_mutation_on_saved_tensors() -> AbstractContextManager[SavedBook]:
     """Return a context manager within which writing a tensor that was saved for the backward pass is not an error.
 
-    Tensors that the graph needs are copied right before the first write, and only then. The backward pass may run inside or
-    afterwards; a write after the block is an error again. The context manager yields an object whose attribute `copies` is
-    the number of copies.
+    A tensor that the graph needs is copied immediately before the first write to it. The backward pass may run inside
+    or after the block, but a write after the block is again an error. The context manager yields an object whose
+    attribute `copies` is the number of copies that were made.
 
     Raises:
         RuntimeError: blocks are nested.
@@ -316,8 +316,9 @@ def register_multi_grad_hook(
     Args:
         tensors: the tensors.
         fn: the function; its result is ignored.
-        mode: "all" calls it with a list of gradients once all gradients that this pass computes are known, with None for
-            the others; "any" calls it with the first gradient that is known.
+        mode: "all" calls `fn` with a list of gradients when all gradients that the pass computes are known; tensors
+            whose gradient the pass does not compute have None in the list. "any" calls `fn` with the first gradient
+            that is known.
 
     Returns:
         a handle whose `remove()` removes the hook from all tensors.
@@ -326,7 +327,7 @@ def register_multi_grad_hook(
         - Gradients: the shapes of their tensors.
 
     Raises:
-        RuntimeError: a tensor does not require grad; mode "any" ignores it.
+        RuntimeError: a tensor does not require grad. In mode "any", such tensors are ignored.
         ValueError: `mode` is unknown.
 
     Example:
@@ -346,13 +347,13 @@ def _watch_all(tensors: list[Tensor], fn: Callable[..., None]) -> list[_Removabl
 
     nodes = [get_gradient_edge(t).node for t in tensors]
     lock = threading.Lock()
-    passes: dict[int, tuple[list[Tensor | None], list[int]]] = {}  # gradients, and how many are to come
+    passes: dict[int, tuple[list[Tensor | None], list[int]]] = {}  # gradients, number still missing
 
     def hook(index: int, grad: Tensor) -> None:
         number = _pass_id()
         with lock:
             if number not in passes:
-                # A pass that raised never came to an end; its number does not come again.
+                # Remove entries of passes that raised an error. Numbers of passes are not reused.
                 if len(passes) > 64:
                     passes.pop(next(iter(passes)))
                 passes[number] = ([None] * len(tensors), [sum(map(_pass_runs, nodes))])

@@ -1,4 +1,4 @@
-"""Whole matrices of derivatives: jacrev, jacfwd, hessian. The function runs once; its rows or columns are batched."""
+"""Whole matrices of derivatives: jacrev, jacfwd, hessian. The function runs once; the rows or columns are batched."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["hessian", "jacfwd", "jacrev"]
 
 
 def units(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Return the unit vectors of all elements, as one tensor (number of all elements, *x.shape) for each tensor x."""
+    """Return the unit vectors of all elements: one tensor (number of all elements, *x.shape) for each tensor x."""
     total = sum(t.numel() for t in tensors)
     result, start = [], 0
     for t in tensors:
@@ -44,7 +44,7 @@ def batched_gradients(
     retain_graph: bool = True,
     compute: Callable[..., list[Tensor]] = gradients,
 ) -> list[Tensor]:
-    """Return gradients for many vectors, which are batched along dimension 0, in one pass."""
+    """Return the gradients for many vectors, which are batched along dimension 0, from one pass."""
     count = vectors[0].shape[0]
     with batch_level(count, passive=True):
         rows = [_batch(v, 0) for v in vectors]
@@ -83,15 +83,16 @@ def jacrev(
     One backward pass computes the gradients of all elements of the output.
 
     Args:
-        func: a function that returns tensors, in any container; with `has_aux` a tuple of these and any other object.
-        argnums: the positions of the arguments to differentiate with respect to, a number or a tuple.
-        has_aux: whether `func` returns a second value, which is returned unchanged.
-        chunk_size: the number of elements of the output that are differentiated at a time; None for all. A smaller number
+        func: a function that returns tensors, in any container; with `has_aux`, a tuple of the output and any other
+        object. argnums: the positions of the arguments to differentiate with respect to, a number or a tuple.
+        has_aux: whether `func` returns a second value, which is returned unchanged. chunk_size: the number of
+        elements of the output that are differentiated at a time; None for all. A smaller number
             needs less memory.
-        _preallocate_and_copy: accepted, and has no effect.
+        _preallocate_and_copy: accepted for compatibility; has no effect.
 
-    Returns: a function of the same arguments that returns the containers of the output, with a container like the argument
-        in place of each tensor; with a tuple of `argnums`, a tuple of such containers.
+    Returns: a function of the same arguments. Its result has the structure of the output of `func`, with a container
+        of the argument's structure in place of each tensor. If `argnums` is a tuple, there is a tuple of such
+        containers, one for each argument.
 
     Shape:
         - Jacobian: (*output.shape, *argument.shape).
@@ -116,7 +117,7 @@ def jacrev(
             )
             found = [transform.finished(g) for g in found]
             aux = tree_map(transform.finished, aux)
-        # Rows of all outputs together: apart, and in the output's shape.
+        # The rows of all outputs are in one tensor: split it, and restore the outputs' shapes.
         blocks, start = [], 0
         for y in outputs:
             end = start + y.numel()
@@ -140,7 +141,7 @@ def forward_columns(
     directions: Sequence[Tensor],
     has_aux: bool = False,
 ) -> tuple[list[Tensor], TreeSpec, list[Tensor], Any]:
-    """Run function(leaves) once in forward mode along many directions, which are dimension 0 of the tangents."""
+    """Run function(leaves) once in forward mode with many tangents, which are batched along dimension 0."""
     count = directions[0].shape[0]
     with dual_level(), batch_level(count, passive=True):
         duals = [make_dual(x, _batch(d, 0)) for x, d in zip(leaves, directions, strict=True)]
@@ -166,8 +167,9 @@ def jacfwd(
 
     Args:
         func, argnums, has_aux: as of :func:`jacrev`.
-        randomness: accepted; random numbers are drawn once.
-        chunk_size: number of elements of the arguments at a time; the function runs once for each chunk.
+        randomness: accepted for compatibility; random numbers are drawn once.
+        chunk_size: the number of elements of the arguments that have tangents at a time; the function runs once for
+            each chunk.
 
     Returns:
         a function like that of :func:`jacrev`.
@@ -227,7 +229,7 @@ def hessian(func: Callable[..., Any], argnums: ArgNums = 0) -> Callable[..., Any
         func, argnums: as of :func:`jacrev`.
 
     Shape:
-        - Result for each tensor of the output and each pair of arguments: (*output.shape, *first.shape,
+        - Result, for each tensor of the output and each pair of arguments: (*output.shape, *first.shape,
           *second.shape).
 
     Example:

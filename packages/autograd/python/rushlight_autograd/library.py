@@ -14,21 +14,23 @@ from rushlight_core import Tensor, is_grad_enabled
 __all__ = ["CustomOpDef", "custom_op", "get_op", "register_autograd", "register_fake", "register_kernel"]
 
 _ops: dict[str, CustomOpDef] = {}
-# Shapes that were registered before the operator was made, as libraries do that may not find their compiled part.
+# Functions for shapes that were registered before their operator was created. Some libraries do this because their
+# compiled part may be missing.
 _early_shapes: dict[str, Callable[..., Any]] = {}
-# Called in place of an operator's kernel, with the operator, the kernel, and positional and keyword arguments: for counters.
+# A function that is called in place of an operator's kernel, to count operations. Its arguments are the operator, the
+# kernel, and the positional and keyword arguments.
 _around: Callable[[CustomOpDef, Callable[..., Any], list[Any], dict[str, Any]], Any] | None = None
 
 
 class CustomOpDef:
-    """An operator that :func:`custom_op` made; call it like a function.
+    """An operator that :func:`custom_op` has created. It is called like a function.
 
     Raises:
         RuntimeError: the operator has no derivative and an argument requires grad (when the operator is differentiated), a
             result shares memory with an argument, or an argument that is written requires grad.
         NotImplementedError: there is no kernel for the device.
         TypeError: a result is neither a tensor nor a number.
-        ValueError: the function's signature is not that of an operator.
+        ValueError: the function's signature is not supported for an operator.
 
     Example:
         >>> @torch.library.custom_op("docs::twice", mutates_args=())
@@ -95,10 +97,10 @@ class CustomOpDef:
     ) -> None:
         """Give the operator a derivative.
 
-        `backward(ctx, *grads)` gets a gradient for each result and returns one gradient, or None, for each argument.
-        `setup_context(ctx, inputs, output)` runs after the operator and keeps the values that backward needs, with
-        `ctx.save_for_backward` and attributes of `ctx`. It receives keyword-only arguments as `keyword_only_inputs`, if it
-        has that parameter.
+        `backward(ctx, *grads)` receives a gradient for each result and returns one gradient, or None, for each
+        argument. `setup_context(ctx, inputs, output)` runs after the operator and stores the values that `backward`
+        needs, with `ctx.save_for_backward` and attributes of `ctx`. If `setup_context` has a parameter
+        `keyword_only_inputs`, it receives the keyword-only arguments.
         """
         if self._mutates:
             raise RuntimeError(f"{self._name}: an operator that writes its arguments has no derivative")
@@ -115,7 +117,7 @@ class CustomOpDef:
     def register_kernel(
         self, device_types: str | Sequence[str] | None, fn: Callable[..., Any] | None = None, /
     ) -> Any:
-        """Give the operator another implementation for tensors on some devices (None: all), as a call or a decorator."""
+        """Register an implementation for some types of devices (None: all). May be used as a decorator."""
 
         def register(kernel: Callable[..., Any]) -> Callable[..., Any]:
             kinds = [device_types] if device_types is None or isinstance(device_types, str) else device_types
@@ -253,18 +255,19 @@ def custom_op(
 ) -> Any:
     """Make an operator from a function of tensors and numbers, which may use NumPy, ctypes or another library.
 
-    It is a decorator, or called with the function. Results must not share memory with arguments. The operator has no
-    derivative until `register_autograd` gives it one. The same name again replaces the operator.
+    It is used as a decorator, or called with the function. Results must not share memory with arguments. The operator
+    has no derivative until one is registered with `register_autograd`. A second operator of the same name replaces
+    the first.
 
     Args:
         name: "namespace::name".
         fn: the function, whose annotations define the types of the arguments.
         mutates_args: names of the arguments whose memory the function writes; () for none.
-        device_types: types of devices that the function serves; None for all.
-        schema, tags: accepted; the function's signature is used.
+        device_types: types of devices for which the function is the kernel; None for all.
+        schema, tags: accepted for compatibility; the function's signature is used.
 
     Raises:
-        ValueError: the name or the function's signature is not that of an operator.
+        ValueError: the name or the function's signature is not valid for an operator.
         RuntimeError: a result shares memory with an argument (when the operator is called).
 
     Example:
@@ -290,7 +293,7 @@ def custom_op(
 
 
 def get_op(op: str | CustomOpDef) -> CustomOpDef:
-    """Return the operator of a name.
+    """Return the custom operator with a given name.
 
     Args:
         op: "namespace::name", or the operator itself.
@@ -336,10 +339,11 @@ def register_autograd(
 
 
 def register_fake(op: str | CustomOpDef, fn: Callable[..., Any] | None = None, /) -> Any:
-    """Give a custom operator a function that computes the shapes and dtypes of its results without the values.
+    """Register a function that computes the shapes and dtypes of a custom operator's results without their values.
 
     Args:
-        op: the operator, or its name; if there is no such operator yet, the function is kept for it.
+        op: the operator, or its name. If there is no such operator yet, the function is registered when it is
+            created.
         fn: the function; without it a decorator is returned.
 
     Example:
@@ -365,7 +369,7 @@ def register_fake(op: str | CustomOpDef, fn: Callable[..., Any] | None = None, /
 def register_kernel(
     op: str | CustomOpDef, device_types: str | Sequence[str] | None, fn: Callable[..., Any] | None = None, /
 ) -> Any:
-    """Give a custom operator a kernel for types of devices.
+    """Register a kernel of a custom operator for some types of devices.
 
     Args:
         op: the operator, or its name.

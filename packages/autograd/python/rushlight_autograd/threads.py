@@ -1,4 +1,4 @@
-"""How many threads a backward pass uses."""
+"""Settings for the threads that a backward pass uses."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _allowed = True
 class parallel_branches:  # noqa: N801
     """A context manager within which backward passes run independent branches of the graph on several threads.
 
-    It applies to passes that the calling thread starts. The method helps with graphs whose branches are long and whose
-    operators are each too small for all processors; passing a node to another thread costs a few microseconds. Gradients
-    are added up in the order of a pass on one thread, so that results are bit for bit the same. While several nodes run,
-    each has one thread; together they stay within `get_num_threads()`. Hooks and Functions run on any of the threads, one
-    at a time; the order of hooks in different branches is not defined.
+    It applies to passes that the calling thread starts. It makes graphs faster that have long branches and operators
+    that are too small to use all processors; passing a node to another thread takes a few microseconds. Gradients are
+    added in the order of a pass on one thread, so that results are bit for bit the same. While several nodes run,
+    each node has one thread, and there are at most `get_num_threads()` threads. Hooks and Functions run on any of
+    these threads, one at a time; the order of hooks in different branches is not defined.
 
     Args:
         enabled: whether branches run on several threads.
@@ -45,8 +45,8 @@ class parallel_branches:  # noqa: N801
 class set_multithreading_enabled:  # noqa: N801
     """Set whether backward passes may use other threads; as a context manager, until the end of the block.
 
-    Passes use other threads for devices other than the CPU, each of which has a thread, and within
-    :class:`parallel_branches`. False runs every node on the thread that starts the pass.
+    By default, each device other than the CPU has a thread that runs its nodes, and :class:`parallel_branches` uses
+    further threads. False runs every node on the thread that starts the pass.
 
     Args:
         mode: whether passes may use other threads.

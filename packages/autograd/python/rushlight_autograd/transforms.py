@@ -30,7 +30,7 @@ ArgNums = int | tuple[int, ...]
 
 
 class Transform:
-    """The level of reverse-mode differentiation while a transform's function runs; a context manager.
+    """A context manager for the level of reverse-mode differentiation in which a transform runs its function.
 
     Example:
         >>> with Transform() as level:
@@ -40,7 +40,7 @@ class Transform:
     """
 
     def __init__(self) -> None:
-        self.outer: bool = core.is_grad_enabled()  # whether graphs around this one are recorded
+        self.outer: bool = core.is_grad_enabled()  # whether outer graphs are recorded
         self._mode = core.enable_grad()
 
     def __enter__(self) -> Transform:
@@ -78,7 +78,7 @@ def gradients(
     retain_graph: bool,
     create_graph: bool,
 ) -> list[Tensor]:
-    """Return the gradients of the outputs that have a graph; a gradient that does not exist is zeros."""
+    """Return the gradients of the outputs that have a graph, with zeros in place of absent gradients."""
     which = [i for i, y in enumerate(outputs) if y.requires_grad]
     found: Sequence[Tensor | None] = [None] * len(inputs)
     if which and inputs:
@@ -227,14 +227,15 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         has_aux: whether `func` also returns an auxiliary object, which is returned unchanged.
 
     Returns:
-        (output, vjp_fn), or (output, vjp_fn, aux). `vjp_fn(cotangents)` takes tensors like the output, and returns a
-        tuple of a gradient for each of `primals`. It may be called many times, and in vmap.
+        (output, vjp_fn), or (output, vjp_fn, aux). `vjp_fn(cotangents)` takes tensors with the structure of the
+        output, and returns a tuple with a gradient for each of `primals`. It may be called many times, and inside
+        `vmap`.
 
     Shape:
         - Cotangents: the shapes of the output. Gradients: the shapes of the primals.
 
     Raises:
-        RuntimeError: there are no primals, or cotangents are not like the output.
+        RuntimeError: there are no primals, or the cotangents do not have the structure and shapes of the output.
 
     Example:
         >>> output, vjp_fn = torch.func.vjp(torch.sin, torch.tensor([0.0, 1.0]))
@@ -279,7 +280,7 @@ def jvp(
     Args:
         func: a function that returns tensors, in any container; with `has_aux` a tuple of these and any other object.
         primals: a tuple of arguments: tensors or containers of them.
-        tangents: the vector, like `primals`.
+        tangents: the vector, a tuple with the structure of `primals`.
         strict: raise RuntimeError if an output depends on no primal.
         has_aux: whether `func` also returns an auxiliary object, which is returned unchanged.
 
@@ -323,21 +324,22 @@ def jvp(
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
     """Return ``func(*primals)``, and the derivative at `primals` as a linear function of tangents.
 
-    `func` runs once; the linear function computes only what depends on the tangents. The linear function is the vjp of a
-    vjp (the transpose of a transpose). Therefore every operator in `func` must be differentiable twice in reverse mode.
+    `func` runs once; the linear function computes only the values that depend on the tangents. It is computed as the
+    vjp of a vjp (the transpose of a transpose), so every operator in `func` must be differentiable twice in reverse
+    mode.
 
     Args:
         func: a function that returns tensors, in any container.
         primals: its arguments, tensors or containers of them.
 
     Returns:
-        (output, jvp_fn), with `jvp_fn(*tangents)` like `output`.
+        (output, jvp_fn). The result of `jvp_fn(*tangents)` has the structure of `output`.
 
     Shape:
         - Tangents: the shapes of the primals.
 
     Raises:
-        RuntimeError: tangents are not like the primals (when the linear function is called).
+        RuntimeError: the tangents do not have the structure of the primals (when the linear function is called).
 
     Example:
         >>> output, jvp_fn = torch.func.linearize(torch.sin, torch.tensor([0.0, 1.0]))

@@ -1,4 +1,4 @@
-"""Nested containers of tensors, as functions take and return them: the trees of :mod:`rushlight_core.pytree`."""
+"""Nested containers of tensors, which functions take and return: the trees of :mod:`rushlight_core.pytree`."""
 
 from __future__ import annotations
 

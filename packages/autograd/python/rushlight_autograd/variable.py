@@ -1,4 +1,4 @@
-"""Variable: PyTorch's former class of tensors with gradients, which are plain tensors today."""
+"""Variable: PyTorch's former class of tensors with gradients. Today tensors themselves have gradients."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rushlight_core import Tensor
 
 
 class _Engine:
-    """The engine under PyTorch's name, for programs that call a function at the end of a backward pass."""
+    """The engine under the name that it has in PyTorch, for programs that use `queue_callback`."""
 
     def queue_callback(self, callback: Callable[[], object]) -> None:
         """Call a function when the outermost backward pass that runs on this thread has ended without an error.

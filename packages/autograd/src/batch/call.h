@@ -11,11 +11,11 @@ using Rule = void (*)(Call&);
 
 /// How the rule `dims` treats an example without dimensions.
 enum class Scalars : uint8_t {
-    Element,  // one of one element: so is the result, if it is one
-    Refused,  // an IndexError
-    ByIndex,  // the same, but the index (the third argument) determines the shape of the result
-    Counted,  // one of one element, which also counts if none is requested (the second argument is 0)
-    Windows,  // one of one element, whose windows are the result
+    Element,  // as a tensor of size (1,); a result of size (1,) is returned without dimensions
+    Refused,  // raise IndexError
+    ByIndex,  // like Element, but the index (the third argument) determines the shape of the result
+    Counted,  // like Element, but requesting 0 elements (the second argument) also returns the element
+    Windows,  // as a tensor of size (1,); the windows of this tensor are the result
 };
 
 /// The properties of an operator that the generator records.
@@ -23,15 +23,15 @@ struct Row {
     const char* name;
     uint64_t hash;
     Rule rule;
-    // A character for each argument: t tensor, c condition (outside of promotion), l list of tensors, d dimension,
-    // D dimensions, A dimensions of which an empty list means all, N of which None alone does, n dimension of the result, s sizes of the result, i sizes of the
-    // input, k keepdim, . anything else
+    // A character for each argument: t tensor, c condition (not part of type promotion), l list of tensors, d
+    // dimension, D dimensions, A dimensions where an empty list means all, N dimensions where only None means all, n
+    // dimension of the result, s sizes of the result, i sizes of the input, k keepdim, . anything else
     const char* arguments;
     bool random;
     Scalars scalars;
 };
 
-/// Generated: ends with a null name.
+/// A generated table. The last row has a null name.
 extern const Row rows[];
 
 // Inside of a rule, the examples lie along dimension 0 of batched arguments, which are no longer wrapped at
@@ -48,15 +48,15 @@ class Call {
 
     // --- before unwrapping ---
 
-    /// The number of dimensions of an argument, of one example.
+    /// Returns the number of dimensions that one example of an argument has.
     int64_t rank(size_t i) const;
-    /// The largest number of dimensions of any tensor argument.
+    /// Returns the largest number of dimensions among the tensor arguments.
     int64_t max_rank() const;
-    /// Whether floating-point or complex arguments have different dtypes. The operators of which a rule
-    /// consists would promote them, although the operator itself may refuse them.
+    /// Whether floating-point or complex arguments have different dtypes. The operators that a rule calls would
+    /// promote such arguments, although the operator itself may raise an error for them.
     bool mixes_dtypes() const;
     bool is_tensor(size_t i) const { return stack[i].as<Tensor>() != nullptr; }
-    const Tensor& tensor(size_t i) const;  // undefined where it is absent
+    const Tensor& tensor(size_t i) const;  // undefined if the argument is absent
     /// Whether the argument is batched in this level; for a list, whether any element is.
     bool is_batched(size_t i) const;
     /// The same for one tensor.
@@ -67,31 +67,31 @@ class Call {
     }
     int64_t integer(size_t i) const;
     const std::vector<int64_t>& ints(size_t i) const { return *stack[i].as<std::vector<int64_t>>(); }
-    /// Unwraps one tensor: its examples lie along dimension 0, if it is batched.
+    /// Unwraps one tensor. If the tensor is batched, its examples lie along dimension 0 of the result.
     Tensor lower(const Tensor& t) const { return unbatch(t, *level, false); }
-    /// The same, with equal rows if the tensor is not batched.
+    /// The same, but a tensor that is not batched is repeated along dimension 0 for each example.
     Tensor expanded(const Tensor& t) const { return t.defined() ? unbatch(t, *level, true) : t; }
 
     /// Unwraps every argument.
     void unwrap();
-    /// The same; arguments that are not batched get equal rows.
+    /// The same, but arguments that are not batched are repeated along dimension 0 for each example.
     void together();
 
-    // --- afterwards ---
+    // --- after unwrapping ---
 
     /// Calls the operator, or another one with the same signature, with the arguments on the stack.
     void run();
     void run(const Operator& other);
-    /// Wraps the results. An in-place operator returns the tensor that it was called with.
+    /// Wraps the results. The result of an in-place operator is the tensor with which the operator was called.
     void wrap();
     void finish() {
         run();
         wrap();
     }
-    /// The results, from a tensor or several that have the examples along dimension 0.
+    /// Sets the results from one or several tensors that have the examples along dimension 0.
     void give(const Tensor& result);
     void give(std::vector<Tensor> results);
-    /// Returns the results unchanged, for a rule that consists of operators on batched tensors.
+    /// Sets a result that is batched already, for a rule that calls operators on batched tensors.
     void give_as_is(const Tensor& result);
 
     [[noreturn]] void fail_shape_depends_on_values() const;
@@ -99,14 +99,16 @@ class Call {
   private:
     void check_inplace() const;
     Tensor with_rows(const Tensor& t) const;
-    Tensor original_;  // the first argument of an operator in place
+    Tensor original_;  // the first argument of an in-place operator
 };
 
-/// A dimension of a tensor of `rank` dimensions, counted from the front; IndexError.
+/// Returns a dimension of a tensor of `rank` dimensions, counted from the front. Raises IndexError if it is out of
+/// range.
 int64_t wrap_dim(const char* op, int64_t dim, int64_t rank);
-/// The tensor with dimensions of size 1 between the first and the others, for broadcasting with tensors of `rank`.
+/// Returns the tensor with dimensions of size 1 inserted behind the first dimension, so that its examples broadcast
+/// with examples of `rank` dimensions.
 Tensor pad_rank(const Tensor& t, int64_t rank);
-/// Joins the first two dimensions into one; splits it again into `batch` times `each`.
+/// fold() joins the first two dimensions into one. unfold() splits the first dimension into `batch` and `each`.
 Tensor fold(const Tensor& t);
 Tensor unfold(const Tensor& t, int64_t batch, int64_t each);
 

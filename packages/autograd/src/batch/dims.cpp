@@ -43,7 +43,7 @@ std::vector<int64_t> with_batch(const Call& c, const std::vector<int64_t>& sizes
 
 Tensor at_least_one(const Tensor& t) { return t.defined() && t.dim() == 1 ? ops::unsqueeze(t, 1) : t; }
 
-// A reduction over all of an example by an operator that takes one dimension: the example as one row.
+// Reduces all elements of an example by an operator that takes one dimension: each example is reshaped to one row.
 void flattened(Call& c, size_t dim_at) {
     bool keepdim = false;
     const int64_t rank = c.rank(0);
@@ -64,7 +64,7 @@ void flattened(Call& c, size_t dim_at) {
     c.wrap();
 }
 
-// The operator on each row, so that its own errors and results apply to empty rows.
+// Runs the operator on each row. Used for empty rows, for which the operator's own errors and results apply.
 void loop_over_rows(Call& c) {
     const Tensor all = c.get<Tensor>(0);
     std::vector<Tensor> rows;
@@ -76,7 +76,7 @@ void loop_over_rows(Call& c) {
     c.give(ops::stack(rows, 0));
 }
 
-// The same for an operator without a dimension, by another operator that takes one.
+// Reduces all elements of an example for an operator without a `dim` argument, by another operator that has one.
 template <class F>
 void row_by_row(Call& c, F&& reduce) {
     c.together();
@@ -98,7 +98,7 @@ void dims(Call& c) {
              c.op.name);
     for (size_t i = 0; i < c.stack.size(); ++i)
         if (kinds[i] == 'd' && c.stack[i].is_none()) return flattened(c, i);
-    // Dimension 0 of a tensor without dimensions is one of size 1.
+    // A tensor without dimensions is treated as having a dimension 0 of size 1.
     const bool scalar = rank == 0 && !std::strchr(kinds, 'n');
     const bool by_index = scalars == Scalars::ByIndex;
     const bool scalar_result = by_index ? c.rank(2) == 0 : scalar;
@@ -211,8 +211,8 @@ void as_strided(Call& c) {
     c.give(ops::as_strided(value, with_batch(c, c.ints(1)), strides, offset));
 }
 
-// Operators in place that change a tensor's shape: the batched tensor gets a view of its value; the value, which may be
-// the user's tensor, stays.
+// In-place operators that change a tensor's shape. The batched tensor gets a new value, which is a view of the former
+// value. The former value itself does not change, because it may be the user's tensor.
 void reshape_in_place(Call& c) {
     const Tensor original = c.tensor(0);
     std::string name(c.op.name);
@@ -231,7 +231,7 @@ void reshape_in_place(Call& c) {
 
 // --- new tensors like another tensor ---
 
-// new_zeros(input, size, ...), for each example.
+// new_zeros(input, size, ...) and similar operators.
 void sized(Call& c) {
     for (size_t i = 0; i < c.stack.size(); ++i)
         if (c.row.arguments[i] == 's') c.stack[i] = with_batch(c, c.ints(i));
@@ -241,7 +241,8 @@ void sized(Call& c) {
 
 void cat(Call& c) {
     const std::vector<Tensor> given = c.get<std::vector<Tensor>>(0);
-    // It is skipped for any shapes of the other tensors; but the dtype of the result depends on it.
+    // `cat` skips an empty vector, whatever the shapes of the other tensors; but the dtype of the result depends on
+    // it.
     const auto is_empty = [](const Tensor& t) { return t.dim() == 1 && t.sizes()[0] == 0; };
     const bool all_empty = std::all_of(given.begin(), given.end(), is_empty);
     std::vector<Tensor> tensors;

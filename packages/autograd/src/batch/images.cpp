@@ -1,4 +1,4 @@
-// Rules of operators on samples: the examples and the samples become one dimension.
+// Rules of operators on samples: the dimensions of the examples and of the samples are joined.
 #include "batch/call.h"
 #include "batch/rules.h"
 #include "rushlight/ops/_attention.h"
@@ -8,7 +8,7 @@
 namespace rushlight::autograd::batching {
 namespace {
 
-// Operators with `spatial` dimensions take (N, C, ...) or (C, ...). In the second case the examples are the samples.
+// Operators with `spatial` dimensions take (N, C, ...) or (C, ...). In the second case each example is one sample.
 void images(Call& c, int64_t spatial) {
     RL_CHECK(c.rank(0) == spatial + 1 || c.rank(0) == spatial + 2, throw_runtime,
              "%s(input): needs %lld or %lld dimensions, got shape %s", c.op.name, (long long)spatial + 1,
@@ -43,7 +43,7 @@ void images1(Call& c) { images(c, 1); }
 void images2(Call& c) { images(c, 2); }
 void images3(Call& c) { images(c, 3); }
 
-// Every tensor's first dimension is that of the samples.
+// Operators whose tensor arguments all have the samples along their first dimension.
 void samples(Call& c) {
     const int64_t n = c.size(), each = c.tensor(0).sizes()[0];
     c.together();
@@ -55,7 +55,8 @@ void samples(Call& c) {
     c.wrap();
 }
 
-// (query, key, value, attn_mask, kept, ...) of (N, heads, length, size). attn_mask broadcasts.
+// attention(query, key, value, attn_mask, kept, ...). Tensors have the shape (N, heads, length, size); attn_mask
+// broadcasts.
 void attention(Call& c) {
     const int64_t n = c.size();
     const int64_t mask_at = c.op.name == std::string_view("_attention_backward") ? 4 : 3;

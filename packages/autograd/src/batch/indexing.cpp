@@ -35,7 +35,7 @@
 namespace rushlight::autograd::batching {
 namespace {
 
-// The numbers of the examples, of shape (B, 1, ..., 1) with `rank` ones.
+// Returns the indices of the examples, in the shape (B, 1, ..., 1) with `rank` ones.
 Tensor example_numbers(const Call& c, int64_t rank, Device device) {
     Tensor numbers = ops::arange(Scalar(c.size()), DType::Int64, device);
     std::vector<int64_t> sizes(static_cast<size_t>(rank + 1), 1);
@@ -43,14 +43,14 @@ Tensor example_numbers(const Call& c, int64_t rank, Device device) {
     return ops::view(numbers, sizes);
 }
 
-// Indexing of one example, brought to a form in which the indexed dimensions come first.
+// Indexing of one example, in a form in which the indexed dimensions come first.
 struct Indexing {
     std::vector<int64_t> indexed;  // dimensions of an example that have an index
     std::vector<int64_t> others;
-    std::vector<Tensor> indices;  // one for each of `indexed`, as they were given
-    int64_t rank = 0;  // of an example
-    int64_t index_rank = 0;  // of the indices, broadcast
-    int64_t in_front = 0;  // of the others, how many stand before the indices in the result
+    std::vector<Tensor> indices;  // one for each of `indexed`, as passed to the operator
+    int64_t rank = 0;  // number of dimensions of an example
+    int64_t index_rank = 0;  // number of dimensions of the broadcast indices
+    int64_t in_front = 0;  // how many of `others` come before the indices in the result
     bool rows = false;  // whether an index is batched
 
     Indexing(const Call& c, int64_t rank, const std::vector<Tensor>& given) : rank(rank) {
@@ -81,7 +81,7 @@ struct Indexing {
         if (adjacent && !indexed.empty()) in_front = indexed.front();
     }
 
-    // (B, indexed..., others...), a view.
+    // Returns a view of `t` with the dimensions (B, indexed..., others...).
     Tensor indexed_first(const Tensor& t, bool has_rows) const {
         std::vector<int64_t> order;
         if (has_rows) order.push_back(0);
@@ -89,7 +89,7 @@ struct Indexing {
         for (int64_t d : others) order.push_back(d + has_rows);
         return ops::permute(t, order);
     }
-    // For a tensor of (B, indexed..., others...) or, without rows, of (indexed..., others...).
+    // Returns the indices for a tensor of (B, indexed..., others...), or, without rows, of (indexed..., others...).
     std::vector<Tensor> lowered(const Call& c, bool has_rows, Device device) const {
         std::vector<Tensor> list;
         if (has_rows) list.push_back(rows ? example_numbers(c, index_rank, device) : Tensor());
@@ -97,7 +97,8 @@ struct Indexing {
             list.push_back(c.is_batched(t) ? pad_rank(c.lower(t), index_rank) : t);
         return list;
     }
-    // Moves the dimensions from (B, index..., others...) to the order of the result.
+    // in_order() moves the dimensions from (B, index..., others...) to the order of the result; out_of_order() moves
+    // them back.
     Tensor in_order(const Tensor& t) const { return move(t, 1, 1 + in_front); }
     Tensor out_of_order(const Tensor& t) const { return move(t, 1 + in_front, 1); }
 
@@ -174,8 +175,8 @@ void index_select(Call& c) {
     c.give(ops::gather(c.expanded(input), dim + 1, ops::expand(ops::reshape(numbers, view), sizes)));
 }
 
-// Operators in place along one dimension: (input, dim, index, ...). With a separate index for each example,
-// they run example by example.
+// In-place operators along one dimension: (input, dim, index, ...). If the index is batched, they run example by
+// example.
 void along_index(Call& c) {
     const int64_t rank = c.rank(0);
     if (rank == 0 || !c.is_batched(0)) return loop(c);
@@ -236,7 +237,7 @@ void put(Call& c) {
     c.wrap();
 }
 
-// masked_select(input, mask): by a mask that is the same for all examples.
+// masked_select(input, mask). The mask must be the same for all examples.
 void masked_select(Call& c) {
     if (c.is_batched(1)) c.fail_shape_depends_on_values();
     if (c.rank(0) == 0 && c.rank(1) == 0) return loop(c);
@@ -246,7 +247,7 @@ void masked_select(Call& c) {
     c.give_as_is(ops::index(alike[0], at));
 }
 
-// masked_scatter_(input, mask, source): by a mask that is the same for all examples.
+// masked_scatter_(input, mask, source). The mask must be the same for all examples.
 void masked_scatter(Call& c) {
     const Tensor input = c.tensor(0), mask = c.tensor(1), source = c.tensor(2);
     const int64_t rank = input.dim();
@@ -269,7 +270,8 @@ void embedding(Call& c) {
     if (c.integer(2) >= 0 || c.get<bool>(3)) return loop(c);
     RL_CHECK(c.rank(0) == 2, throw_runtime, "embedding(weight): needs 2 dimensions, got shape %s",
              to_string(c.tensor(0).sizes()).c_str());
-    // One table of all tables. An index that is beyond its own table must not read the next one.
+    // Join the tables of all examples into one table. An index that is out of range for its table must not read a row
+    // of another table.
     const int64_t rows = c.tensor(0).sizes()[0];
     const Tensor indices = c.expanded(c.tensor(1));
     const Tensor offsets = ops::mul(example_numbers(c, indices.dim() - 1, indices.device()), Scalar(rows));
@@ -295,7 +297,7 @@ void searchsorted(Call& c) {
     const int64_t rank = c.rank(0);
     if (!c.is_batched(0) && !sorter && rank == 1) return front(c);
     if (rank != 1) return leading(c);
-    // A sequence for each example, and any number of values: one row of them.
+    // Each example has one sequence and values of any shape, which are flattened to a row.
     const std::vector<int64_t> shape = c.tensor(1).shape();
     c.together();
     c.stack[1] = ops::reshape(c.get<Tensor>(1), std::array<int64_t, 2>{c.size(), -1});
@@ -306,7 +308,7 @@ void searchsorted(Call& c) {
     c.wrap();
 }
 
-// Operators of a tensor and a table: (input, table) with the table shared by all examples.
+// Operators of the form (input, table), with a table that all examples share.
 void by_shared_table(Call& c) {
     for (size_t i = 1; i < c.stack.size(); ++i)
         if (c.is_batched(i)) return loop(c);

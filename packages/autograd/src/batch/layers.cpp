@@ -1,4 +1,4 @@
-// Rules of normalisations, losses and random operators.
+// Rules of normalizations, losses and random operators.
 #include <algorithm>
 
 #include "batch/call.h"
@@ -27,7 +27,8 @@
 namespace rushlight::autograd::batching {
 namespace {
 
-// Multiplies by weight and adds bias, shaped so that they broadcast along the right dimensions.
+// Multiplies by the weight and adds the bias, which are viewed in `shape` so that they broadcast along the right
+// dimensions.
 Tensor affine(Tensor t, const Tensor& weight, const Tensor& bias, IntList shape) {
     if (weight.defined()) t = ops::mul(t, shape.empty() ? weight : ops::view(weight, shape));
     if (bias.defined()) t = ops::add(t, shape.empty() ? bias : ops::view(bias, shape), Scalar(1));
@@ -44,7 +45,8 @@ std::vector<int64_t> channels(const Tensor& input) {
 
 namespace rules {
 
-// layer_norm(input, normalized_shape, weight, bias, ...), and _rms_norm without a bias: over the last dimensions.
+// layer_norm(input, normalized_shape, weight, bias, ...), and _rms_norm, which has no bias. Both normalize over the
+// last dimensions.
 void layer_norm(Call& c) {
     if (c.mixes_dtypes()) return loop(c);
     const bool has_bias = c.row.arguments[3] == 't';
@@ -73,7 +75,8 @@ void group_norm(Call& c) {
     c.give_as_is(apart ? affine(result, weight, bias, channels(input)) : result);
 }
 
-// batch_norm(input, weight, bias, running_mean, running_var, training, ...): each example's channels are channels.
+// batch_norm(input, weight, bias, running_mean, running_var, training, ...): the channels of all examples become
+// channels of one tensor.
 void batch_norm(Call& c) {
     const Tensor input = c.tensor(0);
     RL_CHECK(input.dim() >= 2, throw_runtime, "batch_norm(input): needs at least 2 dimensions, got shape %s",
@@ -86,7 +89,7 @@ void batch_norm(Call& c) {
     const int64_t n = c.size();
     const std::vector<int64_t> sizes = input.shape();
     c.together();
-    // (B, N, C, ...) as (N, B C, ...)
+    // Reshape (B, N, C, ...) to (N, B * C, ...).
     std::vector<int64_t> flat = sizes;
     flat[1] *= n;
     c.stack[0] = ops::reshape(ops::movedim(c.get<Tensor>(0), kInts<0>, kInts<1>), flat);
@@ -107,11 +110,11 @@ void batch_norm(Call& c) {
     c.give(ops::movedim(ops::view(c.get<Tensor>(0), apart), kInts<1>, kInts<0>));
 }
 
-// --- losses, by operators that see batched tensors ---
+// --- losses, computed by operators on batched tensors ---
 
 namespace {
 
-// The mean over targets that are not ignored, the sum, or neither.
+// Returns the mean over targets that are not ignored, the sum, or the losses themselves.
 Tensor reduced_loss(const Tensor& losses, const Tensor& weights, int64_t reduction) {
     if (reduction == 0) return losses;
     const Tensor total = ops::sum(losses, std::nullopt, false, std::nullopt);
@@ -119,7 +122,8 @@ Tensor reduced_loss(const Tensor& losses, const Tensor& weights, int64_t reducti
     return ops::div(total, ops::sum(weights, std::nullopt, false, std::nullopt));
 }
 
-// -log_p[target] times weight[target], zero where the target is ignored; classes along dimension 1, or the only one.
+// Returns -log_p[target] * weight[target], or zero where the target is ignored. Classes lie along dimension 1, or
+// along dimension 0 if there is no other dimension.
 Tensor likelihood(const Tensor& log_p, const Tensor& target, const Tensor& weight, int64_t ignore_index,
                   Tensor& weights) {
     const int64_t dim = log_p.dim() == 1 ? 0 : 1;
@@ -133,7 +137,7 @@ Tensor likelihood(const Tensor& log_p, const Tensor& target, const Tensor& weigh
     return ops::mul(one, weights);
 }
 
-// Whether there is a class for each sample and position, and a weight for each class, if any.
+// Whether there is a target for each sample and position, and, if weights are passed, one weight for each class.
 bool fits(const Tensor& log_p, const Tensor& target, const Tensor& weight) {
     if (log_p.dim() == 0) return false;
     std::vector<int64_t> expected = log_p.shape();
@@ -147,7 +151,7 @@ bool fits(const Tensor& log_p, const Tensor& target, const Tensor& weight) {
 
 // nll_loss(input, target, weight, reduction, ignore_index)
 void nll_loss(Call& c) {
-    // One sample, whose class may have a dimension, and invalid shapes.
+    // The slow path handles a single sample whose target has a dimension, and raises the errors of invalid shapes.
     if (c.mixes_dtypes() || !fits(c.tensor(0), c.tensor(1), c.tensor(2))) return loop(c);
     Tensor weights;
     const Tensor losses = likelihood(c.tensor(0), c.tensor(1), c.tensor(2), c.integer(4), weights);
@@ -167,8 +171,8 @@ void cross_entropy(Call& c) {
     c.give_as_is(reduced_loss(losses, weights, c.integer(3)));
 }
 
-// (grad, ...): linear in grad, which has an element for each target, or one. Its factor is the same for all
-// examples if nothing else is batched.
+// Operators (grad, ...) that are linear in grad. grad has one element for each target, or a single element. If
+// nothing else is batched, its factor is the same for all examples.
 void loss_backward(Call& c) {
     for (size_t i = 1; i < c.stack.size(); ++i)
         if (c.is_batched(i)) return loop(c);
@@ -207,7 +211,7 @@ void random_sizes(Call& c) {
     c.finish();
 }
 
-// Operators without sizes to extend: example by example, or once for all examples.
+// Random operators without a sizes argument: they run example by example, or once for all examples.
 void random_one(Call& c) {
     refuse(c);
     if (c.level->randomness == Randomness::Same) {
@@ -227,14 +231,16 @@ void random_one(Call& c) {
     c.give(ops::stack(rows, 0));
 }
 
-// A result of the first tensor's shape, drawn element by element: bernoulli, _dropout, rand_like
+// Random operators whose result has the first tensor's shape and is drawn element by element: bernoulli, _dropout,
+// rand_like.
 void random_like(Call& c) {
     refuse(c);
     if (c.level->randomness == Randomness::Different) {
         c.together();
         return c.finish();
     }
-    // Draws the numbers of one example for all examples: drawn numbers depend only on positions.
+    // Draws the numbers of one example for all examples. This is possible because the drawn numbers depend only on
+    // the positions of elements.
     const Stack arguments = c.stack;
     std::vector<std::pair<size_t, Tensor>> batched;
     Ref<Generator> own = Ref<Generator>::share(&default_generator());
@@ -255,14 +261,14 @@ void random_like(Call& c) {
     c.give(ops::stack(rows, 0));
 }
 
-// The same for operators that draw along a dimension: multinomial.
+// Random operators that draw along a dimension: multinomial.
 void random_each(Call& c) {
     refuse(c);
     if (c.level->randomness == Randomness::Different && c.is_batched(0)) return loop(c);
     random_like(c);
 }
 
-// In place: uniform_, normal_, bernoulli_
+// In-place random operators: uniform_, normal_, bernoulli_.
 void random_in_place(Call& c) {
     refuse(c);
     const bool rows = c.is_batched(0);

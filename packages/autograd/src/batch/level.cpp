@@ -14,7 +14,7 @@ thread_local Ref<BatchLevel> current;
 
 uint64_t level_bit(const BatchLevel& level) { return uint64_t{1} << level.number; }
 
-// Random operators have no batched argument; so inside vmap the stage handles every operator.
+// Lets the Batch stage handle every operator inside vmap, because random operators have no batched argument.
 void watch() {
     bool any = false;
     for (const BatchLevel* level = current.get(); level; level = level->outer.get()) any |= !level->passive;
@@ -22,7 +22,7 @@ void watch() {
     else dispatch_state.on &= ~bit(Stage::Batch);
 }
 
-// Puts a dimension of `size` equal rows at `dim`.
+// Inserts a dimension at `dim` along which `t` is repeated `size` times.
 Tensor insert(const Tensor& t, int64_t dim, int64_t size) {
     std::vector<int64_t> sizes = t.shape();
     sizes.insert(sizes.begin() + dim, size);
@@ -111,7 +111,8 @@ Tensor physical_for(const Tensor& t, uint64_t levels, const BatchLevel& innermos
         value = batched(t).value;
     }
     const BatchLevel* level = &innermost;
-    // The levels are inserted from the outermost on, so that positions are final when they are used.
+    // The levels are inserted from the outermost to the innermost, so that a dimension does not move after it is
+    // inserted.
     for (uint64_t missing = levels & ~have; missing; missing &= missing - 1) {
         const int number = std::countr_zero(missing);
         level = &innermost;

@@ -11,8 +11,9 @@
 namespace rushlight::autograd::batching {
 namespace {
 
-// In type promotion, a tensor without dimensions has less weight than one with dimensions. Batched, it has the dimension of
-// the examples. Operands are therefore converted to the result's dtype beforehand where this would change the dtype.
+// In type promotion, a tensor without dimensions has less weight than a tensor with dimensions. But if it is batched,
+// its value has the dimension of the examples. So operands are converted to the result's dtype beforehand if an
+// operand has no dimensions.
 void agree_on_dtype(Call& c) {
     bool without_dims = false;
     std::vector<TensorOrScalar> operands;

@@ -31,7 +31,7 @@ void check(const Call& c, bool good) {
 
 int64_t last(const Tensor& t, int64_t from_end) { return t.sizes()[static_cast<size_t>(t.dim() - from_end)]; }
 
-// Merges dimension 0, the examples, into dimension `to`, which it precedes in memory order.
+// Moves dimension 0, the examples, in front of dimension `to` and joins the two dimensions.
 Tensor into(const Tensor& t, int64_t to) {
     const Tensor moved = ops::movedim(t, kInts<0>, IntList(&to, 1));
     std::vector<int64_t> sizes = moved.shape();
@@ -40,7 +40,7 @@ Tensor into(const Tensor& t, int64_t to) {
     sizes.erase(sizes.begin() + to + 1);
     return ops::reshape(moved, sizes);
 }
-// The inverse of the function above.
+// The inverse of `into`.
 Tensor out_of(const Tensor& t, int64_t from, int64_t batch) {
     std::vector<int64_t> sizes = t.shape();
     const auto d = static_cast<size_t>(from);
@@ -90,8 +90,8 @@ void dot(Call& c) {
     c.give(ops::squeeze(product, kInts<-2, -1>));
 }
 
-// beta * input + alpha * (a @ b), by operators that see batched tensors. The addend must have the dtype of
-// the product; a sum would promote it.
+// Checks the addend of beta * input + alpha * (a @ b), which is computed by operators on batched tensors. The addend
+// must have the dtype of the product; without this check, the addition would promote it.
 static void check_added(const Call& c, const char* argument, const Tensor& added, const Tensor& factor) {
     RL_CHECK(added.dtype() == factor.dtype(), throw_runtime, "%s(%s): needs dtype %s, got %s", c.op.name,
              argument, name(factor.dtype()), name(added.dtype()));
@@ -118,7 +118,7 @@ void linear(Call& c) {
     const Tensor input = c.tensor(0), weight = c.tensor(1), bias = c.tensor(2);
     if (bias.defined()) check_added(c, "bias", bias, input);
     if (bias.defined() && bias.dim() > 1 && bias.size(-1) != bias.numel())
-        return loop(c);  // refused: it is not a row
+        return loop(c);  // raises the operator's error: the bias is not a row
     const Tensor product = ops::matmul(input, weight.dim() == 2 ? ops::transpose(weight, 0, 1) : weight);
     c.give_as_is(bias.defined() ? ops::add(product, bias, Scalar(1)) : product);
 }
@@ -182,7 +182,8 @@ void convolution_backward(Call& c) {
     c.give({grad_input, grad_weight, grad_bias});
 }
 
-// Operators on matrices whose leading dimensions broadcast: those of the examples come first.
+// Operators on matrices whose leading dimensions broadcast. The dimension of the examples is put before these
+// dimensions.
 void matrix_pair(Call& c) {
     const int64_t rank = c.max_rank();
     c.together();

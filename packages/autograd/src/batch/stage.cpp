@@ -17,9 +17,9 @@ namespace rushlight::autograd {
 namespace batching {
 namespace {
 
-constexpr StageMask kBelow = (bit(Stage::Batch) << 1) - 1;  // Batch and what is below it
+constexpr StageMask kBelow = (bit(Stage::Batch) << 1) - 1;  // Batch and all stages below it
 
-// Operator to row: open addressing, filled once.
+// A hash table with open addressing that maps an operator to its row. It is filled once.
 class Table {
   public:
     Table() {
@@ -213,7 +213,8 @@ void Call::run(const Operator& other) {
     other.boxed(other, mask & ~dispatch_state.off & kBelow, stack);
 }
 
-// An empty result that was not requested has no dimension for the examples.
+// Returns a result with a dimension for the examples, which optional results that were not requested lack because
+// they are empty.
 Tensor Call::with_rows(const Tensor& t) const {
     if (!t.defined() || (t.dim() > 0 && t.sizes()[0] == size())) return t;
     return unbatch(t, *level, true);
@@ -221,7 +222,7 @@ Tensor Call::with_rows(const Tensor& t) const {
 
 void Call::wrap() {
     if (original_.defined()) {
-        // The written tensor may require grad now.
+        // After the write, the tensor may require grad.
         const Tensor& value = batched(original_).value;
         if (value.requires_grad()) {
             original_.impl()->set_stage(Stage::Autograd, true);
@@ -300,7 +301,7 @@ namespace rules {
 
 void compose(Call&) {}  // the stage handles it
 
-// The slow path: one example after the other.
+// The slow path: runs the operator on one example after the other.
 void loop(Call& c) {
     const int64_t n = c.size();
     RL_CHECK(n > 0, throw_not_implemented,
@@ -316,8 +317,8 @@ void loop(Call& c) {
     c.unwrap();
     Stack arguments;
     arguments.swap(c.stack);
-    std::vector<std::vector<Tensor>> results;  // by result, by example
-    std::vector<size_t> lengths;  // of results that are lists; 0: no list
+    std::vector<std::vector<Tensor>> results;  // the first index is the result, the second the example
+    std::vector<size_t> lengths;  // the length of each result that is a list; 0 if it is not a list
     for (int64_t b = 0; b < n; ++b) {
         c.stack = arguments;
         for (size_t i = 0; i < arguments.size(); ++i) {
@@ -371,13 +372,13 @@ void depends_on_values(Call& c) { c.fail_shape_depends_on_values(); }
 
 void unsupported(Call& c) { throw_not_implemented("%s: is not possible inside vmap", c.op.name); }
 
-// The operator works on the trailing dimensions; leading dimensions are left unchanged.
+// For operators that use only trailing dimensions: the dimension of the examples can be a further leading dimension.
 void front(Call& c) {
     c.unwrap();
     c.finish();
 }
 
-// Otherwise the examples would become the rows of one matrix.
+// Raises an error if an example is not a matrix. Otherwise the examples would become the rows of one matrix.
 static void check_matrices(const Call& c) {
     RL_CHECK(c.rank(0) >= 2, throw_runtime, "%s(input): needs at least 2 dimensions, got shape %s", c.op.name,
              to_string(c.tensor(0).sizes()).c_str());
@@ -390,7 +391,7 @@ void matrices(Call& c) {
 
 // constant_pad_nd(input, pad, value), _pad(input, pad, mode)
 void padded(Call& c) {
-    // Otherwise the dimension of the examples would be padded.
+    // With fewer dimensions, the dimension of the examples would be padded.
     const int64_t dims = static_cast<int64_t>(c.ints(1).size()) / 2;
     RL_CHECK(c.rank(0) >= dims, throw_runtime,
              "%s(input): needs at least %lld dimensions for that padding, got shape %s", c.op.name,
@@ -405,7 +406,7 @@ void side_by_side(Call& c) {
              "%s(input): needs at least 1 dimension, got a 0-d tensor", c.op.name);
     c.unwrap();
     const Tensor t = c.get<Tensor>(0);
-    // A copy is made only where no view is possible, since a write to the view must change the tensor.
+    // Copy only if no view is possible, because a write to a view must change the tensor.
     int64_t count = 2;  // of view_as_complex
     if (c.op.name == std::string_view("view.dtype"))
         count = std::max<int64_t>(1, itemsize(c.get<DType>(1)) / itemsize(t.dtype()));
@@ -414,7 +415,8 @@ void side_by_side(Call& c) {
     c.finish();
 }
 
-// The memory format of one example does not apply to the tensor of all examples.
+// Only memory_format="contiguous" is passed on: the memory format of one example does not apply to the tensor of all
+// examples.
 void clone(Call& c) {
     if (const auto* format = c.stack[1].as<std::string>(); format && *format != "contiguous")
         c.stack[1] = Value();
@@ -423,7 +425,7 @@ void clone(Call& c) {
 
 void batched_first(Call& c) {
     if (!c.is_batched(0)) c.stack[0] = batch(ops::clone(c.expanded(c.tensor(0)), "contiguous"), c.level);
-    // Runs the operator's body, whose operators see batched tensors.
+    // Runs the operator's body, which calls operators on batched tensors.
     StageMask mask = dispatch_state.on;
     each_tensor(c.stack, [&](const Tensor& t) { mask |= t.impl()->stages(); });
     c.op.boxed(c.op, mask & ~dispatch_state.off & (bit(Stage::Batch) - 1), c.stack);
@@ -448,7 +450,7 @@ namespace {
 void set_requires_grad(const Tensor& t, bool on) {
     Batched& b = meta_or_null(t.impl())->batched;
     if (on && !b.value.requires_grad()) {
-        // A separate leaf: the value may be the user's tensor, or have fewer levels than there are examples.
+        // Make a separate leaf, because the value may be the user's tensor, or may not be batched in all open levels.
         Tensor whole = expand_to_open_levels(t);
         const Batched& all = batched(whole);
         Tensor leaf = make_alias(all.value);

@@ -1,11 +1,12 @@
 // autograd.Function: operators with a derivative written in Python.
 //
-// An instance of a Function subclass is the context (`ctx`) of one call. It is also what `grad_fn` shows.
+// An instance of a Function subclass is the context (`ctx`) of one call. `grad_fn` returns it, too.
 //
 // Note [Context and node]
-// The node of a call owns its context, and the context points to the node. If the graph releases the node while something
-// holds the context, it is the other way round from then on: the context owns the node, so that what grad_fn has shown stays
-// whole. Neither ever owns the other at the same time, for reference counts alone would not free such a pair.
+// The node of a call owns its context, and the context has a plain pointer to the node. If the graph releases the
+// node while a Python object refers to the context, the ownership is reversed: from then on the context owns the
+// node, so that an object returned by grad_fn stays usable. The two never own each other at the same time, because
+// reference counting could not free such a cycle.
 #include "python.h"
 
 #include <structmember.h>
@@ -23,11 +24,11 @@ namespace {
 class FunctionNode;
 
 struct PyContext {
-    PyObject_HEAD FunctionNode* node;  // null before the call is recorded and after the node is gone
-    Ref<Node> owned;  // that node, once the graph has let go of it
+    PyObject_HEAD FunctionNode* node;  // null before the call is recorded and after the node is destroyed
+    Ref<Node> owned;  // the same node, after the graph has released it
     PyObject* dict;
-    PyObject* to_save;  // the arguments of save_for_backward, until the results are identified
-    PyObject* for_forward;  // what save_for_forward was given, until jvp has run
+    PyObject* to_save;  // the arguments of save_for_backward, until forward has returned
+    PyObject* for_forward;  // the arguments of save_for_forward, until jvp has run
     PyObject* dirty;
     PyObject* non_differentiable;
     PyObject* needs_input_grad;
@@ -66,7 +67,7 @@ class FunctionNode final : public Node {
         Py_DECREF(context_);
         return true;
     }
-    /// The context, which owned the node, is gone.
+    /// Called when the context, which owned the node, is destroyed.
     void forget_context() { context_ = nullptr; }
 
     std::string name() const override { return name_text_; }
@@ -106,8 +107,8 @@ class FunctionNode final : public Node {
         take(result.get(), out);
     }
 
-    std::vector<SavedShape> shapes;  // of the results
-    std::vector<SavedShape> argument_shapes;  // by edge
+    std::vector<SavedShape> shapes;  // shapes of the results
+    std::vector<SavedShape> argument_shapes;  // shapes of the arguments, one for each edge
 
   private:
     void take(PyObject* result, std::span<Tensor> out) {
@@ -117,7 +118,7 @@ class FunctionNode final : public Node {
             result = one.get();
         }
         auto n = static_cast<size_t>(PyTuple_GET_SIZE(result));
-        // More gradients than arguments are allowed where the surplus is None.
+        // There may be more gradients than arguments if the surplus gradients are None.
         for (size_t i = edge_of_argument_.size(); i < n; ++i)
             RL_CHECK(PyTuple_GET_ITEM(result, static_cast<Py_ssize_t>(i)) == Py_None, throw_runtime,
                      "%s: backward returned %zu gradients for %zu arguments of forward\n"
@@ -175,7 +176,7 @@ class FunctionNode final : public Node {
 
     PyObject* context_;
     bool owns_context_ = true;
-    std::vector<int> edge_of_argument_;  // -1: no tensor
+    std::vector<int> edge_of_argument_;  // -1 if the argument is not a tensor
     std::string name_text_;
 };
 
@@ -276,7 +277,7 @@ bool contains(PyObject* tuple, PyObject* item) {
     return false;
 }
 
-// Runs forward under no_grad, in either of its two styles.
+// Runs forward under no_grad. forward either receives ctx, or has a separate setup_context.
 PyObject* run_forward(PyObject* cls, PyObject* context, PyObject* args) {
     GradMode off(false);
     Object forward(check(PyObject_GetAttrString(cls, "forward")));
@@ -295,9 +296,9 @@ PyObject* run_forward(PyObject* cls, PyObject* context, PyObject* args) {
     return check(PyObject_CallObject(forward.get(), all.get()));
 }
 
-// Runs forward and records it. `context` becomes the call's.
+// Runs forward and records the call. Sets `context` to the context of the call.
 PyObject* recorded_call(PyObject* cls, PyObject* args, Object& context) {
-    // The class of contexts carries the name that grad_fn shows.
+    // The class of the context has the name that grad_fn shows.
     Object context_class(check(PyObject_GetAttrString(cls, "_context_class")));
     context = Object(check(PyObject_CallNoArgs(context_class.get())));
     RL_CHECK(PyObject_TypeCheck(context.get(), ContextType), throw_type, "apply(): not a Function class");
@@ -361,7 +362,8 @@ PyObject* recorded_call(PyObject* cls, PyObject* args, Object& context) {
                     check_inplace(node->name().c_str(), t);
                     rebase_history(t, owner, index);
                 } else if (is_argument || impl->has(Flag::DetachedView)) {
-                    // Handed through, or a view made under forward's no_grad: another tensor over the same memory.
+                    // forward returned an argument itself, or a view that it made under no_grad: return an alias of
+                    // it.
                     Tensor alias = make_alias(t);
                     set_history(alias, owner, index);
                     result = Object(check(wrap(alias)));
@@ -394,7 +396,7 @@ PyObject* recorded_call(PyObject* cls, PyObject* args, Object& context) {
     return results.release();
 }
 
-// The innermost level at which an argument is dual; 0 if no argument is.
+// Returns the innermost level at which an argument is dual; 0 if no argument is dual.
 Level level_of(PyObject* args) {
     if (!forward_mode_is_on() || dispatch_state.off & bit(Stage::Dual)) return 0;
     Level level = 0;
@@ -408,8 +410,8 @@ bool has_jvp(PyObject* cls) {
     return own.get() == Py_True;
 }
 
-// Without jvp, forward is differentiated through the operators that it calls. Values that it computes by
-// other means have no tangent.
+// Raises an error if an output lost its tangent. Without jvp, forward is differentiated through the operators that it
+// calls, so values that it computes by other means have no tangent.
 void check_tangents(PyObject* context, PyObject* output, Level level) {
     PyObject* constant = context_of(context)->non_differentiable;
     const bool many = PyTuple_Check(output);
@@ -438,7 +440,7 @@ PyObject* call(PyObject* cls, PyObject* args) {
     return output.release();
 }
 
-// _function_apply(cls, args): one call.
+// _function_apply(cls, args): runs one call.
 PyObject* function_apply(PyObject*, PyObject* const* given, Py_ssize_t nargs) {
     RL_TRY
     RL_CHECK(nargs == 2 && PyTuple_Check(given[1]), throw_type, "_function_apply(cls, args)");
@@ -449,9 +451,10 @@ PyObject* function_apply(PyObject*, PyObject* const* given, Py_ssize_t nargs) {
     RL_CATCH
 }
 
-// _function_jvp(cls, args, tangents, level) -> (output, tangents of the output): one call, while tangents of `level` are
-// hidden. If arguments have tangents of outer levels, jvp computes those of the output, too. The tensors that forward
-// saves for this level must have them as well, so forward runs once more, on dual tensors.
+// _function_jvp(cls, args, tangents, level) -> (output, tangents of the output): runs one call while tangents of
+// `level` are hidden. If arguments have tangents of outer levels, jvp also computes the output's tangents of these
+// levels. For this, the tensors that forward saves must have tangents of the outer levels, so forward runs once more,
+// on dual tensors.
 PyObject* function_jvp(PyObject*, PyObject* const* given, Py_ssize_t nargs) {
     RL_TRY
     RL_CHECK(nargs == 4 && PyTuple_Check(given[1]) && PyTuple_Check(given[2]), throw_type,
@@ -525,7 +528,8 @@ Node* function_node_or_null(PyObject* o) {
 }
 
 int add_functions(PyObject* module) {
-    // A context also represents its node: it shows the name, edges and hooks as long as the node exists.
+    // A context also represents its node: it has the node's methods and attributes (name, edges, hooks), which work
+    // as long as the node exists.
     static std::vector<PyMethodDef> methods;
     for (PyMethodDef* m = context_methods; m->ml_name; ++m) methods.push_back(*m);
     for (PyMethodDef* m = node_methods; m->ml_name; ++m) methods.push_back(*m);

@@ -42,7 +42,7 @@ class PythonSavedHook final : public SavedHook {
             return std::make_unique<PythonPacked>(check(PyObject_CallOneArg(pack_, argument.get())), unpack_);
         } catch (PythonFailure& failure) {
             failure.restore();
-            throw ErrorIsSet();  // passes through an operator of core, whose bindings do not translate our exceptions
+            throw ErrorIsSet();  // core's bindings, which catch this, do not translate PythonFailure
         }
     }
     SavedHook* const outer;
@@ -52,10 +52,10 @@ class PythonSavedHook final : public SavedHook {
     PyObject* unpack_;
 };
 
-// The error that entering saved_tensors_hooks raises on this thread; empty if it raises none.
+// The message of the error that saved_tensors_hooks raises when it is entered on this thread; empty if it is allowed.
 thread_local std::string hooks_disabled;
 
-// _disable_saved_hooks(message or None) -> the former one
+// _disable_saved_hooks(message or None) -> the former message or None
 PyObject* disable_saved_hooks(PyObject*, PyObject* message) {
     RL_TRY
     Object before(hooks_disabled.empty() ? Py_NewRef(Py_None)
@@ -119,7 +119,7 @@ PyObject* set_threads(PyObject*, PyObject* on) {
     return PyBool_FromLong(before);
 }
 
-// Threads that help a pass have a Python thread state as long as they help.
+// Threads that help a pass have a Python thread state until they end.
 void* begin_thread() {
     auto* state = new PyGILState_STATE;
     sleep_if_interpreter_ends();

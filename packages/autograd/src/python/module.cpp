@@ -73,7 +73,7 @@ std::vector<Edge> require_edges(PyObject* o, const char* function, const char* a
     return edges;
 }
 
-// The module's function is looked up for each warning: there are few.
+// Warnings are rare, so the Python function is looked up for each of them.
 int warn_of_growth() {
     std::optional<GrowthReport> report = take_growth_report();
     if (!report) [[likely]]
@@ -120,7 +120,7 @@ void sleep_if_interpreter_ends() { core->sleep_if_interpreter_ends(); }
 
 namespace {
 
-// The roots of a pass, of tensors and GradientEdges.
+// Returns the roots of a pass from tensors and GradientEdges.
 std::vector<Root> require_roots(PyObject* outputs, PyObject* grads) {
     const Py_ssize_t n = PySequence_Fast_GET_SIZE(outputs);
     std::vector<Tensor> given = require_tensors(grads, "backward", "grad_tensors");

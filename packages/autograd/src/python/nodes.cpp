@@ -90,7 +90,7 @@ PyObject* node_site(PyObject* self, void*) {
     return PyUnicode_FromString(text.c_str());
     RL_CATCH
 }
-// _saved_<name>: a saved tensor or value, as PyTorch shows it. AttributeError for any other name.
+// Returns the attribute _saved_<name>: a saved tensor or value, as in PyTorch. Raises AttributeError for other names.
 static PyObject* saved_attribute(PyObject* self, const char* name) {
     RL_TRY
     Node& node = node_of(self);
@@ -177,7 +177,8 @@ Node* unwrap_node(PyObject* o) {
     return function_node_or_null(o);
 }
 
-// A node's own object: keeps it alive also where `wrap_node` shows the context of a Function, which does not.
+// Creates an object that keeps the node alive. The object of `wrap_node` may be the context of a Function, which does
+// not.
 PyObject* hold_node(const Ref<Node>& node) {
     auto* self = PyObject_New(PyNode, NodeType);
     if (!self) throw PythonFailure();

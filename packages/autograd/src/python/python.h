@@ -1,4 +1,4 @@
-// The Python side of autograd: core's objects through its capsule, errors, and the GIL.
+// Helpers for the Python bindings of autograd: access to core's objects through its capsule, errors, and the GIL.
 #pragma once
 
 #define PY_SSIZE_T_CLEAN
@@ -16,18 +16,18 @@ inline PyObject* wrap(const Tensor& t) { return static_cast<PyObject*>(core->wra
 inline TensorImpl* unwrap(PyObject* o) { return core->unwrap(o); }
 /// Raises TypeError that names the function and the argument if the object is not a Tensor.
 Tensor require_tensor(PyObject* o, const char* function, const char* argument);
-/// A sequence of Tensors; None becomes an undefined one.
+/// Converts a sequence of Tensors; None becomes an undefined tensor. Raises TypeError for other objects.
 std::vector<Tensor> require_tensors(PyObject* o, const char* function, const char* argument);
-/// The edge that a GradientEdge names; a null one for any other object.
+/// Returns the edge that a GradientEdge refers to; a null edge for any other object.
 Edge edge_or_null(PyObject* o);
 /// Whether the object is a Tensor or a sequence of Tensors.
 bool names_tensors(PyObject* o);
 /// Returns the edges at which the gradients of tensors and GradientEdges arrive.
 std::vector<Edge> require_edges(PyObject* o, const char* function, const char* argument);
-/// Warns of graphs that grow, if there are any; -1 if the warning is an error.
+/// Warns of graphs that grow, if there are any. Returns -1 if the warning was raised as an error.
 int warn_of_growth();
 
-// Note [Interpreter exit] of core's src/python/gil.h.
+// See Note [Interpreter exit] in core's src/python/gil.h.
 void sleep_if_interpreter_ends();
 
 /// An owned reference.
@@ -53,10 +53,10 @@ class Object {
     PyObject* p_ = nullptr;
 };
 
-/// A Python error on its way through the engine, which runs without the GIL.
+/// An exception that carries a Python error through the engine, which runs without the GIL.
 class PythonFailure {
   public:
-    /// Takes the error that is set; needs the GIL.
+    /// Takes the Python error that is currently set. The caller must hold the GIL.
     PythonFailure();
     PythonFailure(const PythonFailure& other);
     ~PythonFailure();
@@ -71,7 +71,7 @@ inline PyObject* check(PyObject* o) {
     return o;
 }
 
-/// Inside a catch block: sets the Python error, returns null.
+/// Sets the Python error for the current C++ exception and returns null. To be called in a catch block.
 PyObject* translate();
 #define RL_TRY try {
 #define RL_CATCH                                           \
@@ -103,16 +103,18 @@ class WithoutGil {
     PyThreadState* state_;
 };
 
-/// The Python object of a node: a Function's context, or a Node made for it. None for null.
+/// Returns the Python object of a node: a Function's context, or a new Node object. Returns None for null.
 PyObject* wrap_node(const Ref<Node>& node);
-/// An object that keeps the node alive, also where `wrap_node` gives a context, which does not.
+/// Returns an object that keeps the node alive. Unlike the context that `wrap_node` may return, it always owns the
+/// node.
 PyObject* hold_node(const Ref<Node>& node);
 /// Returns null if the object is not a node.
 Node* unwrap_node(PyObject* o);
 
-/// A Python callable that watches gradients; `many`: called with tuples (node hooks), else with one gradient.
+/// Makes a hook of a Python callable. With `many`, the callable receives tuples of gradients (hooks of nodes);
+/// otherwise one gradient.
 std::shared_ptr<Hook> make_hook(PyObject* callable, bool many);
-/// Add to and remove from the lists of hooks, which passes on other threads may be reading.
+/// Add a hook to a list and remove it, under the lock: passes on other threads may be reading the list.
 template <class List, class Entry>
 void add_hook(List& list, Entry entry) {
     std::lock_guard lock(hooks_mutex());
@@ -124,7 +126,7 @@ inline std::shared_ptr<Hook>& hook_of(std::pair<uint32_t, std::shared_ptr<Hook>>
 }
 template <class List>
 void take_hook(List& list, const Hook* hook) {
-    std::shared_ptr<Hook> taken;  // ends after the lock, since it may run Python
+    std::shared_ptr<Hook> taken;  // released after the lock, because its destructor may run Python code
     std::lock_guard lock(hooks_mutex());
     std::erase_if(list, [&](auto& entry) {
         if (hook_of(entry).get() != hook) return false;
@@ -132,8 +134,8 @@ void take_hook(List& list, const Hook* hook) {
         return true;
     });
 }
-/// A handle whose remove() removes the hook; `owner` keeps the hooked object alive as long as the handle
-/// needs it.
+/// Makes a handle whose remove() method calls `remove`. `remove` may own the node of the hook, to keep it alive as
+/// long as the handle exists.
 PyObject* make_handle(std::weak_ptr<Hook> hook, std::function<void()> remove);
 
 /// Thrown when a Python error is already set.

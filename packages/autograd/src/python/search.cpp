@@ -1,4 +1,5 @@
-// Find what keeps a tensor or a node alive: the part that reads the graph. The rest is rushlight_autograd/_alive.py.
+// Finds the references in graphs that keep a tensor or a node alive. The other part of this search is in
+// rushlight_autograd/_alive.py.
 #include <unordered_set>
 
 #include "python.h"
@@ -9,7 +10,7 @@
 namespace rushlight::autograd::python {
 namespace {
 
-// A list of (kind, number of the root that led there, node or None, text).
+// A list of findings: tuples (kind, index of the root from which it was reached, node or None, text).
 class Findings {
   public:
     Findings() : list_(check(PyList_New(0))) {}
@@ -24,7 +25,7 @@ class Findings {
     Object list_;
 };
 
-// The relation of a tensor among the roots to the target.
+// Adds a finding if a root tensor refers to the target or shares its memory.
 void compare(Findings& found, Py_ssize_t root, const TensorImpl* held, const TensorImpl* target) {
     if (held == target) return;
     if (held->grad() == target) found.add("grad", root, nullptr, "");
@@ -33,7 +34,8 @@ void compare(Findings& found, Py_ssize_t root, const TensorImpl* held, const Ten
 }
 
 // _search_graph(roots, target): finds the references to the target, a tensor or a node, in the graphs of tensors and nodes.
-// Kinds: "saved" (text: as what), "leaf", "edge", and of a root itself "grad", "view", "memory".
+// Kinds are "saved" (the text is the name under which it is saved), "leaf" and "edge", and for a root itself "grad",
+// "view" and "memory".
 PyObject* search_graph(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     RL_TRY
     RL_CHECK(nargs == 2 && PyList_Check(args[0]), throw_type, "_search_graph(roots, target)");
@@ -90,7 +92,8 @@ PyObject* gradient_edge_of(PyObject*, PyObject* o) {
     RL_CATCH
 }
 
-// _saved_of(node) -> list of (name, tensor or None where a hook packed it), as they are kept, without history.
+// _saved_of(node) -> list of (name, tensor) for the saved tensors, without history; None in place of a tensor that a
+// hook has packed.
 PyObject* saved_of(PyObject*, PyObject* o) {
     RL_TRY
     Node* node = unwrap_node(o);

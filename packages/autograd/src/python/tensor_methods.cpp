@@ -8,10 +8,10 @@ namespace rushlight::autograd::python {
 namespace {
 
 Tensor self_of(PyObject* self) { return Tensor::share(unwrap(self)); }
-// The tensor that has the history: the value of a batched tensor.
+// Returns the tensor that has the history: for a batched tensor, its value.
 Tensor tensor_with_history(PyObject* self) { return physical(self_of(self)); }
 
-// Whether the class of the tensor, which has a __torch_function__, has handled a member of Tensor.
+// Returns whether the __torch_function__ of the tensor's class has handled the use of a member of Tensor.
 bool answered(const char* name, const char* part, PyObject* self, PyObject* args, PyObject* kwargs,
               PyObject*& answer) {
     if (Py_TYPE(self) == static_cast<PyTypeObject*>(core->tensor_type)) [[likely]]
@@ -81,7 +81,7 @@ PyObject* method_backward(PyObject* self, PyObject* const* args, Py_ssize_t narg
     RL_CATCH
 }
 
-// The one argument, by position or by name.
+// Returns the only argument, which is passed by position or by name.
 PyObject* hook_of(const char* format, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"hook", nullptr};
     PyObject* hook;
@@ -105,8 +105,8 @@ PyObject* method_register_hook(PyObject* self, PyObject* args, PyObject* kwargs)
         return make_handle(hook, [node, hook = hook.get()] { take_hook(node->hooks().tensor_hooks, hook); });
     }
     add_hook(meta(t.impl()).hooks.get().pre, hook);
-    if (!PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);  // the hook may refer back to the tensor
-    // The handle does not keep the tensor: a hook exists no longer than its tensor.
+    if (!PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);  // the hook may refer to the tensor
+    // The handle does not keep the tensor alive, because the hook is of no use without the tensor.
     return make_handle(hook,
                        [impl = t.impl(), hook = hook.get()] { take_hook(meta(impl).hooks.get().pre, hook); });
     RL_CATCH
@@ -183,7 +183,7 @@ PyObject* leave_forward(PyObject*, PyObject* level) {
     RL_CATCH
 }
 
-// _make_dual(tensor, tangent, level): a view with a tangent.
+// _make_dual(tensor, tangent, level): returns a view of the tensor with the tangent.
 PyObject* make_dual(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     RL_TRY
     RL_CHECK(nargs == 3, throw_type, "_make_dual takes 3 arguments");
@@ -193,8 +193,8 @@ PyObject* make_dual(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     RL_CATCH
 }
 
-// _unpack_dual(tensor, level): returns a view of the tensor as the outer levels see it, and the tangent or
-// None.
+// _unpack_dual(tensor, level): returns a view of the tensor that has only the tangents of outer levels, and the
+// tangent or None.
 PyObject* unpack_dual(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     RL_TRY
     RL_CHECK(nargs == 2, throw_type, "_unpack_dual takes 2 arguments");

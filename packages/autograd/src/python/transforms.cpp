@@ -101,8 +101,8 @@ PyObject* py_unbatch(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     RL_CATCH
 }
 
-// _suspend_batch(number): leaves all levels from that number inwards; _resume_batch() enters them again. Both
-// return None.
+// _suspend_batch(number): leaves the level of that number and all levels inside it; _resume_batch() enters them
+// again. Both return None.
 thread_local std::vector<Ref<BatchLevel>> suspended;
 PyObject* py_suspend_batch(PyObject*, PyObject* number) {
     RL_TRY
@@ -140,7 +140,7 @@ PyObject* py_batch_at(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     RL_CATCH
 }
 
-// _peel(tensor) -> (value of the innermost level that it is batched in, that level's number)
+// _peel(tensor) -> (tensor unwrapped at the innermost level in which it is batched, number of that level)
 PyObject* py_peel(PyObject*, PyObject* tensor) {
     RL_TRY
     const Tensor t = require_tensor(tensor, "repr", "tensor");
