@@ -43,8 +43,8 @@ class Folding {
     }
 
     void run() {
-        std::map<ValueId, size_t> convolutions;  // by their results
-        std::set<size_t> folded;                 // batch norms
+        std::map<ValueId, size_t> convolutions;  // result of each convolution, and its node
+        std::set<size_t> folded;                 // nodes of batch norms that were folded
         for (size_t n = 0; n < graph_.nodes.size(); ++n) {
             Node& node = graph_.nodes[n];
             if (node.control != ControlFlow::None) continue;
@@ -72,7 +72,8 @@ class Folding {
         }
     }
 
-    // Returns the constant, or nothing if the argument is not a constant; an undefined tensor for None.
+    // Returns the constant that is passed as an argument; an undefined tensor for None; nothing if the argument is
+    // not a constant.
     std::optional<Tensor> constant(const Node& node, size_t position) const {
         const Argument& argument = node.arguments[position];
         if (std::holds_alternative<std::monostate>(argument)) return Tensor();
@@ -130,7 +131,7 @@ class Folding {
 
     Graph& graph_;
     std::vector<Tensor>& constants_;
-    std::map<ValueId, size_t> places_;  // of the constants that no node writes
+    std::map<ValueId, size_t> places_;  // indices of the constants that no node writes
     std::map<ValueId, size_t> uses_;
     std::set<std::string> names_;
 };

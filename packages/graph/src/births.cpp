@@ -15,12 +15,12 @@ namespace {
 
 struct Births {
     std::mutex mutex;
-    std::unordered_map<const void*, Birth> of;  // by address
+    std::unordered_map<const void*, Birth> of;  // the key is the address
     int captures = 0;
 };
 Births& births();
 
-// After a fork, the child has the table but no thread that could release its lock.
+// The lock is held during a fork, because in the child process no other thread could release it.
 Births* make_births() {
     pthread_atfork([] { births().mutex.lock(); }, [] { births().mutex.unlock(); },
                    [] { births().mutex.unlock(); });

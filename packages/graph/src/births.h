@@ -10,29 +10,31 @@
 namespace rushlight::graph {
 
 // Note [Births]
-// A tensor that is not the result of a recorded call comes from outside of the region, from Python's data inside it, from
-// the inside of an operator, or from another thread. In the first two cases it is a constant; in the others a constant would
-// freeze its value. So while captures run, core reports each allocated block of memory, and the table records its owner.
+// A tensor that is not the result of a recorded call has one of four origins: it existed before the region, it was
+// made from Python data inside the region, an operator allocated it internally, or another thread made it. In the
+// first two cases it becomes a constant. In the others this would be wrong, because its value may differ between
+// runs. So while captures run, core reports each allocated block of memory, and the table records its origin.
 struct Birth {
-    uint64_t capture;  // number of the thread's; 0: a thread without one
-    bool inside;       // an operator
-    uint32_t block;    // of control flow, which was recorded: 0 is the graph
+    uint64_t capture;  // number of the capture on the allocating thread; 0 if there was none
+    bool inside;       // whether an operator allocated the memory internally
+    uint32_t block;    // the block of control flow that was being recorded; 0 is the graph itself
 };
 
 /// The capture of the running thread.
 struct Capturing {
     uint64_t number = 0;
-    int depth = 0;  // 1 inside a recorded call
-    uint32_t block = 0;  // that is recorded
+    int depth = 0;  // number of recorded calls that are running: 0 or 1
+    uint32_t block = 0;  // the block of control flow that is being recorded
 };
 extern thread_local Capturing capturing RL_TLS_MODEL;
 
-/// Counts the captures that use the table.
+/// Called when a capture begins (true) and ends (false) to use the table. The table is filled while there is such a
+/// capture.
 void watch_births(bool on);
-/// Returns nothing for memory from before the capture.
+/// Returns the origin of memory, or nothing if it was allocated before the capture.
 std::optional<Birth> birth_of(const Storage* storage);
 
-// The functions that core calls, for TracerFunctions.
+// The functions of TracerFunctions that core calls for each allocation and release.
 void note_birth(const void* data);
 void forget_birth(const void* data);
 

@@ -6,7 +6,7 @@
 
 namespace rushlight::graph {
 
-/// Tensors are left empty; a run fills them in.
+/// Returns the boxed argument. Tensors are left empty; a run sets them.
 inline Value boxed_argument(const Argument& argument) {
     return std::visit(
         []<class T>(const T& v) -> Value {

@@ -16,7 +16,7 @@ namespace {
 
 using c::guarded, c::require;
 
-// The inputs of a call. Those that no tensor has taken over are released.
+// The inputs of a call. The destructor releases the inputs that were not converted to tensors.
 class Inputs {
   public:
     Inputs(const rl_array* arrays, size_t count) : arrays_(arrays), count_(arrays ? count : 0) {}

@@ -79,7 +79,7 @@ Recorder::Recorder(std::vector<Named> inputs, std::vector<Named> state, std::set
                  named.name.c_str(), name(named.tensor.device()).c_str());
         TensorImpl* impl = named.tensor.impl();
         const size_t index = outside_.size();
-        // Tied weights have several names; the first one is used.
+        // Tied weights have several names; the first name is used.
         if (!outside_of_.emplace(impl, index).second) {
             RL_CHECK(index >= num_inputs_, throw_value, "capture: '%s' is given twice among the inputs",
                      named.name.c_str());
@@ -99,8 +99,8 @@ Recorder::Recorder(std::vector<Named> inputs, std::vector<Named> state, std::set
         graph_.inputs.push_back({outside_[i].named.name, add_value(t)});
         from_outside_.push_back(t);
     }
-    // Schemas do not mark the tensors that an operator updates in addition to its result (running statistics), so the values
-    // of all tensors except parameters are kept.
+    // Schemas do not mark the tensors that an operator updates in addition to its result (running statistics), so the
+    // values of all tensors except parameters are copied.
     StagesOff untraced(kAllStages);
     for (Outside& outside : outside_)
         if (outside.named.kind != ConstantKind::Parameter) outside.before = ops::clone(outside.named.tensor);
@@ -118,12 +118,13 @@ static void fail_values_read(const char* op) {
 }
 
 void Recorder::values_read(const char* op, const Tensor& t) const {
-    if (capturing.depth > 0) return;  // what an operator does inside is done again when the program runs
+    // An operator may read values internally, because it reads them again when the program runs.
+    if (capturing.depth > 0) return;
     Storage* storage = t.impl()->storage();
     if (!known_.contains(t.impl()) && !memory_.contains(storage) && !outside_over_.contains(storage)) {
         const auto birth = birth_of(storage);
         if (!birth || (birth->capture == number && !birth->inside))
-            return;  // the program does not compute it
+            return;  // the program does not compute this value
     }
     fail_values_read(op);
 }
@@ -156,7 +157,8 @@ void Recorder::check_stages(const Operator& op, const Stack& stack) const {
         if (!type.starts_with("Tensor")) fail_values_read(op.name);
 }
 
-// Whether a transform or autograd would see the operators that a composite calls. A composite below all of them is one call.
+// Whether the composite is recorded as the operators that it calls, because a transform or autograd would handle
+// them. Otherwise it is recorded as one call.
 bool Recorder::is_expanded(const Operator& op, const Stack& stack) const {
     if (expanded_.contains(op.name)) return true;
     if (level == Level::Above || !op.composite) return false;
@@ -171,8 +173,8 @@ bool Recorder::is_expanded(const Operator& op, const Stack& stack) const {
     return expanded;
 }
 
-// Only as_strided counts its offset from the beginning of the memory, which may be different for inputs and constants in a
-// run.
+// Only as_strided counts its offset from the beginning of the memory. For inputs and constants, the offset of a
+// tensor in its memory may be different in a run.
 void Recorder::check_offset(const Node& node, const Operator& op) const {
     const auto* use = std::get_if<Use>(&node.arguments[0]);
     if (!use || !std::holds_alternative<int64_t>(node.arguments[3])) return;
@@ -184,13 +186,14 @@ void Recorder::check_offset(const Node& node, const Operator& op) const {
                      op.name, here().c_str());
 }
 
-// The memory of an argument is about to be written: outside values that must be restored later are copied now.
+// Called before the memory of an argument is written. Copies the inputs and state with this memory, which must be
+// restored later.
 void Recorder::keep_before_write(Storage* storage) {
     StagesOff untraced(kAllStages);
     auto at = outside_over_.find(storage);
     if (at == outside_over_.end()) {
         if (birth_of(storage)) return;
-        // A constant; `finish` raises an error if it is written.
+        // The memory belongs to a constant; `finish` raises an error if it was written.
         const auto known = [&](const auto& pair) { return pair.first.impl()->storage() == storage; };
         if (std::ranges::any_of(strangers_, known)) return;
         for (const Tensor& t : constants_)
@@ -257,7 +260,7 @@ void Recorder::call(const Operator& op, StageMask rest, Stack& stack) {
     node.random = random != random_;
     random_ = std::move(random);
     for (const Value& value : stack) node.results.push_back(result_of(value));
-    // A call with fewer results on the stack than in its schema is a mistake of core and is not recorded.
+    // If core has returned fewer results than the schema declares, `verify` raises an error later.
     node.op = operator_index(op);
     nodes().push_back(std::move(node));
 }
@@ -288,7 +291,8 @@ ValueId Recorder::add_constant(const Tensor& t, std::string name, ConstantKind k
     return id;
 }
 
-// A tensor over the memory of a recorded one that was created without an operator, as by `.data`.
+// Adds a tensor that was created without an operator, for example by `.data`, and shares the memory of a recorded
+// tensor.
 ValueId Recorder::add_alias(const Tensor& t, ValueId memory, const Operator& op) {
     const Operator* as_strided = find_operator("as_strided");
     RL_CHECK(graph_.values[memory].type.dtype == t.dtype(), throw_not_implemented,
@@ -317,7 +321,8 @@ ValueId Recorder::value_of(const Tensor& t, const Operator& op) {
             "captured so far",
             op.name, here().c_str());
         const ValueId id = at->second.value;
-        // A view that a block has created of memory from outside is created again, from the address of the memory.
+        // A view of outside memory that an inner block created is not visible here, so it is created again from the
+        // memory.
         if (is_open(block_of_[id]) || !is_open(block_of_[graph_.values[id].memory])) {
             check_scope(id, op);
             return id;
@@ -334,7 +339,7 @@ ValueId Recorder::value_of(const Tensor& t, const Operator& op) {
         return add_constant(t, outside.named.name, outside.named.kind);
     }
     if (auto over = outside_over_.find(storage); over != outside_over_.end() && !memory_.contains(storage))
-        value_of(outside_[over->second.front()].named.tensor, op);  // `weight.data` before any use of weight
+        value_of(outside_[over->second.front()].named.tensor, op);  // `weight.data` was used before `weight`
     if (const auto id = same_place(t)) return *id;
     if (auto at = memory_.find(storage); at != memory_.end()) {
         check_scope(at->second, op);
@@ -376,7 +381,8 @@ bool Recorder::is_own(ValueId id) const {
            (block_of_[memory] == open_.back().number && !open_.back().inputs.contains(memory));
 }
 
-// Writes of a block are not visible to another run of it, nor if the branch does not run.
+// Raises an error if a block writes to outside memory: the write would not happen in a branch that does not run, and
+// would be repeated in each iteration of a loop.
 void Recorder::check_write(const Tensor& t, const Operator& op) {
     RL_CHECK(
         is_own(value_of(t, op)), throw_not_implemented,
@@ -385,14 +391,15 @@ void Recorder::check_write(const Tensor& t, const Operator& op) {
         op.name, here().c_str());
 }
 
-// A tensor from Python's data is about to be written: each run writes to a copy.
+// Called before a tensor is written. If the tensor was made from Python data, records a copy of it, so that each run
+// writes to the copy.
 void Recorder::make_own(const Tensor& t, const Operator& op) {
     const ValueId id = value_of(t, op);
     if (!fresh_.contains(id)) return;
     const auto birth = birth_of(t.impl()->storage());
-    if (!birth || birth->block != capturing.block) return;  // of a block around: check_write refuses it
+    if (!birth || birth->block != capturing.block) return;  // of an enclosing block: check_write raises
     const auto shares = [&](const ValueInfo& value) { return value.memory == id; };
-    if (std::count_if(graph_.values.begin(), graph_.values.end(), shares) > 1) return;  // refused in the end
+    if (std::count_if(graph_.values.begin(), graph_.values.end(), shares) > 1) return;  // finish() raises
     Node node;
     node.op = operator_index(*find_operator("clone"));
     locate(node);
@@ -400,7 +407,7 @@ void Recorder::make_own(const Tensor& t, const Operator& op) {
     for (Tensor& constant : constants_)
         if (constant.is_same(t)) {
             StagesOff untraced(kAllStages);
-            constant = ops::clone(t);  // as it is before the write
+            constant = ops::clone(t);  // the value before the write
         }
     memory_.erase(t.impl()->storage());
     places_.erase(t.impl()->storage());
@@ -477,8 +484,8 @@ void Recorder::check_random() const {
         here().c_str());
 }
 
-// A tensor with the address and the layout of a value of the program is that value: gradient formulas create such aliases of
-// saved tensors. Above gradients it may have another history.
+// Returns the value of the program that has the same address and layout as `t`. Gradient formulas create such aliases
+// of saved tensors. Above gradients returns nothing, because an alias may have a different history.
 std::optional<ValueId> Recorder::same_place(const Tensor& t) const {
     if (level == Level::Above) return std::nullopt;
     const auto at = places_.find(t.impl()->storage());
@@ -493,7 +500,7 @@ std::optional<ValueId> Recorder::same_place(const Tensor& t) const {
     return std::nullopt;
 }
 
-// The values that a run leaves in a gradient for the next run.
+// Records writes to gradients that the next run reads.
 void Recorder::carry_gradients() {
     if (level == Level::Above) return;
     GradMode off(false);
@@ -530,7 +537,7 @@ void Recorder::undo() {
 
 Program Recorder::finish(TensorList outputs, std::map<std::string, std::string> metadata) {
     const Operator& where =
-        *find_operator("clone");  // for errors about results that are not values of the program
+        *find_operator("clone");  // the operator that errors about results name
     std::unordered_set<ValueId> written;
     RL_CHECK(
         !seeded_, throw_not_implemented,
@@ -583,7 +590,7 @@ Program Recorder::finish(TensorList outputs, std::map<std::string, std::string> 
     graph_.metadata = std::move(metadata);
     std::vector<Tensor> constants;
     StagesOff untraced(kAllStages);
-    for (size_t i = 0; i < constants_.size(); ++i)  // state of its own, so that the model keeps its
+    for (size_t i = 0; i < constants_.size(); ++i)  // copies, so that the model's state is not written
         constants.push_back(graph_.constants[i].written ? ops::clone(constants_[i])
                                                         : make_alias(constants_[i]));
     return {std::move(graph_), std::move(constants)};
@@ -602,7 +609,7 @@ Capture::~Capture() {
         stop();
     } catch (...) {
         static_cast<void>(
-            recorder_.release());  // from another thread: the one that started it still refers to it
+            recorder_.release());  // on another thread: the thread that started the capture refers to it
     }
 }
 

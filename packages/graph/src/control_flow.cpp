@@ -42,7 +42,7 @@ std::vector<Tensor> Recorder::open_block(TensorList given) {
 }
 
 Block Recorder::close_block(TensorList outputs, bool copied) {
-    const Operator& where = *find_operator("clone");  // for errors
+    const Operator& where = *find_operator("clone");  // the operator that errors name
     std::unordered_set<ValueId> memory;
     std::vector<ValueId> ids;
     for (const Tensor& t : outputs) {
@@ -88,8 +88,9 @@ std::vector<Tensor> Recorder::add_control_flow(ControlFlow control, std::vector<
     for (const Tensor& t : results) {
         StagesOff untraced(kTracingStages);
         if (t.requires_grad() && grad_mode()) {
-            // The gradient of one run of the block is not that of the node, so computing it uses a tensor for which value_of
-            // raises an error.
+            // Gradients through control flow are not supported: the gradient of one run of the block is not the
+            // gradient of the node. So the input is multiplied by a tensor for which value_of raises an error when a
+            // gradient formula uses it.
             barriers_.push_back(ops::ones({}, t.dtype(), t.device()));
             made.push_back(ops::mul(t, barriers_.back()));
         } else {

@@ -5,7 +5,8 @@
 
 namespace rushlight::graph {
 
-/// Returns the truth value of a tensor of one element. Raises RuntimeError during a capture, or if the tensor has no values.
+/// Returns the truth value of a tensor of one element. Raises RuntimeError during a capture, or if the tensor is on
+/// the device "meta".
 bool is_true(const char* op, const Tensor& t);
 
 }  // namespace rushlight::graph

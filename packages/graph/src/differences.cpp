@@ -10,13 +10,13 @@
 namespace rushlight::graph {
 namespace {
 
-// The largest number of cells in the table for a longest common subsequence. For larger ones, all nodes between the equal
-// ends count as different.
+// The largest number of cells in the table for a longest common subsequence. If a larger table would be needed, all
+// nodes between the common beginning and the common end count as different.
 constexpr size_t kMostCells = size_t{1} << 24;
 
 using Pairs = std::vector<std::pair<size_t, size_t>>;
 
-// Returns the largest number of pairs of equal keys in rising order.
+// Returns the longest common subsequence of two lists of keys, as pairs of indices.
 Pairs common(const std::vector<std::string>& a, const std::vector<std::string>& b) {
     Pairs pairs;
     size_t first = 0, end_a = a.size(), end_b = b.size();
@@ -25,7 +25,7 @@ Pairs common(const std::vector<std::string>& a, const std::vector<std::string>& 
     while (end_a > first && end_b > first && a[end_a - 1] == b[end_b - 1]) --end_a, --end_b;
     const size_t n = end_a - first, m = end_b - first;
     if (n && m && n * m <= kMostCells) {
-        // longest[i][j] is the length for the nodes from i and j on.
+        // longest[i][j] is the length of the longest common subsequence of a[i:] and b[j:].
         std::vector<uint32_t> longest((n + 1) * (m + 1), 0);
         const auto at = [&](size_t i, size_t j) -> uint32_t& { return longest[i * (m + 1) + j]; };
         for (size_t i = n; i-- > 0;)
@@ -110,7 +110,7 @@ class Comparison {
     static std::string operator_name(const Graph& graph, const Node& node) {
         return node.control == ControlFlow::None ? graph.operators[node.op].name : name(node.control);
     }
-    // Returns the call without its tensors, and the types of its results.
+    // Returns a text for a call that omits its tensor arguments and includes the types of its results.
     static std::string key_of(const Graph& graph, const Node& node) {
         std::string key = operator_name(graph, node) + "(";
         for (uint32_t i = 0; i < node.arguments.size(); ++i)
@@ -123,7 +123,7 @@ class Comparison {
                std::holds_alternative<std::vector<std::optional<ValueId>>>(argument);
     }
 
-    // `where`: "in block 0 of node 3 (cond): " around a line.
+    // `where` is the prefix of each line, such as "in block 0 of node 3 (cond): ".
     void compare_nodes(const std::vector<Node>& first, const std::vector<Node>& second,
                        const std::string& where) {
         std::vector<std::string> keys[2], names[2];
@@ -135,7 +135,8 @@ class Comparison {
         pairs.emplace_back(first.size(), second.size());
         size_t i = 0, j = 0;
         for (const auto& [next_i, next_j] : pairs) {
-            // Between equal calls: calls of the same operators with other arguments.
+            // Compare the calls between two pairs of equal calls: they may call the same operators with other
+            // arguments.
             const auto part = [](const std::vector<std::string>& all, size_t from, size_t to) {
                 return std::vector<std::string>(all.begin() + static_cast<ptrdiff_t>(from),
                                                 all.begin() + static_cast<ptrdiff_t>(to));
@@ -157,7 +158,7 @@ class Comparison {
         }
     }
 
-    // Two calls of one operator.
+    // Compares two calls of one operator.
     void compare(const Node& x, size_t number, const Node& y, const std::string& where) {
         const std::string what = where + "~ " + a_.describe(x, number) + ": ";
         const auto name_of = [&](size_t i) {
@@ -215,7 +216,7 @@ class Comparison {
     }
 
     const Graph &a_, &b_;
-    std::map<ValueId, ValueId> same_;  // of the first: what stands for it in the second
+    std::map<ValueId, ValueId> same_;  // for each value of the first graph, the equal value of the second
     std::vector<std::string> found_;
 };
 

@@ -9,7 +9,7 @@
 namespace rushlight::graph {
 namespace {
 
-// Sizes in pixels. All letters have the same width.
+// Sizes in pixels. The font is monospaced.
 constexpr int kLetter = 7, kLine = 16, kPad = 8, kGap = 24;
 constexpr size_t kMostLetters = 60;
 
@@ -24,7 +24,7 @@ std::string escaped(std::string_view text) {
     return out;
 }
 
-// Cuts the text to a number of bytes, at the boundary of a UTF-8 character.
+// Shortens the text to at most kMostLetters bytes, at the boundary of a UTF-8 character.
 std::string shortened(const std::string& text) {
     if (text.size() <= kMostLetters) return text;
     size_t end = kMostLetters;
@@ -36,7 +36,7 @@ struct Place {
     int x = 0, y = 0, width = 0, height = 0;
 };
 
-// A list of nodes with its inputs and outputs, drawn separately from (0, 0) on.
+// A drawing of a list of nodes with its inputs and outputs. Its upper left corner is at (0, 0).
 struct Drawing {
     std::string svg;
     int width = 0, height = 0;
@@ -51,7 +51,8 @@ class Painter {
     Drawing list(const std::vector<Node>& nodes, const std::vector<std::pair<ValueId, std::string>>& inputs,
                  const std::vector<ValueId>& outputs) {
         std::vector<Box> boxes;
-        std::map<ValueId, size_t> maker, last;  // of a value; what has touched a value's memory last
+        // For a value: the box that defines it, and the last box that uses its memory.
+        std::map<ValueId, size_t> maker, last;
         const auto touch = [&](Box& box, ValueId id, bool edge) {
             if (const auto at = maker.find(id); at != maker.end()) {
                 box.layer = std::max(box.layer, boxes[at->second].layer + 1);
@@ -67,7 +68,7 @@ class Painter {
             each_use(node, [&](ValueId id) { touch(box, id, true); });
             for (const Block& block : node.blocks)
                 inner_uses(block, [&](ValueId id) { touch(box, id, true); });
-            // A write follows earlier reads and precedes later reads.
+            // Order boxes by memory: a write comes after earlier reads and before later reads.
             const auto order = [&](ValueId id) {
                 const auto at = last.find(graph_.values[id].memory);
                 if (at == last.end()) return;
@@ -90,7 +91,7 @@ class Painter {
         Drawing inside;
         Place place;
         int layer = 0;
-        std::vector<size_t> from;  // boxes whose values it uses
+        std::vector<size_t> from;  // boxes whose values this box uses
     };
 
     template <class F>
@@ -133,7 +134,8 @@ class Painter {
         return framed(text(lines), kind);
     }
 
-    // The lines of a box: the operator, its arguments except tensors, which have arrows, its results, and its module.
+    // Returns the box of a node. Its lines are the operator with its arguments, its results, and its module. Tensor
+    // arguments are drawn as arrows instead.
     Box node_box(const Node& node) {
         std::string call = (node.control == ControlFlow::None ? graph_.operators[node.op].name
                                                               : std::string(name(node.control))) +
@@ -166,7 +168,7 @@ class Painter {
         return framed(inside, node.random ? "random" : node.writes.empty() ? "node" : "write");
     }
 
-    // Places the layers one below the other, each centred.
+    // Places the layers one below the other, each centered.
     static Drawing arranged(std::vector<Box>& boxes) {
         std::map<int, std::vector<Box*>> layers;
         for (Box& box : boxes) layers[box.layer].push_back(&box);
@@ -202,7 +204,7 @@ class Painter {
     }
 
     const Graph& graph_;
-    std::map<ValueId, std::string> names_;  // of constants, which are shown where they are used
+    std::map<ValueId, std::string> names_;  // names of constants, which the boxes that use them show
 };
 
 }  // namespace

@@ -17,7 +17,7 @@ Json encode_number(double v) {
     return Json::Object{{"float", std::isnan(v) ? "nan" : v > 0 ? "inf" : "-inf"}};
 }
 
-// Writes integers, some of which are expressions.
+// Writes an integer, or the expression that replaces it.
 Json encode_integer(int64_t integer, const std::vector<Moving>& moving, uint32_t position, uint32_t item) {
     for (const Moving& m : moving)
         if (m.position == position && m.item == item) return Json::Object{{"size", m.expression}};
@@ -147,7 +147,7 @@ std::string hash_text(uint64_t hash) {
     throw_value("program: %s must be %s", where.c_str(), needs);
 }
 
-// A member of the JSON with its path, for errors.
+// A part of the JSON, with its path for error messages.
 struct At {
     const Json& json;
     std::string path;
@@ -210,10 +210,10 @@ struct At {
     }
 };
 
-// The values of the expressions in the capture, which the graph contains where the expressions are used.
+// The values of the expressions in the capture. The graph has these values in the places of the expressions.
 using Examples = std::vector<int64_t>;
 
-// Reads an integer or an expression, which is added to `moving`.
+// Reads an integer or an expression. An expression is added to `moving`.
 int64_t decode_integer(const At& at, const Examples& examples, std::vector<Moving>& moving, uint32_t position,
                        uint32_t item) {
     auto size = at.optional("size");

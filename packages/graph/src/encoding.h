@@ -6,18 +6,19 @@
 
 namespace rushlight::graph {
 
-/// The version is increased if a reader of this version would misread new files. Version 2 has control flow; a graph without
-/// control flow is written as version 1, so that older readers accept it.
+/// The version of the format. It is increased if older readers would misread new files. Version 2 has control flow; a
+/// graph without control flow is written as version 1, so that older readers accept it.
 inline constexpr int64_t kFormat = 2, kOldestFormat = 1;
 
 Json encode(const Graph& graph);
-/// Raises ValueError if the JSON does not have the form of a graph. `verify` checks its contents.
+/// Returns the graph that the JSON represents. Raises ValueError if the JSON does not have the form of a graph;
+/// `verify` checks the contents.
 Graph decode(const Json& json);
 
 /// Returns the operator and the arguments of a call as text, which is the same for equal calls.
 std::string call_text(const Node& node);
 
-/// Returns the dtype of a name such as "float32"; nothing for another text.
+/// Returns the dtype with a name such as "float32", or nothing if there is no such dtype.
 std::optional<DType> dtype_named(std::string_view text);
 
 }  // namespace rushlight::graph

@@ -1,7 +1,8 @@
 // Note [File]
 // A program is a safetensors file: 8 bytes with the length of the header, a header of JSON, and the elements. Any reader of
-// that format can read the constants. The graph is text under the key "rushlight.program" of `__metadata__`. If the text is
-// longer than a megabyte, it is a tensor of bytes of that name instead, which other readers need not parse.
+// that format can read the constants. The graph is stored as text under the key "rushlight.program" of
+// `__metadata__`. If the text is longer than a megabyte, it is stored as a tensor of bytes with this name, so that
+// other readers need not parse it.
 #include "file.h"
 
 #include <fcntl.h>
@@ -25,14 +26,14 @@ namespace rushlight::graph {
 namespace {
 
 constexpr const char* kKey = "rushlight.program";
-constexpr uint64_t kMostHeader = 100'000'000;  // of safetensors
+constexpr uint64_t kMostHeader = 100'000'000;  // the limit of the safetensors format
 constexpr size_t kMostText = 1 << 20;
 constexpr size_t kAlignment = 64;
 
 constexpr const char* kDTypes[kNumDTypes] = {"BOOL", "U8",  "I8",  "I16", "I32", "I64", "F16",  "BF16",
                                              "F32",  "F64", "U16", "U32", "U64", "C64", nullptr};
 
-// The memory that the constants' storages refer to.
+// The content of the file, to which the storages of constants refer.
 struct Bytes {
     char* data = nullptr;
     size_t size = 0;
@@ -44,7 +45,8 @@ struct Bytes {
 };
 using Shared = std::shared_ptr<Bytes>;
 
-// The memory that one constant's storage refers to. It is read-only, unless the program writes to it.
+// The part of the file's content that the storage of one constant refers to. It is read-only, unless the program
+// writes to it.
 struct Owner {
     Shared bytes;
     std::optional<ConstantMemory> unchanging;
@@ -129,12 +131,12 @@ Tensor read_constant(const Constant& constant, const TensorType& type, const Ext
                                              release, owner.release());
         if (!constant.written) storage->set_read_only();
         tensor = contiguous(std::move(storage));
-    } else {  // another writer's file
+    } else {  // a file of another writer may not be aligned
         tensor = make_tensor(type.sizes, type.dtype);
         std::memcpy(tensor.data<void>(), data, size);
     }
     if (constant.strides.empty()) return tensor;
-    // A hostile file's strides may reach far beyond its elements.
+    // Strides in a malicious file may reach far beyond the elements.
     int64_t reach = 1;
     for (size_t d = 0; d < type.sizes.size(); ++d)
         reach += (std::max<int64_t>(type.sizes[d], 1) - 1) * constant.strides[d];
@@ -186,9 +188,9 @@ Contents read(const Shared& bytes) {
 // --- writing ---
 
 struct Layout {
-    std::string head;  // with its length before it
-    std::vector<std::pair<const void*, size_t>> parts;  // of the elements, in order
-    std::vector<Tensor> kept;  // what the parts point into
+    std::string head;  // the header, preceded by its length
+    std::vector<std::pair<const void*, size_t>> parts;  // addresses and sizes of the tensors' elements
+    std::vector<Tensor> kept;  // owners of the memory that the parts point to
     std::string text;
 };
 
@@ -273,7 +275,7 @@ Contents read_file(const std::string& path) {
     auto bytes = std::make_shared<Bytes>();
     bytes->mapped = true;
     if (info.st_size > 0) {
-        // Private pages: writes of a program to its state are visible in this process only.
+        // Map private pages, so that writes of a program to its state do not change the file.
         void* data = ::mmap(nullptr, static_cast<size_t>(info.st_size), PROT_READ | PROT_WRITE, MAP_PRIVATE,
                             file.fd, 0);
         if (data == MAP_FAILED) fail_system("cannot map", path);
@@ -300,8 +302,8 @@ std::string write_bytes(const Graph& graph, TensorList constants) {
 
 void write_file(const Graph& graph, TensorList constants, const std::string& path) {
     const Layout layout = lay_out(graph, constants);
-    // The file is written next to the old one first: a program that runs from the old file keeps its pages, and a failure
-    // leaves the old file intact.
+    // A new file is written first and then renamed. So a program that runs from the old file keeps its pages, and a
+    // failure leaves the old file intact.
     std::string fresh = path + ".XXXXXX";
     Descriptor file{::mkostemp(fresh.data(), O_CLOEXEC)};
     if (file.fd < 0) fail_system("cannot write", path);

@@ -9,7 +9,7 @@ using Kind = Expression::Kind;
 using Numbers = std::vector<int64_t>;
 
 constexpr int64_t kLargestDivisor = 64;
-// Sums of two and products of three are tried for at most this number of integers, those found first.
+// Sums of two integers and products of three are tried only for the first integers, at most this number.
 constexpr size_t kMostBases = 48;
 
 struct Line {
@@ -29,7 +29,7 @@ std::optional<Line> line_through(const Numbers& x, const Numbers& y) {
     return line;
 }
 
-// Numbers that are too large for a tensor would overflow here.
+// Whether the numbers are small enough that the computations below do not overflow.
 bool fits(const Numbers& seen) {
     return std::ranges::all_of(seen,
                                [](int64_t v) { return v > -(int64_t{1} << 31) && v < int64_t{1} << 31; });
@@ -93,8 +93,8 @@ std::optional<uint32_t> Fitting::find_linear(const Numbers& seen) {
     return std::nullopt;
 }
 
-// The smallest divisors are tried first, whatever they divide: a size is more often half of the previous one than a 32nd of
-// the first.
+// Divisors are tried in ascending order, each for all known integers: a size is more often half of a preceding size
+// than a 32nd of the input's size.
 std::optional<uint32_t> Fitting::find_quotient(const Numbers& seen) {
     Numbers quotients(seen.size());
     for (int64_t divisor = 2; divisor <= kLargestDivisor; ++divisor)
@@ -123,7 +123,8 @@ std::optional<uint32_t> Fitting::find_product(const Numbers& seen) {
     return std::nullopt;
 }
 
-// Finds scale_a * a + scale_b * b + offset from three observations in which both vary.
+// Finds scale_a * a + scale_b * b + offset. The three numbers are computed from three observations in which a and b
+// both vary.
 std::optional<uint32_t> Fitting::find_sum(const Numbers& seen) {
     const size_t count = std::min(known_.size(), kMostBases);
     for (size_t a = 0; a < count; ++a)

@@ -21,7 +21,7 @@ class Generalizer {
 
     Graph run() {
         for (size_t i = 1; i < graphs_.size(); ++i) check_structure(i);
-        // In the order of the program, so that the result of a call is known before its uses.
+        // Proceed in the order of the program, so that the sizes of a result have expressions before they are used.
         std::vector<bool> done(out_.values.size(), false);
         const auto take = [&](ValueId id, const std::string& what) {
             if (!done[id]) generalize_value(id, what);
@@ -47,7 +47,7 @@ class Generalizer {
     }
 
   private:
-    // `lists` are the nodes of each graph.
+    // `lists` contains the list of nodes of each graph.
     template <class F>
     void generalize_nodes(std::vector<Node>& nodes, const std::vector<const std::vector<Node>*>& lists,
                           const F& take) {
@@ -130,7 +130,7 @@ class Generalizer {
         if (a.metadata != b.metadata) fail_structure(run, "results of one structure", "those of another");
     }
 
-    // Finds the expression of one integer if it changes.
+    // Returns an expression for an integer, or nothing if it is the same in all graphs.
     std::optional<uint32_t> explain(const Numbers& seen, const std::string& what) {
         if (std::ranges::all_of(seen, [&](int64_t v) { return v == seen[0]; })) return std::nullopt;
         if (auto found = fitting_.explain(seen)) return found;
@@ -156,7 +156,7 @@ class Generalizer {
         }
     }
 
-    // `captured` is the node in each graph.
+    // `captured` contains this node of each graph.
     void generalize_arguments(Node& node, size_t n, const std::vector<const Node*>& captured) {
         for (uint32_t i = 0; i < node.arguments.size(); ++i) {
             const Argument& first = captured[0]->arguments[i];

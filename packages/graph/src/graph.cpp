@@ -12,9 +12,9 @@
 namespace rushlight::graph {
 namespace {
 
-// Tensors with more elements than this raise an error before memory is allocated.
+// For tensors with more elements than this, an error is raised before memory is allocated.
 constexpr int64_t kMostElements = int64_t{1} << 60;
-// Deeper files could not be read, because their JSON would be nested too deeply.
+// A graph with more nested blocks could not be read from a file, because its JSON would be nested too deeply.
 constexpr int kDeepestBlocks = 12;
 
 [[noreturn, gnu::format(printf, 1, 2)]] void fail(const char* format, ...) {
@@ -49,8 +49,8 @@ class Verifier {
     struct Definition {
         bool defined = false;
         bool in_scope = false;
-        bool by_node = false;  // and not an input or constant
-        const Block* block = nullptr;  // null: the graph itself
+        bool by_node = false;  // defined by a node, not as an input or constant
+        const Block* block = nullptr;  // null for the graph itself
     };
 
     void check_nodes(const std::vector<Node>& nodes) {
@@ -199,7 +199,7 @@ class Verifier {
             fail("%s has %zu arguments, needs %d", name().c_str(), node.arguments.size(), is_scan ? 2 : 1);
         if (!node.writes.empty() || !node.moving.empty())
             fail("%s writes arguments, or has sizes among them", name().c_str());
-        std::vector<TensorType> given, made, last;  // of a block's inputs, of its outputs, of the results
+        std::vector<TensorType> given, made, last;  // types of a block's inputs and outputs, and of results
         if (is_cond) {
             const auto* pred = std::get_if<Use>(&node.arguments[0]);
             if (!pred) fail("%s: argument 0 must be a tensor", name().c_str());
@@ -256,7 +256,7 @@ class Verifier {
         }
     }
 
-    // Without `made`, the output is that of a condition: one bool.
+    // If `made` is null, the block is a condition, whose output is one bool.
     void check_block(const Block& block, const std::vector<TensorType>& given,
                      const std::vector<TensorType>* made) {
         const Block* outer_block = block_;
@@ -295,12 +295,12 @@ class Verifier {
 
     void require_one_element(ValueId id) const {
         int64_t count = 1;
-        for (int64_t size : type(id).sizes) count *= size;  // check_type has bounded it
+        for (int64_t size : type(id).sizes) count *= size;  // cannot overflow: check_type limits the product
         if (count != 1 || !graph_.values[id].moving.empty())
             fail("%s: value %u must have one element", name().c_str(), id);
     }
 
-    // Returns the tensors of an argument, none of which may be missing.
+    // Returns the tensors of a list argument. Raises an error if one of them is None.
     std::vector<ValueId> tensors_of(const Node& node, size_t position) const {
         const auto* list = std::get_if<std::vector<std::optional<ValueId>>>(&node.arguments[position]);
         std::vector<ValueId> ids;
@@ -313,7 +313,7 @@ class Verifier {
         return ids;
     }
 
-    // Whether core's boxed call accepts the argument for the type; tensors must be defined.
+    // Whether a boxed call accepts the argument for a parameter of type `type`. Tensors must be defined.
     bool fits(const Argument& argument, std::string_view type) const {
         const bool optional = type.ends_with('?');
         if (std::holds_alternative<std::monostate>(argument)) return optional;
@@ -352,11 +352,11 @@ class Verifier {
     std::vector<SchemaText> schemas_;
     std::vector<Definition> definitions_;
     std::unordered_set<std::string_view> names_;
-    const Node* node_ = nullptr;  // that is checked, and its index in its list
+    const Node* node_ = nullptr;  // the node that is being checked, and its index in its list
     size_t number_ = 0;
-    const Block* block_ = nullptr;  // that it is in
+    const Block* block_ = nullptr;  // the block that contains this node
     int depth_ = 0;
-    std::vector<ValueId> defined_here_;  // in that block
+    std::vector<ValueId> defined_here_;  // values that are defined in this block
 };
 
 }  // namespace

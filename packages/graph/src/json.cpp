@@ -195,7 +195,7 @@ class Writer {
         const auto end = std::to_chars(text, text + sizeof text, v).ptr;
         const std::string_view shown(text, static_cast<size_t>(end - text));
         out += shown;
-        // The text is read back as a double, even if the number is whole.
+        // Write ".0" for a whole number, so that it is read as a double again.
         if (shown.find_first_of(".e") == shown.npos) out += ".0";
     }
     void operator()(const std::string& v) {

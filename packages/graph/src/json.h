@@ -1,4 +1,4 @@
-// JSON (RFC 8259) for headers of files: a reader that limits the nesting, and a writer.
+// JSON (RFC 8259) for the headers of files: a reader, which limits the depth of nesting, and a writer.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace rushlight::graph {
 class Json {
   public:
     using List = std::vector<Json>;
-    using Object = std::vector<std::pair<std::string, Json>>;  // in the order of the text
+    using Object = std::vector<std::pair<std::string, Json>>;  // members, in the order of the text
 
     Json() = default;
     Json(bool v) : data_(v) {}
@@ -25,8 +25,8 @@ class Json {
     Json(List v) : data_(std::move(v)) {}
     Json(Object v) : data_(std::move(v)) {}
 
-    /// Raises ValueError, whose text begins with `what`, if the text is not JSON, is nested deeper than 64 levels, or has a
-    /// key twice. A number without fraction and exponent must fit int64.
+    /// Reads a text. Raises ValueError, with a message that begins with `what`, if the text is not JSON, is nested
+    /// deeper than 64 levels, or has a key twice. A number without fraction and exponent must fit int64.
     static Json parse(std::string_view text, const char* what);
     std::string text() const;
 
@@ -35,7 +35,7 @@ class Json {
     const T* as() const {
         return std::get_if<T>(&data_);
     }
-    /// Returns a member of an object; null if there is none or this is not an object.
+    /// Returns the member of an object with this key; null if there is no such member or this is not an object.
     const Json* find(std::string_view key) const;
 
   private:

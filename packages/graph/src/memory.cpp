@@ -12,7 +12,8 @@ namespace {
 
 constexpr int64_t kAlignment = 64;
 
-// Memory that nodes of one list allocate, with the first node that defines a value in it and the last node that uses one.
+// A block of memory that a node of a list allocates, with the first node that defines a value in it and the last node
+// that uses a value in it.
 struct LiveRange {
     ValueId memory;
     int64_t bytes;
@@ -27,7 +28,7 @@ class Planner {
     MemoryPlan run() {
         MemoryPlan plan;
         std::vector<LiveRange> ranges = live_ranges_of(graph_.nodes, graph_.outputs);
-        // Control flow needs as much memory as its largest block.
+        // A node of control flow needs as much memory as its largest block.
         for (size_t n = 0; n < graph_.nodes.size(); ++n)
             for (const Block& block : graph_.nodes[n].blocks)
                 if (const int64_t inside = peak_of(block.nodes, block.outputs))
@@ -57,7 +58,8 @@ class Planner {
         return (bytes + kAlignment - 1) / kAlignment * kAlignment;
     }
 
-    // Values that are used in the blocks of a node count as used by the node.
+    // Calls `take` for each value that a node uses. Values that are used in the blocks of the node count as used by
+    // the node.
     template <class F>
     static void each_use_within(const Node& node, const F& take) {
         each_use(node, take);
@@ -70,7 +72,7 @@ class Planner {
     std::vector<LiveRange> live_ranges_of(const std::vector<Node>& nodes,
                                           const std::vector<ValueId>& outputs) const {
         std::vector<LiveRange> ranges;
-        std::map<ValueId, size_t> of;  // by memory
+        std::map<ValueId, size_t> of;  // for each block of memory, its index in the ranges
         for (size_t n = 0; n < nodes.size(); ++n) {
             const auto use = [&](ValueId id) {
                 if (const auto at = of.find(graph_.values[id].memory); at != of.end())
@@ -80,7 +82,7 @@ class Planner {
             each_result(nodes[n], [&](ValueId id) {
                 use(id);
                 const ValueId memory = graph_.values[id].memory;
-                if (memory != id) return;  // of an argument
+                if (memory != id) return;  // the memory belongs to an argument
                 of[memory] = ranges.size();
                 ranges.push_back({memory, bytes_of(id), n, n});
             });
@@ -110,12 +112,13 @@ class Planner {
         return most;
     }
 
-    // Assigns offsets, largest first: each gets the lowest offset that is free in its live range. Returns the block's size.
+    // Assigns offsets to the ranges in descending order of size. Each gets the lowest offset that is free during its
+    // live range. Returns the size of the whole block.
     static int64_t place(std::vector<LiveRange>& ranges) {
         std::vector<LiveRange*> order;
         for (LiveRange& range : ranges) order.push_back(&range);
         std::ranges::stable_sort(order, std::greater(), [](const LiveRange* range) { return range->bytes; });
-        std::vector<const LiveRange*> placed;  // by offset
+        std::vector<const LiveRange*> placed;  // in the order of offsets
         int64_t block = 0;
         for (LiveRange* range : order) {
             int64_t offset = 0;

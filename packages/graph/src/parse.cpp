@@ -14,9 +14,9 @@
 namespace rushlight::graph {
 namespace {
 
-constexpr int kDeepest = 64;  // parentheses in an expression, blocks in blocks
+constexpr int kDeepest = 64;  // limit of nested parentheses and of nested blocks
 
-// One line, from left to right.
+// Reads one line from left to right.
 class Line {
   public:
     Line(std::string_view text, size_t number) : text_(text), number_(number) {}
@@ -36,7 +36,7 @@ class Line {
         skip_spaces();
         return at_ < text_.size() ? text_[at_] : '\0';
     }
-    /// Reads the given text if it comes next, and returns whether it did.
+    /// Skips `token` if it comes next. Returns whether it was skipped.
     bool take(std::string_view token) {
         skip_spaces();
         if (!text_.substr(at_).starts_with(token)) return false;
@@ -57,7 +57,7 @@ class Line {
         if (!is_word(word)) return false;
         return take(word);
     }
-    /// Reads letters, digits, '_' and, in names of operators, '.'; returns "" if there are none.
+    /// Reads letters, digits, '_' and, with `dots`, '.'. Returns "" if there are none.
     std::string_view identifier(bool dots = false) {
         skip_spaces();
         const size_t start = at_;
@@ -81,7 +81,8 @@ class Line {
         if (number < 0 || number > std::numeric_limits<uint32_t>::max()) fail("an index");
         return static_cast<uint32_t>(number);
     }
-    /// Reads a number as Python writes it, or nothing if there is none. Integers have no '.', exponent or letters.
+    /// Reads a number in Python's notation; returns nothing if there is none. Integers have no '.', exponent or
+    /// letters.
     std::optional<std::variant<int64_t, double>> number() {
         skip_spaces();
         size_t end = at_;
@@ -107,7 +108,7 @@ class Line {
         if (!floating) return integer();
         double v = 0;
         const auto [stop, error] = std::from_chars(text_.data() + at_, text_.data() + end, v);
-        // Numbers too small for a double would become 0; the writer never writes them.
+        // Numbers too small for a double are errors: they would become 0, and to_text never writes them.
         if (error != std::errc() || stop != text_.data() + end) fail("a float");
         at_ = end;
         return v;
@@ -183,7 +184,8 @@ class Parser {
             graph_.below_gradients = true;
         }
         need_end(head);
-        // Sizes are named after the inputs that have them.
+        // Symbols are declared after the inputs but used in their types. So skip the inputs and read the symbols
+        // first.
         const size_t first_input = at_;
         while (!next(")").take(")")) {}
         const size_t symbols = at_;
@@ -292,7 +294,7 @@ class Parser {
             left = expression({kind, 0, left, product(line, depth)});
         }
     }
-    // An integer, or an expression, which is added to `moving`.
+    // Reads an integer or an expression. An expression is added to `moving`.
     int64_t integer(Line& line, std::vector<Moving>& moving, uint32_t position, uint32_t item) {
         Line rest = line;
         if (const auto plain = rest.number(); plain && std::holds_alternative<int64_t>(*plain)) {
@@ -303,7 +305,7 @@ class Parser {
             }
         }
         moving.push_back({position, item, sum(line, 0)});
-        return 0;  // fill_in() sees to it
+        return 0;  // fill_in() sets the value
     }
     std::vector<int64_t> integers(Line& line, std::vector<Moving>& moving, uint32_t position) {
         std::vector<int64_t> list;
@@ -320,7 +322,7 @@ class Parser {
         line.need("%");
         return line.index();
     }
-    // "%3: float32[2] at %1"
+    // Reads a value, such as "%3: float32[2] at %1".
     ValueId value(Line& line) {
         const ValueId id = reference(line);
         line.need(":");
@@ -346,7 +348,7 @@ class Parser {
         graph_.inputs.push_back({line.text_until("\n"), id});
         need_end(line);
     }
-    // Nodes have calls after their results.
+    // Whether the line declares a constant. A line of a node has a call in this place.
     static bool is_constant(Line line) {
         if (line.peek() != '%') return false;
         line.text_until(" = ");
@@ -493,7 +495,7 @@ class Parser {
                                                        : static_cast<double>(std::get<int64_t>(*number));
     }
 
-    // "# writes input, random; model.py:12 in features.0"
+    // Reads the note of a node, such as "# writes input, random; model.py:12 in features.0".
     void note(Line& line, Node& node, const SchemaText* schema) {
         if (line.take("#")) {
             if (schema && line.take_word("writes")) {

@@ -1,5 +1,5 @@
-// Passes over graphs. Each keeps the results, writes and random numbers of a run bit for bit, except for the folding of
-// batch norms.
+// Passes over graphs. All passes except the folding of batch norms keep the results, writes and random numbers of a
+// run bit for bit.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -14,7 +14,7 @@
 namespace rushlight::graph {
 namespace {
 
-// Replaces values that the node uses by others.
+// Renames the values that a node uses.
 void rename_uses(Node& node, const std::map<ValueId, ValueId>& names) {
     const auto rename = [&](ValueId& id) {
         if (auto at = names.find(id); at != names.end()) id = at->second;
@@ -27,7 +27,7 @@ void rename_uses(Node& node, const std::map<ValueId, ValueId>& names) {
     }
 }
 
-// Numbers the remaining values from 0 on, and removes unused texts and operators.
+// Renumbers the remaining values from 0, and removes unused texts and operators.
 class Compaction {
   public:
     explicit Compaction(Graph& graph) : graph_(graph), new_ids_(graph.values.size(), ~ValueId{0}) {}
@@ -37,7 +37,8 @@ class Compaction {
         for (Constant& constant : graph_.constants) define(constant.value);
         for (Node& node : graph_.nodes) take(node);
         for (ValueId& output : graph_.outputs) output = new_ids_[output];
-        // If the first value of a block of memory was removed, the first remaining one replaces it.
+        // If the first value of a block of memory was removed, the first remaining value with this memory replaces
+        // it.
         std::map<ValueId, ValueId> firsts;
         for (ValueId id = 0; id < values_.size(); ++id)
             values_[id].memory = firsts.emplace(values_[id].memory, id).first->second;
@@ -89,7 +90,7 @@ class Compaction {
     std::map<uint32_t, uint32_t> operator_places_, text_places_{{0, 0}};
 };
 
-// Keeps the nodes whose results are `live`, which write memory that is `seen`, or which draw random numbers.
+// Keeps the nodes that have a result in `live`, that write memory in `seen`, or that draw random numbers.
 void keep_live(const Graph& graph, std::vector<Node>& nodes, std::set<ValueId>& live,
                std::set<ValueId>& seen) {
     std::vector<Node> kept;
@@ -118,7 +119,7 @@ void keep_live(const Graph& graph, std::vector<Node>& nodes, std::set<ValueId>& 
     nodes = std::move(kept);
 }
 
-// Removes nodes whose results are unused, and which write nothing that is read and draw no random numbers.
+// Removes nodes whose results are not used, if they draw no random numbers and write no memory that is read later.
 void remove_dead(Graph& graph, std::vector<Tensor>& constants) {
     std::set<ValueId> live(graph.outputs.begin(), graph.outputs.end()), seen;  // values, and memory
     for (ValueId output : graph.outputs) seen.insert(graph.values[output].memory);
@@ -138,9 +139,10 @@ void remove_dead(Graph& graph, std::vector<Tensor>& constants) {
     Compaction(graph).run();
 }
 
-// Merges a call with an earlier call of the same operator with the same arguments, on memory that is not written. Uses are
-// renamed, but outputs are not: two results remain two tensors, since the caller may write to one of them. A block may use
-// earlier calls outside of it. Calls inside a block may not run, so they cannot be used outside: `known` is a copy.
+// Merges a call with an earlier call of the same operator with the same arguments, if their memory is not written.
+// The uses of its results are renamed, but not the outputs of the graph: two results remain two tensors, because the
+// caller may write to one of them. A block may use the results of earlier calls outside of it. Calls inside a block
+// may not run, so they cannot be used outside; therefore `known` is a copy.
 void share_calls(const Graph& graph, std::vector<Node>& nodes, const std::set<ValueId>& written,
                  std::map<std::string, const Node*> known, std::map<ValueId, ValueId>& names) {
     for (Node& node : nodes) {
@@ -165,7 +167,7 @@ void share_calls(Graph& graph) {
     share_calls(graph, graph.nodes, written_memory(graph), {}, names);
 }
 
-// Returns the result of the call from constant values.
+// Runs a call on constants and returns its results.
 std::map<ValueId, Tensor> call_now(const Graph& graph, const Node& node,
                                    const std::map<ValueId, Tensor>& known) {
     Stack stack;
@@ -216,7 +218,7 @@ void fold_constants(Graph& graph, std::vector<Tensor>& constants) {
             has_tensor = true;
             if (foldable) before += at->second.numel() * static_cast<int64_t>(itemsize(at->second.dtype()));
         });
-        bool fresh = true;  // in its own memory, which is not written
+        bool fresh = true;  // whether each result has separate memory that is not written
         each_result(node, [&](ValueId id) {
             foldable = foldable && !written.contains(graph.values[id].memory);
             fresh = fresh && graph.values[id].memory == id;

@@ -19,14 +19,14 @@ struct Step;
 // A list of nodes that is prepared to run.
 struct Steps {
     std::vector<Step> steps;
-    std::vector<ValueId> inputs, outputs;  // of a block
-    std::vector<ValueId> released;         // when its outputs have been taken
+    std::vector<ValueId> inputs, outputs;  // of a block of control flow
+    std::vector<ValueId> released;         // values to release after the outputs have been taken
 };
 
 struct Step {
     const Node* node;
-    const Operator* op;  // null: control flow
-    Stack arguments;     // without the tensors
+    const Operator* op;  // null for control flow
+    Stack arguments;     // the arguments except tensors
     std::vector<std::pair<uint32_t, ValueId>> tensors;  // position, value
     std::vector<std::pair<uint32_t, std::vector<std::optional<ValueId>>>> lists;
     std::vector<ValueId> released;  // values that no later node uses
@@ -36,7 +36,7 @@ struct Step {
 // The values that one run computes from the sizes of its inputs.
 using Sizes = std::vector<int64_t>;
 
-// The type in a run.
+// Returns the type of a value in a run with these sizes.
 TensorType type_in(const ValueInfo& value, const Sizes& sizes) {
     TensorType type = value.type;
     for (const Moving& m : value.moving) type.sizes[m.item] = sizes[m.expression];
@@ -77,7 +77,7 @@ struct Program::State {
 
 namespace {
 
-// Finds the operators, and the last use of each value.
+// Finds the operators of a graph, and the last use of each value.
 class Preparation {
   public:
     explicit Preparation(const Graph& graph)
@@ -94,7 +94,7 @@ class Preparation {
     }
 
   private:
-    // `used` contains the values that the nodes use from outside of their list.
+    // Values from outside of the list that its nodes use are added to `used`.
     Steps prepare(const std::vector<Node>& nodes, const std::vector<ValueId>& inputs,
                   const std::vector<ValueId>& outputs, std::vector<ValueId>& used) {
         const uint32_t list = ++lists_;
@@ -153,9 +153,9 @@ class Preparation {
 
     const Graph& graph_;
     std::vector<const Operator*> operators_;
-    std::vector<uint32_t> owner_;  // the list that defines a value: 0 for inputs and constants of the graph
-    std::vector<size_t> last_;  // the node of its list that uses it last
-    std::vector<bool> kept_;  // by the results of its list
+    std::vector<uint32_t> owner_;  // the list that defines each value; 0 for inputs and constants
+    std::vector<size_t> last_;  // for each value, the last node of its list that uses it
+    std::vector<bool> kept_;  // whether the value is an output of its list
     uint32_t lists_ = 0;
 };
 
@@ -175,7 +175,7 @@ void Program::State::prepare() {
     steps = Preparation(graph).run();
 }
 
-// Checks and returns the values of the symbols and of the expressions.
+// Checks the sizes of the inputs, and returns the values of the expressions.
 Sizes Program::State::bind(TensorList inputs) const {
     std::vector<int64_t> symbols;
     for (const Symbol& symbol : graph.symbols) {
@@ -219,7 +219,7 @@ void Program::State::expect(const Step& step, size_t number, ValueId id, const T
         to_text(type_in(value, sizes)).c_str());
 }
 
-// The arguments of a call.
+// Sets the stack to the arguments of a call.
 void Program::State::fill(const Step& step, const Values& values, const Sizes& sizes, Stack& stack) const {
     stack = step.arguments;
     for (const auto& [position, id] : step.tensors) stack[position] = Value(values[id]);
@@ -286,7 +286,7 @@ std::vector<Tensor> Program::State::run_block(const Steps& block, TensorList inp
     return outputs;
 }
 
-// Note [Control flow] in graph.h defines the nodes.
+// Runs a node of control flow: Note [Control flow] in graph.h.
 std::vector<Tensor> Program::State::run_control_flow(const Step& step, Values& values,
                                                      const Sizes& sizes) const {
     if (step.node->control == ControlFlow::Cond) {

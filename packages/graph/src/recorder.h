@@ -1,4 +1,4 @@
-// The record of a Capture of its thread's calls: Note [Capture].
+// The state of a Capture, which records the calls of its thread: Note [Capture].
 #pragma once
 
 #include <atomic>
@@ -29,13 +29,14 @@ struct Recorder {
 
     // --- control flow: control_flow.cpp ---
 
-    /// Begins a block. Its inputs represent `given`; tensors with their values are returned.
+    /// Begins a block whose inputs represent `given`. Returns tensors with the values of these inputs.
     std::vector<Tensor> open_block(TensorList given);
-    /// Ends the block. Outputs without separate memory are copied, except those of a condition.
+    /// Ends the block. With `copied`, outputs that share memory are copied; the output of a condition need not be
+    /// copied.
     Block close_block(TensorList outputs, bool copied);
     /// Discards the innermost block after an exception.
     void drop_block();
-    /// Adds a node whose results have these types and values.
+    /// Adds a node of control flow whose results have the types and values of `results`.
     std::vector<Tensor> add_control_flow(ControlFlow control, std::vector<Argument> arguments,
                                          std::vector<Block> blocks, TensorList results);
     Argument tensors_of(TensorList tensors);
@@ -45,27 +46,27 @@ struct Recorder {
 
     const uint64_t number = ++last_number;
     bool started = false, stopped = false;
-    bool watches = false;  // memory: also of results, so until the program is made
+    bool watches = false;  // whether it uses the table of births, until the program is finished
     const Level level;
-    mutable bool needs_below = false;  // for what was refused
+    mutable bool needs_below = false;  // whether the operation that raised an error needs Level::Below
     std::vector<std::string> modules;
 
   private:
     // A tensor of the program.
     struct Known {
         ValueId value;
-        Tensor tensor;     // so that its address is not another's
-        Storage* storage;  // at the time
+        Tensor tensor;     // keeps the tensor alive, so that its address is not reused
+        Storage* storage;  // its storage when it was recorded
     };
-    // Inputs and state, which a run of the region may change, and their previous values.
+    // An input or state tensor, which the region may change, and its previous value.
     struct Outside {
         Named named;
-        Tensor before;  // a copy, once there is a reason for one
+        Tensor before;  // a copy of the value, made before the first write
         uint32_t version;
         Ref<TensorImpl> grad;
         Ref<Storage> storage;
         Geometry geometry;
-        std::optional<uint32_t> constant;  // in graph.constants
+        std::optional<uint32_t> constant;  // index in graph.constants
     };
 
     void check_stages(const Operator& op, const Stack& stack) const;
@@ -88,13 +89,13 @@ struct Recorder {
     uint32_t text_index(const std::string& text);
     void locate(Node& node);
 
-    // A block that is being recorded, and the nodes of the enclosing list.
+    // A block that is being recorded.
     struct Open {
         uint32_t number;
         Block block;
         std::unordered_set<ValueId> inputs;
-        std::vector<std::pair<TensorImpl*, Known>>
-            replaced;  // of known_, which the end of the block restores
+        // Entries of known_ that the block has replaced. The end of the block restores them.
+        std::vector<std::pair<TensorImpl*, Known>> replaced;
     };
     bool is_open(uint32_t block) const;
     bool is_own(ValueId id) const;
@@ -103,8 +104,8 @@ struct Recorder {
     Graph graph_;
     std::vector<Open> open_;
     uint32_t last_block_ = 0;
-    std::vector<uint32_t> block_of_;  // where each value is defined: 0 is the graph
-    std::vector<Tensor> barriers_;         // that gradients through control flow meet
+    std::vector<uint32_t> block_of_;  // the block that defines each value; 0 is the graph
+    std::vector<Tensor> barriers_;         // gradient formulas that use these raise an error
     std::vector<Tensor> constants_;
     std::vector<Outside> outside_;
     size_t num_inputs_;
@@ -113,25 +114,25 @@ struct Recorder {
     std::unordered_map<Storage*, std::vector<size_t>> outside_over_;
     std::unordered_map<TensorImpl*, Known> known_;
     std::unordered_map<Storage*, ValueId> memory_;
-    std::unordered_map<Storage*, std::vector<std::pair<Geometry, ValueId>>> places_;  // below gradients
-    std::vector<std::pair<Tensor, Tensor>>
-        strangers_;  // written, of neither inputs nor state, and as they were
+    std::unordered_map<Storage*, std::vector<std::pair<Geometry, ValueId>>> places_;  // used below gradients
+    // Tensors that were written and are neither inputs nor state, with copies of their previous values.
+    std::vector<std::pair<Tensor, Tensor>> strangers_;
     std::vector<GradChange> changed_gradients_;
     std::vector<Tensor> from_outside_;  // inputs and constants
-    std::vector<Tensor> held_;  // that were recorded before: in-place results replace them
-    std::unordered_set<ValueId>
-        fresh_;  // constants that Python made inside the region: each run begins with theirs
+    std::vector<Tensor> held_;  // tensors of values whose entry an in-place result has replaced
+    // Constants that were made from Python data inside the region. Each run begins with their original values.
+    std::unordered_set<ValueId> fresh_;
     std::unordered_map<const Operator*, uint32_t> operators_;
     std::unordered_map<std::string, uint32_t> texts_{{"", 0}};
-    bool seeded_ = false;  // after the last call
-    std::vector<uint8_t> random_before_,
-        random_;  // the default generator's state, and that after the last call
+    bool seeded_ = false;  // whether the generator changed after the last recorded call
+    // The state of the default generator before the region, and after the last recorded call.
+    std::vector<uint8_t> random_before_, random_;
 };
 
 /// The record of the capture on this thread, or null.
 extern thread_local Recorder* recorder RL_TLS_MODEL;
 
-/// " at model.py:12", or "" if the line is unknown.
+/// Returns the current line of the program as " at model.py:12", or "" if it is unknown.
 std::string here();
 
 }  // namespace rushlight::graph

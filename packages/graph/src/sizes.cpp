@@ -9,7 +9,7 @@ namespace {
 
 using Kind = Expression::Kind;
 
-// The size of an expression in nodes of its tree; repeated parts count each time.
+// The largest number of nodes in the tree of an expression. Parts that occur several times are counted each time.
 constexpr int kLargestExpression = 1000;
 
 int64_t floor_divide(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }

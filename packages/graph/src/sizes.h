@@ -5,7 +5,7 @@
 
 namespace rushlight::graph {
 
-/// Does the part of `verify` that `evaluate` relies on: raises ValueError for invalid symbols or expressions.
+/// Checks the symbols and expressions of a graph, on which `evaluate` relies. Raises ValueError if they are invalid.
 void verify_sizes(const Graph& graph);
 
 }  // namespace rushlight::graph

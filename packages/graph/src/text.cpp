@@ -86,7 +86,7 @@ namespace {
 
 std::string value_name(ValueId id) { return "%" + std::to_string(id); }
 
-// "%3: float32[2] at %1", where %1 is the first value with the same memory.
+// Returns a value with its type, such as "%3: float32[2] at %1", where %1 is the first value with the same memory.
 std::string value_text(const Graph& graph, ValueId id) {
     const ValueId memory = graph.values[id].memory;
     return value_name(id) + ": " + type_text(graph, id) + (memory == id ? "" : " at " + value_name(memory));
@@ -98,7 +98,7 @@ struct ArgumentText {
     std::string operator()(int64_t v) const { return std::to_string(v); }
     std::string operator()(double v) const {
         char text[32];
-        for (int digits = 1; digits <= 17; ++digits) {  // the shortest that means the same number
+        for (int digits = 1; digits <= 17; ++digits) {  // find the shortest text for this number
             std::snprintf(text, sizeof text, "%.*g", digits, v);
             if (std::strtod(text, nullptr) == v) break;
         }
@@ -167,7 +167,7 @@ std::string note_text(const Graph& graph, const Node& node, std::string note) {
 
 }  // namespace
 
-// "batch: 2 to 512  # 5 in the capture; %0[0], %1[2] = 2*batch+1"
+// The format is described in text.h.
 std::string symbol_line(const Symbol& symbol) {
     const std::string shown = symbol_text(symbol.name);
     std::string text = shown + ": " + std::to_string(symbol.least) + " to " + std::to_string(symbol.most) +
@@ -186,7 +186,7 @@ namespace {
 
 std::string node_text(const Graph& graph, const Node& node, const std::string& indent);
 
-// The blocks of control flow, each with the names and types of its inputs.
+// Returns the blocks of control flow as text, each with the names and types of its inputs.
 std::string blocks_text(const Graph& graph, const Node& node, const std::string& indent) {
     std::string text;
     for (const Block& block : node.blocks) {

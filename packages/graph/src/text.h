@@ -8,7 +8,7 @@
 
 namespace rushlight::graph {
 
-inline constexpr const char* kConstantKinds[] = {"parameter", "buffer", "constant"};  // by ConstantKind
+inline constexpr const char* kConstantKinds[] = {"parameter", "buffer", "constant"};  // of ConstantKind
 
 /// The text after the first line of a graph for which Graph::below_gradients is true.
 inline constexpr const char* kBelowNote = "with its gradients";
@@ -16,18 +16,19 @@ inline constexpr const char* kBelowNote = "with its gradients";
 /// Returns a text in single quotes, with the escapes `\\`, `\'` and `\x0a`.
 std::string quoted(std::string_view text);
 bool is_identifier(std::string_view text);
-/// Returns the name of a size as in expressions: in quotes if it is not an identifier, or is a word that represents a
-/// number.
+/// Returns the name of a size as it is written in expressions: in quotes if it is not an identifier, or if it is a
+/// word for a number, such as "inf".
 std::string symbol_text(const std::string& name);
 /// Whether a text can be written in a comment without quotes.
 bool is_plain(std::string_view text);
 
-/// "float32[batch, 3]"
+/// /// Returns the type of a value, such as "float32[batch, 3]".
 std::string type_text(const Graph& graph, ValueId id);
 std::string argument_text(const Graph& graph, const Node& node, uint32_t position);
-/// "%1, %2"
+/// /// Returns the names of values, such as "%1, %2".
 std::string names_text(const std::vector<ValueId>& ids);
-/// "batch: 2 to 512  # 5 in the capture; input 0[0], input 1[1] = 2*batch+1"
+/// /// Returns the line of a symbol, such as "batch: 2 to 512 # 5 in the capture; input 0[0], input 1[1] =
+/// 2*batch+1".
 std::string symbol_line(const Symbol& symbol);
 /// Returns the first line of a node, without the blocks of control flow.
 std::string node_text(const Graph& graph, const Node& node);

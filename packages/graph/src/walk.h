@@ -28,7 +28,7 @@ void each_result(const Node& node, F&& take) {
     }
 }
 
-// Returns the first values of all memory that some node writes.
+// Adds the first value of each block of memory that a node writes to `written`.
 inline void add_written(const Graph& graph, const std::vector<Node>& nodes, std::set<ValueId>& written) {
     for (const Node& node : nodes) {
         for (uint32_t position : node.writes)

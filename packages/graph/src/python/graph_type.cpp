@@ -1,4 +1,4 @@
-// rushlight_graph._C.Graph: a graph without its constants, as text and as a picture.
+// rushlight_graph._C.Graph: a graph without the values of its constants, which can be converted to text and drawings.
 #include "support.h"
 
 namespace rushlight::graph {

@@ -15,7 +15,7 @@ const PythonApi* api = nullptr;
 
 namespace {
 
-// Checks that the module was built for this core, and uses the same copy of it.
+// Checks that the module was built for the installed core, and that only one copy of librushlight.so is loaded.
 bool core_fits() {
     PyObject* core = PyImport_ImportModule("rushlight_core._C");
     if (!core) return false;
@@ -98,8 +98,8 @@ PyObject* program_from_bytes(PyObject*, PyObject* bytes) {
         return wrap_program(Program::from_bytes({data, static_cast<size_t>(size)}));
     });
 }
-// generalize(programs, symbols): for each symbol (name, least, most, places, its values in the programs), where each of the
-// places is (input, dimension, scale, offset).
+// generalize(programs, symbols): `symbols` has a tuple (name, least, most, places, values in the programs) for each
+// symbol, where a place is a tuple (input, dimension, scale, offset).
 PyObject* program_generalize(PyObject*, PyObject* args) {
     return guarded([&]() -> PyObject* {
         PyObject *given, *symbols;
@@ -184,7 +184,7 @@ PyObject* program_graph(PyObject* self, PyObject*) {
 PyObject* program_structure(PyObject* self, PyObject*) {
     return guarded([&] { return wrap_graph(program_of(self).graph()); });
 }
-// of(graph, constants): a sequence of tensors, in the order of the graph's constants.
+// of(graph, constants): `constants` is a sequence of tensors in the order of the graph's constants.
 PyObject* program_of_graph(PyObject*, PyObject* args) {
     return guarded([&]() -> PyObject* {
         PyObject *graph, *constants;
@@ -357,7 +357,8 @@ PyType_Spec capture_spec = {"rushlight_graph._C.Capture", sizeof(PyCapture), 0, 
 
 // --- control flow ---
 
-// A Python function of a list of tensors. It does not outlive the call, so it holds no reference.
+// Wraps a Python function of a list of tensors. The result is used only during the call, so it holds no reference to
+// the function.
 BlockFunction block_function(PyObject* function) {
     return [function](TensorList inputs) {
         const Object given = tensor_list(inputs);

@@ -16,7 +16,7 @@ namespace rushlight::graph {
 
 extern const PythonApi* api;
 
-struct PythonError {};  // Python's error is set
+struct PythonError {};  // thrown when a Python error is set
 
 // Runs `body` and converts C++ exceptions to Python's.
 template <class F>
@@ -77,7 +77,7 @@ inline std::map<std::string, std::string> texts_of(PyObject* dict) {
     return texts;
 }
 
-// Runs without the GIL, which operators do not need.
+// Runs `body` without the GIL, because operators do not need it.
 template <class F>
 auto without_gil(F&& body) {
     struct Released {
@@ -89,10 +89,10 @@ auto without_gil(F&& body) {
 
 // --- Graph: graph_type.cpp ---
 
-/// Returns false if a Python error is set.
+/// Adds the type Graph to the module. Returns false if a Python error is set.
 bool add_graph_type(PyObject* module);
 PyObject* wrap_graph(const Graph& graph);
-/// Raises TypeError if the object is not a Graph.
+/// Returns the graph of a Python object. Raises TypeError if the object is not a Graph.
 const Graph& graph_of(PyObject* object);
 
 }  // namespace rushlight::graph

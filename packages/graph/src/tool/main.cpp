@@ -19,7 +19,7 @@ constexpr const char* kUsage =
     "output files in their order. --times runs a program that trains several times, and --save writes it with\n"
     "the tensors after the last run. --print shows its operators, and --draw a picture of them as SVG.\n";
 
-// Reads a positive count; returns 0 for another text.
+// Returns the positive number that a text represents, or 0 if it is not a positive number.
 size_t count_of(std::string_view text) {
     size_t count = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);

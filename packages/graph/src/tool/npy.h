@@ -1,4 +1,4 @@
-// Arrays in NumPy's file format, versions 1 to 3.
+// Reads and writes arrays in NumPy's file format, versions 1 to 3.
 #pragma once
 
 #include <string>
@@ -7,9 +7,10 @@
 
 namespace rushlight::graph {
 
-/// Raises RuntimeError if the file cannot be read, and ValueError if it is not an array of a supported dtype.
+/// Reads an array. Raises RuntimeError if the file cannot be read, and ValueError if it is not an array of a
+/// supported dtype.
 Tensor read_npy(const std::string& path);
-/// Raises NotImplementedError for bfloat16, which the format lacks.
+/// Writes a tensor. Raises NotImplementedError for bfloat16, which the format does not have.
 void write_npy(const std::string& path, const Tensor& t);
 
 }  // namespace rushlight::graph

@@ -19,40 +19,43 @@ struct Named {
 };
 
 // Note [Capture]
-// A capture is a provider of the Tracer stage, which is above autograd: it records the operators that a program calls, and
-// runs them. A composite is recorded as one call, without the operators inside, unless the capture expands it.
+// A capture is a provider of the Tracer stage, which is above autograd. It records the operators that the user's code
+// calls, and runs them. A composite is recorded as one call, without the operators inside, unless the capture expands
+// it.
 //
-// A capture of level Below is a provider of the stage Recorder instead, which comes after autograd, forward derivatives, vmap
-// and autocast: it records the operators that gradient formulas and transforms call, so the program contains no transforms.
-// A composite is expanded there if a transform would handle one of the operators that it calls.
+// A capture of level Below is a provider of the stage Recorder instead, which comes after autograd, forward
+// derivatives, vmap and autocast. So it records the operators that gradient formulas and transforms call, and the
+// program contains no transforms. A composite is expanded there if a transform would handle one of the operators that
+// it calls.
 //
-// Values are identified by the tensor object, and below gradients by address. Effects are observed, since a schema does not
-// mark every buffer that an operator updates: memory is shared if storages are the same, an argument was written if its
-// version has changed, and an operator is random if the default generator has advanced.
+// Values are identified by the tensor object; below gradients, also by address. The effects of an operator are
+// observed, because a schema does not mark every buffer that the operator updates. Two values share memory if their
+// storages are the same, an argument was written if its version has changed, and an operator is random if the default
+// generator has advanced.
 //
 // Operations that cannot be recorded raise an error instead of becoming constants: tensors that an operator allocates
-// internally (and saves for gradients), reads of values, transforms that run below the tracer, and other generators than the
-// default one.
+// internally (and saves for gradients), reads of values, transforms that run below the tracer, and generators other
+// than the default generator.
 
 struct Recorder;
 
-/// The level at which calls are recorded: above gradients and transforms, which each run of the program applies itself, or
-/// below them, so that they are a part of the program.
+/// The level at which calls are recorded. Above gradients and transforms, each run of the program applies them again.
+/// Below, their operators are a part of the program.
 enum class Level : uint8_t { Above, Below };
 
 /// A tensor among the state or inputs whose `.grad` a region has set or removed.
 struct GradChange {
     std::string name;
-    bool before, after;  // whether there was one
+    bool before, after;  // whether it had a gradient before and after the region
 };
 
-/// A region of one thread's calls. When it ends, its writes to inputs and state, and its use of the default generator, are
-/// undone.
+/// A region in which the calls of one thread are recorded. When the region ends, inputs, state and the default
+/// generator are restored.
 class RL_API Capture {
   public:
-    /// `inputs` become the program's arguments. Tensors of `state`, parameters and buffers, become its constants if they are
-    /// used. The operators named in `expanded` must be composites; the operators that they call are recorded instead of
-    /// them.
+    /// `inputs` become the program's arguments. `state` contains parameters and buffers; they become the program's
+    /// constants if they are used. The operators named in `expanded` must be composites; the operators that they call
+    /// are recorded in their place.
     Capture(std::vector<Named> inputs, std::vector<Named> state, std::set<std::string> expanded = {},
             Level level = Level::Above);
     ~Capture();
@@ -63,19 +66,21 @@ class RL_API Capture {
     /// Ends the region, on the same thread. Does nothing if it has ended.
     void stop();
 
-    /// Names the module whose operators follow, such as "features.0", until it is left.
+    /// Sets the module, such as "features.0", that is recorded with the following operators, until leave_module() is
+    /// called.
     void enter_module(std::string path);
     void leave_module();
 
-    /// To be called before `stop`, below gradients: a gradient that the program reads from the previous run and replaces is
-    /// written in place for the next run.
+    /// For captures below gradients, to be called before `stop`. If the region reads a gradient of the previous run
+    /// and replaces it, this records a write of the new gradient to the memory of the old one, from which the next
+    /// run reads it.
     void carry_gradients();
-    /// To be called after `stop`. Covers the state only.
+    /// Returns the gradients of the state that the region has set or removed. To be called after `stop`.
     const std::vector<GradChange>& changed_gradients() const;
     /// Whether the operation that raised an error can be captured below gradients.
     bool needs_below() const;
 
-    /// Returns the program with these results. To be called once, after `stop`.
+    /// Returns the program whose results are `outputs`. To be called once, after `stop`.
     Program finish(TensorList outputs, std::map<std::string, std::string> metadata);
 
   private:
@@ -85,23 +90,24 @@ class RL_API Capture {
 
 // --- control flow: Note [Control flow] ---
 
-/// The function of a branch or of the body of a loop.
+/// The function that is recorded as a branch or as the body of a loop.
 using BlockFunction = std::function<std::vector<Tensor>(TensorList)>;
 
 /// Whether the calling thread's operators are recorded.
 RL_API bool is_capturing();
 // Each of these functions records a node and calls its argument functions once. They must be called during a capture. They
 // raise RuntimeError if the results of a function have wrong types, and NotImplementedError if a function writes to a tensor
-// from outside of it. Computing a gradient through the node later raises NotImplementedError, too.
-/// Records a conditional: one of two branches runs. They have no inputs and return the same types.
+// from outside of it. Computing a gradient through the node later in the capture raises NotImplementedError, too.
+/// Records a conditional, which runs one of two branches. The branches have no inputs and return tensors of the same
+/// types.
 RL_API std::vector<Tensor> capture_cond(const Tensor& pred, const BlockFunction& true_fn,
                                         const BlockFunction& false_fn);
-/// Records a loop that runs while `cond_fn` returns true. `body_fn` returns the next carried values.
+/// Records a loop that runs while `cond_fn` returns true. `body_fn` returns the carried values of the next iteration.
 RL_API std::vector<Tensor> capture_while_loop(const BlockFunction& cond_fn, const BlockFunction& body_fn,
                                               TensorList carried);
-/// Records a loop over slices of `xs` along the first dimension. `combine_fn` takes the carried values and the slices, and
-/// returns the next carried values and further tensors. The results are the last carried values, and the further tensors
-/// stacked.
+/// Records a loop over slices of `xs` along the first dimension. `combine_fn` takes the carried values and the
+/// slices. It returns the next carried values and further tensors. The results are the last carried values, and the
+/// further tensors of all iterations, stacked.
 RL_API std::vector<Tensor> capture_scan(const BlockFunction& combine_fn, TensorList init, TensorList xs);
 
 }  // namespace rushlight::graph

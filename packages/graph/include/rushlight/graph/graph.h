@@ -1,4 +1,4 @@
-// A program as data: operator calls in order, on values that are each defined once.
+// A program as data: a list of operator calls, on values that are each defined once.
 #pragma once
 
 #include <map>
@@ -23,7 +23,7 @@ struct TensorType {
     friend bool operator==(const TensorType&, const TensorType&) = default;
 };
 
-/// A size of the inputs that may change from run to run.
+/// A size of the inputs that may differ between runs.
 struct Symbol {
     /// A dimension of an input whose size is `scale * symbol + offset`.
     struct Place {
@@ -31,12 +31,12 @@ struct Symbol {
         int64_t scale = 1, offset = 0;
     };
     std::string name;
-    int64_t least, most;  // inclusive
-    int64_t example;      // in the sizes and integers of the graph
+    int64_t least, most;  // the allowed range, inclusive
+    int64_t example;      // the value in the capture, for which the graph has sizes and integers
     std::vector<Place> places;
 };
 
-/// An integer that is computed from symbols. Its parts come before it in Graph::expressions.
+/// An integer that is computed from symbols. Its operands come before it in Graph::expressions.
 struct Expression {
     enum class Kind : uint8_t { Constant, Symbol, Add, Subtract, Multiply, FloorDivide };
     Kind kind = Kind::Constant;
@@ -44,17 +44,17 @@ struct Expression {
     uint32_t left = 0, right = 0;
 };
 
-/// An integer of a graph that an expression replaces: item `item` of the object at `position`.
+/// An integer of a graph that is replaced by an expression: item `item` of the object at `position`.
 struct Moving {
     uint32_t position, item, expression;
 };
 
 struct ValueInfo {
     TensorType type;
-    /// The first value with the same memory, which may be the value itself. Results of views and of in-place operators share
-    /// memory with an argument.
+    /// The first value that uses the same memory, which may be this value. Results of views and of in-place operators
+    /// share memory with an argument.
     ValueId memory = 0;
-    std::vector<Moving> moving;  // item: the dimension; position is 0
+    std::vector<Moving> moving;  // `item` is the dimension, and `position` is 0
 };
 
 /// A tensor among the arguments.
@@ -65,10 +65,10 @@ struct Use {
 /// An argument of a call. A Scalar keeps its category: bool, int64_t, double or Complex.
 using Argument = std::variant<std::monostate, bool, int64_t, double, Complex<double>, std::string, DType,
                               Device, Use, std::vector<int64_t>, std::vector<std::optional<ValueId>>>;
-/// A result: nothing (an auxiliary result that was not computed), a tensor, or a list of tensors.
+/// A result: a tensor, a list of tensors, or nothing for an auxiliary result that was not computed.
 using Result = std::variant<std::monostate, ValueId, std::vector<ValueId>>;
 
-/// An operator that the program calls. The hash is that of its schema.
+/// An operator that the program calls, with the hash of its schema.
 struct OperatorRef {
     std::string name;
     uint64_t hash;
@@ -76,12 +76,12 @@ struct OperatorRef {
 
 // Note [Control flow]
 // A node that is not an operator call has blocks, which are lists of nodes. Values that the nodes of a block define are
-// visible in this block and in the blocks of its nodes. The nodes can use the inputs of the block and all values that are
-// visible to the node that has the block. So a branch refers to tensors from outside as any other node does, and only values
-// that change from one iteration to the next are inputs.
+// visible in this block and in the blocks of its nodes. The nodes can use the inputs of the block and all values that
+// are visible to the node that has the block. So a branch can use tensors from outside directly, and only values that
+// change from one iteration to the next are inputs.
 //
-//   Cond       arguments: pred                two blocks without inputs, of which one runs; their outputs are the results
-//   WhileLoop  arguments: [carried]           blocks `condition` (one bool) and `body`, whose inputs are the carried values;
+//   Cond arguments: pred two blocks without inputs, of which one runs; its outputs are the results WhileLoop
+//   arguments: [carried] blocks `condition` (one bool) and `body`, whose inputs are the carried values;
 //                                             the body's outputs are carried on, and are the results after the last iteration
 //   Scan       arguments: [carried], [xs]     a block, whose inputs are the carried values and a slice of each of xs along the
 //                                             first dimension; outputs: the next carried values, then a row of each other result
@@ -93,14 +93,14 @@ struct Block;
 
 /// An operator call, or control flow.
 struct Node {
-    uint32_t op = 0;  // in Graph::operators; of no meaning for control flow
+    uint32_t op = 0;  // index in Graph::operators; unused for control flow
     std::vector<Argument> arguments;
     std::vector<Result> results;
-    std::vector<uint32_t> writes;  // positions of the arguments whose memory it writes
-    std::vector<Moving> moving;    // position: of the argument; item: in a list, else 0
-    bool random = false;           // draws from the default generator
-    uint32_t line = 0,
-             module = 0;  // in Graph::texts: "model.py:12" and "features.0", "" if it is unknown
+    std::vector<uint32_t> writes;  // positions of the arguments whose memory the node writes
+    std::vector<Moving> moving;    // `position` of the argument; `item` in a list argument, otherwise 0
+    bool random = false;           // whether it draws from the default generator
+    // Indices in Graph::texts, of texts such as "model.py:12" and "features.0". The text is "" if it is unknown.
+    uint32_t line = 0, module = 0;
     ControlFlow control = ControlFlow::None;
     std::vector<Block> blocks;
 };
@@ -119,13 +119,13 @@ struct Input {
 
 enum class ConstantKind : uint8_t { Parameter, Buffer, Constant };
 
-/// A tensor that belongs to the program.
+/// A tensor that is stored in the program.
 struct Constant {
     std::string name;
     ValueId value;
     ConstantKind kind;
-    bool written;                  // by a node: it is state, which outlives a run
-    std::vector<int64_t> strides;  // empty: row-major
+    bool written;                  // whether a node writes it: then it is state, which persists between runs
+    std::vector<int64_t> strides;  // if empty, the tensor is contiguous
 };
 
 struct Graph {
@@ -138,9 +138,10 @@ struct Graph {
     std::vector<Node> nodes;
     std::vector<ValueId> outputs;
     std::vector<std::string> texts{""};
-    bool below_gradients = false;  // gradients are a part of it: a run records none
-    std::string writer;  // "rushlight 0.1.0": what captured it
-    /// Data for users of programs, which is kept unchanged: how Python's arguments and results are built from tensors.
+    bool below_gradients = false;  // whether it contains gradient computations; then a run records no graph
+    std::string writer;  // the version that captured it, such as "rushlight 0.1.0"
+    /// Data for the users of programs, which is stored unchanged, such as the structure of Python's arguments and
+    /// results.
     std::map<std::string, std::string> metadata;
 
     /// Returns the name of a node for errors: "node 3 (conv2d at model.py:12 in features.0)". `number` is its position in
@@ -166,18 +167,19 @@ RL_API std::vector<int64_t> evaluate(const Graph& graph, const std::vector<int64
 /// Returns one graph for several graphs of the same program, captured with different sizes. Integers that differ become
 /// expressions of the symbols.
 ///
-/// `values` has, for each graph, the value of each symbol; those of the first are the symbols' examples. Raises
-/// RuntimeError, which names the lines, if the graphs call different operators or no expression fits an integer.
+/// `values` has the value of each symbol for each graph. The values for the first graph become the examples of the
+/// symbols. Raises RuntimeError, which names the lines, if the graphs call different operators or no expression fits
+/// an integer.
 RL_API Graph generalize(const std::vector<Graph>& graphs, std::vector<Symbol> symbols,
                         const std::vector<std::vector<int64_t>>& values);
 
-/// The bytes that the results of a run need, without inputs, constants and the operators' scratch memory. A result's memory
-/// is alive from the node that allocates it to the last node that uses it.
+/// The number of bytes that the results of a run need, without inputs, constants and the operators' scratch memory.
+/// The memory of a result is live from the node that allocates it to the last node that uses it.
 struct MemoryPlan {
-    int64_t peak = 0;  // the largest sum of memory that is alive at the same time
+    int64_t peak = 0;  // the largest number of bytes that are live at the same time
     int64_t block = 0;  // the size of one block that holds all results
-    std::vector<int64_t>
-        offsets;  // of each value in it; -1: inputs, constants, and what is in blocks of control flow
+    // The offset of each value in the block; -1 for inputs, constants and values in blocks of control flow.
+    std::vector<int64_t> offsets;
 };
 /// Returns the plan for a run in which the symbols have the values `symbols`; by default those of the capture.
 RL_API MemoryPlan plan_memory(const Graph& graph, const std::vector<int64_t>& symbols = {});
@@ -189,8 +191,8 @@ RL_API Graph parse(const std::string& text);
 /// Returns a drawing of the graph as SVG: a box for each input and call, with arrows to the calls that use its results.
 RL_API std::string to_svg(const Graph& graph);
 /// Returns a line for each difference between two graphs, other than metadata, source lines and modules: `-` for a line that
-/// only the first graph has, `+` for a line that only the second has, and `~` for a call of the same operator with other
-/// arguments. Two values are equal if equal calls compute them, also where the values have different numbers.
+/// only the first graph has, `+` for a line that only the second has, and `~` for a call of the same operator with
+/// other arguments. Two values are equal if equal calls compute them, even if the values have different numbers.
 RL_API std::vector<std::string> differences(const Graph& a, const Graph& b);
 /// Returns the graph as JSON, in the form of files (docs/programs.md).
 RL_API std::string to_json(const Graph& graph);

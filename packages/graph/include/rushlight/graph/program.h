@@ -1,4 +1,4 @@
-// A graph with its constants, which can run without Python.
+// A graph with its constants. It can run without Python.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace rushlight::graph {
 
-/// A program. Copies share everything.
+/// A program. Copies of the object share the graph and the constants.
 class RL_API Program {
   public:
     /// Verifies the graph and looks up its operators. `constants` are in the order of Graph::constants.
@@ -20,8 +20,8 @@ class RL_API Program {
     static Program generalize(const std::vector<Program>& programs, std::vector<Symbol> symbols,
                               const std::vector<std::vector<int64_t>>& values);
 
-    /// Reads a file that `save` wrote. Constants are mapped, not copied; writes of the program to them are visible in this
-    ///process only.
+    /// Reads a file that `save` wrote. Constants are memory-mapped, not copied. If the program writes to them, the
+    ///file does not change.
     /// Raises RuntimeError if the file cannot be opened or an operator is missing, and ValueError if it is not a program.
     static Program load(const std::string& path);
     /// Reads a program from bytes in memory, which are copied.
@@ -31,12 +31,13 @@ class RL_API Program {
     std::string to_bytes() const;
 
     /// Returns an equivalent program with fewer nodes: calls whose arguments are all constants become constants, repeated
-    /// calls are merged, and calls without effect are removed. Results are the same bit for bit on this processor; on
-    /// another one, a constant that was folded here may differ in its last digits from one that is computed there.
+    /// calls are merged, and calls without effect are removed. On this processor, results are the same bit for bit.
+    /// On another processor, a folded constant may differ in its last digits from the value that would be computed
+    /// there.
     ///
-    /// With `fold_batch_norm`, a batch norm in evaluation mode that alone uses the result of a convolution is folded into
-    /// the weights of the convolution. Results then differ in their last digits, and there are no gradients for the
-    /// parameters of either layer.
+    /// With `fold_batch_norm`, a batch norm in evaluation mode is folded into the weights of the convolution before
+    /// it, if nothing else uses the result of the convolution. Results then differ in their last digits, and the
+    /// parameters of both layers get no gradients.
     Program simplified(bool fold_batch_norm = false) const;
     /// Returns the same program with other metadata.
     Program with_metadata(std::map<std::string, std::string> metadata) const;
