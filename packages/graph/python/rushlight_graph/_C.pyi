@@ -7,7 +7,7 @@ from rushlight_core import Tensor
 
 @final
 class Graph:
-    """The operators of a program, without the tensors that belong to it."""
+    """The operators of a program, without its tensors."""
 
     @staticmethod
     def parse(text: str, /) -> Graph: ...
@@ -47,7 +47,7 @@ class Program:
 
 @final
 class Capture:
-    """A region whose operators become a program."""
+    """A region of code whose operators are recorded as a program."""
 
     def __new__(
         cls,

@@ -6,8 +6,8 @@
 
 from __future__ import annotations
 
-import rushlight_core as _core  # noqa: F401  first: it loads librushlight, which this package's library needs
-import rushlight_graph.control_flow  # noqa: F401  makes cond, while_loop and scan nodes of programs
+import rushlight_core as _core  # noqa: F401  first, because it loads librushlight, which this package needs
+import rushlight_graph.control_flow  # noqa: F401  records cond, while_loop and scan
 from rushlight_graph._C import Graph, Program
 from rushlight_graph.dynamic import Dim
 from rushlight_graph.exported import ExportedProgram, export, load, save

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 def program() -> Path:
     """Return the path of the executable."""
-    library = find_spec("rushlight_graph._C")  # of an editable install, in a different folder from this file
+    library = find_spec("rushlight_graph._C")  # in an editable install, not in the folder of this file
     if library is None or library.origin is None:
         raise ImportError("rushlight-graph is installed without its module _C")
     return Path(library.origin).parent / "bin" / "rushlight-run"

@@ -26,7 +26,7 @@ def capture_sizes(
     below: bool = False,
     around: Around = nullcontext,
 ) -> Program:
-    """Return one program of several calls of `function`, with other sizes where `dynamic_shapes` marks them."""
+    """Return one program from several calls of `function` with different sizes, which `dynamic_shapes` marks."""
     sizes = dynamic.sizes_of(function, args, kwargs, dynamic_shapes)
     if not sizes:
         return capture(function, args, kwargs, state, module, expanded, below, around)
@@ -60,22 +60,25 @@ def capture(
     """Capture one call of `function` as a program.
 
     Args:
-        function: called once with its arguments. Its writes to them and to `state`, and its use of random numbers, are
-            undone afterwards.
-        args, kwargs: arguments of the call. Tensors become inputs of the program; other values become constants of it.
-        state: tuples (name, "parameter" or "buffer", tensor) of the tensors that belong to the program if they are used.
-        module: a module whose submodules are recorded with each operator, for error messages and for readers of the program.
+        function: the function, which is called once. Afterwards its arguments, the tensors of `state` and the state
+            of random numbers are restored.
+        args, kwargs: the arguments of the call. Tensors become inputs of the program; other values become constants.
+        state: tuples (name, "parameter" or "buffer", tensor). These tensors are stored in the program if they are
+            used.
+        module: a module. For each operator, the submodule that calls it is recorded, for error messages and the
+            printed program.
         expanded: names of composites that are recorded as the operators that they call.
-        below: record the operators below gradients, so that gradients are a part of the program. This happens in any case if
-            `function` computes gradients or uses transforms.
-        around: a function that returns a context manager for each call of `function`, which may be called several times.
+        below: record the operators below gradients, so that gradients are a part of the program. If `function`
+            computes gradients or uses transforms, they are always recorded this way.
+        around: a function that returns a context manager, which is entered for each call of `function`; there may be
+            several calls.
 
     Shape:
         - Inputs of the program have the shapes and dtypes of the tensors in `args` and `kwargs`.
 
     Raises:
         RuntimeError: `function` reads the value of a tensor, or writes to a tensor that is neither an input nor in `state`.
-        NotImplementedError: `function` does something that cannot be captured, such as drawing from its own generator.
+        NotImplementedError: `function` uses a feature that cannot be captured, such as its own random generator.
 
     Example:
         >>> program = capture(lambda x: (x * 2).relu(), (torch.ones(3),), {}, [])
@@ -139,7 +142,7 @@ def _record(
 
 @contextmanager
 def _modules_told(region: Capture, module: Any) -> Iterator[None]:
-    """Within the block, record when the forward of each module begins and ends."""
+    """Return a context manager within which the capture records when the forward of each module begins and ends."""
     handles = []
     for path, part in module.named_modules():
         if path:
@@ -160,7 +163,7 @@ def _modules_told(region: Capture, module: Any) -> Iterator[None]:
 
 
 def _names(function: Callable[..., Any]) -> list[str]:
-    """Return the names of the positional parameters that the signature contains."""
+    """Return the names of the positional parameters of the function's signature."""
     try:
         parameters = inspect.signature(getattr(function, "forward", function)).parameters.values()
     except (TypeError, ValueError):

@@ -10,26 +10,26 @@ from rushlight_graph import _C, dynamic
 
 
 class Recorder:
-    """Records calls that are made while this thread captures a program."""
+    """Records calls of `cond`, `while_loop` and `scan` while the calling thread captures a program."""
 
     def is_recording(self) -> bool:
         """Return whether a capture is under way on this thread."""
         return _C.is_capturing()
 
     def follows_sizes(self) -> bool:
-        """Return whether the program is captured with several sizes."""
+        """Return whether the program is captured several times, with different sizes."""
         return dynamic.captures_sizes()
 
     def cond(self, pred: Tensor, true_fn: Function, false_fn: Function) -> list[Tensor]:
-        """Record both branches."""
+        """Record a conditional: call both branches once."""
         return _C.capture_cond(pred, true_fn, false_fn)
 
     def while_loop(self, cond_fn: Function, body_fn: Function, carried: Sequence[Tensor]) -> list[Tensor]:
-        """Record the condition and the body."""
+        """Record a loop: call the condition and the body once."""
         return _C.capture_while_loop(cond_fn, body_fn, carried)
 
     def scan(self, combine_fn: Function, init: Sequence[Tensor], xs: Sequence[Tensor]) -> list[Tensor]:
-        """Record one step."""
+        """Record a scan: call the function of one step once."""
         return _C.capture_scan(combine_fn, init, xs)
 
 

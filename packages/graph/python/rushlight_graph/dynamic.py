@@ -1,4 +1,4 @@
-"""Dynamic sizes: `Dim`, and the captures with several sizes from which a program is built."""
+"""Dynamic sizes: `Dim`, and the sizes of the captures from which a program is built."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ import rushlight_core as core
 from rushlight_core import Tensor
 from rushlight_graph import trees
 
-#: How many captures one program with sizes that change is made of: Note [Fitting] in fitting.h requires five.
+#: #: The number of captures from which a program with dynamic sizes is built. Note [Fitting] in fitting.h requires
+#: five.
 CAPTURES = 6
 _thread = threading.local()
 _MOST = 2**31 - 1
-# For examples that are at least so large.
+# Differences between the example size and the other sizes. Each tuple is for examples of at least the size in front.
 _STEPS = ((32, (1, 3, 17, 37, 68)), (0, (1, 2, 5, 8, 13)), (0, (1, 2, 3, 4, 5)))
 
 
 class Dim:
     """The name of a size of the arguments that may change from call to call.
 
-    `Dim("n")` represents sizes of two or more, `2 * Dim("n")` for even sizes, and `Dim("n") + 1` for sizes that are larger
-    by one.
+    `Dim("n")` represents sizes of two or more, `2 * Dim("n")` represents even sizes, and `Dim("n") + 1` represents
+    sizes that are larger than `n` by one.
 
     Args:
         name: an identifier. Dimensions with the same name have the same size.
@@ -44,9 +45,9 @@ class Dim:
         torch.Size([7, 2])
     """
 
-    #: A size that stays as it is; so does None.
+    #: #: Marks a size that does not change, like None.
     STATIC: _Static
-    #: A size that changes, without a name.
+    #: #: Marks a size that changes and has no name.
     DYNAMIC: _Unnamed
 
     def __init__(self, name: str, *, min: int | None = None, max: int | None = None) -> None:
@@ -108,7 +109,7 @@ def captures_sizes() -> bool:
 
 @contextmanager
 def capturing_sizes() -> Iterator[None]:
-    """Mark the calling thread's captures as those of a program whose sizes change."""
+    """Return a context manager within which the calling thread's captures are for a program whose sizes change."""
     _thread.captures_sizes = True
     try:
         yield
@@ -132,7 +133,7 @@ Dim.DYNAMIC = _Unnamed()
 
 @dataclass
 class Size:
-    """A size that changes, and the places in the arguments that have it."""
+    """A size that changes, and the dimensions of arguments that depend on it."""
 
     dim: Dim
     example: int
@@ -140,9 +141,10 @@ class Size:
     places: list[tuple[int, int, int, int]] = field(default_factory=list)
 
     def values(self, number: int) -> list[int]:
-        """Return the example size and the sizes of the other captures, in an order that differs from Size to Size."""
+        """Return the example size and the sizes of the other captures, in a different order for each `number`."""
         low, high = self.dim.min, self.dim.max
-        # Far apart, to tell divisors; less where each costs as much as the example again, and where the range is narrow.
+        # Sizes that are far apart distinguish divisors better. They are closer for small examples, because each
+        # capture then costs more than the example, and for narrow ranges.
         fitting = [
             steps for least, steps in _STEPS if self.example >= least and self.example + steps[-1] <= high
         ]
@@ -150,7 +152,7 @@ class Size:
         orders = list(itertools.permutations(apart))
         steps = [0, *orders[29 * number % len(orders)]]
         found = [self.example + step for step in steps]
-        if max(found) > high:  # downwards, as far as it goes
+        if max(found) > high:  # use smaller sizes as far as possible
             found = [
                 self.example - step if self.example - step >= low else self.example + step for step in steps
             ]
@@ -167,7 +169,7 @@ class Size:
 def sizes_of(
     function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], dynamic_shapes: Any
 ) -> list[Size]:
-    """Return the sizes that `dynamic_shapes` marks, which has the structure of the arguments."""
+    """Return the sizes that are marked in `dynamic_shapes`, a tree with the structure of the arguments."""
     given = trees.Flattening("export")
     given.arguments(args, kwargs)
     inputs = {id(tensor): number for number, (_, tensor) in enumerate(given.tensors)}
@@ -258,7 +260,7 @@ def _by_name(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[
 
 
 def resized(tensors: Sequence[Tensor], sizes: Sequence[Size], values: Sequence[int]) -> dict[int, Tensor]:
-    """Return inputs of other sizes, by the id of the example. They repeat its elements, so values stay in their range."""
+    """Return inputs of other sizes, by the id of the example, with repeated elements of the example."""
     result: dict[int, Tensor] = {}
     for number, tensor in enumerate(tensors):
         made = tensor
@@ -278,7 +280,7 @@ def resized(tensors: Sequence[Tensor], sizes: Sequence[Size], values: Sequence[i
 
 
 def replaced(tree: Any, by_id: Mapping[int, Tensor]) -> Any:
-    """Return the tree with its tensors replaced by others."""
+    """Return the tree with tensors replaced as given by their ids."""
     if isinstance(tree, Tensor):
         return by_id[id(tree)]
     if type(tree) in (tuple, list):

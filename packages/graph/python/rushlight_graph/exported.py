@@ -19,7 +19,7 @@ _EXTRA = "extra:"
 
 
 class ExportedProgram:
-    """A captured module: a graph of operators with the tensors that belong to it.
+    """A captured module: a graph of operators, with its parameters, buffers and constants.
 
     `print(program)` shows a line for each operator, with the source line and the module that called it. `program.module()`
     returns a function that runs the program; calling the program itself raises RuntimeError.
@@ -54,10 +54,10 @@ class ExportedProgram:
         removed. Results are the same bit for bit on this kind of processor.
 
         Args:
-            fold_batch_norm: whether to fold batch norms into the weights of the convolutions before them. This concerns
-                batch norms in evaluation mode that alone use the result of a convolution, outside of control flow. Results
-                then differ in their last digits, and a program that computes gradients has none for the parameters of either
-                layer.
+            fold_batch_norm: whether to fold batch norms into the weights of the convolutions before them. A batch
+                norm is folded if it is in evaluation mode, nothing else uses the result of the convolution, and both
+                are outside of control flow. Results then differ in their last digits, and a program that computes
+                gradients has no gradients for the parameters of either layer.
 
         Example:
             >>> model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4)).eval()
@@ -69,15 +69,15 @@ class ExportedProgram:
 
     @property
     def graph(self) -> Graph:
-        """The operators, without the tensors that belong to the program.
+        """The operators of the program, without its tensors.
 
-        `str(graph)` is a text that `Graph.parse` reads, `graph.svg()` is a picture, and `graph.differences(other)` lists the
-        differences of another graph.
+        `str(graph)` is a text that `Graph.parse` reads, `graph.svg()` returns a drawing, and
+        `graph.differences(other)` lists the differences from another graph.
         """
         return self.program.structure()
 
     def with_graph(self, graph: Graph) -> ExportedProgram:
-        """Return a program with the operators of `graph` and those tensors of this program that it names.
+        """Return a program with the operators of `graph` and the tensors of this program that `graph` names.
 
         Raises:
             ValueError: the graph names a tensor that this program does not have, or gives it another type.
@@ -128,7 +128,7 @@ class ExportedProgram:
 class ProgramModule:
     """A program as a function of the module's arguments.
 
-    Changes that the program makes to its buffers persist, as in the module.
+    If the program changes its buffers, the changes persist from call to call, as in the module.
     """
 
     def __init__(self, program: Program) -> None:
@@ -174,9 +174,10 @@ def export(
 ) -> ExportedProgram:
     """Call a module once and capture the operators that it calls as a program.
 
-    The program computes the same as the module for all values of the arguments, with the dtypes and shapes of the examples.
-    Reading a value (`if x.sum() > 0`, `.item()`, `print`) raises an error that names the line, because the program could not
-    depend on it. The module and the state of random numbers are left unchanged.
+    For arguments with the dtypes and shapes of the examples, the program computes the same results as the module,
+    whatever their values. If the module reads a value (`if x.sum() > 0`, `.item()`, `print`), an error names the
+    line, because the program could not depend on this value. The module and the state of random numbers are not
+    changed.
 
     Args:
         mod: a module, captured in its current mode (`training`).
@@ -188,9 +189,10 @@ def export(
             entry for each dimension; None marks a size that does not change. The module is then called six times, with
             inputs of other sizes made from the examples, and integers that differ between the calls become expressions of
             these sizes.
-        strict: accepted for both values. PyTorch reads Python's bytecode if it is True; here the module always runs.
-        preserve_module_call_signature: must be empty: submodules are not called by themselves in the program.
-        prefer_deferred_runtime_asserts_over_guards: must be False: assumptions of a program are checked in each run.
+        strict: has no effect. PyTorch analyzes Python's bytecode if it is True; here the module is always run.
+        preserve_module_call_signature: must be empty, because a program does not contain calls of submodules.
+        prefer_deferred_runtime_asserts_over_guards: must be False, because each run checks the assumptions of a
+            program.
 
     Shape:
         - Tensors in `args` and `kwargs`: (*), of any shape; the program accepts that shape, except where `dynamic_shapes`
@@ -225,7 +227,7 @@ def capture_module(
     dynamic_shapes: Any,
     expanded: Sequence[str] = (),
 ) -> ExportedProgram:
-    """Do what `export` does, and record the composites in `expanded` as the operators that they call."""
+    """Do what `export` does, but record the operators that the composites in `expanded` call."""
     if not hasattr(mod, "named_parameters") or not callable(mod):
         raise TypeError(
             f"export(mod): must be a module, got {type(mod).__name__}\nhint: make a function the forward of a Module"
@@ -251,7 +253,7 @@ def capture_module(
 
 @contextmanager
 def _no_member_replaced(mod: Any) -> Iterator[None]:
-    """Raise NotImplementedError if parameters or buffers are replaced within the block, after restoring them."""
+    """Restore parameters and buffers that the block replaces, and raise NotImplementedError if there are any."""
 
     def members() -> dict[str, Tensor]:
         return {**dict(mod.named_parameters()), **dict(mod.named_buffers())}

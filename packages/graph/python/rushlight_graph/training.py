@@ -1,4 +1,4 @@
-"""Gradients and states of optimizers that a captured training step changes: save and restore them."""
+"""Save and restore the gradients and the states of optimizers that a captured training step changes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from rushlight_core import Tensor
 from rushlight_graph._C import Program
 
 State = list[tuple[str, str, Tensor]]
-#: What a capture leaves: name, whether `.grad` was there before, and whether it is after.
+#: #: For each tensor whose `.grad` a capture has set or removed: its name, and whether it had a gradient before and
+#: after.
 Changes = list[tuple[str, bool, bool]]
 
 
@@ -51,7 +52,7 @@ class Optimizers:
         return bool(self._found)
 
     def state(self) -> State:
-        """Return the optimizers' tensors: parameters that are not the module's, and the state of each parameter."""
+        """Return the optimizers' tensors: parameters that the module does not have, and the state of each parameter."""
         state: State = []
         for path, optimizer in self._found.items():
             for group in optimizer.param_groups:
@@ -74,7 +75,7 @@ class Optimizers:
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
-        """Restore the state that a capture has changed; raise NotImplementedError for changes that a program cannot make."""
+        """Restore state that the capture has changed; raise NotImplementedError if a program cannot change it."""
         before = {path: _snapshot(optimizer) for path, optimizer in self._found.items()}
         try:
             yield
@@ -146,7 +147,7 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def with_gradients(state: State) -> State:
-    """Return the state with the gradients that are present."""
+    """Return the state with the gradients that exist."""
     return state + [
         (f"{name}.grad", "buffer", tensor.grad)
         for name, _, tensor in state
@@ -155,10 +156,12 @@ def with_gradients(state: State) -> State:
 
 
 def capture_from_run_to_run(record: Callable[[], tuple[Program, Changes]], state: State) -> Program:
-    """Return the program of a region after which each gradient is present if it was present before.
+    """Return a program for a region that can be run repeatedly: each gradient exists before a run if it exists after
+    the run.
 
-    A first run may find no gradients and leave some; the program represents the following runs. A gradient that was absent
-    before the first run is represented by zeros, to which gradients are added with the same result.
+    The first run of a region may create gradients that did not exist before; the program represents the following
+    runs. For a gradient that does not exist before the first run, the program has zeros, and adding to zeros gives
+    the same result.
     """
     leaves = {name: tensor for name, _, tensor in state}
     before = {name: tensor.grad for name, tensor in leaves.items() if tensor.is_leaf}

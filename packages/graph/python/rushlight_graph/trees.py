@@ -12,7 +12,8 @@ from rushlight_core import Tensor
 class Flattening:
     """Flattens trees. A tensor that occurs several times has one number.
 
-    Raises TypeError, beginning with `what`, for an object that is neither a container, a tensor nor a literal.
+    Raises TypeError, with a message that begins with `what`, for an object that is neither a container, a tensor nor
+    a literal.
     """
 
     def __init__(self, what: str) -> None:
@@ -22,7 +23,7 @@ class Flattening:
         self.tensors: list[tuple[str, Tensor]] = []
 
     def structure(self, value: Any, path: str) -> Any:
-        """Return the structure that contains the tensors of `value`, in a form that JSON can represent."""
+        """Return the structure of `value`, with numbers in place of tensors, in a form that JSON can represent."""
         if isinstance(value, Tensor):
             if id(value) not in self._numbers:
                 self._numbers[id(value)] = len(self.tensors)
@@ -44,7 +45,7 @@ class Flattening:
         )
 
     def arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any], names: Sequence[str] = ()) -> Any:
-        """Return the structure of a call's arguments; `names` are those of the first positional ones."""
+        """Return the structure of a call's arguments. `names` are the names of the first positional arguments."""
         positional = [
             self.structure(value, names[i] if i < len(names) else f"args.{i}") for i, value in enumerate(args)
         ]
@@ -53,7 +54,7 @@ class Flattening:
 
 
 def unflatten(structure: Any, tensors: list[Tensor]) -> Any:
-    """Return the tree of a structure, with these tensors."""
+    """Return the tree that a structure describes, with tensors in place of numbers."""
     ((kind, content),) = structure.items()
     if kind == "tensor":
         return tensors[content]

@@ -32,7 +32,7 @@ def load(f: str | os.PathLike[str] | IO[bytes]) -> ExportedProgram:
     """Read an ONNX model as a program. The model may use the operators that `export` writes.
 
     Args:
-        f: a path, in whose folder external tensor files are looked for, or an open binary file.
+        f: a path, or an open binary file. Files of external tensors are opened in the folder of the path.
 
     Raises:
         OnnxLoadError: the file is not a model, or has operators, dtypes or versions other than those that `export` writes.
@@ -42,6 +42,6 @@ def load(f: str | os.PathLike[str] | IO[bytes]) -> ExportedProgram:
         >>> load("relu.onnx").module()(torch.tensor([-1.0, 0.0, 1.0]))
         tensor([0., 0., 1.])
     """
-    from rushlight_graph.onnx import loader  # it needs numpy, which export does not
+    from rushlight_graph.onnx import loader  # imported here because it needs numpy, unlike export
 
     return loader.load(f)

@@ -12,7 +12,7 @@ import rushlight_core as core
 from rushlight_core import Tensor
 from rushlight_graph.onnx.graph import DecodedGraph, Size, UnsupportedError, Value
 
-#: Names of dtypes, and the numbers that ONNX has for them.
+#: #: Names of dtypes, and the numbers of their types in ONNX.
 ELEMENT_TYPES = {
     "float32": 1,
     "uint8": 2,
@@ -38,13 +38,13 @@ _TRUTHS = {
 _LOGICAL = {"And", "Or", "Not", "Xor"}
 _COUNTS = {"Shape", "Size", "NonZero", "ArgMax", "ArgMin"}
 _ROUNDING = {"Floor", "Ceil", "Round"}
-# What has no bools among its types, and is computed with integers then.
+# Operators that do not support bools. They are computed with integers in place of bools.
 _NUMERIC = {
     *("Add", "Sub", "Mul", "Div", "Max", "Min", "Greater", "Less", "GreaterOrEqual", "LessOrEqual", "Abs", "Neg", "Sign"),
     *("Pow", "Mod", "ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin", "CumSum", "MatMul", "Clip", "Relu", "ArgMax"),
     *("ArgMin", "TopK", "Trilu", "ScatterElements", "ScatterND", "Pad", "Einsum"),
 }  # fmt: skip
-_MOVE_ONLY = {"ScatterElements", "ScatterND"}  # bools are fine, unless something is added up
+_MOVE_ONLY = {"ScatterElements", "ScatterND"}  # these support bools if there is no reduction
 
 
 @dataclass(frozen=True)
@@ -63,12 +63,12 @@ class Emitted:
     inputs: list[str]
     outputs: list[str]
     attributes: dict[str, Any]
-    where: str  # the call that it belongs to
+    where: str  # description of the call for which it was emitted
 
 
 @dataclass
 class ValueType:
-    """The type of an input or output; sizes that change have names."""
+    """The type of an input or output. Sizes that change are represented by names."""
 
     name: str
     dtype: str
@@ -208,14 +208,14 @@ class Builder:
     # --- nodes ---
 
     def type_of(self, name: str, value: int) -> ValueType:
-        """Return the type of a value of the program, which is called `name` here."""
+        """Return the type of a value of the program that has the name `name` in the ONNX graph."""
         info = self.graph.values[value]
         sizes = [size if isinstance(size, int) else self.graph.text(size) for size in info.sizes]
         return ValueType(name, info.dtype, sizes)
 
     @contextmanager
     def subgraph(self) -> Iterator[list[Emitted]]:
-        """Collect the nodes of the block separately. Values that they define are not known afterwards, except constants."""
+        """Collect the nodes of the block in a separate list. Afterwards, forget their values, except constants."""
         nodes, known = self.nodes, self._known
         self.nodes, self._known = [], dict(known)
         try:
@@ -231,7 +231,7 @@ class Builder:
         first = given[1] if name == "Where" else given[0]
         assert first is not None
         wanted = dtype or first.dtype
-        if name == "Where" and wanted == "bool":  # runtimes lack it
+        if name == "Where" and wanted == "bool":  # runtimes do not support it
             chosen = [item and self.cast(item, "uint8") for item in given[1:]]
             return self.cast(self.op("Where", given[0], *chosen), "bool")
         if name in _LOGICAL:
@@ -315,7 +315,7 @@ class Builder:
         )
 
     def reduce(self, name: str, value: Val, dims: Sequence[int] | None, keep: bool) -> Val:
-        """Return a reduction over these dimensions, or over all for None."""
+        """Return a reduction over these dimensions; None means all dimensions."""
         if dims is not None and not dims:
             return value
         if name == "ReduceSum" or self.opset >= 18:
@@ -330,7 +330,7 @@ def dtype_name(dtype: Any) -> str:
 
 
 def fixed_sizes(value: Value) -> list[int]:
-    """Return the sizes of a value, none of which may change."""
+    """Return the sizes of a value. Raise UnsupportedError if a size changes."""
     if not value.fixed:
         raise UnsupportedError(
             "the shape of a tensor changes, and the exported form of this call requires a fixed one"

@@ -1,4 +1,4 @@
-"""A call of a program as exporting functions receive it, and the evaluation of the expressions in YAML entries."""
+"""A call of a program, which exporting functions receive, and the evaluation of expressions in YAML entries."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from rushlight_graph.onnx.graph import Node, Size, UnsupportedError, Use, Value
 Exported = Val | Sequence[Val | Sequence[Val]]
 Function = Callable[[Builder, "Call"], Exported]
 
-#: Functions by operator, for those whose entry has `onnx: function`.
+#: #: The functions of operators whose YAML entry has `onnx: function`.
 FUNCTIONS: dict[str, Function] = {}
-# Arguments that affect the memory or the speed of a result, and not its values.
+# Arguments that do not change the values of a result in ONNX, but for example its memory or the speed.
 _NO_MEANING = {
     *("memory_format", "device", "requires_grad", "non_blocking", "copy", "cudnn_enabled", "cudnn_enable", "sparse_grad"),
     *("stable", "implicit", "generator", "sparse", "scale_grad_by_freq", "padding_idx"),
@@ -26,7 +26,7 @@ _NO_MEANING = {
 
 
 def exports(*names: str) -> Callable[[Function], Function]:
-    """Mark the function that exports these operators."""
+    """Return a decorator that registers a function which exports these operators."""
 
     def register(function: Function) -> Function:
         for name in names:
@@ -69,7 +69,7 @@ class Call:
         return self.results[0]
 
     def has(self, name: str) -> bool:
-        """Return whether an argument is given, and not None."""
+        """Return whether an argument is given and is not None."""
         return self[name] is not None
 
     def is_tensor(self, name: str) -> bool:
@@ -89,12 +89,12 @@ class Call:
         return len(self.value(name).sizes)
 
     def dim(self, name: str, of: str = "input") -> int:
-        """Return a dimension, counted from the first."""
+        """Return a dimension, counted from the front."""
         dim = self[name]
         return dim % self.rank(of) if self.rank(of) else 0
 
     def dims(self, name: str, of: str = "input") -> list[int]:
-        """Return dimensions, counted from the first."""
+        """Return dimensions, counted from the front."""
         return [dim % self.rank(of) if self.rank(of) else 0 for dim in self[name]]
 
     def tensor(self, name: str) -> Val:
@@ -139,7 +139,7 @@ class Call:
         return core.empty((1,) * len(value.sizes), dtype=getattr(core, value.dtype))
 
     def check_asked(self) -> None:
-        """Raise UnsupportedError if an argument that was not read has a different value from its default."""
+        """Raise UnsupportedError if an argument that was not read does not have its default value."""
         for name, given in self._arguments.items():
             if name in self._asked or name in _NO_MEANING:
                 continue
@@ -167,7 +167,7 @@ class Call:
         assert isinstance(node.func, ast.Name)
         operator = node.func.id
         inputs = [(item, self._input(item)) for item in node.args]
-        if operator == "Mul":  # alpha and the like are one as a rule
+        if operator == "Mul":  # factors such as alpha are usually 1
             for (item, _), (_, other) in (inputs, inputs[::-1]):
                 if isinstance(item, ast.Name) and self._is_one(item.id):
                     return other
@@ -189,7 +189,7 @@ class Call:
         value = self[node.id]
         if isinstance(value, bool):
             return int(value)
-        floats = ("alpha", "negative_slope", "lambd")  # a Scalar may be an integer as well
+        floats = ("alpha", "negative_slope", "lambd")  # these Scalars may be passed as integers
         return float(value) if node.id in floats else value
 
 

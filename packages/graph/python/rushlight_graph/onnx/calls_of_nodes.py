@@ -16,12 +16,13 @@ Attributes = dict[str, Any]
 Function = Callable[[Attributes, list[Any], str], Any]
 _DTYPES = {number: getattr(core, name) for name, number in ELEMENT_TYPES.items()}
 
-#: Functions by operator: of a node's attributes, its inputs and a text for errors.
+#: #: The function of each operator. Its arguments are a node's attributes, its inputs, and a text that names the node
+#: in errors.
 CALLS: dict[str, Function] = {}
 
 
 class NodeError(ValueError):
-    """Raised for a node that cannot be called; the message names it."""
+    """Raised for a node that cannot be called. The message names the node."""
 
 
 class Known:
@@ -36,7 +37,7 @@ class Known:
         return [int(item) for item in self.array.reshape(-1)]
 
     def tensor(self) -> Tensor:
-        """Return the integers as a tensor. Each is passed as an argument of a call, so that it may be a dynamic size."""
+        """Return the integers as a tensor. Each is passed as an argument of a call, so it can be a dynamic size."""
         if self.constant is None:
             dtype = core.bool if self.array.dtype == bool else core.int64
             parts = [core.full([], item, dtype=dtype) for item in self.ints()]
@@ -132,7 +133,7 @@ _PLAIN: dict[str, Callable[..., Any]] = {
     "Det": core.det,
     "Identity": lambda x: x,
 }
-# The same of integers that are known.
+# The same operators for integers that are known.
 _KNOWN: dict[str, Callable[..., Any]] = {
     "Add": np.add,
     "Sub": np.subtract,

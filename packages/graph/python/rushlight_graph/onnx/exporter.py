@@ -1,4 +1,4 @@
-"""`onnx.export`: a module, or a program, as a model in ONNX."""
+"""`onnx.export`: convert a module or a program to a model in ONNX."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from rushlight_graph.onnx.model import OPSETS, Model
 
 File = str | os.PathLike[str] | IO[bytes]
 _DEFAULT_OPSET = 18
-#: Where a program's text about Python's arguments and results lies in the file.
+#: #: Prefix of the keys under which the file stores a program's metadata, such as the structure of Python's
+#: arguments.
 METADATA = "rushlight."
 
 
@@ -94,11 +95,13 @@ def is_in_onnx_export() -> bool:
 class ONNXProgram:
     """A model in ONNX, which `export` returns.
 
-    Calling it runs the model with onnxruntime, on the tensors of the arguments, and returns a list of tensors. The call
-    raises ImportError if onnxruntime is not installed, and TypeError if the number of tensors is not that of the inputs.
+    Calling it runs the model with onnxruntime on the tensors of the arguments, and returns a list of tensors. The
+    call raises ImportError if onnxruntime is not installed, and TypeError if the number of tensors differs from the
+    number of inputs.
 
     Shape:
-        - Tensors: those of the exported program, where sizes that `dynamic_shapes` marked may differ from call to call.
+        - Tensors: the shapes of the exported program; sizes that `dynamic_shapes` marked may differ from call to
+          call.
 
     Example:
         >>> torch.onnx.export(nn.ReLU(), (torch.ones(3),))
@@ -112,7 +115,7 @@ class ONNXProgram:
 
     @property
     def model_proto(self) -> Any:
-        """The model as an `onnx.ModelProto`, for which the package onnx is needed."""
+        """The model as an `onnx.ModelProto`. The package onnx is needed."""
         onnx = _package("onnx")
         return onnx.load_model_from_string(self._model.to_bytes())
 
@@ -130,8 +133,8 @@ class ONNXProgram:
             destination: a path, or an open binary file.
             include_initializers: must be True.
             keep_initializers_as_inputs: whether constants are inputs with defaults as well.
-            external_data: whether tensors of 1 KB and more lie in a second file, the path with ".data". With None, they do
-                if one file would have more than 2 GB.
+            external_data: whether tensors of at least 1 KB are written to a second file, whose path ends with
+                ".data". With None, this is done if one file would have more than 2 GB.
 
         Raises:
             ValueError: the file would have more than 2 GB.
@@ -212,7 +215,7 @@ def export(
     Args:
         model: a module, or an ExportedProgram.
         args: the module's positional arguments. Tensors become inputs; numbers and strings become constants of the model.
-        f: the path to which the model is written, or an open binary file. With None no file is written.
+        f: the path to which the model is written, or an open binary file. With None, no file is written.
         kwargs: the module's keyword arguments.
         input_names, output_names: names for the first inputs and outputs, in their order.
         opset_version: the version of ONNX's operators, from 17 to 21; None selects 18.

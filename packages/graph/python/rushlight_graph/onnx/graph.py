@@ -17,7 +17,8 @@ class UnsupportedError(Exception):
 class Size:
     """The expression of an integer that changes from run to run.
 
-    It is not an int, so code that needs a fixed size fails. It is equal only to the same expression, never to a number.
+    It is not an int, so code that needs a fixed size raises an error. It is equal only to the same expression, never
+    to a number.
     """
 
     __slots__ = ("expression",)
@@ -88,7 +89,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Node:
-    """One call."""
+    """A node of the graph: an operator call, or control flow."""
 
     op: str
     arguments: list[Any]
@@ -97,11 +98,11 @@ class Node:
     random: bool
     line: str
     module: str
-    control: str = ""  # of control flow: cond, while_loop or scan
+    control: str = ""  # cond, while_loop or scan for control flow, otherwise empty
     blocks: tuple[Block, ...] = ()
 
     def uses(self) -> list[int]:
-        """Return the values among its arguments."""
+        """Return the values among the arguments."""
         found = []
         for argument in self.arguments:
             items = argument if isinstance(argument, list) else [argument]
@@ -109,7 +110,7 @@ class Node:
         return found
 
     def defines(self) -> list[int]:
-        """Return the values among its results."""
+        """Return the values among the results."""
         found: list[int] = []
         for result in self.results:
             found += result if isinstance(result, list) else [] if result is None else [result]

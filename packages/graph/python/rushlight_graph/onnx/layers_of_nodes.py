@@ -1,4 +1,4 @@
-"""Functions that compute ONNX nodes of layers, products and losses; calls_of_nodes.py has the others."""
+"""Functions that compute ONNX nodes of layers, products and losses; see also calls_of_nodes.py."""
 
 from __future__ import annotations
 
@@ -89,13 +89,13 @@ def max_pool(attributes: Attributes, inputs: list[Any], where: str) -> Any:
     pool = {2: core.max_pool2d_with_indices, 3: core.max_pool3d_with_indices}[count]
     values, positions = pool(x, kernel, stride, padding, dilation)
     sizes = before.shape[-count:]
-    if x is not before:  # positions are counted in the padded input
+    if x is not before:  # the positions of the maxima refer to the padded input
         begin, _ = _padding(attributes, count, where)
         rest, positions, step = positions, core.zeros_like(positions), 1
         for d in reversed(range(count)):
             positions = positions + (rest % x.shape[d - count] - begin[d]) * step
             rest, step = rest // x.shape[d - count], step * sizes[d]
-    # ONNX counts from the first element of the batch.
+    # ONNX counts positions from the first element of the batch.
     rows = core.arange(x.shape[0] * x.shape[1]).reshape([x.shape[0], x.shape[1], *[1] * count])
     return [values, positions + rows * math.prod(sizes)]
 
@@ -137,7 +137,7 @@ def layer_normalization(attributes: Attributes, inputs: list[Any], where: str) -
     return core.layer_norm(x, list(scale.shape), scale, bias, attributes.get("epsilon", 1e-5))
 
 
-# The order in which we have the gates, in ONNX's.
+# For each gate in our order, its position in ONNX's order.
 _GATES = {"LSTM": (0, 2, 3, 1), "GRU": (1, 0, 2), "RNN": (0,)}
 
 

@@ -1,9 +1,9 @@
-"""`onnx.load`: read a model of the operators that `export` writes, as a program.
+"""`onnx.load`: read a model as a program. The model may use the operators that `export` writes.
 
 Note [Loading]
-The model's nodes are called one after the other while a program is captured. Integers that shapes depend on (results of
-Shape, small constants, and values computed from them) are kept as Python integers instead of tensors, so that a size that
-changes is found as in any capture: Note [Fitting].
+The model's nodes are called one after the other while a program is captured. Integers that shapes depend on (results
+of Shape, small constants, and values computed from them) are kept as Python integers in place of tensors. So sizes
+that change are found as in any other capture: Note [Fitting].
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rushlight_core import Tensor
 from rushlight_graph.capture import capture, capture_sizes
 from rushlight_graph.dynamic import Derived, Dim
 from rushlight_graph.exported import ExportedProgram
-from rushlight_graph.onnx import layers_of_nodes, protobuf  # noqa: F401  the first registers functions
+from rushlight_graph.onnx import layers_of_nodes, protobuf  # noqa: F401  layers_of_nodes registers functions
 from rushlight_graph.onnx.builder import ELEMENT_TYPES
 from rushlight_graph.onnx.calls_of_nodes import CALLS, Known, NodeError
 from rushlight_graph.onnx.exporter import METADATA, OnnxLoadError
@@ -34,11 +34,12 @@ from rushlight_graph.onnx.protobuf import Message, ProtobufError
 _DTYPES = {number: name for name, number in ELEMENT_TYPES.items()}
 _NUMPY = {name: name for name in ELEMENT_TYPES} | {"bool": "bool_", "bfloat16": "uint16"}
 _SIZE = re.compile(r"(?:(\d+)\*)?([A-Za-z_]\w*)([+-]\d+)?\Z")
-_SMALL = 64  # elements of a constant that is kept as integers, too
-_EXAMPLE = 16  # if a model does not contain the size of its example
+_SMALL = 64  # constants of at most this number of elements are also kept as integers
+_EXAMPLE = 16  # the size in the capture, if the model does not contain an example size
 
 
-# What core and Python raise for arguments that an operator does not take, an attribute that is missing and the like.
+# Errors that core and Python raise for invalid arguments of an operator, missing attributes and similar faults of a
+# model.
 _ERRORS = (
     ArithmeticError,
     AssertionError,
@@ -55,7 +56,7 @@ def load(f: str | os.PathLike[str] | IO[bytes]) -> ExportedProgram:
     """Read an ONNX model as a program; see `rushlight_graph.onnx.load`.
 
     Args:
-        f: a path, in whose folder external tensor files are looked for, or an open binary file.
+        f: a path, or an open binary file. Files of external tensors are opened in the folder of the path.
 
     Raises:
         OnnxLoadError: the file is not a model, or has operators, dtypes or versions other than those that `export` writes.
@@ -181,7 +182,7 @@ def _external(name: str, entry: Message, folder: Path | None, kind: np.dtype[Any
         raise OnnxLoadError(f"onnx.load: tensor '{name}' ends beyond the end of '{location}'")
     if not count:
         return np.empty(0, kind)
-    return np.memmap(path, kind, "c", offset, (count,))  # what is written to it stays in this process
+    return np.memmap(path, kind, "c", offset, (count,))  # "c": writes do not change the file
 
 
 # --- inputs ---
@@ -226,7 +227,7 @@ def _examples(inputs: list[Message], texts: Mapping[str, str]) -> tuple[tuple[Te
 
 
 class _Interpreter:
-    """Calls the nodes of a graph in their order."""
+    """Calls the nodes of a graph in order."""
 
     def __init__(self, graph: Message, constants: Mapping[str, Tensor], inputs: list[str]) -> None:
         self._nodes = [(node, _attributes(node)) for node in graph["node"]]

@@ -1,11 +1,11 @@
 """Lower a program's graph to ONNX nodes.
 
 Note [Memory in ONNX]
-A program writes in place and creates views; in ONNX each value is defined once and has separate memory. Values with the
-same memory are therefore versioned: a call that writes defines a new version of its argument. If the argument is a view,
-its base gets a new version in which the elements of the view are replaced (ScatterElements, with the positions that the
-view's operator returns for a tensor of indices), and other views of that memory are computed again before they are read.
-A view that is not read after the write costs nothing.
+A program can write in place and create views; in ONNX each value is defined once and has separate memory. Values with
+the same memory therefore have versions: a call that writes defines a new version of its argument. If the argument is
+a view, its base also gets a new version, in which the elements of the view are replaced by ScatterElements. The
+positions for ScatterElements are found by applying the view's operator to a tensor of indices. Other views of the
+same memory are computed again before they are read. A view that is not read after the write is not computed again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rushlight_graph.onnx.builder import ELEMENT_TYPES, Builder, Subgraph, Val, 
 from rushlight_graph.onnx.calls import FUNCTIONS, Call, is_size
 from rushlight_graph.onnx.graph import Block, DecodedGraph, DTypeName, Node, UnsupportedError, Use
 
-# They change the shape of their argument, and none of its elements.
+# Operators that change the shape of their argument, and none of its elements.
 _RESHAPE_IN_PLACE = {"squeeze_", "squeeze_.dim", "unsqueeze_", "transpose_", "swapaxes_", "t_"}
 _FOLDED_ELEMENTS = 1 << 16
 
@@ -40,18 +40,19 @@ class Lowering:
         self.builder = builder
         self.problems: list[str] = []
         self._vals: dict[int, Val] = {}
-        self._made: dict[int, int] = {}  # the version of its memory that a value was made at
-        self._versions: dict[int, int] = {}  # of memory, by its first value
-        self._view_of: dict[int, tuple[Node, int, int]] = {}  # call, which result, the tensor that is viewed
-        self._same: dict[int, int] = {}  # a value that is another's tensor
-        self._from_outside: dict[int, str] = {}  # memory: what it is
+        self._made: dict[int, int] = {}  # for each value, the version of its memory when it was computed
+        self._versions: dict[int, int] = {}  # current version of each memory (the key is its first value)
+        self._view_of: dict[int, tuple[Node, int, int]] = {}  # of a view: call, index of result, base
+        self._same: dict[int, int] = {}  # for a value that is the same tensor as another: the other value
+        self._from_outside: dict[int, str] = {}  # for memory of an input or constant: its description
         self._last_use: dict[int, int] = {}
         self._missing: set[int] = set()  # results of calls that cannot be exported
         self._at = 0
-        self._sharing: dict[int, list[int]] = {}  # the values with some memory
+        self._sharing: dict[int, list[int]] = {}  # for each memory: the values that use it
         for value, info in enumerate(graph.values):
             self._sharing.setdefault(info.memory, []).append(value)
-        self._numbers: dict[int, int] = {}  # of nodes, by id: those of a block come before its node
+        # The number of each node, by id(). The nodes of a block come before the node that has the block.
+        self._numbers: dict[int, int] = {}
         self._number(graph.nodes)
         for value in graph.outputs:
             self._last_use[value] = len(self._numbers)
@@ -189,7 +190,7 @@ class Lowering:
         return [(self._read(value), self.builder.type_of("", value)) for value in block.outputs]
 
     def _subgraph(self, inputs: list[ValueType], make: Callable[[], list[tuple[Val, ValueType]]]) -> Subgraph:
-        """Return the graph of the nodes that `make` exports. Runtimes require that its own nodes compute its outputs."""
+        """Return the graph of the nodes that `make` exports. Its own nodes compute its outputs, as runtimes require."""
         with self._scope(), self.builder.subgraph() as nodes:
             outputs: list[ValueType] = []
             for val, kind in make():
@@ -201,7 +202,7 @@ class Lowering:
 
     @contextmanager
     def _scope(self) -> Iterator[None]:
-        """Restore the values at the end: values that a block defines or computes again are not visible outside."""
+        """Restore the known values at the end of the block: values that a block defines are not visible outside."""
         saved = self._vals, self._made, self._versions, self._view_of, self._same
         self._vals, self._made, self._versions = dict(self._vals), dict(self._made), dict(self._versions)
         self._view_of, self._same = dict(self._view_of), dict(self._same)
@@ -229,7 +230,8 @@ class Lowering:
     def _read(self, value: int) -> Val:
         value = self._representative(value)
         if self._made[value] != self._versions.get(self._memory(value), 0):
-            node, which, _ = self._view_of[value]  # the first value with this memory is always up to date
+            # The value is a view, because the first value with this memory is always up to date.
+            node, which, _ = self._view_of[value]
             self._define(value, self._flat(self._call(node))[which])
         return self._vals[value]
 
@@ -287,7 +289,7 @@ class Lowering:
                     "the size of its result depends on values, and a model has fixed sizes"
                 )
             raise UnsupportedError("has no equivalent in ONNX")
-        # The tensors of an out= form come last.
+        # The out= tensors come last among the arguments.
         tensors = {
             use: self._read(use)
             for argument in node.arguments[: len(rule.arguments)]
@@ -336,7 +338,7 @@ class Lowering:
             self._last_use.get(other, -1) > self._at and self._representative(other) != value
             for other in self._sharing[memory]
         )
-        # From the view to what it is a view of, before the version moves on.
+        # Go from the view to its base, and compute all new values before the version is increased.
         definitions = [(value, val)]
         while seen and value in self._view_of:
             node, which, parent = self._view_of[value]
@@ -344,7 +346,7 @@ class Lowering:
             value = parent
             definitions.append((value, val))
         if not seen and value in self._view_of:
-            # The rest of this memory is not read any more.
+            # The remaining elements of this memory are not read any more.
             definitions = definitions[:1]
         self._versions[memory] = self._versions.get(memory, 0) + 1
         for changed, new in definitions:

@@ -22,12 +22,12 @@ from rushlight_graph.onnx.builder import (
 )
 from rushlight_graph.onnx.protobuf import Buffer, Message
 
-# The version of the file's format that came with each version of the operators.
+# The version of the file format that was published with each version of the operators.
 _IR_VERSIONS = {17: 8, 18: 8, 19: 9, 20: 9, 21: 10}
 OPSETS = tuple(_IR_VERSIONS)
-_LARGEST = (1 << 31) - 1  # bytes of a message, by Protocol Buffers
-_EXTERNAL = 1024  # bytes from which on a tensor lies in the second file
-_PAGE = 4096  # so that tensors can be mapped
+_LARGEST = (1 << 31) - 1  # the largest message of Protocol Buffers, in bytes
+_EXTERNAL = 1024  # tensors of at least this number of bytes are written to the second file
+_PAGE = 4096  # alignment of tensors in the second file, so that they can be memory-mapped
 
 
 @dataclass
@@ -62,7 +62,8 @@ class Model:
         return b"".join(pieces)
 
     def write(self, f: str | os.PathLike[str] | IO[bytes], external: bool, with_inputs: bool = False) -> None:
-        """Write the file; with `external`, large tensors to a second one beside it, "model.onnx.data".
+        """Write the file. With `external`, write large tensors to a second file, such as "model.onnx.data", in the
+        same folder.
 
         Raises:
             ValueError: the file would have more than 2 GB.
@@ -126,7 +127,7 @@ class Model:
 
 
 class _replacing:  # noqa: N801  used as a function
-    """A file that replaces `path` when it is complete."""
+    """A context manager with a file that replaces `path` when it is complete."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

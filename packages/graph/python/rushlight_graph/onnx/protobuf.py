@@ -1,7 +1,7 @@
-"""Encode and decode the messages of an ONNX file as dicts: the part of Protocol Buffers that they need.
+"""Encode and decode the messages of an ONNX file as dicts. Only the required part of Protocol Buffers is implemented.
 
-The format is described at https://protobuf.dev/programming-guides/encoding; the messages are those of onnx.proto. A field
-that is not in `MESSAGES` is left out when it is read.
+The format is described at https://protobuf.dev/programming-guides/encoding; the messages are those of onnx.proto.
+Fields that are not in `MESSAGES` are skipped when a message is read.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Any
 Message = dict[str, Any]
 Buffer = bytes | memoryview
 
-# Name: number and type. "*" marks a repeated field; a type that begins with a capital is a message.
+# For each field: its name, number and type. "*" marks a repeated field; a type that begins with a capital is a
+# message.
 MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
     "ModelProto": {
         "ir_version": (1, "int"),
@@ -137,7 +138,7 @@ def _encode(message: str, fields: Message) -> tuple[list[Buffer], int]:
 
 
 def _varint(value: int) -> bytes:
-    value &= 0xFFFFFFFFFFFFFFFF  # negative ones have ten bytes
+    value &= 0xFFFFFFFFFFFFFFFF  # negative numbers are encoded in ten bytes
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)

@@ -100,7 +100,7 @@ def infinite(b: Builder, call: Call) -> Val:
 
 @exports("signbit")
 def signbit(b: Builder, call: Call) -> Val:
-    if _is_floating(call):  # of zeros, that of their reciprocal
+    if _is_floating(call):  # the sign of a zero is the sign of its reciprocal
         return call.evaluate("Less(Where(Equal(input, 0), Reciprocal(input), input), 0)")
     return call.evaluate("Less(input, 0)")
 
@@ -124,7 +124,8 @@ def isclose(b: Builder, call: Call) -> Val:
 
 @exports("atan2")
 def atan2(b: Builder, call: Call) -> Val:
-    # The sign of the input, also of a zero, decides about half turns.
+    # For a negative `other`, the result is shifted by pi or -pi, with the sign of the input, which may be a signed
+    # zero.
     half = "Where(Less(Where(Equal(input, 0), Reciprocal(input), input), 0), -3.141592653589793, 3.141592653589793)"
     below = f"Where(Less(Reciprocal(other), 0), {half}, input)"
     upright = f"Where(Equal(input, 0), {below}, Mul(Sign(input), 1.5707963267948966))"
@@ -149,7 +150,7 @@ def masked_fill(b: Builder, call: Call) -> Val:
     x, dtype = call.tensor("input"), call.result.dtype
     if call.is_tensor("value"):
         value = b.cast(call.tensor("value"), dtype)
-    else:  # a number becomes one of the tensor's dtype
+    else:  # a number is converted to the tensor's dtype
         number = call["value"]
         value = b.scalar(number if dtype in FLOATING or dtype == "bool" else int(number), dtype)
     return b.op("Where", b.cast(call.tensor("mask"), "bool"), value, b.cast(x, dtype))

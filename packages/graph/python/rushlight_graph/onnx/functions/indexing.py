@@ -100,7 +100,7 @@ def scatter_value(b: Builder, call: Call) -> Val:
 
 @exports("_scatter_reduce_")
 def scatter_reduce(b: Builder, call: Call) -> Val:
-    """Scatter with a reduction; without `include_self` the targets are first set to its neutral element."""
+    """Scatter with a reduction. Without `include_self`, first set the targets to the neutral element."""
     reductions = {
         "sum": "add",
         "mean": "add",
@@ -133,7 +133,7 @@ def scatter_reduce(b: Builder, call: Call) -> Val:
     one = b.scalar(1.0, dtype)
     ones = b.expand(one, call.result.sizes)
     added = b.expand(one, sizes or (1,))
-    if not include:  # what nothing is added to stays, divided by one
+    if not include:  # divide elements without source elements by 1
         counts = _scattered(
             b, call, b.expand(b.scalar(0.0, dtype), sizes or (1,)), sizes or (1,), "none", ones
         )
@@ -144,7 +144,7 @@ def scatter_reduce(b: Builder, call: Call) -> Val:
 
 
 def _along(b: Builder, call: Call, sizes: tuple[int | Size, ...]) -> Val:
-    """Return the index of index_add_ and the like for each element of a tensor of these sizes."""
+    """Return the index of an operator such as index_add_, expanded to a tensor of these sizes."""
     dim, rank = call.dim("dim"), len(sizes)
     index = b.cast(call.tensor("index"), "int64")
     if not call.rank("index"):
@@ -195,7 +195,7 @@ def _broadcast(sizes: list[tuple[int | Size, ...]]) -> list[int | Size]:
 
 
 def _positions(b: Builder, call: Call) -> tuple[list[int], Val, list[int | Size], bool]:
-    """Return the indexed dimensions, the indices as a last dimension, their shape, and whether the former are adjacent."""
+    """Return the indexed dimensions, the stacked indices, the shape of one, and whether the dimensions are adjacent."""
     given, known = call.optionals("indices"), call.values("indices")
     if any(value is not None and value.dtype in ("bool", "uint8") for value in known):
         raise UnsupportedError("masks as indices are not supported")
@@ -225,7 +225,7 @@ def index(b: Builder, call: Call) -> Val:
     made = b.op("GatherND", b.transpose(x, [*dims, *rest]), positions)
     if not neighbours or dims[0] == 0:
         return made
-    # The result has the indices' dimensions first, and should have them where the indexed ones were.
+    # The dimensions of the indices come first in the result. Move them to the place of the indexed dimensions.
     count, before = len(shape), dims[0]
     order = [*range(count, count + before), *range(count), *range(count + before, count + len(rest))]
     return b.transpose(made, order)
@@ -233,7 +233,7 @@ def index(b: Builder, call: Call) -> Val:
 
 @exports("index_put", "index_put_")
 def index_put_or_mask(b: Builder, call: Call) -> Exported:
-    """Write values at indices, or one number at the places where a mask is True."""
+    """Write values at indices, or a number at the elements where a mask is True."""
     known = call.values("indices")
     masks = [d for d, value in enumerate(known) if value is not None and value.dtype in ("bool", "uint8")]
     if not masks:
@@ -250,7 +250,7 @@ def index_put_or_mask(b: Builder, call: Call) -> Exported:
     assert mask is not None
     assert shape is not None
     rank = len(shape.sizes)
-    # The mask begins at the dimension of its position among the indices.
+    # The first dimension of the mask corresponds to the input dimension given by its position among the indices.
     mask = b.unsqueeze(b.cast(mask, "bool"), [*range(masks[0]), *range(masks[0] + rank, call.rank("input"))])
     value = b.op("Reshape", b.cast(values, x.dtype), b.ints([]))
     return b.op("Where", mask, b.op("Add", x, value) if accumulate else value, x)
@@ -263,7 +263,7 @@ def index_put(b: Builder, call: Call) -> Val:
     sizes = call.value("input").sizes
     rest = [d for d in range(rank) if d not in dims]
     before = dims[0] if neighbours else 0
-    # The shape of what x[indices] gives, to which the values are broadcast.
+    # The shape of x[indices], to which the values are broadcast.
     kept = [sizes[d] for d in rest]
     wide = b.expand(b.cast(values, x.dtype), [*kept[:before], *shape, *kept[before:]])
     count = len(shape)

@@ -37,7 +37,7 @@ def addmm(b: Builder, call: Call) -> Val:
     if call.name == "addmm" and x.dtype in FLOATING and beta != 0:
         return b.op("Gemm", first, second, x, alpha=float(alpha), beta=float(beta))
     product = _scaled(b, b.op("MatMul", first, second), alpha)
-    # With beta = 0 even NaN in `input` counts for nothing.
+    # With beta = 0, `input` is ignored, even if it contains NaN.
     return b.op("Add", product, _scaled(b, x, beta)) if beta != 0 else b.expand(product, call.result.sizes)
 
 
@@ -45,7 +45,7 @@ def addmm(b: Builder, call: Call) -> Val:
 def einsum(b: Builder, call: Call) -> Val:
     equation = call["equation"].replace(" ", "")
     left, arrow, right = equation.partition("->")
-    if not arrow:  # what comes once, in the order of the alphabet
+    if not arrow:  # the letters that occur once, in alphabetical order
         letters = left.replace(".", "").replace(",", "")
         right = "..." * ("..." in left) + "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
     if "..." in left:
@@ -120,7 +120,7 @@ def attention(b: Builder, call: Call) -> Val:
         lowest = {"float16": -65504.0, "bfloat16": -3.0e38, "float32": -3.4e38, "float64": -1.7e308}[dtype]
         scores = b.op("Where", kept, scores, b.scalar(lowest, dtype))
     weights = b.op("Softmax", scores, axis=-1)
-    if kept:  # a target that attends to nothing gives zeros
+    if kept:  # a query for which all keys are masked has a result of zeros
         weights = b.op("Where", kept, weights, b.scalar(0.0, dtype))
     return b.op("MatMul", weights, value)
 

@@ -1,4 +1,4 @@
-"""Normalisation over batches, layers and groups."""
+"""Normalization over batches, layers and groups."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def batch_norm(b: Builder, call: Call) -> Val:
     mean, variance = call.optional("running_mean"), call.optional("running_var")
     call["momentum"]
     rank = call.rank("input")
-    if training:  # where it writes running statistics, that is refused elsewhere
+    if training:  # if it writes running statistics, the check for writes raises an error
         made = _normalized(b, x, [0, *range(2, rank)], eps)
         made = b.op("Mul", made, _by_channel(b, weight, rank)) if weight else made
         return b.op("Add", made, _by_channel(b, bias, rank)) if bias else made

@@ -48,7 +48,7 @@ def max_pool(b: Builder, call: Call) -> list[Val]:
         if "indices" not in call.name:
             return [b.op("MaxPool", x, **attributes)]
         values, positions = b.ops("MaxPool", x, dtypes=[dtype, "int64"], **attributes)
-        # ONNX counts from the first element of the batch.
+        # ONNX counts positions from the first element of the batch.
         area = b.op("ReduceProd", b.ints(call.value("input").sizes[-spatial:]), keepdims=0)
         return [values, b.op("Mod", positions, area)]
 
@@ -68,7 +68,7 @@ def avg_pool(b: Builder, call: Call) -> list[Val]:
     def pool(x: Val) -> list[Val]:
         pads = list(padding)
         if any(padding) and (counts or divisor is not None):
-            # Zeros that count; what ceil_mode adds beyond them does not.
+            # Pad explicitly, so that these zeros count as elements; the padding that ceil_mode adds does not count.
             x = b.op("Pad", x, b.ints([0, 0, *padding, 0, 0, *padding]))
             pads = [0] * spatial
         whole = divisor is not None
@@ -97,7 +97,7 @@ def adaptive_avg_pool(b: Builder, call: Call) -> list[Val]:
     if all(size == 1 for size in results):
         rank = call.rank("input")
         if 0 in [size for size in sizes if not isinstance(size, Size)]:
-            return [b.expand(b.scalar(float("nan"), call.result.dtype), call.result.sizes)]  # runtimes give 0
+            return [b.expand(b.scalar(float("nan"), call.result.dtype), call.result.sizes)]  # runtimes return 0
         return [b.reduce("ReduceMean", call.tensor("input"), list(range(rank - spatial, rank)), True)]
     if any(isinstance(size, Size) for size in sizes):
         raise UnsupportedError("windows that depend on a dynamic size are not supported")
@@ -106,7 +106,7 @@ def adaptive_avg_pool(b: Builder, call: Call) -> list[Val]:
         return _batched(
             b, call, spatial, lambda x: [b.op("AveragePool", x, kernel_shape=windows, strides=windows)]
         )
-    # Means over windows of different sizes: along each dimension, a product with the means of unit vectors.
+    # The windows have different sizes. So multiply along each dimension by a matrix: the means of the unit vectors.
     x, rank = call.tensor("input"), call.rank("input")
     for i, (size, wanted) in enumerate(zip(sizes, results, strict=True)):
         means = core.adaptive_avg_pool1d(core.eye(int(size)).unsqueeze(0), [wanted])[0]

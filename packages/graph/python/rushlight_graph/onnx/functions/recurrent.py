@@ -7,7 +7,7 @@ from rushlight_graph.onnx.builder import Builder, Val
 from rushlight_graph.onnx.calls import Call, exports
 from rushlight_graph.onnx.graph import UnsupportedError
 
-# The order in which ONNX has the gates, in ours.
+# For each gate in ONNX's order, its position in our order.
 _GATES = {"lstm": (0, 3, 1, 2), "gru": (1, 0, 2), "rnn_tanh": (0,), "rnn_relu": (0,)}
 _OPERATORS = {"lstm": "LSTM", "gru": "GRU", "rnn_tanh": "RNN", "rnn_relu": "RNN"}
 
@@ -15,7 +15,7 @@ _OPERATORS = {"lstm": "LSTM", "gru": "GRU", "rnn_tanh": "RNN", "rnn_relu": "RNN"
 def _joined(b: Builder, directions: list[list[Val]], gates: tuple[int, ...], hidden: int) -> Val:
     """Return the weights of the directions, stacked, with gates in ONNX's order: (directions, ...)."""
     names = [val.name for parts in directions for val in parts]
-    if all(name in b.initializers for name in names):  # known now
+    if all(name in b.initializers for name in names):  # all weights are constants
         rows = [
             core.cat(
                 [

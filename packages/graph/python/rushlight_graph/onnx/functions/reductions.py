@@ -45,14 +45,14 @@ def reduction(b: Builder, call: Call) -> Val:
     sizes = call.value("input").sizes
     if call.name == "mean" and 0 in [size for size in sizes if not isinstance(size, Size)]:
         _keep(call)
-        return b.expand(b.scalar(float("nan"), x.dtype), call.result.sizes)  # runtimes give 0
+        return b.expand(b.scalar(float("nan"), x.dtype), call.result.sizes)  # because runtimes return 0
     return b.reduce(_REDUCTIONS[call.name], x, dims, _keep(call))
 
 
 @exports("any", "all")
 def truth(b: Builder, call: Call) -> Val:
     x, keep, dims = b.cast(call.tensor("input"), "bool"), _keep(call), _dims(call)
-    if call.rank("input"):  # sums are right of no elements, too
+    if call.rank("input"):  # ReduceSum is also right if there are no elements
         x = b.op("Not", x) if call.name == "all" else x
         x = b.cast(b.reduce("ReduceSum", b.cast(x, "int64"), dims, keep), "bool")
         x = b.op("Not", x) if call.name == "all" else x
@@ -202,7 +202,8 @@ def cumprod(b: Builder, call: Call) -> Val:
     if not call.rank("input"):
         call["dim"]
         return x
-    # Log of magnitudes would lose digits: products of what a lower triangle lets through.
+    # The exponential of a sum of logarithms would lose digits. Instead, element i is the product of a row that has
+    # the first i + 1 elements, and ones (a mask that is a lower triangle selects them).
     dim, rank = call.dim("dim"), call.rank("input")
     length = call.value("input").sizes[dim]
     if isinstance(length, Size) or length > 256 or x.dtype not in FLOATING:

@@ -15,7 +15,8 @@ def resample(b: Builder, call: Call) -> Val:
     before = call.value("input").sizes[dim]
     if isinstance(size, Size) or isinstance(before, Size):
         return _resize(b, call, x, dim, mode, align, scale, antialias)
-    # Positions along one dimension: what the operator gives for unit vectors, or for a row of indices.
+    # Find the weights or positions along one dimension by applying the operator to unit vectors or to a row of
+    # indices.
     if mode < 2:
         positions = core._resample(
             core.arange(float(before)).reshape(1, -1), 1, size, mode, align, scale, antialias

@@ -141,7 +141,7 @@ def tril(b: Builder, call: Call) -> Val:
 def cat(b: Builder, call: Call) -> Val:
     values = call.values("tensors")
     rank = len(call.result.sizes)
-    # Tensors of shape (0,) are left out, whatever the others' shapes are.
+    # Skip tensors of shape (0,), whatever the shapes of the other tensors.
     kept = [
         b.cast(tensor, call.result.dtype)
         for tensor, value in zip(call.tensors("tensors"), values, strict=True)
@@ -199,7 +199,7 @@ def im2col(b: Builder, call: Call) -> Val:
     count = 1
     for size in sizes:
         count *= size
-    # Position 0 is a zero, which is what padding is made of.
+    # Position 0 refers to a zero that is put in front, for the padding.
     windows = [call[name] for name in ("kernel_size", "dilation", "padding", "stride")]
     positions = _call_boxed("_im2col", core.arange(1, count + 1).reshape(sizes), *windows)
     x = call.tensor("input")
