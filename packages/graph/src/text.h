@@ -22,13 +22,13 @@ std::string symbol_text(const std::string& name);
 /// Whether a text can be written in a comment without quotes.
 bool is_plain(std::string_view text);
 
-/// /// Returns the type of a value, such as "float32[batch, 3]".
+/// Returns the type of a value, such as "float32[batch, 3]".
 std::string type_text(const Graph& graph, ValueId id);
 std::string argument_text(const Graph& graph, const Node& node, uint32_t position);
-/// /// Returns the names of values, such as "%1, %2".
+/// Returns the names of values, such as "%1, %2".
 std::string names_text(const std::vector<ValueId>& ids);
-/// /// Returns the line of a symbol, such as "batch: 2 to 512 # 5 in the capture; input 0[0], input 1[1] =
-/// 2*batch+1".
+/// Returns the line of a symbol, such as
+/// "batch: 2 to 512  # 5 in the capture; input 0[0], input 1[1] = 2*batch+1".
 std::string symbol_line(const Symbol& symbol);
 /// Returns the first line of a node, without the blocks of control flow.
 std::string node_text(const Graph& graph, const Node& node);

@@ -16,7 +16,7 @@ bool counter_is_even() {
 #endif
 }
 
-// 5 ms: the two moments are accurate to some 50 ns, so that the rate is accurate to 1 in 100,000.
+// 5 ms. The two moments are accurate to about 50 ns, so the relative error of the rate is about 1e-5.
 constexpr uint64_t kShortestBase = 5'000'000;
 
 }  // namespace
@@ -24,11 +24,11 @@ constexpr uint64_t kShortestBase = 5'000'000;
 const bool has_counter = counter_is_even();
 
 namespace {
-const Moment loaded = measure_moment();  // after has_counter, which it reads
+const Moment loaded = measure_moment();  // defined after has_counter, which measure_moment reads
 }
 
 Moment measure_moment() {
-    // Of several attempts, the one with the shortest time between its two readings of the counter is used.
+    // Make several attempts, and use the attempt with the shortest time between its two readings of the counter.
     Moment best{};
     uint64_t least = ~uint64_t{0};
     for (int i = 0; i < 5; ++i) {

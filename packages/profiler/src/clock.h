@@ -1,4 +1,4 @@
-// Time stamps that cost a few nanoseconds, and their conversion.
+// Time stamps that take a few nanoseconds, and their conversion.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@ inline uint64_t nanoseconds(clockid_t clock) {
     return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(t.tv_nsec);
 }
 
-/// Whether the processor has a counter that ticks evenly at any frequency and in sleep states.
+/// Whether the processor has a time stamp counter with a constant rate, at any clock frequency and in sleep states.
 extern const bool has_counter;
 
-/// Returns the present time in ticks of the counter, or in nanoseconds if there is no counter.
+/// Returns the current time in ticks of the counter, or in nanoseconds if there is no counter.
 inline uint64_t ticks() {
 #if defined(__x86_64__)
     if (has_counter) [[likely]]
@@ -34,8 +34,8 @@ struct Moment {
 };
 Moment measure_moment();
 
-/// Converts ticks to nanoseconds since an origin. The counter's rate is measured from the loading of this module to the
-/// creation of the scale, which waits until these are far enough apart.
+/// Converts ticks to nanoseconds since an origin. The rate of the counter is measured over the time between the
+/// loading of this module and the creation of the scale. The constructor waits if this time is too short.
 class TimeScale {
   public:
     explicit TimeScale(uint64_t origin_ticks);

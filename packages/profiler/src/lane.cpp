@@ -14,20 +14,21 @@ namespace {
 
 constexpr size_t kMaxDepth = 4096;
 
-// Room for the details of a record, on average; a power of two. A stack has at most 64 words, a call of two
-// small matrices 9 for its arguments, the text of an annotation 1.
+// Returns the average number of words for the details of a record, a power of two. A stack has at most 64 words, the
+// arguments of a call with two small matrices have 9 words, and the text of an annotation has 1 word.
 uint64_t words_for_record(uint64_t session) { return session & kStacks ? 64 : session & kShapes ? 16 : 1; }
 
 constinit thread_local Lane* lane = nullptr;
 
-// Notifies the lane when its thread ends. It is separate from `lane`, which is read without a guard.
+// Its destructor marks the lane as retired when the thread ends. It is separate from `lane`, so that `lane` has no
+// destructor and is read without a guard for initialization.
 struct Owner {
     ~Owner() {
         Lane* mine = std::exchange(lane, nullptr);
         if (!mine) return;
         std::lock_guard guard(registry().lock);
         mine->retired = true;
-        if (mine->records().begin() != mine->records().published()) return;  // the reader deletes it
+        if (mine->records().begin() != mine->records().published()) return;  // collect() deletes the lane
         std::erase(registry().lanes, mine);
         delete mine;
     }
@@ -63,7 +64,7 @@ uint32_t Lane::open(Kind kind, const char* name, uint64_t sequence, Details deta
     }
     if (++last_id_ == 0) ++last_id_;
     frames_.push_back({0, name, sequence, details, last_id_, kind});
-    frames_.back().begin = ticks();  // last, so that the span begins after our own work
+    frames_.back().begin = ticks();  // read last, so that the span does not include the recording itself
     return last_id_;
 }
 
@@ -82,7 +83,7 @@ void Lane::close_node(uint64_t sequence) {
 void Lane::finish(size_t at, uint64_t end, int64_t nbytes) {
     const Frame& f = frames_[at];
     uint32_t parent = at ? frames_[at - 1].id : 0;
-    if (current_session() == session_)  // else it outlived its recording
+    if (current_session() == session_)  // otherwise its session has ended
         push({f.begin,
               end,
               f.name,
@@ -141,7 +142,7 @@ Lane* lane_for(uint64_t session) noexcept {
             registry().lanes.push_back(fresh.get());
             ++registry().last_number;
             lane = fresh.release();
-            owner.armed = true;  // the first use of it on a thread: its destructor runs when the thread ends
+            owner.armed = true;  // the first use creates it, so that its destructor runs when the thread ends
         } else {
             lane->enter(session, records, words);
         }
@@ -151,7 +152,7 @@ Lane* lane_for(uint64_t session) noexcept {
 
 void forget_lanes() {
     registry()
-        .lanes.clear();  // left behind, not freed: their memory is the parent's too, and small until touched
+        .lanes.clear();  // not freed: the pages are shared with the parent until they are written
     lane = nullptr;
 }
 

@@ -1,4 +1,5 @@
-// Lanes: each holds the records of one thread, which does not wait for any other. See Note [Lanes].
+// Lanes: each lane holds the records of one thread, and the thread writes to it without waiting for others. See Note
+// [Lanes].
 #pragma once
 
 #include <memory>
@@ -16,20 +17,21 @@ namespace rushlight::profiler {
 
 // Note [Lanes]
 // A thread that records an event gets a lane, to which only this thread writes. A span is a frame on the lane's stack while
-// it is open, and becomes a record when it ends. Recordings are numbered (sessions): a lane that was last used in another
-// session is emptied by its thread before it is used again. So starting and stopping take one store each. A thread that is
-// in the middle of an operator then leaves at most one late record, which is recognised by its time and discarded.
+// it is open, and becomes a record when it ends. Each recording is a session with a number. If a lane was last used
+// in another session, its thread empties it before using it again. So starting and stopping a session are one store
+// each. A thread that is inside of an operator at that time writes at most one late record, which is detected by its
+// time and discarded.
 
 enum class Kind : uint8_t { Operator, Node, Annotation, Memory };
 
-/// One event, written when it is over.
+/// One event. It is written when the event ends.
 struct Record {
     uint64_t begin, end;  // ticks
     const char* name;     // valid until the process ends; null for memory
-    uint64_t sequence;    // of the graph's node; for memory the address
-    int64_t nbytes;       // of the first result; of a block, negative where it is released
-    uint64_t details;     // position in the lane's words: arguments, then stack
-    uint32_t id, parent;  // within the lane, from 1 on; 0: none
+    uint64_t sequence;    // number of the graph's node; for memory, the address
+    int64_t nbytes;       // size of the first result; for memory, of the block, negative if it is released
+    uint64_t details;     // position of the arguments and the stack in the lane's words
+    uint32_t id, parent;  // numbers within the lane, counted from 1; 0 for none
     uint16_t argument_words, stack_words;
     Kind kind;
     Device device;
@@ -57,16 +59,17 @@ class Lane {
     // --- by the lane's thread ---
     /// Opens a span and returns its number, or 0 if the stack of frames is full.
     uint32_t open(Kind kind, const char* name, uint64_t sequence, Details details);
-    /// Ends the span and the open spans inside it, without a record. Does nothing if it is not open.
+    /// Ends the span and records it. Open spans inside it end without a record. Does nothing if the span is not open.
     void close(uint32_t id, int64_t nbytes);
     void close_node(uint64_t sequence);
     void add_memory(const void* data, int64_t nbytes, Device device);
-    /// Sets the node that the innermost operator recorded. The last one is used, which is the node of its result.
+    /// Sets the node that the innermost operator has recorded. If it is called several times, the last node applies,
+    /// which is the node of the operator's result.
     void note_node(uint64_t sequence);
     const char* intern(std::string_view name);
 
-    /// Prepares the lane for a session, under the registry's lock. The lane itself stays at its address: spans that began in
-    /// another session may still be open on the thread's stack, and will be closed later.
+    /// Prepares the lane for a session, under the registry's lock. The lane object is reused, because spans that
+    /// began in another session may still be open on the thread's call stack and will be closed later.
     void enter(uint64_t session, uint64_t record_count, uint64_t word_count);
 
     // --- with the registry's lock held ---
@@ -78,7 +81,7 @@ class Lane {
     int64_t thread_id;
     std::string thread_name;
     std::atomic<uint64_t> dropped{0};
-    std::atomic<uint64_t> bare{0};  // records whose details found no room
+    std::atomic<uint64_t> bare{0};  // number of records without details, for which there was no room
     bool retired = false;           // its thread has ended
 
   private:
@@ -94,13 +97,13 @@ class Lane {
     std::unordered_map<std::string_view, const char*> names_;
 };
 
-/// All lanes, the names that records point to, and the lock of this module. It is never destroyed, since threads may end
-/// late.
+/// All lanes, the names that records point to, and the lock of this module. It is never destroyed, because threads
+/// may end after static objects are destroyed.
 struct Registry {
     std::mutex lock;
     std::vector<Lane*> lanes;
     uint32_t last_number = 0;
-    std::unordered_map<std::string, char> names;  // the keys stay where they are
+    std::unordered_map<std::string, char> names;  // the addresses of the keys do not change
 };
 Registry& registry();
 

@@ -57,7 +57,7 @@ Details details_of(Lane& lane, const Stack& arguments) {
 void record_operator(const Operator& op, StageMask rest, Stack& stack) {
     Lane* lane = recording_lane();
     if (!lane) {
-        // The recording ended, on another thread or before this one got here.
+        // The session has ended, on another thread or before this line.
         if (!current_session()) dispatch_state.on &= ~kBit;
         op.boxed(op, rest, stack);
         return;
@@ -86,7 +86,7 @@ void released(const void* data, size_t nbytes, Device device) {
 const Observer without_memory{node_made, node_begin, node_end, nullptr, nullptr};
 const Observer with_memory{node_made, node_begin, node_end, allocated, released};
 
-// Under the registry's lock.
+// Deletes the lanes of threads that have ended. The caller holds the registry's lock.
 void drop_retired() {
     std::erase_if(registry().lanes, [](Lane* lane) {
         bool retired = lane->retired;
@@ -95,7 +95,7 @@ void drop_retired() {
     });
 }
 
-// A forked child records nothing: its records could not be read.
+// In a forked child, recording is off, because its records could not be read.
 void lock_before_fork() { registry().lock.lock(); }
 void unlock_after_fork() { registry().lock.unlock(); }
 void forget_in_child() {
@@ -117,7 +117,7 @@ bool start(uint64_t wanted, uint64_t capacity) {
     static std::once_flag once;
     std::call_once(once, prepare_process);
     if (current_session()) return false;
-    forget_stacks();  // releases Python objects, so under no lock
+    forget_stacks();  // called without the lock, because it releases Python objects
     {
         std::lock_guard guard(registry().lock);
         if (current_session()) return false;
@@ -145,7 +145,7 @@ bool stop() {
     detail::session.store(0, std::memory_order_release);
     end_moment = measure_moment();
     set_observer(nullptr);
-    dispatch_state.on &= ~kBit;  // other threads find out by themselves
+    dispatch_state.on &= ~kBit;  // other threads clear their bit at their next operator
     return true;
 }
 

@@ -13,16 +13,16 @@ enum Wanted : uint64_t { kShapes = 1, kMemory = 2, kStacks = 4 };
 inline constexpr int kNumberShift = 8;
 
 namespace detail {
-// 0 without a session; otherwise the session's number, above the bits of the data that it records, so that one load
-// suffices. Hidden, as all of this module.
+// 0 without a session. Otherwise the session's number, shifted above the bits of the data that it records, so that
+// one load reads both. The symbol is hidden, like all symbols of this module.
 extern std::atomic<uint64_t> session;
 extern std::atomic<uint64_t> capacity;
 }  // namespace detail
 
 inline uint64_t current_session() { return detail::session.load(std::memory_order_acquire); }
 
-/// Begins a session, which the calling thread joins; a thread keeps at most `capacity` records. Returns false if another
-/// session is active.
+/// Begins a session and records the calling thread. A thread stores at most `capacity` records. Returns false if
+/// another session is active.
 bool start(uint64_t wanted, uint64_t capacity);
 /// Ends the session. Returns false if there was none.
 bool stop();
@@ -41,18 +41,18 @@ struct LaneRecords {
     std::string thread_name;
     std::vector<Record> records;
     std::vector<uint64_t> words;
-    uint64_t first_word;  // position of words[0]
+    uint64_t first_word;  // position of words[0] in the ring
 };
 struct Recording {
     uint64_t begin, end;  // ticks
     uint64_t start_time;  // nanoseconds since 1970
-    uint64_t allocated;   // bytes of host memory in use at the beginning
+    uint64_t allocated;   // bytes of host memory in use when the session began
     uint64_t dropped = 0;
-    uint64_t bare = 0;  // operators whose arguments did not fit
+    uint64_t bare = 0;  // number of operators whose arguments did not fit
     std::vector<LaneRecords> lanes;
 };
-/// Takes the records of the last session out of the lanes. May be called between sessions only. With `release`, their memory
-/// is returned to the system.
+/// Removes the records of the last session from the lanes and returns them. May be called only while there is no
+/// session. With `release`, the memory of the records is returned to the system.
 Recording collect(bool release);
 
 }  // namespace rushlight::profiler

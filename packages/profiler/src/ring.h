@@ -1,4 +1,5 @@
-// A bounded queue between one thread that writes and one that reads. Its memory is touched only as it fills.
+// A bounded queue between one thread that writes and one that reads. Pages of its memory are used only when items are
+// written.
 #pragma once
 
 #include <sys/mman.h>
@@ -11,9 +12,9 @@
 
 namespace rushlight::profiler {
 
-// Positions only grow; an item's index is its position modulo the capacity. The writer never waits: if there is no room, it
-// keeps the old items and drops the new one. So all children of a span that was kept are present, since they ended before
-// it, and its own time is exact.
+// Positions only grow; the index of an item is its position modulo the capacity. The writer never waits: if there is
+// no room, it keeps the old items and drops the new item. Children end before their parent, so if a span was stored,
+// all of its children were stored too, and its self time is exact.
 template <class T>
 class Ring {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -40,7 +41,7 @@ class Ring {
     uint64_t begin() const { return begin_.load(std::memory_order_relaxed); }
     uint64_t published() const { return end_.load(std::memory_order_acquire); }
     void consume(uint64_t end) { begin_.store(end, std::memory_order_release); }
-    /// Returns the memory to the system. The writer may continue meanwhile, if all items have been read.
+    /// Returns the memory to the system. The writer may write at the same time, if all items have been read.
     void release_pages() { madvise(items_, bytes(), MADV_DONTNEED); }
 
   private:

@@ -60,7 +60,7 @@ def capture(
     """Capture one call of `function` as a program.
 
     Args:
-        function: the function, which is called once. Afterwards its arguments, the tensors of `state` and the state
+        function: the function to capture. It is called once. Afterwards its arguments, the tensors of `state` and the state
             of random numbers are restored.
         args, kwargs: the arguments of the call. Tensors become inputs of the program; other values become constants.
         state: tuples (name, "parameter" or "buffer", tensor). These tensors are stored in the program if they are

@@ -14,7 +14,7 @@ import rushlight_core as core
 from rushlight_core import Tensor
 from rushlight_graph import trees
 
-#: #: The number of captures from which a program with dynamic sizes is built. Note [Fitting] in fitting.h requires
+#: The number of captures from which a program with dynamic sizes is built. Note [Fitting] in fitting.h requires
 #: five.
 CAPTURES = 6
 _thread = threading.local()
@@ -45,9 +45,9 @@ class Dim:
         torch.Size([7, 2])
     """
 
-    #: #: Marks a size that does not change, like None.
+    #: Marks a size that does not change, like None.
     STATIC: _Static
-    #: #: Marks a size that changes and has no name.
+    #: Marks a size that changes and has no name.
     DYNAMIC: _Unnamed
 
     def __init__(self, name: str, *, min: int | None = None, max: int | None = None) -> None:

@@ -12,7 +12,7 @@ from rushlight_core import Tensor
 from rushlight_graph._C import Program
 
 State = list[tuple[str, str, Tensor]]
-#: #: For each tensor whose `.grad` a capture has set or removed: its name, and whether it had a gradient before and
+#: For each tensor whose `.grad` a capture has set or removed: its name, and whether it had a gradient before and
 #: after.
 Changes = list[tuple[str, bool, bool]]
 
@@ -156,8 +156,7 @@ def with_gradients(state: State) -> State:
 
 
 def capture_from_run_to_run(record: Callable[[], tuple[Program, Changes]], state: State) -> Program:
-    """Return a program for a region that can be run repeatedly: each gradient exists before a run if it exists after
-    the run.
+    """Return a program for a region that can be run repeatedly: a run neither adds nor removes gradients.
 
     The first run of a region may create gradients that did not exist before; the program represents the following
     runs. For a gradient that does not exist before the first run, the program has zeros, and adding to zeros gives

@@ -1,12 +1,12 @@
-"""Shows where a program on rushlight-core spends its time and memory.
+"""Profiling: show where a program that uses rushlight-core spends its time and memory.
 
-`profile()` records operators, backward nodes, named spans and memory; its results are a table, a Chrome
-trace, an HTML page and advice. Without a session, operators run as if this package were not installed.
+`profile()` records operators, backward nodes, named spans and memory. Its results are a table, a Chrome trace, an
+HTML page and advice. While nothing is recorded, operators run as if this package were not installed.
 """
 
 from __future__ import annotations
 
-import rushlight_core as _core  # noqa: F401  first: it loads librushlight, which this package's module needs
+import rushlight_core as _core  # noqa: F401  first, because it loads librushlight, which this package needs
 
 from ._C import record_function
 
@@ -65,7 +65,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    # Everything but record_function, which programs keep in place all the time, is loaded on first use.
+    # All names except record_function, which programs use even without a profile, are loaded on first use.
     if name in _HOMES:
         from importlib import import_module
 

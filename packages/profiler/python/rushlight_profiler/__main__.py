@@ -1,4 +1,4 @@
-"""`python -m rushlight.profiler script.py [arguments]`: runs a program under `profile` and prints the table."""
+"""`python -m rushlight.profiler script.py [arguments]`: run a program under `profile` and print the table."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ def _parser() -> argparse.ArgumentParser:
         description="Runs a program under the profiler, then prints a table of where its time went.",
     )
     parser.add_argument(
-        "--sort-by", default="self_cpu_time_total", choices=SORT_KEYS, help="the greatest of these come first"
+        "--sort-by", default="self_cpu_time_total", choices=SORT_KEYS, help="sort rows by this column, descending"
     )
     parser.add_argument(
-        "--row-limit", type=int, default=30, metavar="N", help="rows of the table, -1 for all"
+        "--row-limit", type=int, default=30, metavar="N", help="number of rows of the table, -1 for all"
     )
     parser.add_argument("--memory", action="store_true", help="also record the tensors' memory")
     parser.add_argument("--shapes", action="store_true", help="a row for each combination of input shapes")
     parser.add_argument("--flops", action="store_true", help="also count floating-point operations")
-    parser.add_argument("--trace", metavar="FILE", help="also write a timeline, as Chrome's tracing reads it")
-    parser.add_argument("-m", dest="module", action="store_true", help="the program is a module's name")
+    parser.add_argument("--trace", metavar="FILE", help="also write a timeline in the format of Chrome traces")
+    parser.add_argument("-m", dest="module", action="store_true", help="the program is the name of a module")
     parser.add_argument("program", help="a file, or with -m a module")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="those of the program")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments of the program")
     return parser
 
 
 def main(command: list[str]) -> int:
-    """Run the program that the command line names and print the table, even if the program raises or exits.
+    """Run the program of the command line and print the table, even if the program raises an exception or exits.
 
     Return 0, or 2 if the file does not exist. An exception of the program, including SystemExit, is raised again.
     """

@@ -20,7 +20,7 @@ def decorate(span: record_function, function: Callable[P, R]) -> Callable[P, R]:
     def recorded(*args: P.args, **kwargs: P.kwargs) -> R:
         if not recording():
             return function(*args, **kwargs)
-        # A span of its own for each call: calls may run on several threads at once.
+        # Each call has a separate span, because calls may run on several threads at the same time.
         with record_function(name, text):
             return function(*args, **kwargs)
 

@@ -1,7 +1,8 @@
 """Recording of threads that start while a profile is recording.
 
-Recording is switched on for each thread separately. Python calls the function given to `threading.setprofile` at the first
-call on a new thread; our function switches recording on and removes itself at once, so that nothing is called afterwards.
+Recording is enabled for each thread separately. On a new thread, Python calls the function that was passed to
+`threading.setprofile` at the first call. Our function enables recording and removes itself, so that it is not called
+again.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from . import _C
 
 
 class NewThreads:
-    """From `watch` to `unwatch`, threads that Python starts are recorded."""
+    """Records the threads that Python starts between `watch` and `unwatch`."""
 
     def __init__(self) -> None:
         self._former: Any = None
@@ -25,7 +26,7 @@ class NewThreads:
         threading.setprofile(self._begin)
 
     def unwatch(self) -> None:
-        if threading.getprofile() == self._begin:  # otherwise another one was set meanwhile, which stays
+        if threading.getprofile() == self._begin:  # otherwise another function was set in the meantime
             threading.setprofile(self._former)
 
     def _begin(self, frame: FrameType, event: str, argument: Any) -> None:

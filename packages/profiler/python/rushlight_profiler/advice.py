@@ -1,7 +1,7 @@
-"""Suggestions for changes that follow from a recording. Each rule is a function, which applies only above a share of time
-that makes a change worthwhile.
+"""Suggestions for changes to a program, which are derived from a recording.
 
-The shares are of the time that a thread's operators and nodes took, unless a rule states otherwise.
+Each rule is a function. It gives advice only if the share of time that a change could save is large enough. Shares
+are relative to the time in operators and nodes on all threads, unless a rule states otherwise.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from rushlight_core.seams.profiler import DATA_WAIT, Argument, Header
 
 from .events import EventList, FunctionEvent, format_memory, format_time, tensors_of
 
-# Calls under this many microseconds that make a result under this many bytes cost more to dispatch than to
-# compute.
+# A call is tiny if it takes fewer microseconds and its result has fewer bytes than this. Its dispatch takes longer
+# than its computation.
 TINY_TIME = 10.0
 TINY_BYTES = 16 << 10
 TINY_CALLS = 100
-# Below this share (of 1) a finding is not worth a change of the program.
+# The smallest share (of 1) that is worth a change of the program.
 WORTH_IT = 0.1
-# A recording shorter than this (microseconds) is too short to show how a program waits.
+# In a recording shorter than this (microseconds), waiting times are not meaningful.
 SHORTEST = 1000.0
-# What recording one event costs between spans, in microseconds (measured); it is not held against the
-# program.
+# The time between spans that recording one event takes, in microseconds (measured). It is subtracted from the
+# program's time.
 OWN_COST = 0.15
 
 COPIES = frozenset({"copy_", "clone", "contiguous", "to", "_to_copy", "type_as", "flatten_copy"})
 
 
 class Advice(NamedTuple):
-    """One suggestion of how a program could be faster.
+    """A suggestion to make a program faster.
 
     Attributes:
         share: the largest fraction of the time, from 0 to 1, that the change can save.
@@ -73,14 +73,14 @@ class _View(NamedTuple):
     header: Header
     events: EventList
     operators: list[FunctionEvent]
-    busy: float  # microseconds in operators and nodes, on all threads
+    busy: float  # time in operators and nodes on all threads, in microseconds
 
 
 Rule = Callable[[_View], Iterator[Advice]]
 
 
 def give_advice(header: Header, events: EventList) -> AdviceList:
-    """Return the suggestions of all rules, the greatest share first."""
+    """Return the suggestions of all rules, those with the largest share first."""
     operators = [event for event in events if event.kind == "operator"]
     busy = sum(event.self_cpu_time_total for event in events if event.kind != "annotation")
     view = _View(header, events, operators, busy)
@@ -101,10 +101,9 @@ def _tiny_operators(view: _View) -> Iterator[Advice]:
             yield Advice(
                 "tiny operators",
                 f"Many tiny calls of {name}",
-                f"{len(events)} calls of {mean}, each for a result of {size}{_where(events)}: dispatch "
-                "costs as "
-                "much as the work. Do many at once, on one larger tensor (stack, cat, a batch dimension, a "
-                "broadcast), or use an operator that fuses them.",
+                f"{len(events)} calls of {mean}, each with a result of {size}{_where(events)}. Dispatch "
+                "takes as long as the computation. Combine many calls into one call on a larger tensor (stack, cat, "
+                "a batch dimension, broadcasting), or use an operator that fuses them.",
                 time,
                 time / view.busy,
             )
@@ -118,16 +117,16 @@ def _copies(view: _View) -> Iterator[Advice]:
     for rule, title, events, hint in (
         (
             "casts",
-            "Time goes into changing dtypes",
+            "Time is spent on conversions of dtypes",
             casts,
-            "Make tensors in the dtype in which they are used.",
+            "Create tensors in the dtype in which they are used.",
         ),
         (
             "copies",
-            "Time goes into copies",
+            "Time is spent on copies",
             plain,
-            "Views (view, expand, select, narrow) move nothing; in-place operators and out= write where the "
-            "result is wanted; contiguous() on what is transposed moves everything: transpose later, or not at all.",
+            "Views (view, expand, select, narrow) copy nothing. In-place operators and out= write results directly "
+            "to their destination. contiguous() of a transposed tensor copies it: transpose later, or not at all.",
         ),
     ):
         time = sum(event.cpu_time_total for event in events)
@@ -146,10 +145,9 @@ def _waiting_for_data(view: _View) -> Iterator[Advice]:
         yield Advice(
             "waiting for data",
             "The program waits for its data",
-            f"{len(waits)} batches were waited for, the longest {format_time(longest)}. Give the DataLoader "
-            "more workers (num_workers), let them work further ahead (prefetch_factor, persistent_workers), "
-            "or "
-            "do less for each sample. The share is of the whole time.",
+            f"The program waited for {len(waits)} batches, at most {format_time(longest)} for one. Use more workers in "
+            "the DataLoader (num_workers), let them load further ahead (prefetch_factor, persistent_workers), or "
+            "do less work for each sample. The share is relative to the whole time.",
             time,
             time / whole,
         )
@@ -177,12 +175,9 @@ def _between_operators(view: _View) -> Iterator[Advice]:
         yield Advice(
             "between operators",
             "Most time passes outside of operators",
-            f"{_calls(events)} took {format_time(spent)} of {format_time(whole)}; the rest is Python, or "
-            "work "
-            f"that is not done here (NumPy, files, other libraries). The longest gap, {longest}, lies "
-            "between "
-            f"{before.name} and {after.name}. Look there with a profiler of Python; vectorise loops over "
-            "elements.",
+            f"{_calls(events)} took {format_time(spent)} of {format_time(whole)}; the rest is Python "
+            f"code and other libraries (NumPy, files). The longest gap, {longest}, is between {before.name} and "
+            f"{after.name}. Use a Python profiler to see what runs there; vectorize loops over elements.",
             time,
             time / whole,
         )
@@ -198,10 +193,9 @@ def _double_precision(view: _View) -> Iterator[Advice]:
     if view.busy and time / view.busy >= 0.2 and time >= SHORTEST / 10:
         yield Advice(
             "double precision",
-            "Much is computed in float64",
-            f"{_calls(wide)}{_where(wide)}. float32 moves half the bytes and computes twice as many "
-            "numbers at once. "
-            "NumPy's arrays are float64 unless told otherwise: convert them when they come in.",
+            "Many operators compute in float64",
+            f"{_calls(wide)}{_where(wide)}. float32 needs half the memory, and vector instructions process twice as "
+            "many numbers. NumPy arrays are float64 by default: convert them when you create tensors from them.",
             time / 2,
             time / 2 / view.busy,
         )
@@ -214,8 +208,8 @@ def _dropped(view: _View) -> Iterator[Advice]:
         yield Advice(
             "missing events",
             "The recording is not complete",
-            f"{dropped} events found their thread's buffer full. Record less at a time (schedule), or give "
-            "profile(buffer_events=...) a larger number. The share is of the events.",
+            f"{dropped} events were dropped because a thread's buffer was full. Record fewer steps at a time "
+            "(schedule), or pass a larger profile(buffer_events=...). The share is relative to the events.",
             0.0,
             share,
         )
@@ -262,7 +256,7 @@ def _calls(events: Sized) -> str:
 
 
 def _where(events: list[FunctionEvent]) -> str:
-    """Return the place where most of the time was spent: the line if stacks were recorded, otherwise the enclosing span."""
+    """Return the place with most of the time: the line if stacks were recorded, otherwise the enclosing span."""
     times: dict[str, float] = defaultdict(float)
     for event in events:
         if event.stack:

@@ -1,4 +1,4 @@
-"""Recorded events, with PyTorch's interface: their tree, and averages over events of one kind.
+"""Recorded events with PyTorch's interface: a tree of events, and averages over events of one kind.
 
 Times are in microseconds.
 """
@@ -130,7 +130,7 @@ class FunctionEvent:
 
     @property
     def self_cpu_time_total(self) -> float:
-        """The time without the spans inside it."""
+        """The time of this event without the time of the spans inside it."""
         return self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children)
 
     @property
@@ -177,8 +177,8 @@ def _dtype(argument: Any) -> Any:
 class FunctionEventAvg:
     """The sum over events of one kind.
 
-    `cpu_time_total` counts a call inside another of the same kind once; `cpu_time` is its mean over `count`
-    calls.
+    If a call is inside another call of the same kind, `cpu_time_total` counts its time only once. `cpu_time` is
+    `cpu_time_total` divided by `count`.
 
     Example:
         >>> x = torch.ones(3)
@@ -287,10 +287,10 @@ class EventList(list[Any]):
         group_by_stack_n: int = 0,
         group_by_overload_name: bool = False,
     ) -> EventList:
-        """Return one FunctionEventAvg per name, in the order in which the names first began.
+        """Return one FunctionEventAvg for each name, in the order in which the names occur first.
 
-        Events are also grouped by input shapes, by the innermost `group_by_stack_n` Python calls and by overload, if the
-        arguments say so."""
+        The arguments select whether events are also grouped by input shapes, by the innermost `group_by_stack_n`
+        Python calls and by overload."""
         groups: dict[tuple[object, ...], FunctionEventAvg] = {}
         for event in self:
             key: tuple[object, ...] = (event.kind, event.name)
@@ -332,8 +332,8 @@ class EventList(list[Any]):
         """Return the events as text, a row for each.
 
         `sort_by`: "cpu_time", "cpu_time_total", "self_cpu_time_total", "cpu_memory_usage",
-        "self_cpu_memory_usage", "flops", "nbytes" or "count", the greatest first; None keeps the order.
-        `row_limit`: -1 for all rows. `top_level_events_only`: whether to leave out events that are inside another event.
+        "self_cpu_memory_usage", "flops", "nbytes" or "count", the largest value first; None keeps the order.
+        `row_limit`: -1 for all rows. `top_level_events_only`: whether to omit events that are inside another event.
         Raises ValueError for another `sort_by`.
         """
         from .table import format_table
@@ -360,7 +360,7 @@ class EventList(list[Any]):
 
 
 def _is_transposed(convolution: FunctionEvent, operators: dict[int, FunctionEvent]) -> bool:
-    """Return whether a transposed convolution called an event or the forward operator of the event."""
+    """Return whether a transposed convolution called this convolution or, for a gradient, its forward operator."""
     caller = convolution.cpu_parent
     if caller is not None and caller.kind == "node" and caller.sequence_nr in operators:
         caller = operators[caller.sequence_nr].cpu_parent
@@ -368,9 +368,9 @@ def _is_transposed(convolution: FunctionEvent, operators: dict[int, FunctionEven
 
 
 def build_events(events: Iterable[Event], *, profile_memory: bool, dropped: int) -> EventList:
-    """Return FunctionEvents with their tree; memory events count for the span that contains them."""
+    """Return the FunctionEvents with their tree. Memory events are added to the span that contains them."""
     spans: dict[int, FunctionEvent] = {}
-    operators: dict[int, FunctionEvent] = {}  # by the number of the node that they recorded
+    operators: dict[int, FunctionEvent] = {}  # the key is the number of the node that the operator recorded
     memory: list[Event] = []
     for event in events:
         if event.kind == "memory":
@@ -389,10 +389,11 @@ def build_events(events: Iterable[Event], *, profile_memory: bool, dropped: int)
     for event in memory:
         if event.name == "cpu" and event.parent in spans:
             spans[event.parent].self_cpu_memory_usage += event.nbytes
-    # Parents come before their children, so that backwards every sum is complete when it is handed up.
+    # Parents come before their children. So in reverse order, the sum of a span is complete when it is added to the
+    # parent.
     for span in reversed(spans.values()):
         if any(child.flops for child in span.cpu_children):
-            span.flops = 0  # the work was counted where it is done
+            span.flops = 0  # the operations were counted for the inner operators
         span.cpu_memory_usage += span.self_cpu_memory_usage
         if span.cpu_parent is not None:
             span.cpu_parent.cpu_memory_usage += span.cpu_memory_usage

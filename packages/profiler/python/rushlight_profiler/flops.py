@@ -1,8 +1,8 @@
 """Count the floating-point operations of an operator from the shapes of its arguments.
 
-A multiplication and an addition count as two. Operators that are not listed below count as 0. If an operator calls listed
-operators and they are recorded, only these are counted: for `matmul`, the `mm` or `bmm` that it calls. `linear` itself is
-counted if no such call is recorded.
+A multiplication and an addition count as two. Operators that are not listed below count as 0. If an operator calls
+listed operators and these calls are recorded, only the calls are counted: for `matmul`, the call of `mm` or `bmm`.
+`linear` itself is counted if no such call is recorded.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ITEM_SIZE = {
 
 
 _BY_SHAPES: dict[str, tuple[int, Callable[[Shape, Shape], int]]] = {
-    # The first of the two arguments that are multiplied, and the formula of their shapes.
+    # The index of the first of the two factors among the arguments, and the formula for the shapes of the factors.
     "mm": (0, lambda a, b: 2 * prod(a) * b[-1]),
     "bmm": (0, lambda a, b: 2 * prod(a) * b[-1]),
     "addmm": (1, lambda a, b: 2 * prod(a) * b[-1]),
@@ -32,17 +32,18 @@ _BY_SHAPES: dict[str, tuple[int, Callable[[Shape, Shape], int]]] = {
 }
 _CONVOLUTIONS = {"conv1d", "conv2d", "conv3d", "convolution"}
 CONVOLUTIONS = {*_CONVOLUTIONS, "convolution_backward"}
-# Of attention: how many products of queries and keys in the depth of queries, and how many in that of values.
+# For attention: the index of the query among the arguments, and the numbers of products of size (queries, keys, depth
+# of queries) and of size (queries, keys, depth of values).
 _ATTENTION = {"_attention": (0, 1, 1), "_attention_backward": (1, 3, 2)}
 _ONE_EACH = {"add", "sub", "mul", "div", "add_", "sub_", "mul_", "div_"}
 
 
 def flops_of(event: Event, transposed: bool = False) -> int:
-    """Return the operations of one call; 0 if the number is not known.
+    """Return the number of operations of one call; 0 if it is not known.
 
     Args:
         event: the call.
-        transposed: whether a convolution is transposed, which its arguments do not contain.
+        transposed: whether a convolution is transposed. Its recorded arguments do not contain this.
     """
     arguments = event.arguments or ()
     if event.name in _ATTENTION:
@@ -55,7 +56,7 @@ def flops_of(event: Event, transposed: bool = False) -> int:
     if event.name == "convolution_backward":
         grad, input, kernel = [a.shape if isinstance(a, Argument) else () for a in arguments[:3]]
         one = 2 * prod(input if transposed else grad) * prod(kernel[1:])
-        # That of the weight, and, if it is needed, that of the input, which is the first result.
+        # The gradient of the weight, and, if it is needed, the gradient of the input, which is the first result.
         return one * (2 if event.nbytes else 1) if kernel else 0
     if event.name in _BY_SHAPES:
         first, formula = _BY_SHAPES[event.name]

@@ -14,12 +14,12 @@ from .sinks import make_sink
 
 
 class MemoryPoint(NamedTuple):
-    """The memory in use from a point in time on."""
+    """The amount of memory in use from a point in time on."""
 
     time: float
     """Microseconds since the recording began."""
     nbytes: int
-    """In use on the device, those in use when the recording began included."""
+    """Bytes in use on the device, including memory that was in use when the recording began."""
 
 
 class Recording:
@@ -58,7 +58,7 @@ class Recording:
         return self._events.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
 
     def advice(self) -> AdviceList:
-        """Return suggestions to make the program faster, the greatest share of time first."""
+        """Return suggestions to make the program faster, those with the largest share of time first."""
         return give_advice(self.header, self._events)
 
     def memory_timeline(self, device: str = "cpu") -> list[MemoryPoint]:
@@ -72,7 +72,7 @@ class Recording:
         return points
 
     def write_to(self, sink: Sink) -> None:
-        """Pass everything to a sink."""
+        """Pass the header and all events to a sink."""
         sink.begin(self.header)
         for event in self.raw:
             sink.event(event)
@@ -91,7 +91,7 @@ class Recording:
         self.export(path, "chrome")
 
     def export_json_lines(self, path: str) -> None:
-        """Write one JSON object to a line, for other programs; `rushlight_profiler.load` reads it."""
+        """Write one JSON object per line, for other programs; `rushlight_profiler.load` reads the file."""
         self.export(path, "json_lines")
 
     def export_html(self, path: str) -> None:
@@ -99,9 +99,8 @@ class Recording:
         self.export(path, "html")
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
-        """Write "function;function;... microseconds" to a line for each Python stack, for flame graphs.
-        `metric`: "self_cpu_time_total". Raises RuntimeError if stacks were not recorded, ValueError for
-        another metric."""
+        """Write a line "function;function;... microseconds" for each Python stack, for flame graphs. `metric`:
+        "self_cpu_time_total". Raises RuntimeError if stacks were not recorded, ValueError for another metric."""
         if metric != "self_cpu_time_total":
             raise ValueError(f"export_stacks(metric): got {metric!r}, needs 'self_cpu_time_total'")
         if not self.header.metadata.get("with_stack"):
@@ -114,8 +113,8 @@ class Recording:
         _write(path, (f"{line} {round(us)}\n" for line, us in sums.items() if round(us)))
 
     def export_memory_timeline(self, path: str, device: str = "cpu") -> None:
-        """Write memory in use over time: the page of `export_html` for .html, else JSON, [[microseconds...],
-        [bytes...]]. Raises RuntimeError if memory was not recorded."""
+        """Write memory in use over time. Write the page of `export_html` if the path ends with .html, otherwise JSON:
+        [[microseconds...], [bytes...]]. Raises RuntimeError if memory was not recorded."""
         if not self.header.metadata.get("profile_memory"):
             raise RuntimeError(
                 "export_memory_timeline(): memory was not recorded\nhint: profile(profile_memory=True)"

@@ -38,7 +38,7 @@ class ProfilerAction(Enum):
 
 
 class ProfilerActivity(IntEnum):
-    """Where events happen: on the CPU, or on a device.
+    """The kind of activities to record: on the CPU, or on a device.
 
     Example:
         >>> with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as prof:
@@ -50,7 +50,7 @@ class ProfilerActivity(IntEnum):
 
 
 def supported_activities() -> set[ProfilerActivity]:
-    """Return the activities that can be recorded here.
+    """Return the activities that can be recorded on this machine.
 
     Example:
         >>> torch.profiler.ProfilerActivity.CPU in torch.profiler.supported_activities()
@@ -68,9 +68,9 @@ def schedule(
         wait: number of steps of a cycle that are not recorded.
         warmup: number of steps whose records are discarded.
         active: number of steps that are recorded.
-        repeat: number of cycles; 0 for no end.
+        repeat: number of cycles; 0 repeats cycles until the profile stops.
         skip_first: number of steps before the first cycle.
-        skip_first_wait: if not 0, the first cycle does not wait.
+        skip_first_wait: if not 0, the first cycle begins without its `wait` steps.
 
     Raises ValueError if a number is negative or `active` is 0.
 
@@ -116,11 +116,11 @@ _RECORDS = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 class profile:  # noqa: N801  PyTorch's name
     """Records operators, backward nodes and named spans (and memory, if enabled) from `start` to `stop`.
 
-    A context manager. Results are read when it has stopped, or, with a schedule, in `on_trace_ready`.
+    It is a context manager. Results can be read after it has stopped, or, with a schedule, in `on_trace_ready`.
 
     Args:
-        activities: the members of ProfilerActivity to record; None for all supported ones. Unsupported ones are left out
-            with a warning.
+        activities: the members of ProfilerActivity to record; None for all supported members. For unsupported
+            members, a warning is issued.
         schedule: a function that maps the number of a step to a ProfilerAction, such as the result of `schedule()`; `step()`
             begins the next step. With None, everything is recorded as one window.
         on_trace_ready: called with this object each time that a window of recorded steps ends.
@@ -129,8 +129,8 @@ class profile:  # noqa: N801  PyTorch's name
         with_stack: whether to record the Python stack of each operator call.
         with_flops: whether to count the floating-point operations of common operators; this records shapes.
         with_modules: not supported.
-        buffer_events: the number of events that a thread keeps in one window, 64 bytes each; later ones are counted and
-            dropped.
+        buffer_events: the number of events that are stored for each thread in one window, 64 bytes each. Later events
+            are counted and dropped.
 
     Threads that Python starts during the recording are recorded; a thread that was already running is recorded from its
     first `record_function` on. `start` raises RuntimeError while another profile records.
@@ -227,7 +227,7 @@ class profile:  # noqa: N801  PyTorch's name
 
     def _enter_action(self, action: ProfilerAction) -> None:
         before, self.current_action = self.current_action, action
-        # What was recorded is a window once the schedule ends it, or when recording ends.
+        # The events form a window when the schedule ends the window, or when recording ends.
         if before in _RECORDS and (before is ProfilerAction.RECORD_AND_SAVE or action not in _RECORDS):
             self._end_window()
             before = ProfilerAction.NONE
@@ -371,10 +371,10 @@ def trace_handler(
     """Return an `on_trace_ready` that writes each window of recorded steps to a separate file.
 
     Args:
-        folder: the folder, which is made if it is missing.
-        format: "chrome", or another format of `Recording.export`.
-        worker_name: first part of the name of a file; host and process by default. The time follows.
-        suffix: last part of the name.
+        folder: the folder. It is created if it does not exist.
+        format: a format of `Recording.export`, such as "chrome".
+        worker_name: first part of the file names, before the time; by default the host and the process.
+        suffix: last part of the file names.
 
     Example:
         >>> import os
@@ -401,8 +401,8 @@ def tensorboard_trace_handler(
 
     Args:
         dir_name: the folder.
-        worker_name: first part of the name of a file; host and process by default.
-        use_gzip: whether to compress files.
+        worker_name: first part of the file names; by default the host and the process. use_gzip: whether to compress
+        files.
 
     Example:
         >>> import os
@@ -434,7 +434,7 @@ def _check_activities(activities: Iterable[ProfilerActivity] | None) -> set[Prof
 
 
 def _name_threads(threads: dict[int, str]) -> dict[int, str]:
-    """Return the names of the running threads by thread, the main thread first."""
+    """Return the names of the running threads by thread number, the main thread first."""
     named = {thread.native_id: thread.name for thread in threading.enumerate()}
     main = threading.main_thread().native_id
     order = sorted(threads, key=lambda number: number != main)

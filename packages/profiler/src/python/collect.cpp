@@ -30,7 +30,8 @@ class Object {
     PyObject* p_;
 };
 
-/// Returns a tuple, or an instance of a named tuple's type, that takes over `items`. Returns null if one of them is null.
+/// Returns a tuple, or an instance of a named tuple's type, that takes ownership of `items`. Returns null if an item
+/// is null.
 template <class... T>
 PyObject* tuple_of(PyTypeObject* type, T... items) {
     PyObject* all[] = {items...};
@@ -72,7 +73,7 @@ class Converter {
         for (const LaneRecords& lane : recording_.lanes)
             for (const Record& record : lane.records) entries.push_back({record.begin, &lane, &record});
         std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
-            // Of spans that begin in the same tick the outer one comes first, which was opened first.
+            // If spans begin in the same tick, the outer span, which was opened first, comes first.
             return a.begin != b.begin ? a.begin < b.begin : a.record->id < b.record->id;
         });
         Object events(PyList_New(static_cast<Py_ssize_t>(entries.size())));
@@ -127,12 +128,13 @@ class Converter {
                         stack(lane, r));
     }
 
-    // Converts numbers of a lane to numbers of the whole profile.
+    // Converts the number of a span in its lane to a number that is unique in the profile.
     static PyObject* number(const LaneRecords& lane, uint32_t id) {
         return PyLong_FromUnsignedLongLong(id ? static_cast<uint64_t>(lane.number) << 32 | id : 0);
     }
 
-    // Python strings of names by address: there are few names, and they stay valid.
+    // Returns the Python string of a name. Strings are cached by address: there are few names, and their addresses
+    // stay valid.
     PyObject* text_of(const char* name) {
         auto [at, is_new] = texts_.try_emplace(name);
         if (is_new)
@@ -162,7 +164,7 @@ class Converter {
         uint64_t count = word(lane, at++);
         return sequence(lane, at, count);
     }
-    // Reads `count` arguments from `at` on, and moves `at` past them.
+    // Reads `count` arguments, beginning at `at`, and moves `at` behind them.
     PyObject* sequence(const LaneRecords& lane, uint64_t& at, uint64_t count) {
         Object result(PyTuple_New(static_cast<Py_ssize_t>(count)));
         if (!result) return nullptr;

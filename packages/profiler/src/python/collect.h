@@ -8,8 +8,9 @@
 
 namespace rushlight::profiler {
 
-/// (start_time, duration, {thread: name}, dropped, bare, allocated, [event...]): the events in order of time.
-/// The types are those of rushlight_core.seams.profiler, named tuples. Null with an error set.
+/// Returns a tuple (start_time, duration, {thread: name}, dropped, bare, allocated, [event...]) with the events in
+/// order of time. Events and arguments are named tuples of rushlight_core.seams.profiler. Returns null with a Python
+/// error set on failure.
 PyObject* to_python(const Recording& recording, PyTypeObject* event_type, PyTypeObject* argument_type);
 
 }  // namespace rushlight::profiler

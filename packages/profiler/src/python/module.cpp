@@ -13,7 +13,7 @@
 namespace rushlight::profiler {
 namespace {
 
-// Checks that the module was built for this core, and uses the same copy of it.
+// Checks that the module was built for the installed core, and that only one copy of librushlight.so is loaded.
 bool core_fits() {
     PyObject* core = PyImport_ImportModule("rushlight_core._C");
     if (!core) return false;

@@ -11,11 +11,11 @@ namespace {
 struct RecordFunction {
     PyObject_HEAD PyObject* name;
     PyObject* args;  // a string or None
-    // If the object is entered again while it is open, only the outermost span counts. So a counter keeps track of entries,
-    // whether or not they are recorded.
+    // The number of times that the object has been entered, recorded or not. If it is entered again while its span is
+    // open, only the outermost span is recorded.
     uint32_t depth;
-    uint32_t id;  // of the open span; 0: none
-    uint32_t lane;  // that it is open on
+    uint32_t id;  // number of the open span; 0 for none
+    uint32_t lane;  // number of the lane that has the open span
 };
 
 constexpr const char* kDoc =
@@ -54,7 +54,7 @@ PyObject* make(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     return make_checked(type, name, text);
 }
 
-// The usual call, `record_function("name")`, without a tuple of arguments.
+// Creates an object for the usual call `record_function("name")`, without a tuple of arguments.
 PyObject* make_quickly(PyObject* type, PyObject* const* args, size_t flags, PyObject* keywords) {
     if (PyVectorcall_NARGS(flags) == 1 && !keywords)
         return make_checked(reinterpret_cast<PyTypeObject*>(type), args[0], Py_None);
@@ -82,7 +82,8 @@ void dealloc(PyObject* o) {
     Py_DECREF(type);
 }
 
-// If there is no memory or the text cannot be encoded, the span is not recorded: a profiler must not stop the program.
+// Opens the span. If there is no memory or the text cannot be encoded, the span is not recorded, because a profiler
+// must not stop the program.
 bool open_span(RecordFunction* self) {
     Lane* lane = join();
     if (!lane) return true;
@@ -121,7 +122,7 @@ PyObject* leave(PyObject* o, PyObject* const*, Py_ssize_t) {
     Py_RETURN_NONE;
 }
 
-// As a decorator: the wrapper is a Python function, which is created once per function.
+// Decorates a function. The wrapper is a Python function, which is created once for each decorated function.
 PyObject* call(PyObject* o, PyObject* args, PyObject* kwargs) {
     PyObject* function;
     static const char* names[] = {"", nullptr};

@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint64_t kMaxCalls = 64;
 
-// An instruction of a code object. Code objects are kept alive, so that their addresses identify them.
+// An instruction of a code object. Code objects are kept alive, so that each address identifies one code object.
 struct Location {
     PyCodeObject* code;
     int instruction;
@@ -39,7 +39,7 @@ uint64_t number_of(PyFrameObject* frame) {
     std::lock_guard guard(locations().lock);
     auto [at, is_new] = locations().numbers.try_emplace(location, locations().list.size());
     if (is_new) locations().list.push_back(location);
-    else Py_DECREF(location.code);  // never the last reference
+    else Py_DECREF(location.code);  // not the last reference, so no destructor runs
     return at->second;
 }
 

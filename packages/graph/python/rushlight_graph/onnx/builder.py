@@ -12,7 +12,7 @@ import rushlight_core as core
 from rushlight_core import Tensor
 from rushlight_graph.onnx.graph import DecodedGraph, Size, UnsupportedError, Value
 
-#: #: Names of dtypes, and the numbers of their types in ONNX.
+#: Names of dtypes, and the numbers of their types in ONNX.
 ELEMENT_TYPES = {
     "float32": 1,
     "uint8": 2,

@@ -16,7 +16,7 @@ from rushlight_graph.onnx.graph import Node, Size, UnsupportedError, Use, Value
 Exported = Val | Sequence[Val | Sequence[Val]]
 Function = Callable[[Builder, "Call"], Exported]
 
-#: #: The functions of operators whose YAML entry has `onnx: function`.
+#: The functions of operators whose YAML entry has `onnx: function`.
 FUNCTIONS: dict[str, Function] = {}
 # Arguments that do not change the values of a result in ONNX, but for example its memory or the speed.
 _NO_MEANING = {

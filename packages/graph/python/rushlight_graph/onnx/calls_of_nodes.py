@@ -16,7 +16,7 @@ Attributes = dict[str, Any]
 Function = Callable[[Attributes, list[Any], str], Any]
 _DTYPES = {number: getattr(core, name) for name, number in ELEMENT_TYPES.items()}
 
-#: #: The function of each operator. Its arguments are a node's attributes, its inputs, and a text that names the node
+#: The function of each operator. Its arguments are a node's attributes, its inputs, and a text that names the node
 #: in errors.
 CALLS: dict[str, Function] = {}
 

@@ -21,7 +21,7 @@ from rushlight_graph.onnx.model import OPSETS, Model
 
 File = str | os.PathLike[str] | IO[bytes]
 _DEFAULT_OPSET = 18
-#: #: Prefix of the keys under which the file stores a program's metadata, such as the structure of Python's
+#: Prefix of the keys under which the file stores a program's metadata, such as the structure of Python's
 #: arguments.
 METADATA = "rushlight."
 

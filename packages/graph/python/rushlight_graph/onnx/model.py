@@ -62,8 +62,7 @@ class Model:
         return b"".join(pieces)
 
     def write(self, f: str | os.PathLike[str] | IO[bytes], external: bool, with_inputs: bool = False) -> None:
-        """Write the file. With `external`, write large tensors to a second file, such as "model.onnx.data", in the
-        same folder.
+        """Write the file. With `external`, write large tensors to a second file, such as "model.onnx.data".
 
         Raises:
             ValueError: the file would have more than 2 GB.

@@ -1,4 +1,4 @@
-"""Sinks, which write recordings. The contract is rushlight_core.seams.profiler.Sink."""
+"""Sinks, which write recordings. Their interface is rushlight_core.seams.profiler.Sink."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from importlib import import_module
 
 from rushlight_core.seams.profiler import GROUP, Sink
 
-# Also declared as entry points; by this table they are found without a search through all installed packages.
+# The sinks of this package. They are also declared as entry points, but this table avoids a search of all installed
+# packages.
 _OWN = {
     "chrome": ("chrome", "ChromeTrace"),
     "json_lines": ("json_lines", "JsonLines"),

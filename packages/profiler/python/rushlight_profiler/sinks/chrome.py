@@ -1,7 +1,7 @@
-"""The Trace Event Format of Chrome, which Perfetto (ui.perfetto.dev) and chrome://tracing open.
+"""The Trace Event Format of Chrome, which Perfetto (ui.perfetto.dev) and chrome://tracing can open.
 
-Source: "Trace Event Format", Google, 2016. Names of categories and arguments follow PyTorch's traces, so that
-tools made for those find them.
+Source: "Trace Event Format", Google, 2016. Categories and arguments have the same names as in PyTorch's traces, so
+that tools for these traces can be used.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class ChromeTrace:
 
     def begin(self, header: Header) -> None:
         self._process = header.process
-        # By device: bytes in use.
+        # For each device, the number of bytes in use.
         self._allocated = {"cpu": header.allocated}
-        # By the number of a graph's node: where the operator began that recorded it.
+        # For each node of a graph, by its number: thread and time at which the operator that recorded it began.
         self._operators: dict[int, tuple[int, float]] = {}
         self._flows = 0
         self._file = open_text(self._path)
@@ -100,7 +100,7 @@ class ChromeTrace:
         )
 
     def _arrow(self, from_thread: int, from_time: float, to_thread: int, to_time: float) -> None:
-        # Each arrow has a number of its own: a node runs several times when its graph is retained.
+        # Each arrow has a separate number, because a node can run several times if its graph is retained.
         self._flows += 1
         common = {"cat": "fwdbwd", "name": "fwdbwd", "id": self._flows}
         self._write({"ph": "s", "tid": from_thread, "ts": from_time, **common})

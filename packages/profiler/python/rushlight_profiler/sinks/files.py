@@ -1,4 +1,4 @@
-"""Files of text that may be compressed."""
+"""Text files that may be compressed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TextIO, cast
 
 
 def open_text(path: str, mode: str = "w") -> TextIO:
-    """Open a file of UTF-8 text for reading ("r") or writing ("w"); one that ends with .gz is compressed."""
+    """Open a file of UTF-8 text for reading ("r") or writing ("w"). It is compressed if the path ends with .gz."""
     if str(path).endswith(".gz"):
         return cast(TextIO, gzip.open(path, mode + "t", encoding="utf-8", compresslevel=5))
     return cast(TextIO, open(path, mode, encoding="utf-8"))

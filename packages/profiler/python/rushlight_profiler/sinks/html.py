@@ -1,6 +1,6 @@
-"""One page of HTML with everything in it: summary, advice, table, memory and timeline.
+"""A self-contained HTML page with summary, advice, table, memory and timeline.
 
-The page loads nothing from elsewhere.
+The page loads no other files.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from rushlight_core.seams.profiler import Event, Header
 
 from .files import open_text
 
-# A browser draws this many spans fluently; the page shows how many it leaves out.
+# The largest number of spans on the page, which a browser draws fluently. The page shows how many spans are omitted.
 MAX_SPANS = 200_000
 MAX_MEMORY_POINTS = 20_000
 KINDS = ("operator", "node", "annotation")
@@ -34,7 +34,7 @@ class HtmlPage:
 
     def end(self) -> None:
         template = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
-        # A name may hold anything, also what would end the script.
+        # A name may contain any text, including "</script>".
         data = json.dumps(page_data(self._header, self._events), separators=(",", ":"))
         data = data.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
         with open_text(self._path) as file:
@@ -82,7 +82,7 @@ def page_data(header: Header, raw: list[Event]) -> dict[str, Any]:
 
 
 def _thin(points: list[list[float]]) -> list[list[float]]:
-    """Return at most MAX_MEMORY_POINTS of the points, including the least and the greatest of each interval."""
+    """Return at most MAX_MEMORY_POINTS points, with the smallest and the largest value of each interval."""
     if len(points) <= MAX_MEMORY_POINTS:
         return points
     stretch = -(-2 * len(points) // MAX_MEMORY_POINTS)

@@ -1,7 +1,7 @@
-"""JSON lines: one object to a line, for other programs.
+"""JSON lines, for other programs: each line is one object.
 
-The first line is the header, the last {"end": N} with the number of events between them; so a truncated file
-is detected. Fields of an event that have their default value are left out.
+The first line is the header. The last line is {"end": N}, where N is the number of events, so that a truncated file
+is detected. Fields of an event that have their default value are omitted.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def load(path: str) -> Recording:
     Args:
         path: the file.
 
-    Raises ValueError if the file is something else, or is truncated.
+    Raises ValueError if the file is not a recording, or is truncated.
 
     Example:
         >>> with torch.profiler.profile() as prof:

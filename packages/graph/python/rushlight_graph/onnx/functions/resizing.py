@@ -15,8 +15,8 @@ def resample(b: Builder, call: Call) -> Val:
     before = call.value("input").sizes[dim]
     if isinstance(size, Size) or isinstance(before, Size):
         return _resize(b, call, x, dim, mode, align, scale, antialias)
-    # Find the weights or positions along one dimension by applying the operator to unit vectors or to a row of
-    # indices.
+    # Apply the operator to a row of indices to find the position of each result (modes 0 and 1), or to unit vectors
+    # to find the weights of each result.
     if mode < 2:
         positions = core._resample(
             core.arange(float(before)).reshape(1, -1), 1, size, mode, align, scale, antialias
