@@ -10,7 +10,7 @@ from rushlight_core import Tensor
 
 
 def leaf(*shape: int, low: float = 0.5, high: float = 2.0, dtype=core.float64) -> Tensor:
-    """A random tensor that requires grad; positive by default, away from kinks and poles."""
+    """Return a random tensor that requires grad; by default it is positive, away from kinks and poles."""
     values = [random.uniform(low, high) for _ in range(math.prod(shape))]
     return core.tensor(values, dtype=dtype).view(shape).requires_grad_()
 

@@ -127,7 +127,7 @@ class TestWhyAlive:
 
 
 def growth(step, iterations: int = 200) -> list[warnings.WarningMessage]:
-    """The warnings about growth over iterations of `step`."""
+    """Return the warnings about growth that iterations of `step` issue."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for i in range(iterations):
@@ -202,7 +202,7 @@ class TestGrowth:
         assert not growth(step)
 
     def test_a_recurrent_network(self) -> None:
-        """The same line extends one graph many times, in each of many iterations."""
+        """One line extends a graph many times in each of many iterations, which is not growth."""
         w = leaf(3)
 
         def step(_: int) -> None:
@@ -228,7 +228,7 @@ class TestGrowth:
         assert not growth(step)
 
     def test_several_losses_of_one_graph(self) -> None:
-        """One pass with retain_graph for each step of a sequence, and a second use of the losses."""
+        """Run a pass with retain_graph for each step of a sequence, and use the losses again."""
         w = leaf(3)
 
         def step(_: int) -> None:

@@ -1,4 +1,4 @@
-"""Gradients and arguments that do not fit: each a typed error that says what was got and what is needed."""
+"""Invalid gradients and arguments raise errors of the right type, which name the given and the required value."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_gradient_for_what_is_no_tensor() -> None:
     with pytest.raises(RuntimeError, match="for argument 1, which is not a Tensor\nhint: return None there"):
         function(lambda g: (g, g)).apply(leaf(3), 2).sum().backward()
     x = leaf(3)
-    function(lambda g: (g, g)).apply(x, INTEGERS).sum().backward()  # of integers it is dropped
+    function(lambda g: (g, g)).apply(x, INTEGERS).sum().backward()  # gradients of integers are dropped
     assert x.grad.tolist() == [1.0, 1.0, 1.0]
     assert INTEGERS.grad is None
 
@@ -204,7 +204,7 @@ def test_bad_calls(call: Callable, error: type[Exception], text: str) -> None:
 
 
 def test_out_of_results_without_derivative() -> None:
-    """What is written depends on no value as far as derivatives go, unless it overwrites one that does."""
+    """`out=` of an operator whose result has no derivative records nothing, unless the overwritten tensor has a history."""
     x, places = leaf(3), core.empty(0, dtype=core.int64)
     assert core.gt(x, 0, out=core.empty(3)).requires_grad is False
     assert core.argmax(x, out=places) is places

@@ -1,7 +1,8 @@
-"""Bad input where gradients are recorded: core's own cases (`rushlight_testing.bad_input`) on tensors that require grad.
+"""Bad input while gradients are recorded: core's test cases (`rushlight_testing.bad_input`) on tensors that require grad.
 
-What comes back is a typed error that leaves no history behind, or a result whose gradient can be computed; never a signal or
-a hang. As in core, an ordinary run tries a part of the cases, always the same; RUSHLIGHT_BAD_INPUT=all tries all of them.
+A call must raise an error of the right type and record nothing, or return a result whose gradient can be computed. It
+must not crash or hang. As in core, an ordinary run tries a fixed part of the cases; RUSHLIGHT_BAD_INPUT=all tries all
+of them.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def reports() -> dict[str, Report]:
         every=EVERY,
         memory=0
         if SANITIZED
-        else MEMORY,  # a sanitizer reserves all addresses for itself; it has a limit of its own
+        else MEMORY,  # a sanitizer reserves the whole address space, and has a separate limit
         environment={"ASAN_OPTIONS": f"{options}:max_allocation_size_mb={MEMORY >> 20}"} if SANITIZED else {},
         patience=900 if SANITIZED else 180,
         processes=min(len(os.sched_getaffinity(0)), 4),
@@ -38,7 +39,7 @@ def reports() -> dict[str, Report]:
 def test_bad_input_with_gradients(reports: dict[str, Report]) -> None:
     assert sum(report.tried for report in reports.values()) >= len(OPS)
     faults = [f"{name}: {fault}" for name, report in reports.items() for fault in report.faults]
-    # Hidden ones, which are not asked to leave out vectors where gradients are wanted.
+    # Ignore hidden operators with vectors=False: they are never called this way if gradients are needed.
     faults = [
         f for f in faults if not f.startswith(("_linalg_eig", "_linalg_svd")) or "vectors=False" not in f
     ]

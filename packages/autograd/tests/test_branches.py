@@ -1,4 +1,4 @@
-"""Parallel branches: the same sums, exceptions, hooks, modes."""
+"""Parallel branches: sums, exceptions, hooks and modes are the same as on one thread."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def two_threads():
 
 
 def branches(x, width: int = 6, depth: int = 12):
-    """Sums of float32 whose rounding shows the order."""
+    """Return sums of branches in float32, whose rounding depends on the order of additions."""
     ends = []
     for i in range(width):
         y = x * (1.1 + i)
@@ -42,7 +42,7 @@ def test_the_bits_are_those_of_one_thread() -> None:
 
 
 class Meet(Function):
-    """Waits in its backward for the other one's."""
+    """A Function whose backward waits until the backward of another call has begun."""
 
     @staticmethod
     def forward(ctx, x, barrier, seen):
@@ -187,13 +187,13 @@ def test_many_threads_share_a_leaf_and_a_graph() -> None:
 
 @pytest.mark.parametrize("reentrant", [False, True])
 def test_checkpoints_in_branches_keep_their_random_numbers(reentrant: bool) -> None:
-    """Each is computed again with the random state that it had, though another does so at the same time."""
+    """Each branch is recomputed with its own random state, even if another branch is recomputed at the same time."""
     from rushlight_autograd.checkpoint import checkpoint
 
     def noisy(x):
         for _ in range(5):
             x = x * core.rand(5)
-            time.sleep(1e-4)  # lets another thread run
+            time.sleep(1e-4)  # lets other threads run
         return x
 
     x = core.ones(5, requires_grad=True)

@@ -48,7 +48,7 @@ def library(name: str) -> Any:
 C = library("librushlight.so")
 C.rl_error_text.restype = c_char_p
 C.rl_tensor_free.argtypes = [c_void_p]
-KEPT: list[Any] = []  # owns the memory of tensors of C
+KEPT: list[Any] = []  # owns the memory of tensors that C functions use
 GRADIENTS = library("librushlight_autograd.so")
 
 
@@ -57,7 +57,7 @@ def check(status: int) -> None:
 
 
 def leaf(tensor: Any) -> c_void_p:
-    """A tensor over the memory of another one that requires grad."""
+    """Return a handle of a tensor that shares the memory of `tensor` and requires grad."""
     made = c_void_p()
     KEPT.append(tensor)
     sizes = (c_int64 * tensor.ndim)(*tensor.shape)

@@ -1,4 +1,4 @@
-"""Law: of an operator that chooses among elements, the gradients of one result add up to 1, also where elements are equal.
+"""Law: if an operator selects one of several elements, its gradients add up to 1, even if elements are equal.
 
 Adding a number to all arguments adds it to the result of such an operator, so the derivative in that direction is 1.
 """
@@ -51,7 +51,7 @@ WITHIN: dict[str, Callable[[Tensor], Any]] = {
 
 
 def derivatives(function: Callable[..., Any], *arguments: Tensor) -> tuple[list[Tensor], list[Tensor]]:
-    """The gradients of the sum of all results, and the tangents of the results where those of all arguments are 1."""
+    """Return the gradients of the sum of all results, and the tangents of the results if all arguments have tangent 1."""
     leaves = [x.clone().requires_grad_() for x in arguments]
     results = function(*leaves)
     results = list(results) if isinstance(results, tuple) else [results]

@@ -1,4 +1,4 @@
-"""Gradients of complex tensors: the convention, real arguments, parts that are written. PyTorch gives these values."""
+"""Gradients of complex tensors: convention, real arguments, writes to real and imaginary parts. Values are PyTorch's."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_complex_result_needs_a_gradient() -> None:
 
 
 def test_acosh_left_of_its_branch_cut() -> None:
-    """The derivative is 1 / sinh of the value, on either side."""
+    """The derivative is 1 / sinh(acosh(z)) on both sides of the branch cut."""
     z = core.tensor([-2 + 2j, 2 + 2j, -0.5 - 1j], dtype=core.complex128).requires_grad_()
     value = core.acosh(z)
     (found,) = rushlight_autograd.grad(value.real.sum(), z)

@@ -1,6 +1,7 @@
 """The C++ tests of threads under the thread sanitizer: part of `nox -s sanitize`, which sets RUSHLIGHT_SANITIZE=thread.
 
-Each program of tests/cpp is built from the sources that its head names, core's among them, so the repository must be there.
+Each program of tests/cpp is built from the sources that its first lines name. Some of them belong to core, so the
+repository is needed.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.skipif("thread" not in SANITIZE, reason="for the thread
 
 
 def empty_entries(objects: list[Path]) -> str:
-    """C++ that defines the operators' entries which the objects name and none of them defines."""
+    """Return C++ code with empty entries for the operators that the objects refer to and do not define."""
     listing = subprocess.run(
         ["nm", "--demangle", *map(str, objects)], check=True, capture_output=True, text=True
     ).stdout
@@ -38,7 +39,7 @@ def empty_entries(objects: list[Path]) -> str:
 
 @pytest.fixture(scope="module")
 def objects_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where programs find what another one has compiled."""
+    """Return the folder in which programs share compiled objects."""
     return tmp_path_factory.mktemp("objects")
 
 
@@ -46,10 +47,10 @@ def objects_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_program(source: Path, objects_folder: Path, tmp_path: Path) -> None:
     named = " ".join(re.findall(r"^// sources: (.*)$", source.read_text(), flags=re.MULTILINE)).split()
     sources = [source, *(path for name in named for path in sorted(PACKAGES.glob(name)))]
-    core = importlib.util.find_spec("rushlight_core")  # not imported: it may be built with another sanitizer
+    core = importlib.util.find_spec("rushlight_core")  # not imported: it may use another sanitizer
     assert core is not None
     assert core.origin is not None
-    generated = Path(core.origin).parent / "include"  # ops/*.h, and abi.h
+    generated = Path(core.origin).parent / "include"  # contains ops/*.h and abi.h
     includes = [PACKAGES / "autograd/include", PACKAGES / "autograd/src", PACKAGES / "core/src"]
     includes += [PACKAGES / "core/include", PACKAGES / "core/tests/cpp", generated]
     options = f"-std=c++20 -O1 -g1 -march=x86-64-v3 -Wall -Wextra -Wno-unused-parameter -Wno-tsan -fsanitize={SANITIZE}"
@@ -61,7 +62,7 @@ def test_program(source: Path, objects_folder: Path, tmp_path: Path) -> None:
 
     def build(path: Path, folder: Path = objects_folder) -> Path:
         target = folder / f"{path.parent.name}-{path.stem}.o"
-        if not target.exists():  # programs share sources
+        if not target.exists():  # another program may have compiled it
             built = subprocess.run(
                 [*compiler, "-c", str(path), "-o", str(target)], capture_output=True, text=True
             )
@@ -80,7 +81,7 @@ def test_program(source: Path, objects_folder: Path, tmp_path: Path) -> None:
         text=True,
     )
     assert linked.returncode == 0, linked.stderr
-    # Blocks come from malloc, which the sanitizer watches.
+    # Allocate blocks with malloc, which the sanitizer checks.
     environment = {**os.environ, "RUSHLIGHT_CPU_ALLOCATOR": "malloc", "TSAN_OPTIONS": "halt_on_error=1"}
     run = subprocess.run([program], capture_output=True, text=True, timeout=300, env=environment)
     assert run.returncode == 0, f"{run.stdout}\n{run.stderr}"

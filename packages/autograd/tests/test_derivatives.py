@@ -1,4 +1,4 @@
-"""Every formula against differences: reverse, forward and second order, over the samples of the operators' entries."""
+"""Compare each derivative formula with finite differences, in reverse mode, forward mode and second order."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from rushlight_testing.samples import samples_of
 
 OPS = load_ops()
 DERIVATIVES = load_derivatives(Path(__file__).parents[1] / "derivatives", OPS)
-MOST_ELEMENTS = 24  # of the whole Jacobian's rows and columns; beyond that random directions are checked
+MOST_ELEMENTS = 24  # larger Jacobians are checked in random directions
 
-# What differences cannot show: the jumps of a rounded quotient; a cast that loses digits; embedding's row padding_idx, which
-# gets no gradient by definition.
+# Samples for which finite differences are not the derivative: quotients that are rounded to integers, casts that lose
+# digits, and the row padding_idx of embedding, which has no gradient by definition.
 WITHOUT = {(name, "pairs()") for name in ("floor_divide", "remainder", "fmod")}
 WITHOUT |= {("div.rounded", "pairs(rounding_mode='floor')")}
 WITHOUT |= {("embedding", "t(5, 3), t(2, 3, dtype=int32, low=0, high=4), 1")}
@@ -41,38 +41,38 @@ CONVERSIONS = {
 }
 WITHOUT |= {
     ("linalg_svd", text) for text in ("t(4, 2)", "t(2, 3, 4)")
-}  # columns that the matrix does not determine
-# Whose singular values have no gradient, as in PyTorch.
+}  # some columns are not determined by the matrix
+# The singular values that these return have no gradient, as in PyTorch.
 _BY_VALUES = (
     "t(4, 2), t(4, 3), driver='gelsd'",
     "t(4, 2), t(4, 3), driver='gelss'",
     "t(2, 4), t(2, 1), driver='gelsd'",
 )
 WITHOUT |= {("linalg_lstsq", text) for text in _BY_VALUES}
-# Whose statistics have no gradient, as in PyTorch.
+# The statistics that these return have no gradient, as in PyTorch.
 WITHOUT |= {
     (op.name, sample.text)
     for op in OPS
     if op.name in ("native_batch_norm", "native_layer_norm")
     for sample in op.samples
 }
-# They read one triangle and take it for both: the gradient is that of a symmetric matrix.
+# Operators that read one triangle of a symmetric matrix; their gradient is the gradient of a symmetric matrix.
 SYMMETRIC = {"cholesky", "linalg_cholesky", "linalg_cholesky_ex", "linalg_eigh", "linalg_eigvalsh"}
 # Complex eigenvectors and singular vectors have a free phase, which LAPACK chooses: absolute values are compared.
 WITH_PHASE = {"linalg_eig", "linalg_eigh", "linalg_svd", "svd"}
 ONCE = {"ctc_loss"}  # differentiable once, in reverse mode, as in PyTorch
-# Differentiable once, in both modes: the third derivative of a gamma variable is not known.
+# Differentiable once, in both modes, because there is no formula for the third derivative of a gamma variable.
 ONCE_BOTH = {"_standard_gamma_grad"}
-# Samples without a tensor that could be complex, and of which the result is NaN.
+# Samples without a tensor that could be complex, and samples whose result is NaN.
 OF_REAL_NUMBERS = {
     ("where", "t(3, dtype=bool), 1, 2."),
     ("sinc", "torch.tensor([0., 1., -2., 0.5, 1e-9, 100.5])"),
     ("mean", "t(3, 4, dtype=int64), dtype=float32"),
     ("square", "t(3, 4, dtype=bool_)"),
 }
-# Sums cross the branch cut of the complex logarithm, where differences are not derivatives.
+# Sums cross the branch cut of the complex logarithm, where finite differences are not derivatives.
 BRANCH_CUTS = {("logcumsumexp", "t(2, 3, 40), 1")}
-# Class weights have a first derivative only; PyTorch has none.
+# Class weights have only a first derivative; in PyTorch they have none.
 ONCE_IN_WEIGHT = {"nll_loss", "cross_entropy_loss"}
 OF_REAL_NUMBERS |= {(name, text) for name in ("var", "std") for text in ("t(0)", "t(1)")}
 BY_NAME = {d.op.name: d for d in DERIVATIVES}
@@ -90,7 +90,7 @@ CASES = [
 
 
 def _function(name: str):
-    # The array API standard has a function `repeat` that is not the operator of that name.
+    # The function `repeat` of the array API standard differs from the operator `repeat`.
     function = getattr(core, name, None) if name != "repeat" else None
     function = function or getattr(core.Tensor, name)
     if name in SYMMETRIC | WITH_PHASE | {"linalg_pinv"}:
@@ -103,19 +103,19 @@ def _function(name: str):
         return of_matrix
     if not name.endswith("_"):
         return function
-    return lambda input, *args, **kwargs: function(input.clone(), *args, **kwargs)  # a leaf cannot be written
+    return lambda input, *args, **kwargs: function(input.clone(), *args, **kwargs)  # leaves are read-only
 
 
 @pytest.mark.parametrize(("op", "text"), CASES, ids=lambda v: v if isinstance(v, str) else v.name)
 def test_formula(op, text) -> None:
-    """Operators with a formula, and composites, which are differentiated through what they call."""
+    """Check operators with a formula, and composites, which are differentiated through the operators that they call."""
     if not _check(op, text, "float64"):
         pytest.skip("no sample of float64")
 
 
 @pytest.mark.parametrize(("op", "text"), CASES, ids=lambda v: v if isinstance(v, str) else v.name)
 def test_formula_of_complex_numbers(op, text) -> None:
-    """The same of complex128, where the operator is defined for it."""
+    """Check the same for complex128, if the operator is defined for it."""
     if (op.name, text) in BRANCH_CUTS:
         pytest.skip("crosses a branch cut")
     if not _check(op, text, "complex128"):
@@ -126,14 +126,14 @@ def test_formula_of_complex_numbers(op, text) -> None:
 
 
 def _check(op, text, dtype) -> bool:
-    """Whether a sample could be checked."""
+    """Check a sample and return whether that was possible."""
     function = _function(op.base)
     wanted = getattr(core, dtype)
     derivative = BY_NAME.get(op.name)
     forward = derivative is None or bool(derivative.jvp)
     checked = 0
     for sample in samples_of(text, core, dtype):
-        # Only arguments that have a formula.
+        # Differentiate only with respect to arguments that have a formula.
         known = set(derivative.wanted) if derivative else None
         differentiable = [
             x
@@ -162,7 +162,7 @@ def _check(op, text, dtype) -> bool:
 
         inputs = [x.detach().clone().requires_grad_() for x in tensors]
         try:
-            with core.no_grad():  # some take another way where nothing is recorded
+            with core.no_grad():  # some operators are computed differently if nothing is recorded
                 call(*inputs)
             out = call(*inputs)
         except (RuntimeError, TypeError, ValueError, NotImplementedError):
@@ -175,7 +175,7 @@ def _check(op, text, dtype) -> bool:
         if any(
             bool(core.isnan(y.detach()).any()) for y in outputs if y.is_floating_point() or y.is_complex()
         ):
-            continue  # the variance of one element
+            continue  # such as the variance of one element
         checked += 1
         gradcheck(call, inputs, check_forward_ad=forward and op.base not in ONCE, fast_mode=fast)
         if op.base in ONCE | ONCE_BOTH or (op.base in ONCE_IN_WEIGHT and len(inputs) > 1):
@@ -185,7 +185,7 @@ def _check(op, text, dtype) -> bool:
 
 
 def test_every_differentiable_kernel_has_a_formula() -> None:
-    """What is neither differentiable through its parts nor declared not to be must have an entry."""
+    """A differentiable operator that is not a composite must have an entry in derivatives/*.yaml."""
     known = {d.op.name for d in DERIVATIVES}
     missing = [
         op.name
@@ -194,7 +194,7 @@ def test_every_differentiable_kernel_has_a_formula() -> None:
         and op.differentiable
         and not op.gives_truth
         and op.name not in known
-        and op.name != "as_strided"  # by hand: src/record.cpp
+        and op.name != "as_strided"  # implemented in src/record.cpp
         and any(a.type.is_tensor for a in op.schema.arguments)
         and not op.writes
         and not any(a.write for a in op.schema.arguments)
@@ -203,7 +203,7 @@ def test_every_differentiable_kernel_has_a_formula() -> None:
 
 
 def test_embedding_pads() -> None:
-    """The row of padding_idx is read as any other and gets no gradient: PyTorch's definition, which no difference shows."""
+    """The row of padding_idx is read like the others but gets no gradient, by PyTorch's definition."""
     weight = core.ones(5, 3, dtype=core.float64).requires_grad_()
     rows = core.embedding(weight, core.tensor([[0, 1], [1, 4]]), 1)
     rows.sum().backward()
@@ -244,7 +244,7 @@ def test_nans_share_the_gradient_of_their_maximum(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["max", "min", "amax", "amin", "median", "nanmedian"])
 def test_an_infinite_gradient_reaches_only_what_was_chosen(name: str) -> None:
-    """And an infinite tangent of another element does not reach the result."""
+    """In forward mode, an infinite tangent of an element that was not chosen does not reach the result."""
     x = core.tensor([2.0, 1.0, 3.0, 2.0, 0.5], requires_grad=True)
     y = getattr(core, name)(x)
     chosen = [v == float(y) for v in x.tolist()]
@@ -264,7 +264,7 @@ def test_an_infinite_gradient_reaches_only_what_was_chosen(name: str) -> None:
     ],
 )
 def test_running_sums_of_exponentials_at_infinity(values: list[float], slopes: list[float]) -> None:
-    """An infinite element has all of the sums from there on, and no part of those before."""
+    """The gradient of every sum that includes an infinite element goes to this element."""
     x = core.tensor(values, dtype=core.float64, requires_grad=True)
     core.logcumsumexp(x, 0).sum().backward()
     assert core.allclose(x.grad, core.tensor(slopes).double())
@@ -278,7 +278,7 @@ def test_running_sums_of_exponentials_at_infinity(values: list[float], slopes: l
     ("dtype", "least"), [(core.uint8, 0), (core.int8, -128), (core.int64, -(2**63))], ids=str
 )
 def test_the_least_integer_is_an_exponent(dtype: Any, least: int) -> None:
-    """The exponent of the derivative, one less, does not fit the dtype."""
+    """The exponent of the derivative, which is smaller by one, is not in the range of the dtype."""
     x = core.tensor([3.0, 1e30, 1.01], requires_grad=True)
     (x ** core.full((3,), least, dtype=dtype)).sum().backward()
     y = x.detach().clone().requires_grad_()
@@ -296,7 +296,7 @@ def test_an_exponent_beyond_int64() -> None:
 def test_the_next_number_is_as_far_as_its_neighbour() -> None:
     x = core.tensor([1.0, 2.0], requires_grad=True)
     core.nextafter(x, core.tensor([2.0, 2.0])).sum().backward()
-    assert x.grad.tolist() == [1.0, 0.0]  # PyTorch's, where both are equal
+    assert x.grad.tolist() == [1.0, 0.0]  # as in PyTorch, for equal elements
 
 
 def test_differences_of_complex_samples() -> None:
@@ -316,7 +316,7 @@ def test_the_gradient_of_a_constant_line(size: int) -> None:
 
 @pytest.mark.parametrize("name", ["remainder", "fmod"])
 def test_quotients_are_rounded_once(name: str) -> None:
-    """In bfloat16, 250.9 becomes 251: the quotient must not be rounded before it is made whole."""
+    """In bfloat16, 250.9 rounds to 251, so the quotient must not be rounded to bfloat16 before it is truncated."""
     x = core.arange(1.0, 251.0, dtype=core.bfloat16)
     y = core.full((250,), 1.0078125, dtype=core.bfloat16, requires_grad=True)
     getattr(core, name)(x, y).sum().backward()
@@ -495,7 +495,7 @@ def test_refusals_are_declared(derivative) -> None:
 @pytest.mark.parametrize("padding", [1, 2])
 @pytest.mark.parametrize("align", [False, True])
 def test_places_at_the_limits_of_an_image_have_no_slope(padding: int, align: bool) -> None:
-    """What is read there stays the same on one side, and what lies beyond is not a zero."""
+    """The derivative with respect to a position at the limit is 0: on one side, the sampled value is constant."""
     limit = 1.0 if align else 2 / 3
     image = core.arange(1, 10, dtype=core.float64).view(1, 1, 3, 3)
     places = [[limit, 0.1], [-limit, 0.1], [0.1, limit], [0.1, -limit]]
@@ -511,11 +511,12 @@ def test_places_at_the_limits_of_an_image_have_no_slope(padding: int, align: boo
 @pytest.mark.parametrize("padding", [0, 1, 2])
 @pytest.mark.parametrize("align", [False, True])
 def test_places_that_are_no_numbers(mode: int, padding: int, align: bool) -> None:
-    """With and without gradients the same: NaN, or the first place where the mode has one."""
+    """Positions that are NaN or infinite give the same result with and without gradients: NaN or a pixel, by mode."""
     nan, inf = float("nan"), float("inf")
     x = core.arange(1, 10, dtype=core.float64).view(1, 1, 3, 3)
     places = [[nan, 0.0], [0.1, nan], [nan, nan], [inf, 0.0], [-inf, 0.2], [1e6, 0.3], [0.2, -0.3]]
-    # Of 1e30 the last digit decides where a reflection ends, so 1e6 is as far as results can be compared.
+    # For larger positions than 1e6, the result of a reflection depends on rounding errors, so results cannot be
+    # compared.
     grid = core.tensor([[places]], dtype=core.float64)
     plain = core.grid_sampler(x, grid, mode, padding, align)
     recorded = core.grid_sampler(
@@ -537,7 +538,7 @@ def test_places_that_are_no_numbers(mode: int, padding: int, align: bool) -> Non
 @pytest.mark.parametrize("dim", [None, 1])
 @pytest.mark.parametrize("values", [[1.5, 0.25, 0, 0, 2, 0.5], [0, 0, 0, 2, 3, 4], [1, 2, 0, 3, 4, 5]])
 def test_products_of_zeros_have_their_higher_derivatives(dim: int | None, values: list[float]) -> None:
-    """The derivatives of a product of zeros are those of what is multiplied one by one."""
+    """The derivatives of a product with zeros equal the derivatives of the factors multiplied one after the other."""
 
     def one_by_one(x: core.Tensor) -> core.Tensor:
         rows = [x.reshape(-1)] if dim is None else list(x)
@@ -576,7 +577,7 @@ def test_products_of_zeros_have_their_higher_derivatives(dim: int | None, values
     ],
 )
 def test_small_second_derivatives_keep_their_digits(name: str, slope: float) -> None:
-    """Where the slope is 1 to the last digit, its own is an exponential, which a difference from 1 loses."""
+    """If the first derivative rounds to 1, the second must not be computed as a difference from 1."""
     x = core.tensor([40.0, -40.0], dtype=core.float64, requires_grad=True)
     other = (core.zeros_like(x),) if name.startswith("logaddexp") else ()
     more = {"threshold": 100.0} if name == "softplus" else {}
@@ -598,7 +599,7 @@ def test_small_second_derivatives_keep_their_digits(name: str, slope: float) -> 
 def test_second_derivatives_of_norms_are_finite_where_all_is_zero(
     name: str, arguments: tuple[Any, ...], dtype: core.dtype
 ) -> None:
-    """The scale there is the root of 1 / eps, the third power of which float16 does not hold."""
+    """The third power of the scale, the square root of 1 / eps, overflows in float16."""
     x = core.zeros((1, 1, 4) if name != "rms_norm" else (1, 4), dtype=dtype, requires_grad=True)
     result = getattr(core, name)(x, *arguments)
     (first,) = grad((result * core.arange(1.0, 5.0)).sum(), x, create_graph=True)
@@ -609,7 +610,7 @@ def test_second_derivatives_of_norms_are_finite_where_all_is_zero(
 
 @pytest.mark.parametrize("dtype", [core.float32, core.float64])
 def test_derivatives_of_log_ndtr_far_from_zero(dtype: core.dtype) -> None:
-    """Above zero they fall below every number; below it the slope is that of a parabola."""
+    """Derivatives underflow for large positive arguments, and are those of a parabola for large negative arguments."""
     x = core.tensor([5e4, 40.0, 0.0, -4.0, -5e4], dtype=dtype, requires_grad=True)
     (first,) = grad(core.special_log_ndtr(x).sum(), x, create_graph=True)
     (second,) = grad(first[:4].sum(), x)
@@ -620,7 +621,7 @@ def test_derivatives_of_log_ndtr_far_from_zero(dtype: core.dtype) -> None:
 
 @pytest.mark.parametrize("name", ["asin", "acos"])
 def test_slopes_of_large_complex_numbers_are_small(name: str) -> None:
-    """The square overflows in one of its parts."""
+    """The square of the argument overflows in its real or imaginary part."""
     x = core.tensor([1e10 + 1e20j, 1e20 + 1e10j], dtype=core.complex64, requires_grad=True)
     (found,) = grad(getattr(core, name)(x).real.sum(), x)
     assert abs(found).tolist() == pytest.approx([0.0, 0.0], abs=1e-15)
@@ -628,7 +629,7 @@ def test_slopes_of_large_complex_numbers_are_small(name: str) -> None:
 
 @pytest.mark.parametrize("mode", [0, 1, 2])
 def test_gradients_of_sampling_know_positions_beyond_half_precision(mode: int) -> None:
-    """grid_sampler with gradients reads the pixels that it reads without them: of 4096, float16 counts every second one."""
+    """grid_sampler reads the same pixels with and without gradients, although float16 cannot represent all positions."""
     image = (core.arange(4096.0) % 7).half().reshape(1, 1, 1, 4096)
     grid = core.zeros(1, 1, 64, 2, dtype=core.float16)
     grid[..., 0] = core.linspace(0.5, 0.9, 64)
@@ -646,14 +647,14 @@ def test_gradients_of_sampling_know_positions_beyond_half_precision(mode: int) -
 
 
 def test_tangent_of_a_small_divisor_of_half_precision() -> None:
-    """Beside a larger dtype the quotient has that dtype, and what moves the divisor is divided in it."""
+    """If the dividend has a larger dtype, the quotient and its tangent are computed in this dtype."""
     x, y = core.tensor([0.0, 2.0]), core.tensor([1e-6, 6e-5], dtype=core.float16)
     (tangent,) = functional.jvp(lambda y: (core.div(x, y),), (y,), (core.ones_like(y),))[1]
     assert tangent.tolist() == pytest.approx((-x.double() / y.double().square()).tolist(), rel=1e-5)
 
 
 def test_gradient_of_a_product_with_zeros_in_half_precision() -> None:
-    """Of the factors beside two zeros nothing is left, though their product is beyond float16."""
+    """If two factors are zero, all gradients are 0, even if the product of the other factors overflows in float16."""
     x = core.tensor([0.0, 300.0, 0.0, 300.0], dtype=core.float16, requires_grad=True)
     assert grad(x.prod(), x)[0].tolist() == [0, 0, 0, 0]
     one = core.tensor([[0.0, 200.0, 300.0]], dtype=core.float16, requires_grad=True)

@@ -1,4 +1,4 @@
-"""A thread for every device but the CPU: who runs what, and that nothing else changes. The devices are toys in memory."""
+"""Each device except the CPU has a thread, which runs the nodes of the device; results are the same. Devices are toys."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def _toy(toy_library: Path) -> None:
 
 
 def watched(t, name: str, seen: dict[str, list[int]]):
-    """`t`, whose gradient says on which thread it arrives."""
+    """Return `t` with a hook that stores the thread on which its gradient arrives."""
     t.register_hook(lambda g: seen.setdefault(name, []).append(threading.get_ident()))
     return t
 
 
 def through_devices(x, w, seen: dict[str, list[int]]):
-    """(2x + x^2)^2 w: x and the first step on toy:0, the second on toy:1, the last on the CPU."""
+    """Return (2x + x^2)^2 w: compute the first step on toy:0, the second on toy:1, and the last on the CPU."""
     y = watched(x * 2.0 + x * x, "toy:0", seen)
     z = y.to("toy:1")
     z = watched(z * z, "toy:1", seen)
@@ -176,7 +176,7 @@ def test_passes_of_many_threads_share_a_devices_thread() -> None:
 
 
 def test_passes_inside_of_nodes_of_two_devices() -> None:
-    """Each device's thread waits for the other's: both must go on with what the other asks for."""
+    """Each device's thread waits for the other's, so both must run jobs of the other while they wait."""
     barrier = threading.Barrier(2)
 
     def crossing(start: str, other: str):

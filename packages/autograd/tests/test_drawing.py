@@ -118,7 +118,7 @@ def test_what_cannot_be_drawn() -> None:
 
 
 def test_the_trunk_of_a_deep_network_stays_in_line() -> None:
-    """Leaves make room for the operators that they stand beside."""
+    """Leaves are moved aside, so that the operators in their layers stay in one vertical line."""
     y = core.ones(2, 2, dtype=core.float64)
     for _ in range(60):
         y = (y @ leaf(2, 2) + leaf(2)).tanh()

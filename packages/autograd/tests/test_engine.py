@@ -1,4 +1,4 @@
-"""The backward pass: what any provider of gradients does (the kit), depth, threads."""
+"""The backward pass: the tests for all providers of gradients (the kit), deep graphs, threads."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_deep_chain_runs_and_dies_on_a_small_stack(depth: int) -> None:
             z = x
             for _ in range(depth):
                 z = z + 0.0
-            del z  # a graph that never ran
+            del z  # destroys a graph that no pass has used
         except BaseException as error:
             failures.append(error)
 
@@ -94,7 +94,7 @@ def test_threads_share_a_leaf() -> None:
 
 
 def test_ctrl_c_ends_a_backward_pass() -> None:
-    """The handler runs in the middle, and its exception arrives; the graph is still there."""
+    """The signal handler runs during the pass, its exception reaches the caller, and the graph can be used again."""
     x = leaf(3)
     y = x
     for _ in range(200_000):
@@ -112,7 +112,8 @@ def test_ctrl_c_ends_a_backward_pass() -> None:
 
 
 def test_what_a_pass_for_some_inputs_records_has_gradients_of_its_own() -> None:
-    # The first pass wants x only; what it records leads to w too, and must have saved what w's gradient is made of.
+    # The first pass needs only the gradient of x. The graph that it records also leads to w, so its nodes must save
+    # the tensors for the gradient of w.
     w = core.tensor([[2.0], [3.0]], requires_grad=True)
     x = core.tensor([[1.0, -1.0], [0.5, 4.0]], requires_grad=True)
     (g,) = grad(x @ w, [x], core.ones(2, 1), create_graph=True)

@@ -1,4 +1,4 @@
-"""Exceptions in every callback, interrupts, and the interpreter's end: what arrives, and what the graph is afterwards."""
+"""Exceptions in callbacks, interrupts, and the end of the interpreter: errors, and the state of the graph."""
 
 from __future__ import annotations
 
@@ -99,10 +99,10 @@ def test_an_exception_keeps_type_and_traceback(position, branches: bool) -> None
         y.backward(ones(x))
     names = [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
     assert names[-1] == "raises"
-    # What ran is used up; the rest is whole.
+    # Nodes that ran are used up; the others can be used again.
     with pytest.raises(RuntimeError, match="used already"):
         y.backward(ones(x))
-    if not branches:  # else it may have run at the same time
+    if not branches:  # with branches, it may have run at the same time
         (g,) = grad(kept, other, ones(x))
         assert g.tolist() == [3.0, 3.0]
 
@@ -149,7 +149,7 @@ def test_an_exception_while_recording() -> None:
 
 
 def test_ctrl_c_reaches_the_caller_while_helpers_work() -> None:
-    """Two long branches; the handler raises on the thread that called backward."""
+    """The signal handler raises on the thread that called backward, while helpers run two long branches."""
     x = leaf(3)
     a, b = x, x * 2
     for _ in range(100_000):
@@ -248,7 +248,7 @@ def test_hooks_of_a_thread_that_has_ended() -> None:
 
 
 def test_a_fork_while_other_threads_work() -> None:
-    """The child records, watches and differentiates, whatever locks others held."""
+    """The forked child can record, use hooks and differentiate, whatever locks other threads held."""
     program = textwrap.dedent("""
         import os, threading, warnings
         import rushlight_core as core
@@ -287,7 +287,7 @@ def test_a_fork_while_other_threads_work() -> None:
 
 
 def test_the_counts_of_weights_have_no_derivative() -> None:
-    """What bincount sums requires grad, and backward() names it."""
+    """backward() raises an error that names bincount if its weights require grad."""
     weights = core.ones(2, requires_grad=True)
     counts = core.bincount(core.tensor([1, 0]), weights)
     assert counts.requires_grad
@@ -304,7 +304,7 @@ def test_normalisation_of_no_samples_twice() -> None:
 
 
 def test_the_derivative_of_a_quotient_by_a_small_number() -> None:
-    """The square of the divisor is not representable; the derivative is."""
+    """The derivative is finite although the square of the divisor underflows."""
     divisor = core.tensor(1e-200, dtype=core.float64, requires_grad=True)
     assert grad(1e-300 / divisor, divisor)[0].item() == pytest.approx(-1e100)
     (found,) = grad(core.tensor(1e-300, dtype=core.float64) / divisor, divisor)

@@ -1,4 +1,4 @@
-"""Forward mode, and the functions made of both modes."""
+"""Forward mode, and functions that combine both modes."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_forward_over_reverse() -> None:
 
 
 def test_a_saved_result_has_its_tangent() -> None:
-    """tanh's node keeps tanh(x), before forward mode knows the tangent of tanh(x)."""
+    """The node of tanh saves tanh(x) before the tangent of tanh(x) is computed."""
     x = leaf(3)
     with dual_level():
         dual = make_dual(x, core.ones(3, dtype=core.float64))
@@ -91,7 +91,7 @@ def test_a_saved_result_has_its_tangent() -> None:
 def test_a_real_view_of_a_part_of_complex_numbers_has_its_tangent() -> None:
     part = core.ones(6, dtype=core.complex128)[
         2:
-    ].detach()  # a root that does not begin where its memory does
+    ].detach()  # a root with an offset in its memory
     numbers = core.view_as_real(part)
     tangent = core.arange(4, dtype=core.float64) * (1 + 2j)
     with dual_level():
@@ -106,7 +106,7 @@ def test_the_end_of_a_level_takes_tangents_off() -> None:
         dual = make_dual(x, core.ones(3, dtype=core.float64))
         y = dual.tanh()
         alive = weakref.ref(unpack_dual(y).tangent)
-    assert alive() is None  # though y's graph and the tangent's held each other
+    assert alive() is None  # although the graphs of y and of its tangent referred to each other
     with dual_level():
         assert unpack_dual(y).tangent is None
         assert unpack_dual(y * 2).tangent is None
@@ -162,7 +162,7 @@ def test_a_view_in_the_shape_of_a_dual_tensor_follows_its_root(name: str) -> Non
     def f(like, x):
         root = core.ones(2)
         view = getattr(root, name)(like)
-        root.copy_(x)  # the root gets its tangent after the view was made
+        root.copy_(x)  # the root gets its tangent after the view is made
         return root * 1, view * 1
 
     like, x = core.ones(1, 2), core.tensor([3.0, 4.0])
@@ -173,7 +173,7 @@ def test_a_view_in_the_shape_of_a_dual_tensor_follows_its_root(name: str) -> Non
 
 
 def test_a_pooling_window_in_the_padding_has_no_derivative() -> None:
-    """With dilation a window may have no element: its value is minus infinity, whatever the input."""
+    """With dilation a window may contain no element; its value is minus infinity for any input."""
     window = ((2, 1), (1, 1), (1, 0), (2, 1))
     x = leaf(1, 1, 2)
 
@@ -191,7 +191,7 @@ def test_a_pooling_window_in_the_padding_has_no_derivative() -> None:
 def test_a_place_beyond_the_plane_is_an_error() -> None:
     for place in (4, -2):
         values, indices = core.max_pool2d_with_indices(leaf(1, 2, 2), (2, 2))
-        indices.data.fill_(place)  # behind the version counter
+        indices.data.fill_(place)  # without a new version
         with pytest.raises(IndexError, match="an index is out of range for the 4 elements of a plane"):
             values.sum().backward()
 

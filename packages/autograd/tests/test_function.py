@@ -1,4 +1,4 @@
-"""Function, hooks and the graph as Python sees it."""
+"""The Python interface of Function, hooks and the graph."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Square(Function):
 
 
 class Exp(Function):
-    """Saves its own result, in the style with setup_context."""
+    """A Function that saves its own result, with setup_context."""
 
     @staticmethod
     def forward(x):

@@ -12,7 +12,7 @@ from rushlight_autograd.transforms import grad, jvp
 
 
 class Scaled(Function):
-    """x y z, whose rules count their calls."""
+    """The product x y z, with methods that count their calls."""
 
     calls: list[str] = []
 
@@ -43,7 +43,7 @@ def test_the_rule_makes_the_tangent() -> None:
         dual = forward_ad.make_dual(x, core.tensor([10.0, 100.0]))
         result = forward_ad.unpack_dual(Scaled.apply(dual, y, 2))
         assert result.primal.tolist() == [6, 16]
-        assert result.tangent.tolist() == [60, 800]  # y has no tangent: zeros
+        assert result.tangent.tolist() == [60, 800]  # y has no tangent, so its tangent is zero
         assert forward_ad.unpack_dual(Scaled.apply(x, y, 2)).tangent is None
     assert Scaled.calls == ["jvp"]
     assert Scaled.apply(x, y, 2).tolist() == [6, 16]
@@ -57,7 +57,7 @@ def test_over_and_under_other_derivatives() -> None:
     one = core.tensor(1.0, dtype=core.float64)
     x = core.tensor(2.0, dtype=core.float64)
 
-    def cube(t):  # 2 t^3
+    def cube(t):  # returns 2 t^3
         return Scaled.apply(t, t * t, 2)
 
     assert jvp(cube, (x,), (one,))[1].item() == 24
@@ -151,7 +151,7 @@ def test_writing_in_place_is_refused() -> None:
 class Detour(Function):
     @staticmethod
     def forward(ctx, x, mark):
-        result = core.tensor(x.tolist()) * 2  # what no operator sees
+        result = core.tensor(x.tolist()) * 2  # not computed by operators
         if mark:
             ctx.mark_non_differentiable(result)
         return result, x * 3
@@ -169,7 +169,7 @@ def test_what_has_lost_its_tangent_is_an_error() -> None:
 
 
 class Pair(Function):
-    """x y and x + y; what jvp says is told apart from the derivative by a factor of 100."""
+    """The functions x y and x + y. The result of jvp has an additional factor of 100, to show that it was used."""
 
     generate_vmap_rule = True
 

@@ -1,4 +1,4 @@
-"""Products with Jacobians and Hessians against what is known of them."""
+"""Products with Jacobians and Hessians, compared with known values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The graph as Python sees it: nodes, edges, hooks over several tensors, what is saved."""
+"""The graph in Python: nodes, edges, hooks for several tensors, saved tensors."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ class TestMultiGradHook:
 
 
 def test_nodes_off_the_way_to_the_inputs_do_not_run() -> None:
-    """Neither their hooks, nor the computing of gradients that only they want."""
+    """Their hooks do not run, and gradients that only these nodes need are not computed."""
     x, w = leaf(2), leaf(2)
     asked = []
 
@@ -225,7 +225,7 @@ class TestMutation:
             y.mul_(2)
             y.mul_(y)
             core.add(x.detach(), 1, out=y.detach())
-        assert book.copies == 2  # y, once for each of the two arguments of the first product
+        assert book.copies == 2  # two copies of y, one for each of the two arguments of the first product
         (square.sum() + untouched.sum()).backward()
         assert x.grad.tolist() == pytest.approx([4 * v for v in x.tolist()])
 

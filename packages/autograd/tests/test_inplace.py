@@ -71,7 +71,7 @@ def test_a_view_of_a_view() -> None:
 )
 @pytest.mark.parametrize("read", ["view", "base"])
 def test_a_second_derivative_through_a_view_that_was_written(name: str, read: str) -> None:
-    """What an operator in place saved of its result is in the graph once: as a part of the base."""
+    """A result that an in-place operator has saved is connected to the graph as a part of the base."""
 
     def written(x):
         base = x * 1
@@ -142,7 +142,7 @@ def test_a_tensor_leaves_its_graph() -> None:
 
 @pytest.mark.parametrize("name", ["selu_", "celu_", "relu6_", "rrelu_", "polygamma_", "clamp_"])
 def test_composites_in_place_keep_what_they_read(name: str) -> None:
-    """Their parts save the tensor as it was before it was written."""
+    """The operators that they call save the value of the tensor before the write."""
     more = {"polygamma_": (1,), "clamp_": (leaf(3), 5.0), "rrelu_": (0.2, 0.2)}.get(name, ())
 
     def f(x):
@@ -180,7 +180,7 @@ def test_a_write_that_no_line_made_is_still_told() -> None:
     x = leaf(3)
     y = x * 1
     z = y * y
-    thread = threading.Thread(target=y.detach().zero_)  # the line that calls it is in the standard library
+    thread = threading.Thread(target=y.detach().zero_)  # zero_ is called by a line of the standard library
     thread.start()
     thread.join()
     with pytest.raises(RuntimeError, match=r"changed: version 1, last by zero_ at .*threading\.py:"):
@@ -230,7 +230,7 @@ GEOMETRIES = [
 @pytest.mark.parametrize(("name", "args", "shape"), GEOMETRIES, ids=lambda v: str(v))
 @pytest.mark.parametrize("written", ["view", "base", "base before", "nothing"])
 def test_a_view_takes_another_geometry_in_place(name: str, args: tuple, shape: tuple, written: str) -> None:
-    """It reads its base's history in the new geometry, whichever of the two is written, and when."""
+    """The view derives the history of its base with the new geometry, after writes to the view or to the base."""
     w = leaf(*shape)
     out_of_place = name.removesuffix("_")
 
@@ -257,7 +257,7 @@ def test_a_transposed_view_is_written() -> None:
     assert core.equal(x.grad, w.detach().t())
 
 
-# --- what writes truth values, or anything else that depends on nothing ---
+# --- in-place operators whose results have no derivative ---
 
 
 @pytest.mark.parametrize(

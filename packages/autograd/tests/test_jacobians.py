@@ -1,4 +1,4 @@
-"""jacrev, jacfwd, hessian; batched gradients of every operator; Functions inside of vmap."""
+"""jacrev, jacfwd, hessian, batched gradients of all operators, and Functions inside of vmap."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SLOW = {"_ctc_loss_backward", "embedding_dense_backward", "_embedding_bag", "_sa
 
 @pytest.mark.parametrize(("op", "text"), CASES, ids=lambda v: v if isinstance(v, str) else v.name)
 def test_gradients_for_many_vectors(op, text) -> None:
-    """The rules of what formulas call: vmap of a vjp against a loop over its vectors."""
+    """Compare vmap of a vjp with a loop over the vectors. This tests the batching rules of the operators in formulas."""
     slow_path_taken(True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -31,7 +31,7 @@ def test_gradients_for_many_vectors(op, text) -> None:
             if which and op.differentiable:
                 _compare(op, call, which)
     taken = set(slow_path_taken(True))
-    # Tensors without dimensions, and one sample whose class has a dimension.
+    # The slow path is allowed for tensors without dimensions, and for one sample whose target has a dimension.
     rare = text.startswith(("t(), ", "t(3), t(1, "))
     slow = SLOW | {"index_add_", "index_select", "masked_select", "nll_loss"} if rare else SLOW
     assert taken <= slow, f"the gradient of {op.name} takes the slow path through {sorted(taken - slow)}"
@@ -56,7 +56,7 @@ def _compare(op, call, which) -> None:
     try:
         want = [back([v[k] for v in vectors]) for k in range(3)]
     except (RuntimeError, NotImplementedError):
-        return  # has no derivative
+        return  # no derivative
     got = vmap(back)(vectors)
     for i, g in enumerate(got):
         expected = core.stack([w[i] for w in want])
@@ -274,7 +274,7 @@ def test_gradcheck_of_batches() -> None:
     assert gradcheck(lambda x: x.sin().cumsum(0), [x], check_batched_grad=True)
 
     class Wrong(Function):
-        """Its gradient is right for one vector, and doubled for many."""
+        """The gradient is right for one vector, and twice as large for several vectors."""
 
         @staticmethod
         def forward(ctx, x):
@@ -300,7 +300,7 @@ def test_gradcheck_of_batches_of_tangents() -> None:
     assert gradcheck(lambda z: z * z.conj(), [z], **both)
 
     def wrong(x):
-        """Its tangent is right for one vector, and doubled for many."""
+        """The tangent is right for one vector, and twice as large for several vectors."""
         tangent = unpack_dual(x).tangent
         return x * (4 if tangent is not None and tangent._is_batched() else 2)
 

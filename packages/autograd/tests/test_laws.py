@@ -51,7 +51,7 @@ def is_float(x: Any) -> bool:
 
 
 def replaced(x: Any, change: Any) -> Any:
-    """Arguments with every tensor replaced by `change(tensor)`."""
+    """Return the arguments with every tensor replaced by `change(tensor)`."""
     if isinstance(x, core.Tensor):
         return change(x)
     if isinstance(x, (tuple, list)):
@@ -86,14 +86,15 @@ def same(a: Any, b: Any) -> bool:
 # --- in place = out of place ---
 
 IN_PLACE = [op for op in CALLED if "inplace" in op.variants and not op.is_inplace and not op.random]
-# Their functional forms have bools, without any derivative; PyTorch's in-place forms have a gradient of zero.
+# Operators whose functional forms return bools, which have no derivative. Their in-place forms have a gradient of
+# zero, as in PyTorch.
 OF_TRUTH = {op.name for op in IN_PLACE if op.gives_truth}
 
 
 @pytest.mark.parametrize("op", IN_PLACE, ids=lambda op: op.name)
 @pytest.mark.parametrize("on", ["tensor", "view"])
 def test_in_place_is_out_of_place(op: Op, on: str) -> None:
-    """In value, `requires_grad`, gradient and tangent; also where a view is written."""
+    """Values, `requires_grad`, gradients and tangents of both forms are equal, also if a view is written."""
 
     def functional(args: Any, kwargs: Any) -> Any:
         made = call(op, args, kwargs)
@@ -134,7 +135,7 @@ def test_in_place_is_out_of_place(op: Op, on: str) -> None:
             assert out.requires_grad
             both.append(grad(out, wanted, cotangent, allow_unused=True))
         for leaf, a, b in zip(wanted, *both, strict=True):
-            # Where nothing depends on an argument one form may say so, and the other give zeros.
+            # If the result does not depend on an argument, one form may return None, and the other zeros.
             assert same(*(core.zeros_like(leaf) if g is None else g for g in (a, b)))
         # Tangents.
         directions = [like(t) if is_float(t) else None for t in tensors_in((args, kwargs))]
@@ -161,13 +162,13 @@ def test_in_place_is_out_of_place(op: Op, on: str) -> None:
 
 @pytest.mark.parametrize("op", CALLED, ids=lambda op: op.name)
 def test_integers_carry_no_derivatives(op: Op) -> None:
-    """Neither those that an operator makes of dual numbers that require grad, nor what is made of integers."""
+    """Integer results for dual numbers that require grad, and results for integers, have no gradient and no tangent."""
     checked = 0
     for sample in [*samples(op), *samples(op, "int64", 2)]:
         with dual_level():
 
             def derived(t: Any) -> Any:
-                """The same values, computed from a dual number that requires grad."""
+                """Return the same values, computed from a dual number that requires grad."""
                 if t.dtype == core.bool:
                     source = t.to(core.float64)
                 else:
@@ -200,7 +201,7 @@ SEVERAL = [
 
 
 def integers_of(t: Any, dtype: Any) -> Any:
-    """Integers near the elements of t, the first of which is 0 and the last at the end of a small dtype."""
+    """Return integers near the elements of t. The first is 0, and the last is at the end of the range of a small dtype."""
     near = t.real.abs() if dtype is core.uint8 else t.real
     made = near.to(dtype).flatten()
     if made.numel() > 1:
@@ -212,7 +213,7 @@ def integers_of(t: Any, dtype: Any) -> Any:
 @pytest.mark.parametrize("kind", [core.uint8, core.int8, core.int64], ids=str)
 @pytest.mark.parametrize("op", SEVERAL, ids=lambda op: op.name)
 def test_integers_beside_dual_numbers_are_constants(op: Op, kind: Any) -> None:
-    """Values and tangents are those beside a constant of the same values; operators may refuse mixed dtypes."""
+    """Values and tangents are the same as with a floating-point constant in place of the integers, or both calls raise."""
     checked = 0
     for sample in samples(op):
         tensors = tensors_in((sample.args, sample.kwargs))
@@ -238,7 +239,7 @@ def test_integers_beside_dual_numbers_are_constants(op: Op, kind: Any) -> None:
                 continue
             checked += 1
             for pair in zip(*results, strict=True):
-                for a, b in zip(*pair, strict=False):  # nothing of a result that is the integers themselves
+                for a, b in zip(*pair, strict=False):  # no tangent if the result is the integers
                     if a is not None and b is not None and a.dtype == b.dtype:
                         assert core.allclose(a, b, equal_nan=True), f"{op.name}: {a} {b}"
     if not checked:
@@ -260,7 +261,7 @@ def test_integers_of_dual_numbers_stay_integers() -> None:
         assert unpack_dual(dual).tangent.tolist() == [1, 1]
 
 
-# --- tangents of their own ---
+# --- tangents have separate memory ---
 
 
 @pytest.mark.parametrize(
@@ -297,7 +298,7 @@ def test_writing_a_result_leaves_the_arguments_tangents(op: Op) -> None:
     "op", [op for op in CALLED if op.differentiable and not op.is_inplace], ids=lambda op: op.name
 )
 def test_a_gradient_is_like_its_argument(op: Op) -> None:
-    """In dtype and shape, of small floats too; also where many gradients come at once."""
+    """A gradient has the dtype and shape of its argument, also for small floating-point dtypes and for batched gradients."""
     checked = 0
     for sample in [*samples(op, "bfloat16", 2), *samples(op, "float32", 1)]:
         leaves = replaced(
@@ -327,7 +328,7 @@ def test_a_gradient_is_like_its_argument(op: Op) -> None:
         pytest.skip("no sample of these dtypes has a gradient")
 
 
-# --- numbers in the place of tensors ---
+# --- numbers in place of tensors ---
 
 BESIDE_NUMBERS = [
     op
@@ -340,14 +341,14 @@ BESIDE_NUMBERS = [
 
 
 def beside(op: Op, sample: Sample, place: int, x: Any, number: Any) -> Any:
-    """The operator of a tensor and what stands in the other place."""
+    """Call a binary operator with the tensor x at `place` and a number as the other operand."""
     return call(op, (*((x, number) if place else (number, x)), *sample.args[2:]), sample.kwargs)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 @pytest.mark.parametrize("op", BESIDE_NUMBERS, ids=lambda op: op.name)
 def test_a_number_is_a_tensor_without_dimensions(op: Op, dtype: str) -> None:
-    """In value, gradient and tangent of the other argument, whatever its sign."""
+    """Value, gradient and tangent are the same for a number and a tensor without dimensions, of either sign."""
     places = [i for i, a in enumerate(op.schema.arguments[:2]) if a.type.name == "TensorOrScalar"]
     taken = [s for s in samples(op, dtype) if len(s.args) > 1 and is_float(s.args[0]) and is_float(s.args[1])]
     numbers: list[Any] = [2.5, -2.5, 3, -3, 0.0, 1.0]
@@ -388,7 +389,7 @@ def test_a_number_is_a_tensor_without_dimensions(op: Op, dtype: str) -> None:
     ids=lambda op: op.name,
 )
 def test_a_write_to_a_view_of_a_result_is_recorded(op: Op) -> None:
-    """Though what an operator returns may itself be a view of memory that it allocated; batches of batches, too."""
+    """A write to a view of a result is recorded, even if the result itself is a view of memory that the operator allocated."""
     checked = 0
     for sample, batches in itertools.product(samples(op), ((), (1, 2))):
 
@@ -409,7 +410,7 @@ def test_a_write_to_a_view_of_a_result_is_recorded(op: Op) -> None:
                 scale = [core.full_like(t.detach(), 1 if written else 3) for t in outputs]
                 found.append(grad(outputs, wanted, scale, allow_unused=True))
             except Errors:
-                break  # the operator saved its result, or its result cannot be written
+                break  # the operator has saved its result, or the result cannot be written
         if len(found) == 2:
             checked += 1
             for a, b in zip(*found, strict=True):
@@ -421,7 +422,7 @@ def test_a_write_to_a_view_of_a_result_is_recorded(op: Op) -> None:
 
 # --- zeros, ties and the ends of domains ---
 
-# Where results are finite, derivatives are, but for these.
+# If results are finite, derivatives must be finite, except for these operators.
 NOT_FINITE = {
     "sqrt": "the slope at 0 is infinite",
     "special_entr": "the slope at 0 is infinite",
@@ -449,7 +450,7 @@ def all_finite(tensors: Any) -> bool:
 
 @pytest.mark.parametrize("op", KINKED, ids=lambda op: op.name)
 def test_derivatives_at_equal_elements_are_finite(op: Op) -> None:
-    """All elements 0, 1 or -1: where norms have their kinks, maxima their ties, and functions the ends of their domains."""
+    """With all elements 0, 1 or -1, norms have kinks, maxima have ties, and arguments are at the ends of domains."""
     infinite = []
     taken = [*samples(op, "float64", 2), *samples(op, "complex128", 2)]
     for value, sample in itertools.product((0.0, 1.0, -1.0), taken):
@@ -475,13 +476,13 @@ def test_derivatives_at_equal_elements_are_finite(op: Op) -> None:
     assert bool(infinite) == (op.name in NOT_FINITE), infinite
 
 
-# Where results and derivatives are finite, second derivatives are, but for these.
+# If results and derivatives are finite, second derivatives must be finite, except for these operators.
 SECOND_NOT_FINITE = {"linalg_svdvals": "the slopes are vectors of equal singular values, which have none"}
 
 
 @pytest.mark.parametrize("op", KINKED, ids=lambda op: op.name)
 def test_second_derivatives_at_equal_elements_are_finite(op: Op) -> None:
-    """At zeros, at ties and at the ends of domains, as those of the first order."""
+    """Check second derivatives at zeros, at ties and at the ends of domains."""
     infinite = []
     taken = [*samples(op, "float64", 2), *samples(op, "complex128", 1)]
     for value, sample in itertools.product((0.0, 1.0, -1.0), taken):
@@ -508,7 +509,7 @@ def test_second_derivatives_at_equal_elements_are_finite(op: Op) -> None:
     assert bool(infinite) == (op.name in SECOND_NOT_FINITE), infinite
 
 
-# Where the orders of differentiation need not commute; for some the rounding errors of a machine decide.
+# Operators whose second derivatives need not be symmetric. For some, this depends on rounding errors.
 NOT_SYMMETRIC = {
     "binary_cross_entropy": "at inputs of 0 and 1 the slope is held to 1e12, as PyTorch's is",
     "linalg_qr": "the factors of a matrix with dependent columns have no slope",
@@ -522,7 +523,7 @@ NOT_SYMMETRIC = {
 
 
 def slopes_along(outputs: Any, leaves: Any, ways: Any) -> Any:
-    """Gradients of the sum of products of outputs with ways, of those that depend on the leaves."""
+    """Return the gradients of the sum of products of outputs with `ways`, for the outputs that require grad."""
     taken = [(t, way) for t, way in zip(outputs, ways, strict=True) if t is not None and t.requires_grad]
     if not taken:
         return [None] * len(leaves)
@@ -532,7 +533,7 @@ def slopes_along(outputs: Any, leaves: Any, ways: Any) -> Any:
 
 @pytest.mark.parametrize("op", KINKED, ids=lambda op: op.name)
 def test_second_derivatives_are_symmetric(op: Op) -> None:
-    """Along two directions in either order, also where all of one argument is 0 or 1."""
+    """Second derivatives along two directions do not depend on the order, also if all elements of an argument are 0 or 1."""
     wrong = []
     for sample in samples(op, "float64", 2):
         floats = [t for t in tensors_in((sample.args, sample.kwargs)) if is_float(t)]
@@ -569,7 +570,7 @@ def test_second_derivatives_are_symmetric(op: Op) -> None:
     assert not wrong or op.name in NOT_SYMMETRIC, wrong
 
 
-# --- a small dtype has the derivatives of a wide one ---
+# --- derivatives in a small dtype equal those in a wide dtype ---
 
 POINTWISE = [op for op in KINKED if op.kind == "pointwise"]
 
@@ -577,14 +578,14 @@ POINTWISE = [op for op in KINKED if op.kind == "pointwise"]
 @pytest.mark.parametrize("dtypes", [("float32", "float64"), ("complex64", "complex128")], ids=lambda d: d[0])
 @pytest.mark.parametrize("op", POINTWISE, ids=lambda op: op.name)
 def test_derivatives_beside_zero_keep_their_digits(op: Op, dtypes: tuple[str, str]) -> None:
-    """A difference of nearly equal numbers that is divided by a small one is nothing but rounding."""
+    """A formula must not divide a difference of nearly equal numbers by a small number, which loses all digits."""
     wrong = []
     for value, sample in itertools.product((1e-2, 1e-4, 1e-9, 1e-12), samples(op, dtypes[0], 2)):
         found = []
         for dtype in dtypes:
 
             def moved(t: Any, dtype: str = dtype, value: float = value) -> Any:
-                # The same numbers, of either sign.
+                # The same numbers for both dtypes, with both signs.
                 ramp = 1 - core.arange(t.numel(), dtype=core.float32).view(t.shape) % 3
                 return (ramp * value).to(getattr(core, dtype)).requires_grad_()
 
@@ -601,7 +602,7 @@ def test_derivatives_beside_zero_keep_their_digits(op: Op, dtypes: tuple[str, st
     assert not wrong
 
 
-# The pole of Hurwitz's zeta function at 0 is taken as that of the right side, as in PyTorch and SciPy.
+# At its pole at 0, Hurwitz's zeta function has the limit from the right, as in PyTorch and SciPy.
 WITHOUT_SIDES = {"special_zeta"}
 
 
@@ -609,7 +610,7 @@ WITHOUT_SIDES = {"special_zeta"}
     "op", [op for op in POINTWISE if op.name not in WITHOUT_SIDES], ids=lambda op: op.name
 )
 def test_derivatives_at_zero_keep_its_sign(op: Op) -> None:
-    """Where a gradient is infinite at 0.0 or -0.0, it has the sign that it has beside it."""
+    """If a gradient is infinite at 0.0 or -0.0, its sign is the limit from the side of that zero."""
     wrong = []
     for sign, sample in itertools.product((1.0, -1.0), samples(op, "float64", 2)):
         count = len([t for t in tensors_in((sample.args, sample.kwargs)) if is_float(t)])

@@ -1,7 +1,7 @@
-"""Law: where a dtype holds a gradient, nothing overflows on the way to it.
+"""Law: if a gradient can be represented in its dtype, no intermediate result of its formula overflows.
 
-Each sample of an operator is called with float16 tensors whose elements are small, and beside it in float64. What comes from
-the loss is small, too, as the gradient of a mean is: a formula that multiplies large derivatives before that overflows.
+Each sample of an operator is called with small elements in float16, and in float64 for comparison. The incoming
+gradient is small, too, like the gradient of a mean, so a formula that first multiplies large derivatives overflows.
 Pointwise operators are also called at the ends of the range of each dtype, where squares and multiples overflow.
 """
 
@@ -25,17 +25,17 @@ OPS = [
     and "hidden" not in op.variants
     and not (is_random(op) or op.is_inplace or op.base[0] == "_")
 ]
-FACTOR = 2.0**-6  # of the samples' elements, which are small numbers
+FACTOR = 2.0**-6  # the elements of samples are multiplied by it
 FROM_LOSS = 2.0**-8
 
-# Operators that overflow: a term of the derivative, which does not fit float16, is computed before it is multiplied.
+# Operators that overflow: they compute a term of the derivative that overflows in float16 before they multiply it.
 KNOWN = {
     "pow", "digamma", "polygamma", "special_zeta", "special_bessel_y1", "special_modified_bessel_k1",
     "special_scaled_modified_bessel_k1",
 }  # fmt: skip
 
 
-# Numbers whose multiples, or whose squares, a dtype does not hold.
+# Numbers whose multiples, or whose squares, overflow in each dtype.
 FAR = {
     "float16": (60000.0, -60000.0, 1000.0, -1000.0),
     "bfloat16": (3e38, -3e38, 1e25, -1e25),
@@ -45,7 +45,7 @@ KNOWN_FAR: set[str] = set()
 
 
 def gradients(op: Op, sample: Any) -> list[Any]:
-    """The gradients of a sample's tensors; none where the results are not finite."""
+    """Return the gradients of a sample's tensors; an empty list if the results are not finite."""
     leaves: list[Any] = []
 
     def leaf(t: Any) -> Any:
@@ -63,7 +63,7 @@ def gradients(op: Op, sample: Any) -> list[Any]:
 
 
 def overflows(mine: Any, exact: Any, dtype: str = "float16") -> bool:
-    """Whether a gradient of a dtype is not finite where float64's is well within the range."""
+    """Return whether a gradient in `dtype` is not finite although the float64 gradient is well within its range."""
     if mine is None or exact is None or mine.dtype != getattr(core, dtype):
         return False
     got, want = mine.double().numpy(), exact.double().numpy()

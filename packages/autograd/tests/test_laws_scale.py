@@ -1,7 +1,7 @@
-"""Law: where a result is proportional to an argument, its gradient does not depend on how large the argument is.
+"""Law: if a result is proportional to an argument, its gradient does not depend on the scale of the argument.
 
-Norms, standard deviations, singular values and what is linear: a formula that squares elements on the way leaves float32's
-range where the result does not.
+This applies to norms, standard deviations, singular values and linear operators. A formula that squares elements may
+overflow in float32 although the result is in the range.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ OPS = [
     and "hidden" not in op.variants
     and not (is_random(op) or op.is_inplace or op.base[0] == "_")
 ]
-FAR = (2.0**80, 2.0**-80)  # whose squares are beyond float32
+FAR = (2.0**80, 2.0**-80)  # their squares overflow or underflow in float32
 
-# Norms of other orders than 1, 2 and infinity: sums of powers, which are beyond the range as they are in PyTorch.
+# Norms of orders other than 1, 2 and infinity: their sums of powers overflow, as in PyTorch.
 KNOWN = {"linalg_vector_norm", "linalg_norm", "norm"}
 
 
 def gradient(op: Op, sample: Any, factor: float, dtype: Any) -> Any:
-    """The results, and the gradient of the first tensor, which is multiplied by a factor; None where there is none."""
+    """Return the results and the gradient of the first tensor, scaled by `factor`; None if there is no gradient."""
     leaves: list[Any] = []
 
     def leaf(t: Any) -> Any:

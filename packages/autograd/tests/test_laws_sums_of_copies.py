@@ -1,7 +1,7 @@
 """Law: the gradient of an operator that copies elements is rounded once in half precision.
 
-Results of views, copies and choices are elements of the arguments. What comes from the loss for results that share an
-element is added up; it is added in float32.
+The results of views, copies and selections are elements of the arguments. If several results are copies of one
+element, their gradients are added in float32.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ OPS = [
 
 
 def gradients(op: Op, sample: Any, from_loss: Any) -> tuple[list[Any], list[Any], list[Any]]:
-    """The sample's tensors, the results and the gradients."""
+    """Return the sample's tensors, the results and the gradients."""
     leaves: list[Any] = []
 
     def leaf(t: Any) -> Any:
@@ -49,7 +49,7 @@ def elements(tensors: list[Any]) -> set[float]:
 
 
 def uneven(t: Any) -> Any:
-    """Numbers between 1 and 2 of which few sums fit bfloat16."""
+    """Return numbers between 1 and 2, few sums of which can be represented in bfloat16."""
     return (core.arange(t.numel(), dtype=core.float64) * 37 % 128 / 128 + 1).reshape(t.shape).to(t.dtype)
 
 

@@ -18,13 +18,13 @@ from rushlight_core import Tensor
 from rushlight_core.codegen.model import Op
 
 DIFFERENTIABLE = [op for op in OPS if op.differentiable]
-# The row of `padding_idx` has no gradient; the forward derivative is that of the values, as in PyTorch.
+# The row of `padding_idx` has no gradient, but it does have a forward derivative, as in PyTorch.
 BY_CONVENTION = {("embedding", "t(5, 3), t(2, 3, dtype=int32, low=0, high=4), 1")}
 ERRORS = (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError)
 
 
 def like(x: Tensor, rng: random.Random) -> Tensor:
-    """Other numbers in the shape of `x`, without any symmetry."""
+    """Return random numbers in the shape of `x`, without any symmetry."""
     return core.tensor([rng.uniform(-1, 1) for _ in range(x.numel())], dtype=core.float64).reshape(x.shape)
 
 
@@ -33,7 +33,7 @@ def product(xs: tuple[Tensor, ...], ys: tuple[Tensor, ...]) -> float:
 
 
 def products(call: Call) -> tuple[float, float] | None:
-    """The two products that are equal; None where the sample has no derivative in one of the modes."""
+    """Return the two products that must be equal; None if the sample has no derivative in one of the modes."""
     places = [i for i, x in enumerate(call.tensors) if x.dtype == core.float64]
 
     def function(*moving: Tensor) -> tuple[Tensor, ...]:
@@ -60,6 +60,6 @@ def test_forward_is_the_transpose_of_reverse(op: Op) -> None:
         for call in calls(op, sample.text):
             found = products(call)
             if found is None or not all(map(math.isfinite, found)):
-                continue  # at a pole, or of no elements
+                continue  # not differentiable in both modes, or at a pole
             near = found[0] == pytest.approx(found[1], rel=1e-7, abs=1e-8)
             assert near == ((op.name, sample.text) not in BY_CONVENTION), (sample.text, *found)

@@ -84,7 +84,7 @@ def test_writing_an_argument() -> None:
     before = t._version
     assert fill(core.ones(2), t) is None
     assert t.tolist() == [2.0, 2.0]
-    assert t._version > before  # so that a graph which had saved it finds out
+    assert t._version > before  # so that a graph that has saved the tensor detects the write
     with pytest.raises(RuntimeError, match=r"argument 'out', which is written, requires grad\nhint: "):
         fill(core.ones(2), leaf(2))
     with pytest.raises(RuntimeError, match="that writes its arguments has no derivative"):

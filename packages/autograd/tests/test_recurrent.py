@@ -1,4 +1,4 @@
-"""Layers that one kernel computes against loops over their cells: results, gradients, and gradients of gradients."""
+"""Compare recurrent layers that one kernel computes with loops over their cells: results, gradients and second gradients."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ def loss(layer: Layer, x: Any, states: list[Any], weights: list[Any], both: bool
     return (output * output.sin()).sum() + (h * h).sum() + c.sin().sum()
 
 
-# Rows and columns that fill no vector, one row, more rows than a block has, one unit, several blocks of units.
+# Cases: rows and columns that do not fill a vector, one row, more rows than a block, one unit, several blocks of
+# units.
 SIZES = [(5, 8, 3, 4), (4, 9, 3, 7), (32, 1, 6, 19), (3, 150, 4, 33), (2, 16, 3, 1), (2, 17, 5, 130)]
 
 

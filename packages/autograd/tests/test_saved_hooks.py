@@ -1,4 +1,4 @@
-"""What stands in a saved tensor's place: hooks, and checkpointing made of them."""
+"""Hooks for saved tensors, and checkpointing, which uses such hooks."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_a_checkpoint_gives_the_same_gradients(use_reentrant) -> None:
     want = grad(noisy(x, w).sum(), [x, w])
     core.manual_seed(5)
     y = checkpoint(noisy, x, w, use_reentrant=use_reentrant)
-    core.rand(7)  # the stream is elsewhere by the time of the backward pass
+    core.rand(7)  # advances the random stream before the backward pass
     before = core.get_rng_state().tolist()
     y.sum().backward()
     assert core.get_rng_state().tolist() == before
@@ -172,7 +172,7 @@ def test_a_checkpoint_stops_early_unless_told_otherwise() -> None:
 
     def function(x):
         y = x.exp()  # saves its result
-        runs.append(1)  # after what is needed
+        runs.append(1)  # after the last operator that is needed
         return y + 1
 
     def again(**options) -> int:

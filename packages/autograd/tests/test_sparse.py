@@ -10,7 +10,7 @@ from rushlight_autograd import forward_ad, grad, gradcheck, gradgradcheck
 from rushlight_autograd.batching import vmap
 from rushlight_core import sparse
 
-WHERE = [[0, 2, 2, 1], [1, 0, 3, 2]]  # distinct, in no order
+WHERE = [[0, 2, 2, 1], [1, 0, 3, 2]]  # distinct indices, not sorted
 
 
 def values() -> core.Tensor:
@@ -98,7 +98,7 @@ def test_gradients_of_both(name: str, layout: str) -> None:
         return function(matrix(v, layout), d)
 
     given = [values(), other(*shape)]
-    if name == "sparse_mask":  # of a mask, the values do not count
+    if name == "sparse_mask":  # the values of the mask are not used
         assert gradcheck(lambda d: run(given[0].detach(), d), given[1:])
         return
     assert gradcheck(run, given)
@@ -205,7 +205,7 @@ def test_accumulation() -> None:
         core.embedding(u, core.tensor([1, 2])).pow(2).sum().backward()
     assert w.grad.is_sparse
     assert core.equal(w.grad.to_dense(), u.grad)
-    # Within one pass: sparse and sparse, sparse and dense.
+    # Within one pass, add sparse and sparse, and sparse and dense.
     for both in (
         lambda t: look_up(t, [1]).sum() + look_up(t, [2, 1]).pow(2).sum(),
         lambda t: look_up(t, [1]).sum() + (t * t).sum(),
@@ -215,7 +215,7 @@ def test_accumulation() -> None:
         both(w).backward()
         (u.grad,) = grad(both(u), [u])
         assert core.equal(w.grad.to_dense(), u.grad.to_dense())
-    # From pass to pass.
+    # Accumulate over several passes.
     w = table()
     look_up(w, [1]).sum().backward()
     (w * 2).sum().backward()

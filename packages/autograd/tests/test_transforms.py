@@ -1,4 +1,4 @@
-"""grad, vjp, jvp and linearize: alone, nested, and together with what requires grad outside."""
+"""grad, vjp, jvp and linearize: alone, nested, and with outer tensors that require grad."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_gradient_requires_grad_only_where_something_outside_does() -> None:
     g = grad(lambda x: (x**2 * w).sum())(x)
     g.sum().backward()
     assert w.grad.tolist() == [2, 4]
-    assert not grad(lambda x: (x * 2 + w).sum())(x).requires_grad  # a gradient that w has no part in
+    assert not grad(lambda x: (x * 2 + w).sum())(x).requires_grad  # this gradient does not depend on w
 
 
 def test_a_gradient_goes_on_into_the_graph_of_its_argument() -> None:
@@ -43,7 +43,7 @@ def test_a_gradient_goes_on_into_the_graph_of_its_argument() -> None:
 
 
 def test_what_is_over_does_not_count() -> None:
-    """The inner gradient 2 w x hangs on the inner x, which nobody has any more."""
+    """The graph of the inner gradient 2 w x leads to the inner x, whose transform has ended, so the result is detached."""
     g = grad(lambda w: grad(lambda x: w * x * x)(one(3.0)))(one(2.0))
     assert g.item() == 6
     assert not g.requires_grad
@@ -90,7 +90,7 @@ def test_forward_mode_nests() -> None:
 
 
 def test_auxiliary_results_have_tangents_of_outer_levels() -> None:
-    """Softmax's cross entropy keeps the logarithm of a sum, which forward mode asks for, and the level around it too."""
+    """cross_entropy saves the logarithm of a sum, which needs tangents of both the inner and the outer level."""
     x, target = numbers(0.3, 0.7).view(1, 2), core.tensor([1])
 
     def f(x):

@@ -1,4 +1,4 @@
-"""vmap of every operator against a loop over its examples, and what vmap itself promises."""
+"""Compare vmap of every operator with a loop over the examples, and test the interface of vmap."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from rushlight_autograd.tree import flatten
 from rushlight_core import Tensor, pytree
 from rushlight_core.codegen.model import Op
 
-# Operators that are computed example by example, always or for some arguments. Whoever adds to the list makes vmap of an
-# operator slow: docs/function-transforms.md shows it.
+# Operators that are computed example by example, always or for some arguments. vmap of these operators is slow, so
+# docs/function-transforms.md lists them.
 SLOW = {
     *(
         "_embedding_bag",
@@ -40,12 +40,12 @@ SLOW = {
         "searchsorted.number",
     ),
 }
-# The result's shape depends on values.
+# Operators whose result has a shape that depends on values.
 SHAPELESS = {"argwhere", "bincount", "masked_select", "nonzero", "nonzero.as_tuple", "where.indices"}
 SHAPELESS |= {"repeat_interleave.tensor", "repeat_interleave.repeats"}
-# What vmap takes although one example is refused; the result is that of the broadcast tensor.
+# Operators that vmap accepts although a single example raises an error. The result is that of the broadcast tensor.
 LENIENT = {
-    # Scales and shifts for each channel are aligned with the channels, and broadcast where they have none.
+    # Weights and biases without dimensions are broadcast to the channels.
     *(
         "convolution",
         "conv1d",
@@ -58,15 +58,15 @@ LENIENT = {
     *("conv3d", "conv3d.padding", "conv_transpose3d", "linear", "gru_cell", "gru"),
     *("batch_norm", "layer_norm", "rms_norm", "group_norm"),
     *("native_batch_norm", "native_layer_norm", "native_group_norm"),
-    # What is added to a product broadcasts with all examples.
+    # The addend is broadcast with all examples.
     *("addbmm", "addmm", "baddbmm"),
-    # An example more counts as a dimension of size 1.
+    # A missing dimension is treated as a dimension of size 1.
     *("fill_.tensor", "fill.tensor", "nll_loss", "cross_entropy_loss", "linalg_lu_solve", "linalg_ldl_solve"),
     *("linalg_solve_triangular", "put", "searchsorted", "_resample", "expand"),
-    # The memory format of an example means nothing for all of them.
+    # The memory format of one example is ignored.
     "contiguous",
 }
-# What vmap promotes although one example of two dtypes is refused.
+# Operators whose dtypes vmap promotes although a single example with two dtypes raises an error.
 PROMOTED = {"heaviside", "isclose", "scaled_dot_product_attention", "lstm_cell", "lstm", "lstm.data"}
 # Results that are the same for all examples.
 CONSTANTS: set[str] = set()
@@ -90,14 +90,14 @@ def _assert_same(got: list[Tensor], want: list[Tensor], where: str) -> None:
 
 
 class Batch(NamedTuple):
-    """Some of a call's tensors with a row for each example, and what a loop over them gives."""
+    """Tensors of a call, some with a row for each example, and the results of a loop over the examples."""
 
     rows: list[list[Tensor] | None]
     want: list[Tensor]
 
 
 def _by_loop(call: Call, which: set[int]) -> Batch | None:
-    """None where the operator refuses an example, or gives no tensors."""
+    """Run a loop over the examples. Return None if the operator raises an error or returns no tensors."""
     rows = [variants(x, ROWS) if i in which else None for i, x in enumerate(call.tensors)]
     results = []
     for b in range(ROWS):
@@ -111,7 +111,7 @@ def _by_loop(call: Call, which: set[int]) -> Batch | None:
     try:
         return Batch(rows, [core.stack(list(column)) for column in zip(*results, strict=True)])
     except (RuntimeError, ValueError):
-        return None  # shapes that depend on values
+        return None  # the shapes depend on values
 
 
 def _batched(call: Call, batch: Batch, dim: int) -> list[Tensor]:
@@ -122,7 +122,7 @@ def _batched(call: Call, batch: Batch, dim: int) -> list[Tensor]:
 
 @pytest.mark.parametrize(("op", "text"), CASES, ids=lambda v: v if isinstance(v, str) else v.name)
 def test_operator(op, text) -> None:
-    """All tensors batched, in front and behind, each alone, and twice."""
+    """Batch all tensors along the first and the last dimension, each tensor alone, and in two nested levels."""
     slow_path_taken(True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -140,12 +140,12 @@ def test_operator(op, text) -> None:
                         raise
                     continue
                 _assert_same(got, batch.want, where)
-                if op.name != "as_strided":  # which reads the strides
+                if op.name != "as_strided":  # as_strided depends on the strides
                     _assert_same(_batched(call, batch, -1), batch.want, f"{where}, at the end")
                 if which == set(range(count)):
                     _nested(call, batch, where)
     taken = set(slow_path_taken(True))
-    # Tensors without dimensions, and one sample whose class has a dimension.
+    # The slow path is allowed for tensors without dimensions, and for one sample whose target has a dimension.
     rare = text.startswith(("t(), ", "t(3), t(1, "))
     slow = SLOW | {"index_add_", "index_select", "masked_select", "nll_loss"} if rare else SLOW
     assert taken <= slow, f"{op.name} takes the slow path through {sorted(taken - slow)}"
@@ -153,7 +153,7 @@ def test_operator(op, text) -> None:
 
 @pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
 def test_results_of_batched_tensors_are_batched(op: Op) -> None:
-    """Also where they do not depend on the values: each example may write its own."""
+    """This applies even if the results do not depend on the values, because each example may write to its result."""
     unbatched = []
     for sample in op.samples:
         for call in calls(op, sample.text):
@@ -171,13 +171,13 @@ def test_results_of_batched_tensors_are_batched(op: Op) -> None:
 
 
 def _with_one_of(tensors: list[Tensor], place: int) -> list[Tensor]:
-    """One of them in float32, if it is of float64."""
+    """Return the tensors with one of them converted from float64 to float32."""
     return [x.float() if i == place and x.dtype == core.float64 else x.clone() for i, x in enumerate(tensors)]
 
 
 @pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
 def test_dtypes_that_one_example_refuses(op: Op) -> None:
-    """A sum inside a rule must not promote what the operator itself refuses."""
+    """An addition inside a rule must not promote dtypes for which the operator itself raises an error."""
     taken = []
     for sample in op.samples:
         for call in calls(op, sample.text):
@@ -199,7 +199,7 @@ def test_dtypes_that_one_example_refuses(op: Op) -> None:
 
 @pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
 def test_shapes_that_one_example_refuses(op: Op) -> None:
-    """A rule must not read a part of what the operator itself refuses: of one tensor a dimension is one longer."""
+    """Make one dimension of a tensor longer by one. A rule must not ignore the surplus if the operator raises an error."""
     taken = []
     for sample in op.samples:
         for call in calls(op, sample.text):
@@ -222,7 +222,7 @@ VIEWS = [op for op in OPS if op.kind == "view" or op.view == "always"]
 
 @pytest.mark.parametrize("op", VIEWS, ids=lambda op: op.name)
 def test_a_write_to_a_view_of_a_part_is_seen(op: Op) -> None:
-    """As for one example, also where the examples' parts do not lie side by side."""
+    """A write to a view changes the tensor, also if the parts of the examples are not adjacent in memory."""
     for sample in op.samples:
         for call in calls(op, sample.text):
             if len(call.tensors) != 1 or call.tensors[0].dim() == 0:
@@ -247,7 +247,7 @@ def test_a_write_to_a_view_of_a_part_is_seen(op: Op) -> None:
 
 @pytest.mark.parametrize("op", VIEWS, ids=lambda op: op.name)
 def test_a_write_to_a_view_is_seen_whatever_the_stride_of_size_one(op: Op) -> None:
-    """The stride of a dimension of size 1 addresses nothing, so it is no reason to copy."""
+    """The stride of a dimension of size 1 has no effect, so the view must not be a copy."""
     for sample in op.samples:
         for call in calls(op, sample.text):
             if len(call.tensors) != 1 or call.tensors[0].dim() == 0:
@@ -276,7 +276,7 @@ def _with_unit_strides(x: Tensor) -> Tensor:
 
 
 def _may_refuse(op: Op, which: set[int], count: int, text: str) -> bool:
-    """What cannot be: a shape that depends on values; one tensor that all examples write."""
+    """Return whether an error is expected: the shape depends on values, or all examples write to one tensor."""
     if op.name in SHAPELESS:
         return "depends on values" in text
     writes = op.name == "batch_norm" or (op.base.endswith("_") and which != set(range(count)))
@@ -284,11 +284,11 @@ def _may_refuse(op: Op, which: set[int], count: int, text: str) -> bool:
 
 
 def _nested(call: Call, batch: Batch, where: str) -> None:
-    """Two levels: the outer one batches some tensors, the inner one the others."""
+    """Check two levels, of which the outer batches some tensors and the inner batches the others."""
     rows = [core.stack(r) for r in batch.rows if r is not None]
     outer = [0 if i % 2 == 0 else None for i in range(len(rows))]
     inner = [None if d == 0 else 0 for d in outer]
-    if None not in outer:  # a single tensor: in both
+    if None not in outer:  # a single tensor is batched in both levels
         twice = core.stack([rows[0], rows[0]])
         got = flatten(vmap(vmap(call.function))(twice))[0]
         _assert_same([g[1] for g in got], batch.want, f"{where}, nested")
@@ -318,13 +318,13 @@ def _nested(call: Call, batch: Batch, where: str) -> None:
     _assert_same(got, stacked, f"{where}, nested")
 
 
-# --- what vmap promises ---
+# --- the interface of vmap ---
 
 X = core.arange(12.0).view(4, 3) / 7
 
 
 def _other_ranks(x: Tensor) -> list[Tensor]:
-    """The tensor without dimensions, with one fewer and with one more."""
+    """Return the tensor without dimensions, with one dimension fewer, and with one dimension more."""
     made = [x.unsqueeze(0)]
     if x.dim() and x.numel():
         made += [x.reshape(-1)[0], x[0]]
@@ -333,7 +333,7 @@ def _other_ranks(x: Tensor) -> list[Tensor]:
 
 @pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
 def test_wrong_ranks_raise(op: Op) -> None:
-    """What an operator refuses for an example it refuses for a batch of them, whichever tensors are batched."""
+    """If an operator raises an error for an example, it raises an error for a batch, whichever tensors are batched."""
     accepted = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -345,14 +345,14 @@ def test_wrong_ranks_raise(op: Op) -> None:
 
 
 def _accepted_ranks(call: Call) -> list[str]:
-    """Wrong ranks that one example refuses and vmap takes."""
+    """Return the wrong ranks for which a single example raises an error and vmap does not."""
     accepted, places = [], range(len(call.tensors))
     wrong = [
         ([*call.tensors[:i], other, *call.tensors[i + 1 :]], [set(places), {i}])
         for i, x in enumerate(call.tensors)
         for other in _other_ranks(x)
     ]
-    # Of all tensors a dimension less, so that they go together.
+    # Remove a dimension of all tensors, so that their shapes fit each other.
     if all(x.dim() and x.numel() for x in call.tensors):
         wrong.append(([x[0] for x in call.tensors], [set(places), *({i} for i in places)]))
     for given, ways in wrong:
@@ -416,7 +416,7 @@ def test_chunks(chunk: int) -> None:
 
 @pytest.mark.parametrize("chunk", [1, 2, 3, 100])
 def test_random_numbers_of_chunks(chunk: int) -> None:
-    """Those of all examples are one tensor's, or each example's own."""
+    """With randomness="same", all chunks have the same numbers; with "different", each example has different numbers."""
 
     def noise(x: core.Tensor) -> core.Tensor:
         return core.rand(3) + 0 * x
@@ -563,7 +563,7 @@ def test_the_slow_path_is_told_once() -> None:
 
 
 def test_dtypes_are_those_of_an_example() -> None:
-    """A tensor without dimensions gives way to one that has some, also where it has a row for each example."""
+    """In type promotion, a tensor without dimensions has less weight than one with dimensions, even if it is batched."""
     scalars = core.ones(4, dtype=core.float64)
     assert vmap(core.add)(X, scalars).dtype is core.float32
     assert vmap(core.add, (0, None))(scalars, core.tensor(1.0)).dtype is core.float64
@@ -590,7 +590,7 @@ def test_gradients_of_each_example() -> None:
     for start in (weight, weight.clone().requires_grad_()):
         got = vmap(grad(loss), (None, 0))(start, X)
         assert core.allclose(got, want, atol=1e-6)
-    got = vmap(lambda x: grad(lambda w: loss(w, x))(weight))(X)  # closed over
+    got = vmap(lambda x: grad(lambda w: loss(w, x))(weight))(X)  # `weight` is used by the closure
     assert core.allclose(got, want, atol=1e-6)
 
 
@@ -638,7 +638,7 @@ def test_results_with_names() -> None:
 
 
 def test_registered_containers() -> None:
-    """One registry of containers for all that knows trees."""
+    """All functions that take containers share one registry of container types."""
 
     class Pair:
         def __init__(self, a, b) -> None:
@@ -671,7 +671,7 @@ def test_windows_of_numbers() -> None:
 
 
 def test_cat_of_nothing_promotes() -> None:
-    """An empty vector is passed over; its dtype is not."""
+    """cat skips an empty vector, but its dtype takes part in type promotion."""
     numbers = core.ones(2, 3, dtype=core.int64)
     for joined in (
         vmap(lambda x: core.cat([core.ones(0), x]))(numbers),

@@ -1,4 +1,4 @@
-"""Convolutions by minimal filtering: within their bound of the exact ones, for all sizes, and the same with any threads."""
+"""Convolutions by minimal filtering (Winograd): errors are within the bound for all sizes, with any number of threads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import rushlight_autograd  # noqa: F401
 import rushlight_core as core
 from rushlight_core import _C
 
-BOUND = 1e-5  # of the largest result: what rushlight.backends.cpu promises
+BOUND = 1e-5  # error relative to the largest result, as documented in rushlight.backends.cpu
 
 # batch, channels of input and output, height, width, padding
 SIZES = [
@@ -31,7 +31,7 @@ SIZES = [
 
 @pytest.fixture(autouse=True)
 def our_kernels() -> Iterator[None]:
-    """Without the vendor's library, whose own minimal filtering would be taken on some processors."""
+    """Disable oneDNN, which has its own minimal filtering on some processors."""
     had = _C._has_onednn()
     _C._use_onednn(False)
     yield
@@ -55,7 +55,7 @@ def operands(size: tuple) -> tuple[core.Tensor, ...]:
 
 
 def results(size: tuple, *tensors: core.Tensor) -> list[np.ndarray]:
-    """The convolution and its three gradients."""
+    """Return the convolution and its three gradients."""
     x, w, bias = (t.detach().requires_grad_() for t in tensors[:3])
     down, across = (size[5], size[5]) if isinstance(size[5], int) else size[5]
     y = core.conv2d(x, w, bias, padding=(down, across))
@@ -75,7 +75,7 @@ def test_results_are_within_the_bound(size: tuple) -> None:
         assert ours.dtype == np.float32
         assert np.abs(ours - exact).max() <= BOUND * np.abs(exact).max()
         assert np.abs(plain - exact).max() <= BOUND * np.abs(exact).max()
-    # Another way was taken: the sums are rounded differently.
+    # The sums are rounded differently, which shows that another algorithm was used.
     assert any((ours != plain).any() for ours, plain in zip(found[:3], direct[:3], strict=True))
 
 
@@ -95,7 +95,7 @@ def test_results_do_not_depend_on_the_number_of_threads(size: tuple) -> None:
 
 
 def test_values_that_are_not_finite_stay_in_their_place() -> None:
-    """A tile shares its input, so that what is not finite spreads over four elements each way at most."""
+    """The results of a tile share its input, so an infinite element affects at most four elements in each direction."""
     size = (1, 16, 16, 40, 40, 1)
     x, w, bias, gradient = operands(size)
     x[0, 3, 20, 20] = float("inf")

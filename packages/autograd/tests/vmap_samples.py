@@ -1,4 +1,4 @@
-"""Calls of every operator, from the samples of its entry, as functions of the tensors among their arguments."""
+"""Calls of all operators, from the samples in their entries, as functions of the tensors among the arguments."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ CASES = [(op, sample.text) for op in OPS for sample in op.samples if "special" n
 
 
 class Call(NamedTuple):
-    """`function` of the tensors gives what the operator does; `tensors` are a sample's."""
+    """A call of an operator as a function of its tensor arguments, and the tensors of a sample."""
 
     function: Callable[..., Any]
     tensors: list[Tensor]
 
 
 def _operator(name: str) -> Callable[..., Any]:
-    # The array API standard has a function `repeat` that is not the operator of that name.
+    # The function `repeat` of the array API standard differs from the operator `repeat`.
     function = getattr(core, name, None) if name != "repeat" else None
     function = function or getattr(core.Tensor, name)
     if not name.endswith("_"):
@@ -36,7 +36,7 @@ def _operator(name: str) -> Callable[..., Any]:
 
 
 def calls(op: Op, text: str) -> Iterator[Call]:
-    """A call for each sample that the text stands for."""
+    """Yield a call for each sample that the text describes."""
     operator = _operator(op.base)
     for sample in samples_of(text, core, "float64"):
         tensors: list[Tensor] = []
@@ -67,7 +67,7 @@ def calls(op: Op, text: str) -> Iterator[Call]:
 
 
 def variants(x: Tensor, count: int) -> list[Tensor]:
-    """Tensors of the same shape, valid where `x` is: scaled a little, or reversed where they may be indices."""
+    """Return tensors like `x` that are valid arguments: scaled slightly, or reversed if `x` may be an index."""
     made = [x]
     for i in range(1, count):
         if x.is_floating_point() or x.is_complex():

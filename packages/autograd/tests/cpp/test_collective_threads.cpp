@@ -1,8 +1,8 @@
 // sources: core/src/collective/*.cpp core/src/tensor/*.cpp core/src/sparse/tensors.cpp core/src/dispatch/dispatch.cpp
 // sources: core/src/dispatch/kernel_owners.cpp core/src/runtime/*.cpp core/src/ops/memory_format.cpp
 //
-// Collectives and messages of two processes with several threads each, for the thread sanitizer. It checks each process by
-// itself, and not the memory that both map.
+// Collectives and messages of two processes with several threads each, for the thread sanitizer. The sanitizer checks
+// each process separately. It does not check memory that both processes map.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,8 +27,8 @@ rushlight::Tensor add_values(const rushlight::TensorOrScalar& input, const rushl
 namespace rushlight {
 Operator op_add_out{"add.out", "",      0,       Form::Out, false, reinterpret_cast<void*>(add_values),
                     nullptr,   nullptr, nullptr, {}};
-void install_sparse_stage() {}  // no sparse tensor is made here
-std::span<Operator* const> operator_table() { return {}; }  // nothing is looked up by name
+void install_sparse_stage() {}  // this program makes no sparse tensors
+std::span<Operator* const> operator_table() { return {}; }  // this program looks up no operators by name
 std::span<SharedKernel* const> shared_kernels() { return {}; }
 }  // namespace rushlight
 
@@ -61,7 +61,7 @@ void run_rank(const int* files, int rank) {
     std::vector<std::shared_ptr<CollectiveWork>> shared;
     std::mutex mutex;
     std::atomic<bool> stop{false};
-    std::thread watches([&] {  // what other threads have begun
+    std::thread watches([&] {  // waits for collectives that other threads have started
         for (size_t seen = 0; !stop;) {
             std::shared_ptr<CollectiveWork> work;
             {
@@ -73,7 +73,7 @@ void run_rank(const int* files, int rank) {
             CHECK(!work || work->wait(60));
         }
     });
-    std::thread sends([&] {  // messages, beside the collectives of the same group
+    std::thread sends([&] {  // sends messages during collectives of the same group
         for (int i = 0; i < kRounds; ++i) {
             Tensor sent = filled(static_cast<float>(i + rank)), got = filled(-1);
             auto out = first.send(sent, 1 - rank, i % 3, "here"),
@@ -82,7 +82,7 @@ void run_rank(const int* files, int rank) {
             check_filled(got, static_cast<float>(i + 1 - rank));
         }
     });
-    std::thread reduces([&] {  // collectives of another group
+    std::thread reduces([&] {  // runs collectives of another group
         for (int i = 0; i < kRounds; ++i) {
             Tensor t = filled(static_cast<float>(i + rank));
             second.submit(sum_of(t), false);

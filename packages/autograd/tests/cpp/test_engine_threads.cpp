@@ -4,9 +4,9 @@
 // sources: core/src/runtime/*.cpp core/src/ops/memory_format.cpp
 // sources: testing/src/rushlight_testing/native/toy_device.cpp
 //
-// The engine on many threads, for the thread sanitizer. Its operators are a few loops, written here: the engine calls
-// operators through their entries in core's table, so nothing else of core need be built. Entries of operators that the
-// engine names and these passes never call are empty; test_cpp.py writes them.
+// The engine on many threads, for the thread sanitizer. The engine calls operators through their entries in core's
+// table, so this program defines the few operators that are called as simple loops, and no other operators of core
+// need be built. test_cpp.py generates empty entries for operators that the engine refers to but does not call here.
 #include <atomic>
 #include <thread>
 
@@ -20,9 +20,9 @@
 #include "rushlight/parallel.h"
 #include "sparse/stage.h"
 
-extern "C" const rushlight::Backend* rushlight_backend();  // the toy device's
+extern "C" const rushlight::Backend* rushlight_backend();  // of the toy device
 
-// No sparse tensor is made here.
+// This program makes no sparse tensors.
 void rushlight::install_sparse_stage() {}
 
 using namespace rushlight;
@@ -73,18 +73,18 @@ namespace rushlight {
 RL_ENTRY(op_add, address(add_values));
 RL_ENTRY(op_add_, address(add_values_));
 RL_ENTRY(op_clone, address(copy_values));
-std::span<Operator* const> operator_table() { return {}; }  // nothing is looked up by name
+std::span<Operator* const> operator_table() { return {}; }  // this program looks up no operators by name
 std::span<SharedKernel* const> shared_kernels() { return {}; }
 }  // namespace rushlight
 
 namespace {
 
-// What initialize() does, without the derivatives.
+// The part of initialize() that does not attach derivatives.
 [[maybe_unused]] const bool attached = (set_meta_table(meta_functions()), true);
 
 // --- a graph ---
 
-// result = input * factor, or the sum of two; saves its inputs, as operators do.
+// The node of input * factor, or of the sum of two tensors. It saves its inputs, as the nodes of operators do.
 struct Linear final : Node {
     RL_NODE_MEMORY
     Linear(uint32_t arguments, float factor) : Node("Linear", 1, arguments), factor(factor) {}
@@ -125,7 +125,7 @@ Tensor record(std::initializer_list<Tensor> arguments, float factor) {
 Tensor times(const Tensor& t, float factor) { return record({t}, factor); }
 Tensor plus(const Tensor& a, const Tensor& b) { return record({a, b}, 1); }
 
-// Moves its input to a device, and gradients back. What lies on devices has no values here.
+// The node of a copy to a device; it copies gradients back. Tensors on devices have no values in this test.
 struct Move final : Node {
     RL_NODE_MEMORY
     explicit Move(Device back) : Node("Move", 1, 1), back(back) {}
@@ -145,7 +145,7 @@ Tensor moved(const Tensor& t, Device device) {
     return result;
 }
 
-// Branches that go through two devices and back; the derivative is `width`.
+// Returns a sum of branches that go through two devices and back. Its derivative is `width`.
 Tensor detours(const Tensor& x, int width = 4, int depth = 6) {
     Tensor total;
     for (int b = 0; b < width; ++b) {
@@ -165,7 +165,7 @@ Tensor make_leaf() {
     return t;
 }
 
-// A sum of branches of some depth; its derivative is `width`.
+// Returns a sum of `width` branches with `depth` nodes each. Its derivative is `width`.
 Tensor branches(const Tensor& x, int width = 4, int depth = 6) {
     Tensor total;
     for (int b = 0; b < width; ++b) {
@@ -185,7 +185,7 @@ void on_threads(F body) {
     for (std::thread& thread : threads) thread.join();
 }
 
-// Raises in every third call.
+// A hook that raises an error in every third call.
 struct Raises final : Hook {
     void call(std::span<Tensor>, std::span<const Tensor>) override {
         if (calls.fetch_add(1) % 3 == 0) throw_value("a hook that raises");
@@ -210,7 +210,7 @@ TEST(separate_graphs) {
 }
 
 TEST(separate_graphs_of_one_leaf) {
-    Tensor x = make_leaf();  // its accumulator is made by the first thread
+    Tensor x = make_leaf();  // the first thread creates its accumulator
     on_threads([&](int) {
         for (int i = 0; i < 20; ++i) pass(branches(x), false);
     });
@@ -231,7 +231,7 @@ TEST(one_graph_that_is_used_up) {
         std::atomic<int> done{0}, refused{0};
         on_threads([&](int i) {
             try {
-                pass(y, i % 2 == 1);  // some only read
+                pass(y, i % 2 == 1);  // some passes only read the graph
                 if (i % 2 == 0) ++done;
             } catch (const Error& error) {
                 CHECK(std::string(error.what()).find("used already") != std::string::npos);
@@ -363,7 +363,8 @@ TEST(graphs_that_die_elsewhere) {
 }
 
 namespace {
-// A language's bindings: tensors whose wrappers they keep, and last references that were handed to them.
+// The state of simulated language bindings: tensors whose wrappers they own, and last references that were passed to
+// them.
 std::mutex handed_lock;
 std::vector<TensorImpl*> handed;
 std::atomic<int> ended{0};

@@ -1,4 +1,4 @@
-// Trains a linear regression in C++ alone: no Python is linked, and none is running.
+// Trains a linear regression in C++. The program does not link or run Python.
 #include <cmath>
 #include <cstdio>
 #include <limits>
@@ -25,7 +25,7 @@ constexpr int64_t kFeatures = 3;
 constexpr float kWeight[kFeatures] = {1.5f, -2.0f, 0.5f};
 constexpr float kBias = 0.25f;
 
-/// Values in [-1, 1) from a linear congruential generator, so that the run is the same everywhere.
+/// Returns values in [-1, 1) from a linear congruential generator, so that the run is the same on all machines.
 float next_value() {
     static uint32_t state = 1;
     state = state * 1664525u + 1013904223u;
@@ -43,7 +43,7 @@ rl::Tensor parameter(rl::IntList shape) {
     return made;
 }
 
-/// An operator of this program's own, with its derivative: x^2 * scale.
+/// A custom operator with its derivative: x^2 * scale.
 struct ScaledSquare : rl::autograd::Function<ScaledSquare> {
     static constexpr const char* name = "ScaledSquareBackward";
     static rl::Tensor forward(rl::autograd::Context& ctx, const rl::Tensor& x, double scale) {
@@ -57,7 +57,7 @@ struct ScaledSquare : rl::autograd::Function<ScaledSquare> {
     }
 };
 
-/// An operator that discards its argument's shape.
+/// A custom operator whose gradient has the wrong shape.
 struct Wrong : rl::autograd::Function<Wrong> {
     static rl::Tensor forward(rl::autograd::Context&, const rl::Tensor& x) { return ops::mul(x, 2.0); }
     static std::vector<rl::Tensor> backward(rl::autograd::Context&, rl::TensorList gradients) {
@@ -65,7 +65,7 @@ struct Wrong : rl::autograd::Function<Wrong> {
     }
 };
 
-/// First and second derivatives of the program's own operator, and the error of the wrong one.
+/// Checks first and second derivatives of ScaledSquare, and the error of Wrong.
 bool own_operators_work() {
     rl::Tensor x = ops::zeros(kWeightShape, rl::DType::Float32);
     for (int64_t i = 0; i < kFeatures; ++i) x.data<float>()[i] = kWeight[i];
