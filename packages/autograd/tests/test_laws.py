@@ -389,7 +389,7 @@ def test_a_number_is_a_tensor_without_dimensions(op: Op, dtype: str) -> None:
     ids=lambda op: op.name,
 )
 def test_a_write_to_a_view_of_a_result_is_recorded(op: Op) -> None:
-    """A write to a view of a result is recorded, even if the result itself is a view of memory that the operator allocated."""
+    """A write to a view of a result is recorded, even if the result is itself a view of a temporary of the operator."""
     checked = 0
     for sample, batches in itertools.product(samples(op), ((), (1, 2))):
 

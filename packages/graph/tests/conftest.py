@@ -1,4 +1,4 @@
-"""What the tests share: modules without rushlight-nn, which this package does not need."""
+"""Fixtures for the tests: modules that do not need rushlight-nn."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # for control_flow_cases and pro
 
 
 class Module:
-    """As much of a module as `export` asks for."""
+    """The part of a module's interface that `export` uses."""
 
     def __init__(self, **members: Any) -> None:
         self.members = members
@@ -84,7 +84,7 @@ class Linear(Module):
 
 
 class Counting(Module):
-    """A model with state: it counts its calls, and keeps a sum."""
+    """A model with state: it counts its calls and stores a sum."""
 
     def __init__(self) -> None:
         super().__init__(first=Linear(3, 4), second=Linear(4, 2), calls=core.zeros((), dtype=core.int64))
@@ -97,7 +97,7 @@ class Counting(Module):
 
 @pytest.fixture(autouse=True)
 def _texts_are_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of every program that a test exports or loads."""
+    """For every program that a test exports or loads, check that the text of its graph can be parsed."""
     make = ExportedProgram.__init__
 
     def check(self: ExportedProgram, program: Any, example_inputs: Any = None) -> None:
@@ -121,7 +121,7 @@ def counting() -> Counting:
 
 @pytest.fixture
 def function_module() -> Callable[..., Module]:
-    """Makes a module of a function and tensors."""
+    """Return a function that makes a module from a function and tensors."""
 
     def make(function: Callable[..., Any], buffers: tuple[str, ...] = (), **members: Any) -> Module:
         module = Module(**members)

@@ -1,4 +1,4 @@
-"""Functions with control flow, each with inputs that take it in other directions."""
+"""Functions with control flow, each with inputs that lead to different branches or numbers of iterations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def chosen(x: Any) -> Any:
 def doubled(x: Any) -> Any:
     def body(i: Any, a: Any) -> Any:
         a = a + 1
-        a.mul_(2)  # memory of this iteration
+        a.mul_(2)  # writes memory that this iteration has allocated
         return i + 1, a
 
     return while_loop(lambda i, a: (i < 5).logical_and(a.sum() < 100), body, (core.tensor(0), x))

@@ -1,4 +1,4 @@
-/* A program of C: runs a model on an array of its own, and says what it gets. */
+/* A C program: runs a model on an array and prints the results. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -31,7 +31,7 @@ int main(int count, char** words) {
     rl_array input = {sizeof(rl_array), RL_FLOAT32, 2, sizes, NULL, data, release, data};
     rl_array results[2] = {{sizeof(rl_array)}, {sizeof(rl_array)}};
     if (rl_program_run(program, &input, 1, results, 2) != RL_OK) return fails("run");
-    rl_program_free(program); /* results stay */
+    rl_program_free(program); /* results stay valid */
     for (int i = 0; i < 4; ++i) printf("%a\n", ((const float*)results[0].data)[i]);
     rl_array_free(&results[0]);
     rl_array_free(&results[0]);

@@ -1,4 +1,4 @@
-// A program of C++: captures a function of its own, then runs a model.
+// A C++ program: captures a function, then runs a model.
 #include <cstdio>
 
 #include "rushlight/graph/capture.h"

@@ -1,4 +1,4 @@
-"""Files of programs taken apart and put together, for tests of what is damaged."""
+"""Take files of programs apart and put them together, for tests of damaged files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import struct
 from typing import Any
 
-#: What loading or running a damaged file may raise.
+#: Errors that loading or running a damaged file may raise.
 ERRORS = (ValueError, RuntimeError, NotImplementedError, MemoryError)
 
 

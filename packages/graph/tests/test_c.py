@@ -1,4 +1,4 @@
-"""The functions for C: from a program of C, and each of them failing."""
+"""The functions for C: calls from a C program, and the errors of each function."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def core_libraries() -> Path:
 @pytest.fixture(scope="module")
 def library() -> Any:
     found = ctypes.CDLL(str(INSTALLED / "lib" / "librushlight_graph.so"))
-    found.rl_error_text.restype = c_char_p  # of librushlight.so, which it needs
+    found.rl_error_text.restype = c_char_p  # defined in librushlight.so, which the library links
     found.rl_c_version.restype = c_uint32
     for function in ("rl_program_free", "rl_array_free", "rl_tensor_free"):
         getattr(found, function).restype = None
@@ -264,7 +264,7 @@ def test_owned_memory_is_released_also_where_a_call_fails(library: Any, program:
     release = Releaser(freed.append)
     for changes in ({"dtype": 99}, {"sizes": (c_int64 * 2)(1, 3)}, {}):
         given = array(X, release=release, context=len(freed) + 1, **changes)
-        count = 2 if changes else 1  # too few outputs
+        count = 2 if changes else 1  # 1 is too few outputs
         assert library.rl_program_run(program, byref(given), 1, results(count), count) != 0
     assert freed == [1, 2, 3]
 

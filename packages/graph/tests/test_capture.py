@@ -1,4 +1,4 @@
-"""What a capture sees, what it leaves behind, and what it refuses."""
+"""Captures: recorded operators, the state after a capture, and errors."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def test_views_and_writes_keep_their_order() -> None:
         y = x * 1
         row = y[0]
         before = row.sum()
-        y.add_(10)  # seen through the view
-        row.mul_(2)  # and the reverse
+        y.add_(10)  # changes the view
+        row.mul_(2)  # changes the base
         return before, row, y, y.t()
 
     program = program_of(function, X)
@@ -150,7 +150,7 @@ def test_a_capture_leaves_state_and_random_numbers_as_they_were(function_module:
     run = program.module()
     results = [run(X), run(X)]
     core.manual_seed(7)
-    for result in results:  # the program's state is its own, and goes on from run to run
+    for result in results:  # the program has separate state, which persists from run to run
         assert same(result, forward(X))
     assert module.mean.tolist() != [0, 0, 0]
     assert program.state_dict["mean"].tolist() == module.mean.tolist()

@@ -1,4 +1,4 @@
-"""cond, while_loop and scan in programs: what is captured, what a run computes, files, passes, errors."""
+"""cond, while_loop and scan in programs: captures, runs, files, passes and errors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def seeded(function: Any, x: Any) -> Any:
 @pytest.mark.parametrize("name", CASES)
 def test_runs_are_eager_bit_for_bit(name: str, function_module: Any) -> None:
     function, inputs = CASES[name]
-    for example in inputs:  # whatever the example takes, the program has all of it
+    for example in inputs:  # the program has all branches, whichever branch the example takes
         program = export(function_module(function), (example,))
         again = Program.from_bytes(program.program.to_bytes())
         assert again.text() == str(program)
@@ -60,7 +60,7 @@ def test_the_text_shows_blocks(function_module: Any) -> None:
 
 def test_a_decoder_runs_without_python(function_module: Any, tmp_path: Path) -> None:
     def decode(start: Any) -> Any:
-        """Greedy decoding until the state is 4 or eight are made."""
+        """Decode greedily until the state is 4 or eight tokens have been generated."""
 
         def body(i: Any, out: Any, h: Any) -> Any:
             h = (h @ WEIGHT + out.index_select(0, i.reshape(1)).float()).tanh()
@@ -186,7 +186,7 @@ def test_what_cannot_be_captured(
     assert core.equal(x, X)
     assert (
         len(export(function_module(lambda x: x + 1), (x,)).program.inputs()) == 1
-    )  # the thread is as before
+    )  # the state of the thread is restored
 
 
 def test_a_write_that_the_schema_does_not_name(function_module: Any) -> None:
@@ -309,7 +309,7 @@ def test_hostile_graphs(file: bytes, name: str) -> None:
 
 
 def test_mutated_files(function_module: Any) -> None:
-    """A sample of what a fuzzer does. Files that still load run, but for loops, which may then have no end."""
+    """Try a sample of mutated files. A file that can be loaded is run, except if it has loops, which may not end."""
     rng = random.Random(0)
     region = Capture([("x", "constant", X)], [])
     region.start()

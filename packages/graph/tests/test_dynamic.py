@@ -1,4 +1,4 @@
-"""Sizes that change: what explains the integers of a program, and what is refused."""
+"""Sizes that change: the expressions for the integers of a program, and errors."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ FORMS = {
 def test_integers_follow_the_sizes(name: str, function_module: Any, tmp_path: Path) -> None:
     forward, text = FORMS[name]
     program = exported(function_module, forward, core.randn(3, 7), shapes={"x": {0: Dim("n"), 1: Dim("m")}})
-    lines = re.sub(r" at %\d+ =", " =", str(program))  # without the memory of views
+    lines = re.sub(r" at %\d+ =", " =", str(program))  # remove the notes about memory of views
     assert text is None or f": {text} = " in lines
     save(program, tmp_path / "m")
     for one in (program, load(tmp_path / "m")):

@@ -1,4 +1,4 @@
-"""`export`, `save` and `load`: arguments and results of Python around a program."""
+"""`export`, `save` and `load`: the conversion of Python's arguments and results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that are damaged, hostile or another's: an error of a type that says so, never a crash."""
+"""Files that are damaged, malicious or written by other programs raise errors of documented types and never crash."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def test_hostile_headers(text: str, message: str) -> None:
 
 
 def test_mutated_files(file: bytes) -> None:
-    """A sample of what a fuzzer does; a file that still loads may also run."""
+    """Try a sample of mutated files. A file that can be loaded is run."""
     rng = random.Random(0)
     header, graph, data = parts(file)
     texts = [json.dumps(graph).encode(), file]
@@ -246,7 +246,7 @@ def test_many_nodes() -> None:
     capture.stop()
     _header, graph, _data = parts(capture.finish([result], {}).to_bytes())
     one = graph["nodes"][0]
-    # As text: a million dicts would take gigabytes.
+    # Build the JSON as text, because a million dicts would take gigabytes.
     node = json.dumps({**one, "arguments": [{"value": "FROM"}, *one["arguments"][1:]], "results": ["TO"]})
     before, between, after = re.split('"FROM"|"TO"', node)
     nodes = ",".join(f"{before}{i}{between}{i + 1}{after}" for i in range(count))

@@ -1,4 +1,4 @@
-"""Law: a program of one call does what the call does, bit for bit, for every operator and after a way through a file."""
+"""Law: for every operator, a program of one call gives bit for bit the results of the call, also after save and load."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from rushlight_testing.operators import (
     tensors_in,
 )
 
-# They give a number that is computed from values, which Python then has.
+# Operators that return a Python number that is computed from values.
 READ_VALUES = {"allclose", "equal"}
-# They change the shape of a tensor in place, which is not for tensors from outside of a program.
+# Operators that change the shape of a tensor in place, which is an error for inputs and constants of a program.
 CHANGE_SHAPES = {
     "squeeze_",
     "swapaxes_",
@@ -38,7 +38,7 @@ OPS = [op for op in operators() if op.samples and op.base not in READ_VALUES]
 
 
 def copied(sample: Sample) -> Sample:
-    """The same values and strides in fresh memory; a tensor that comes twice does so again."""
+    """Return a copy of the sample with the same strides. A tensor that occurs twice is copied once."""
     copies: dict[int, Any] = {}
     return map_tensors(lambda t: copies.setdefault(id(t), t.clone()), sample)
 
@@ -68,7 +68,7 @@ def captured(op: Op, sample: Sample) -> Program:
 
 
 def works(op: Op, sample: Sample) -> bool:
-    """Whether the call by position is one: samples that only the Python binding takes are left out."""
+    """Return whether the operator accepts the sample by position. Some samples are accepted only by the Python binding."""
     try:
         boxed(op, copied(sample))
     except TYPED_ERRORS:
@@ -109,7 +109,7 @@ def test_every_operator_with_samples_is_tried() -> None:
     ]
 
 
-# Operators whose entries have no samples, since they draw random numbers or write their argument.
+# Calls of operators whose entries have no samples, because they draw random numbers or write their argument.
 CALLS = {
     "rand": lambda x, i: core.rand(2, 3) + x,
     "randn_like": lambda x, i: core.randn_like(x),

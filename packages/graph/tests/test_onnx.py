@@ -1,4 +1,4 @@
-"""`onnx.export`: names, arguments, writes in place, sizes that change, errors; what onnxruntime makes of it."""
+"""`onnx.export`: names, arguments, in-place writes, sizes that change, errors, and the results of onnxruntime."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ runtime = pytest.importorskip("onnxruntime")
 
 
 def model_of(*args: Any, **options: Any) -> Any:
-    """The exported model, checked, as the package onnx reads it."""
+    """Return the exported model, read and checked by the package onnx."""
     file = io.BytesIO()
     onnx.export(*args, f=file, **options)
     model = checker.load_model_from_string(file.getvalue())
@@ -167,7 +167,7 @@ def test_verify_compares(linear: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         onnx.export(linear, (core.randn(4, 3),), verify=True)
 
 
-# --- what is exported ---
+# --- exported operators ---
 
 
 def test_what_is_computed_of_constants_is_folded(function_module: Callable[..., Any]) -> None:

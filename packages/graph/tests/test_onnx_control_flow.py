@@ -1,4 +1,4 @@
-"""cond, while_loop and scan as If, Loop and Scan of ONNX, and what onnxruntime makes of them."""
+"""cond, while_loop and scan as If, Loop and Scan in ONNX, and their results in onnxruntime."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files in ONNX: the wire format, weights in a second file, limits, and what `onnx.load` refuses. Needs no other package."""
+"""ONNX files: the wire format, weights in a second file, limits, and errors of `onnx.load`. Needs no other package."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def bytes_of(*args: Any, **options: Any) -> bytes:
 
 
 def changed(data: bytes, change: Callable[[Any], None]) -> io.BytesIO:
-    """The file after a change of its messages."""
+    """Return the file with its messages changed by `change`."""
     message = protobuf.decode("ModelProto", memoryview(data))
     change(message)
     return io.BytesIO(b"".join(protobuf.encode("ModelProto", message)))
@@ -214,7 +214,7 @@ def test_damaged_files_raise_and_do_not_crash(linear: Any) -> None:
             onnx.load(io.BytesIO(data[:size]))
         except onnx.OnnxLoadError:
             refused += 1
-    assert refused > 0.95 * len(data)  # between two fields behind the graph a cut is not seen
+    assert refused > 0.95 * len(data)  # a file that is cut between two fields behind the graph is still valid
     draw = random.Random(0)
     for _ in range(300):
         mutated = bytearray(data)

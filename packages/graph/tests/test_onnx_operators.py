@@ -1,4 +1,4 @@
-"""Law: a model in ONNX of one call does what the call does, in onnxruntime and as a program that `load` makes of it."""
+"""Law: an ONNX model of one call gives the results of the call, in onnxruntime and as a program that `load` returns."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from rushlight_testing.operators import (
 checker = pytest.importorskip("onnx")
 runtime = pytest.importorskip("onnxruntime")
 
-#: Operators of which no sample with elements is exported; all others have one at least.
+#: Operators for which no sample with elements can be exported. For all others, at least one sample is exported.
 MISSING = set((Path(__file__).parent / "onnx_missing.txt").read_text().split())
-# onnxruntime's reductions and orders differ where there are NaNs.
+# For these operators, onnxruntime gives other results if there are NaNs.
 ORDERS = {"amax", "amin", "max", "max.dim", "min", "min.dim", "argmax", "argmin", "aminmax", "median.dim"}
 OPS = [
     op
@@ -50,7 +50,7 @@ def copied(sample: Sample) -> Sample:
 
 
 def works(op: Op, sample: Sample) -> bool:
-    """Whether the call by position is one, and its dtypes are NumPy's."""
+    """Return whether the operator accepts the sample by position, and NumPy has all of its dtypes."""
     try:
         made = flat(boxed(op, copied(sample)))
     except TYPED_ERRORS:
@@ -60,7 +60,7 @@ def works(op: Op, sample: Sample) -> bool:
 
 
 def captured(op: Op, sample: Sample, name: str | None = None) -> tuple[ExportedProgram, list[Any], list[Any]]:
-    """The program of a call, its inputs and its results. What is written is a copy of the input."""
+    """Return the program of a call, its inputs and its results. Operators that write their input get a copy of it."""
     inputs = list({id(t): t for t in tensors_in(sample)}.values())
     region = Capture([(f"x{i}", "constant", t) for i, t in enumerate(inputs)], [], COMPOSITES)
     with core.no_grad():
@@ -87,7 +87,7 @@ def compare(program: ExportedProgram, inputs: list[Any], results: list[Any], ver
     onnx.export(program, f=file, opset_version=version)
     checker.checker.check_model(checker.load_model_from_string(file.getvalue()), full_check=True)
     options = runtime.SessionOptions()
-    options.intra_op_num_threads = 1  # threads of its own cost more than the call
+    options.intra_op_num_threads = 1  # starting threads would take longer than the call
     session = runtime.InferenceSession(file.getvalue(), options, providers=["CPUExecutionProvider"])
     given = [t.detach().numpy() for t in inputs]
     expected = [t.detach().numpy() for t in results]
@@ -110,11 +110,11 @@ def test_models_do_what_the_call_does(op: Op) -> None:
         try:
             program, inputs, results = captured(op, sample)
             compare(program, inputs, results, version, f"{sample.text}, opset {version}")
-            exported += any(t.numel() for t in results)  # without elements, there is nothing to compute
+            exported += any(t.numel() for t in results)  # results without elements are not counted
         except (onnx.OnnxExporterError, NotImplementedError) as error:
             refused.append(str(error))
         except RuntimeError as error:
-            if "reads the values" not in str(error):  # what reads values cannot be captured
+            if "reads the values" not in str(error):  # operators that read values cannot be captured
                 raise
             refused.append(str(error))
     assert (exported == 0) == (op.name in MISSING), refused[:1]
@@ -129,7 +129,7 @@ def test_in_place_forms_do_what_they_do(op: Op) -> None:
             continue
         try:
             boxed(op, copied(sample), name)
-        except TYPED_ERRORS:  # a result of another shape or dtype
+        except TYPED_ERRORS:  # the result has another shape or dtype
             continue
         try:
             program, inputs, results = captured(op, sample, name)

@@ -1,4 +1,4 @@
-"""Simplified programs: fewer nodes, the same results, writes and random numbers."""
+"""Simplified programs have fewer nodes, and the same results, writes and random numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HALF = core.full((2, 3), 0.5)
 
 
 def simplified(function: Any, *tensors: Any, state: Any = ()) -> tuple[Program, list[str]]:
-    """The program, after a comparison with the one before, and its operators."""
+    """Return the simplified program, after comparing it with the original program, and its operators."""
     region = Capture([(f"x{i}", "constant", t) for i, t in enumerate(tensors)], list(state))
     region.start()
     try:
@@ -127,7 +127,7 @@ def normed(x: Any, scale: Any = SCALE, shift: Any = SHIFT, training: bool = Fals
 
 
 def folded(function: Any, *tensors: Any) -> tuple[list[str], Program, Program]:
-    """The operators after the folding, and the programs before and after."""
+    """Return the operators after the folding, and the programs before and after it."""
     region = Capture([(f"x{i}", "constant", t) for i, t in enumerate(tensors)], [])
     region.start()
     try:

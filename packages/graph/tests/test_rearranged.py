@@ -1,4 +1,4 @@
-"""Filters that convolutions keep in a layout of their own, while a program that was read from a file lives."""
+"""Filters that convolutions cache in oneDNN's layout as long as a program that was read from a file exists."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import rushlight_core as core
 from rushlight_graph import Dim, export, load, save
 from rushlight_graph._C import Capture, Program
 
-# Neither pointwise, depthwise nor for minimal filtering: oneDNN's, which reads filters in blocks.
+# This convolution is neither pointwise nor depthwise nor for minimal filtering, so oneDNN computes it with blocked
+# filters.
 IMAGES = core.sin(core.arange(2 * 16 * 12 * 12.0)).reshape(2, 16, 12, 12)
 FILTERS = core.cos(core.arange(24 * 16 * 5 * 5.0)).reshape(24, 16, 5, 5)
 
@@ -42,7 +43,7 @@ def test_the_next_program_at_an_address_has_filters_of_its_own(function_module: 
         addresses.add(tensor.data_ptr())
         assert equal(program.module()(IMAGES), convolve(IMAGES, FILTERS + number))
         del program, tensor
-    assert len(addresses) < 8  # else the test shows nothing
+    assert len(addresses) < 8  # otherwise the test shows nothing
 
 
 def test_a_filter_outlives_its_program(function_module: Any, tmp_path: Path) -> None:

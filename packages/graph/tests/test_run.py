@@ -1,4 +1,4 @@
-"""rushlight-run: the same results in a process without Python."""
+"""rushlight-run gives the same results in a process without Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Graphs as text that is read again, their differences, pictures, and the memory that they need."""
+"""Graphs as text that can be parsed, differences of graphs, drawings, and memory plans."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def captured(function: Any, *tensors: Any, below: bool = False) -> Program:
 
 
 def again(program: Program) -> Program:
-    """The program of what is read of its text."""
+    """Return the program with the graph that is parsed from its text."""
     graph = Graph.parse(program.text())
     assert str(graph) == program.text()
     tensors = {name: tensor for name, _, tensor in program.constants()}
@@ -243,14 +243,14 @@ def test_pictures(function_module: Any) -> None:
 
 def test_memory_of_runs() -> None:
     def function(x: Any) -> Any:
-        a = x.exp()  # 4096 bytes, as the others
+        a = x.exp()  # 4096 bytes, like the others
         b = a.sin()
-        c = b.view(32, 32)[0]  # of b
+        c = b.view(32, 32)[0]  # shares the memory of b
         d = a + 1
         return d.sum() + c.sum()
 
     graph = captured(function, core.ones(1024)).structure()
-    # a and b; b and a and d where d is made; then scalars in 64 bytes each.
+    # First a and b are live, then a, b and d, when d is computed. Later results are scalars of 64 bytes each.
     assert graph.memory() == {"peak": 3 * 4096, "block": 3 * 4096}
     chain = captured(lambda x: x.exp().sin().cos().tan(), core.ones(1024)).structure()
     assert chain.memory() == {"peak": 2 * 4096, "block": 2 * 4096}

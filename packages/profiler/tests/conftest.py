@@ -1,4 +1,4 @@
-"""What the tests share: recordings made by hand, and core's hooks, called as autograd calls them."""
+"""Fixtures for the tests: recordings that are built from rows, and core's hooks, called as autograd calls them."""
 
 from __future__ import annotations
 
@@ -32,8 +32,10 @@ MakeRecording = Callable[..., Recording]
 
 @pytest.fixture
 def make_recording() -> MakeRecording:
-    """Builds a Recording from rows (kind, name, begin, end, parent, fields) in microseconds; ids count from
-    1."""
+    """Return a function that builds a Recording from rows (kind, name, begin, end, parent, fields).
+
+    Times are in microseconds, and ids count from 1.
+    """
 
     def make(*rows: tuple[Any, ...], duration: float | None = None, **header: Any) -> Recording:
         events = []
@@ -78,7 +80,7 @@ def f32() -> Callable[..., Argument]:
 
 
 class Hooks:
-    """rushlight/hooks.h from Python: reports what autograd's engine would."""
+    """The functions of rushlight/hooks.h, by which tests report events as autograd's engine does."""
 
     class _Observer(ctypes.Structure):
         _fields_ = [
@@ -95,7 +97,7 @@ class Hooks:
 
     @property
     def observer(self) -> Any:
-        """None while nobody watches."""
+        """The pointer to the observer; None if there is no observer."""
         address = ctypes.c_void_p.in_dll(self.library, "_ZN9rushlight6detail8observerE").value
         return None if address is None else self._Observer.from_address(address)
 
@@ -107,6 +109,6 @@ def hooks() -> Hooks:
 
 @pytest.fixture(scope="session")
 def python_path() -> str:
-    """For subprocesses: where the packages under test are, however they were installed."""
+    """Return the PYTHONPATH for subprocesses: the folders of the packages under test, however they were installed."""
     folders = [str(Path(module.__path__[0]).parent) for module in (core, rushlight_profiler)]
     return os.pathsep.join([*folders, os.environ.get("PYTHONPATH", "")])

@@ -1,4 +1,4 @@
-"""The rules of advice: each speaks up where it should, and is silent just below."""
+"""Each rule of advice applies above its threshold, and does not apply just below."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def rules(recording):
 
 
 def calls(name, count, each, gap=0.0, **fields):
-    """`count` calls of `each` microseconds with `gap` between them."""
+    """Return rows for `count` calls of `each` microseconds, with gaps of `gap` microseconds."""
     return [("operator", name, i * (each + gap), i * (each + gap) + each, 0, fields) for i in range(count)]
 
 
@@ -33,7 +33,7 @@ def test_tiny_operators(make_recording):
     assert rules(make_recording(*calls("add", 99, 2.0, nbytes=64))) == []
     assert rules(make_recording(*calls("add", 100, 20.0, nbytes=64))) == []
     assert rules(make_recording(*calls("add", 100, 2.0, nbytes=1 << 20))) == []
-    # One large operator beside them, and they are not worth a word.
+    # If there is one large operator beside them, the tiny calls are not reported.
     rest = ("operator", "mm", 1000, 5000, 0, {"nbytes": 1 << 20})
     assert "tiny operators" not in rules(make_recording(*calls("add", 100, 2.0, nbytes=64), rest))
 
@@ -47,7 +47,7 @@ def test_copies_name_what_they_are_called_by(make_recording):
     )
     (advice,) = recording.advice()
     assert advice.rule == "copies"
-    assert advice.time == 390  # the copy inside the copy is the same copy
+    assert advice.time == 390  # a copy inside another copy is not counted again
     assert "1 call moved 1.00 MB, most of it in reshape" in advice.text
 
 
@@ -108,7 +108,7 @@ def test_a_real_loop_over_elements():
         for _ in range(500):
             with span("nothing to do with data"):
                 x + x
-    # Without calls during which another program had the processor: they take as long as they like.
+    # Ignore calls that were interrupted by another process, whose times are arbitrary.
     brief = [
         e._replace(parent=0) for e in prof.recording.raw if e.kind == "operator" and e.end - e.begin < 10_000
     ]

@@ -1,4 +1,4 @@
-"""Averages, tables and sums, on recordings made by hand."""
+"""Averages, tables and sums, for recordings that are built from rows."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_times(recording):
     }
     assert found["add"].count == 2
     assert found["add"].cpu_time == 20
-    # 100 of the step, and the operator outside it.
+    # 100 for the step, and 30 for the operator outside it.
     assert recording.events().self_cpu_time_total == 130
     assert recording.events().total_average().count == 5
 
@@ -67,7 +67,7 @@ def test_memory(recording):
 def test_flops(recording):
     found = rows(recording.events())
     assert found["addmm"].flops == 2 * 4 * 3 * 5
-    assert found["linear"].flops == 0  # counted where the work is done
+    assert found["linear"].flops == 0  # counted for the inner operators
     assert found["add"].flops == 20 + 2
 
 
@@ -186,7 +186,7 @@ def test_no_events(make_recording):
 
 
 def test_a_parent_that_is_missing(make_recording):
-    # Its buffer was full: the children stand by themselves.
+    # The parent is missing because the buffer was full, so the children have no parent.
     recording = make_recording(
         ("operator", "add", 0, 1, 77), ("memory", "cpu", 0, 0, 99, {"nbytes": 4}), dropped=1
     )

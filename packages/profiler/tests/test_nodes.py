@@ -1,4 +1,4 @@
-"""Backward nodes, reported through core's hooks as autograd's engine reports them."""
+"""Backward nodes, reported by core's hooks as autograd's engine reports them."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def test_nodes_are_spans(hooks, x):
 
 
 def test_nodes_know_the_thread_of_their_operators(hooks, x, make_recording):
-    # A real recording of the node, on an engine's thread; the operator's number is what node_made would
-    # report.
+    # Record the node on a separate thread, as an engine does. The number is the one that node_made reports for the
+    # operator.
     with profile() as prof:
         thread = threading.Thread(target=backward, args=(hooks, ("MulBackward", 9)))
         thread.start()
@@ -48,7 +48,7 @@ def test_nodes_know_the_thread_of_their_operators(hooks, x, make_recording):
 
 
 def test_the_innermost_operator_gets_the_number(hooks, x):
-    # There is no operator open here that the number could belong to, and a span of the user's is none.
+    # No operator is open to which the number could belong: an annotation is not an operator.
     with profile() as prof:
         with record_function("span"):
             hooks.observer.node_made(3)

@@ -1,4 +1,4 @@
-"""While nobody records, core is as if the profiler were not there."""
+"""While no profile records, core behaves as if the profiler were not installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python -m rushlight_profiler`, which `python -m rushlight.profiler` is, too."""
+"""`python -m rushlight_profiler`, for which `python -m rushlight.profiler` is another name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`record_function`: context manager, decorator, and nothing while nobody records."""
+"""`record_function` as a context manager and as a decorator, and while no profile records."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_decorated_methods_and_recursion(x):
         Net().forward(3)
     row = next(row for row in prof.key_averages() if row.key == "forward")
     assert row.count == 4
-    # A call inside another of the same name is not counted twice.
+    # The time of a call inside another call of the same name is not counted twice.
     assert row.cpu_time_total == pytest.approx(prof.events()[0].cpu_time_total)
     assert row.self_cpu_time_total <= row.cpu_time_total
 

@@ -1,4 +1,4 @@
-"""What operators, spans and memory leave in a recording."""
+"""The events that operators, spans and memory add to a recording."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_memory(x):
     assert changes == [nbytes, -nbytes, nbytes, -nbytes]
     points = prof.memory_timeline()
     base = prof.recording.header.allocated
-    assert base >= nbytes  # `big`
+    assert base >= nbytes  # includes the memory of `big`
     assert max(point.nbytes for point in points) == base + nbytes
     assert [point.time for point in points] == sorted(point.time for point in points)
     assert prof.memory_timeline("cuda:0") == []

@@ -1,4 +1,4 @@
-"""`profile` and `schedule`: which steps are recorded, and what is refused."""
+"""`profile` and `schedule`: the steps that are recorded, and errors."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Sinks: every implementation of the Protocol must keep what a recording holds. Those of this package are
-tested alike."""
+"""Sinks: every sink must write all data of a recording. The sinks of this package share their tests."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ from rushlight_testing.trace_format import trace_problems
 
 @pytest.fixture
 def recording(hooks):
-    """Everything that there is: shapes, stacks, memory, nodes, odd names."""
+    """Return a recording with all kinds of data: shapes, stacks, memory, nodes and unusual names."""
     x = core.tensor([[1.0, 2.0], [3.0, 4.0]])
     with profile(record_shapes=True, profile_memory=True, with_stack=True) as prof:
         with record_function("step </script> \u2028 é", "epoch 1"):
@@ -39,7 +38,7 @@ def recording(hooks):
 
 
 def read_chrome(path: str) -> list[Event]:
-    """What a Chrome trace says, as events again."""
+    """Read a Chrome trace and return its events."""
     entries = json.loads(Path(path).read_text())["traceEvents"]
     events = []
     for entry in entries:
@@ -241,7 +240,7 @@ def test_html_is_one_page_by_itself(recording, tmp_path):
     recording.export_html(str(path))
     page = path.read_text()
     assert not re.search(r"https?://|<link|src=|@import", page)
-    assert page.count("</script>") == 2  # a name that says so ends none
+    assert page.count("</script>") == 2  # a name that contains </script> does not end the script
     data = json.loads(
         re.search(r'<script id="data" type="application/json">(.*?)</script>', page, re.DOTALL)[1]
     )
@@ -289,7 +288,7 @@ def test_formats_by_name():
 
 
 class CountingSink:
-    """A package's own sink."""
+    """A sink of another package."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -320,7 +319,7 @@ def test_handlers_write_a_file_for_each_window(x, tmp_path):
             x + x
             prof.step()
     files = sorted((tmp_path / "new").iterdir())
-    # The last step was under way when the profile stopped: it is a window too.
+    # The last step was not complete when the profile stopped, but its events form a window, too.
     assert len(files) == 3
     assert all(file.name.startswith("w.") and file.suffix == ".jsonl" for file in files)
     assert [event.name for event in rushlight_profiler.load(str(files[0])).events()] == [

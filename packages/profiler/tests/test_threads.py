@@ -50,7 +50,7 @@ def test_a_thread_that_ran_before_joins_with_its_first_span(x):
         x.select(0, 0)
         steps[1].set()
         steps[2].wait()
-        x + x  # the recording is over: switches itself off
+        x + x  # the recording has ended, so the thread stops recording
         x + x
         steps[3].set()
 
@@ -104,7 +104,7 @@ def test_a_users_own_profile_function_of_threads_is_called_and_comes_back(x):
         threading.setprofile(former)
     assert [event.name for event in prof.events()] == ["add"]
     assert calls[0] == "call"
-    assert len(calls) > 2  # it stayed on that thread
+    assert len(calls) > 2  # it stayed set on that thread
 
 
 def test_no_profile_function_stays_on_a_thread(x):
@@ -130,7 +130,7 @@ def test_many_threads_at_once(x):
 
 
 def test_starting_and_stopping_while_threads_work(x):
-    """Whatever a thread is in the middle of, each window holds only whole spans of its own time."""
+    """Each window contains only complete spans of its own time, whatever the threads do at its begin and end."""
     stop = threading.Event()
 
     def work():
@@ -164,7 +164,7 @@ def test_starting_and_stopping_while_threads_work(x):
 
 
 def test_a_span_that_is_open_while_the_recording_changes(x):
-    """Its thread's buffers are replaced inside it by larger ones; it belongs to neither recording."""
+    """The thread's buffers are replaced by larger ones while the span is open. The span is in neither recording."""
     steps = [threading.Event() for _ in range(4)]
 
     def work():
