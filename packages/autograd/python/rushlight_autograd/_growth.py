@@ -22,8 +22,8 @@ def warn(site: str, extended: bool, sample: Any, graphs: int) -> None:
     file, _, line = site.rpartition(":")
     file = file.rpartition(" at ")[2]
     warnings.warn_explicit(
-        f"the value that this line computes keeps {graphs} results{made}, whose graphs backward() has freed, and all their"
-        " nodes; it grows with every iteration and can never be differentiated\n"
+        f"the value that this line computes refers to {graphs} results{made} and to all nodes of their graphs, which"
+        " backward() has used up; it grows with every iteration and can never be differentiated\n"
         "hint: accumulate loss.item() or loss.detach() instead of loss",
         UserWarning,
         file or "<unknown>",

@@ -108,7 +108,7 @@ def jacrev(
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         with Transform() as transform:
             given, chosen = with_arguments("jacrev", transform.leaf, args, argnums)
-            leaves, tree = tensors_of("jacrev", "what is differentiated by", chosen)
+            leaves, tree = tensors_of("jacrev", "the arguments that argnums selects", chosen)
             output, aux = with_aux("jacrev", func(*given, **kwargs), has_aux)
             outputs, output_tree = tensors_of("jacrev", "the output of func", output)
             outside = transform.outside([*outputs, *flatten(aux)[0]])
@@ -187,7 +187,7 @@ def jacfwd(
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         given, chosen = with_arguments("jacfwd", lambda x: x, args, argnums)
-        leaves, tree = tensors_of("jacfwd", "what is differentiated by", chosen)
+        leaves, tree = tensors_of("jacfwd", "the arguments that argnums selects", chosen)
         seen: list[Any] = []
 
         def function(duals: Sequence[Tensor]) -> Any:

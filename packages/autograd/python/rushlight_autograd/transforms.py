@@ -122,7 +122,7 @@ def tensors_of(name: str, what: str, value: Any) -> tuple[list[Tensor], TreeSpec
     leaves, tree = flatten(value)
     for leaf in leaves:
         if not isinstance(leaf, Tensor):
-            raise RuntimeError(f"{name}: {what} must hold nothing but Tensors, got {type(leaf).__name__}")
+            raise RuntimeError(f"{name}: {what} must contain only Tensors, got {type(leaf).__name__}")
     return leaves, tree
 
 
@@ -171,7 +171,7 @@ def grad_and_value(
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         with Transform() as transform:
             given, chosen = with_arguments("grad", transform.leaf, args, argnums)
-            leaves, tree = tensors_of("grad", "what is differentiated by", chosen)
+            leaves, tree = tensors_of("grad", "the arguments that argnums selects", chosen)
             value, aux = with_aux("grad", func(*given, **kwargs), has_aux)
             if not isinstance(value, Tensor) or value.dim():
                 got = f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__

@@ -97,7 +97,7 @@ PyObject* handle_remove(PyObject* self, PyObject*) {
 }
 PyObject* handle_enter(PyObject* self, PyObject*) { return Py_NewRef(self); }
 PyObject* handle_exit(PyObject* self, PyObject*) { return handle_remove(self, nullptr); }
-PyMethodDef handle_methods[] = {{"remove", handle_remove, METH_NOARGS, "Takes the hook off."},
+PyMethodDef handle_methods[] = {{"remove", handle_remove, METH_NOARGS, "Remove the hook."},
                                 {"__enter__", handle_enter, METH_NOARGS, nullptr},
                                 {"__exit__", handle_exit, METH_VARARGS, nullptr},
                                 {nullptr, nullptr, 0, nullptr}};

@@ -158,7 +158,7 @@ class Size:
             ]
         if any(not low <= value <= high for value in found) or len(set(found)) < CAPTURES:
             raise ValueError(
-                f"export(dynamic_shapes): {self.dim!r} has too few sizes around {self.example} to find what depends on it: "
+                f"export(dynamic_shapes): {self.dim!r} has too few sizes around {self.example} to find expressions of it: "
                 f"{CAPTURES} are needed"
             )
         if low < 2:

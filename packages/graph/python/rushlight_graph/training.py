@@ -108,12 +108,12 @@ class Optimizers:
 
     def _changed(self, path: str, state: Any, groups: Any, optimizer: Any) -> str | None:
         if len(groups) != len(optimizer.param_groups):
-            return f"export: '{path}' gets or loses parameter groups, which a program cannot follow"
+            return f"export: '{path}' adds or removes parameter groups, which a program cannot represent"
         for group, settings in zip(optimizer.param_groups, groups, strict=True):
             for key, value in group.items():
                 if key not in settings or not _same(settings[key], value):
                     return (
-                        f"export: '{path}' changes its setting '{key}', which the program would keep as it is\n"
+                        f"export: '{path}' changes its setting '{key}', which is constant in a program\n"
                         "hint: change settings outside, and export a program for each"
                     )
         for param, own in optimizer.state.items():
@@ -121,13 +121,13 @@ class Optimizers:
             kept = state.get(param)
             if not kept or not isinstance(own, dict):
                 return (
-                    f"export: '{path}' begins its state of '{name}' here, which each run of the program would do again\n"
+                    f"export: '{path}' begins its state of '{name}' here, which each run of the program would repeat\n"
                     "hint: take a step before the export"
                 )
             for key, value in own.items():
                 if key not in kept or not _same(kept[key], value):
                     return (
-                        f"export: '{path}' replaces '{key}' of '{name}', which the program would keep as it is\n"
+                        f"export: '{path}' replaces '{key}' of '{name}', which is constant in a program\n"
                         "hint: an optimizer that writes into tensors of its state can be captured"
                     )
         return None

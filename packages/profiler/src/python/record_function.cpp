@@ -20,12 +20,9 @@ struct RecordFunction {
 
 constexpr const char* kDoc =
     "record_function(name, args=None)\n--\n\n"
-    "Records the time spent inside under `name`, as a context manager or around a function that it "
-    "decorates.\n\n"
-    "While no profile is recorded, it has no effect. `args` is a text kept with the span. On a "
-    "thread\n"
-    "that was running before the recording began, operators are recorded from its first `record_function` "
-    "on.\n"
+    "Records a span of time under `name`: of a `with` block, or of each call of a decorated function.\n\n"
+    "While no profile is recorded, it has no effect. `args` is a text that is stored with the span. A thread\n"
+    "that was running before the recording began is recorded from its first `record_function` on.\n"
     "Raises TypeError if `name` is not a string.";
 
 RecordFunction* cast(PyObject* o) { return reinterpret_cast<RecordFunction*>(o); }
