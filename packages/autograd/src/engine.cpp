@@ -82,8 +82,8 @@ void add_to_grad(const Tensor& input, const Tensor& grad, bool create_graph) {
     input.impl()->set_grad(Ref<TensorImpl>::share(sum.impl()));
 }
 
-// After a pass that used its graph up, only the tensors own the nodes of its roots, unless a useless graph
-// refers to the nodes.
+// Reports roots that have an owner besides their tensor after a pass has used the graph up: a larger graph keeps them
+// alive, and can never be differentiated.
 void look_for_holders(TensorList outputs, std::span<const Root> roots) {
     for (size_t i = 0; i < outputs.size(); ++i) {
         Node* node = roots[i].edge.node.get();

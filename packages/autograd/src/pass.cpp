@@ -272,10 +272,10 @@ void Pass::apply(uint32_t at, std::span<Tensor> grads, std::span<Tensor> out) {
 
 // Note [Masks]
 // The derivative of relu, hardtanh and relu6 is a mask: 1 or 0 for each element. Batch normalization often precedes
-// them, and its backward kernel reads the gradient of its result anyway. So the node of the batch normalization
-// receives the mask and the gradient that has not been multiplied by it. The product is then never written to memory.
-// This is done only if the product is not observable: there is no hook or capture between the two nodes, no other
-// gradient is added, and no graph of the pass itself is recorded.
+// them, and the backward kernel of batch normalization reads the gradient of its result in any case. So the node of
+// the batch normalization receives the mask and the gradient that has not been multiplied by it. The product is then
+// never written to memory. This is done only if the product is not observable: there is no hook or capture between
+// the two nodes, no other gradient is added, and no graph of the pass itself is recorded.
 bool Pass::hand_on_mask(uint32_t at, std::span<Tensor> grads, std::span<Tensor> out) {
     if (!masks_handed_on_) return false;
     Node* node = tasks_[at].node;

@@ -1,4 +1,4 @@
-// One backward pass: its nodes, their order, and the gradients that wait for them.
+// One backward pass: its nodes, their order, and the gradients that have arrived at them.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@
 
 namespace rushlight::autograd {
 
-// A node's part in one backward pass.
+// The state of a node in one backward pass.
 struct Task {
     Node* node;
     uint32_t dependencies = 0;  // number of edges whose gradients have not arrived yet

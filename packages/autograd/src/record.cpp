@@ -156,9 +156,9 @@ bool is_part_of_root(const Tensor& view, const Tensor& of_view, Level level) {
            std::ranges::equal(whole.strides(), root.strides());
 }
 
-// Forward mode of as_strided: the result's tangent is the same view of the input's tangent, given the strides of the
-// input. If the input's tangent is a part of its root's tangent, the result's tangent is read from the root's tangent
-// later.
+// Forward mode of as_strided: the result's tangent is the same view of the input's tangent, which is copied to the
+// strides of the input if needed. If the input's tangent is a part of its root's tangent, the result's tangent is
+// read from the root's tangent later.
 Tensor as_strided_dual(const Operator& op, StageMask mask, const Tensor& input, IntList size, IntList stride,
                        std::optional<int64_t> storage_offset) {
     using C = Call<Tensor(const Tensor&, IntList, IntList, std::optional<int64_t>)>;
@@ -259,7 +259,7 @@ void fail_no_jvp(const char* op, const char* argument) {
 namespace {
 
 // A child process has only the thread that forked, so a lock that another thread held would never be released there.
-// No thread takes one of these locks while it holds another one of them.
+// No thread takes one of these locks while it holds another of these locks.
 void lock_before_fork() {
     hooks_mutex().lock();
     leaf_state_lock().lock();

@@ -31,7 +31,7 @@
 // pass. The threads of the process are lent to one parallel region at a time (Note [Threads] in core's parallel.cpp),
 // and parallel branches are such a region. Helpers work only while the pass holds the lease. So kernels are serial
 // while several nodes run, and use all threads while a single node runs. The lease is requested when a node is
-// started while other nodes are ready and no other node runs. It is given back when only one node is left.
+// started while other nodes are ready and no other node runs. The lease is given back when only one node is left.
 //
 // A node may take only a few microseconds, so threads spin for about that time before they sleep. A thread that has
 // run a node passes on the gradients and takes the next node while it holds the lock once.
@@ -338,7 +338,7 @@ void Scheduler::arrive(const Edge& edge, uint32_t place, Tensor grad, Queue& fro
     Task& task = pass_.tasks_[next];
     Slot& slot = slots_[task.first_grad + edge.index];
     if (slot.adding ||
-        place != slot.next) {  // the thread that adds the preceding gradients also adds this one
+        place != slot.next) {  // the thread that adds the preceding gradients adds this gradient
         slot.early.emplace_back(place, std::move(grad));
         return;
     }

@@ -35,8 +35,8 @@ bool overlaps_itself(const Geometry& g) {
     return false;
 }
 
-// Adds `grad` to a view whose elements may share memory. Of the dimensions whose stride is not 0, the longest is
-// added at once; along all other dimensions, the slices are added one after the other.
+// Adds `grad` to a view whose elements may share memory. The longest dimension whose stride is not 0 is added by one
+// operator. Along all other dimensions, the slices are added one after the other.
 void add_windows(const Tensor& view, const Tensor& grad) {
     int64_t kept = -1;
     for (int64_t d = 0; d < view.dim(); ++d)

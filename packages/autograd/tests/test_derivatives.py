@@ -115,7 +115,7 @@ def test_formula(op, text) -> None:
 
 @pytest.mark.parametrize(("op", "text"), CASES, ids=lambda v: v if isinstance(v, str) else v.name)
 def test_formula_of_complex_numbers(op, text) -> None:
-    """Check the same for complex128, if the operator is defined for it."""
+    """Check formulas for complex128, if the operator is defined for complex numbers."""
     if (op.name, text) in BRANCH_CUTS:
         pytest.skip("crosses a branch cut")
     if not _check(op, text, "complex128"):

@@ -24,7 +24,7 @@ OPS = [
     and "hidden" not in op.variants
     and not (is_random(op) or op.is_inplace or op.base[0] == "_")
 ]
-FAR = (2.0**80, 2.0**-80)  # their squares overflow or underflow in float32
+FAR = (2.0**80, 2.0**-80)  # factors whose squares overflow or underflow in float32
 
 # Norms of orders other than 1, 2 and infinity: their sums of powers overflow, as in PyTorch.
 KNOWN = {"linalg_vector_norm", "linalg_norm", "norm"}

@@ -43,7 +43,8 @@ SLOW = {
 # Operators whose result has a shape that depends on values.
 SHAPELESS = {"argwhere", "bincount", "masked_select", "nonzero", "nonzero.as_tuple", "where.indices"}
 SHAPELESS |= {"repeat_interleave.tensor", "repeat_interleave.repeats"}
-# Operators that vmap accepts although a single example raises an error. The result is that of the broadcast tensor.
+# Operators that vmap accepts although a single example raises an error. The result is the operator's result for a
+# broadcast tensor.
 LENIENT = {
     # Weights and biases without dimensions are broadcast to the channels.
     *(
@@ -563,7 +564,7 @@ def test_the_slow_path_is_told_once() -> None:
 
 
 def test_dtypes_are_those_of_an_example() -> None:
-    """In type promotion, a tensor without dimensions has less weight than one with dimensions, even if it is batched."""
+    """In type promotion, a tensor without dimensions has less weight than one with dimensions, also if it is batched."""
     scalars = core.ones(4, dtype=core.float64)
     assert vmap(core.add)(X, scalars).dtype is core.float32
     assert vmap(core.add, (0, None))(scalars, core.tensor(1.0)).dtype is core.float64

@@ -12,8 +12,9 @@ namespace rushlight::graph {
 // Note [Births]
 // A tensor that is not the result of a recorded call has one of four origins: it existed before the region, it was
 // made from Python data inside the region, an operator allocated it internally, or another thread made it. In the
-// first two cases it becomes a constant. In the others this would be wrong, because its value may differ between
-// runs. So while captures run, core reports each allocated block of memory, and the table records its origin.
+// first two cases it becomes a constant. In the last two cases an error is raised instead, because the value of the
+// tensor may differ between runs. So while captures run, core reports each allocated block of memory, and the table
+// records its origin.
 struct Birth {
     uint64_t capture;  // number of the capture on the allocating thread; 0 if there was none
     bool inside;       // whether an operator allocated the memory internally

@@ -300,7 +300,7 @@ class Verifier {
             fail("%s: value %u must have one element", name().c_str(), id);
     }
 
-    // Returns the tensors of a list argument. Raises an error if one of them is None.
+    // Returns the tensors of a list argument. Raises an error if a tensor is None.
     std::vector<ValueId> tensors_of(const Node& node, size_t position) const {
         const auto* list = std::get_if<std::vector<std::optional<ValueId>>>(&node.arguments[position]);
         std::vector<ValueId> ids;

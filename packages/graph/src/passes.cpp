@@ -141,8 +141,8 @@ void remove_dead(Graph& graph, std::vector<Tensor>& constants) {
 
 // Merges a call with an earlier call of the same operator with the same arguments, if their memory is not written.
 // The uses of its results are renamed, but not the outputs of the graph: two results remain two tensors, because the
-// caller may write to one of them. A block may use the results of earlier calls outside of it. Calls inside a block
-// may not run, so they cannot be used outside; therefore `known` is a copy.
+// caller may write to one of the tensors. A block may use the results of earlier calls outside of it. Calls inside a
+// block may not run, so they cannot be used outside; therefore `known` is a copy.
 void share_calls(const Graph& graph, std::vector<Node>& nodes, const std::set<ValueId>& written,
                  std::map<std::string, const Node*> known, std::map<ValueId, ValueId>& names) {
     for (Node& node : nodes) {

@@ -32,8 +32,8 @@ def test_nodes_are_spans(hooks, x):
 
 
 def test_nodes_know_the_thread_of_their_operators(hooks, x, make_recording):
-    # Record the node on a separate thread, as an engine does. The number is the one that node_made reports for the
-    # operator.
+    # Record the node on a separate thread, as an engine does. The sequence number is the number that node_made
+    # reports for the operator.
     with profile() as prof:
         thread = threading.Thread(target=backward, args=(hooks, ("MulBackward", 9)))
         thread.start()

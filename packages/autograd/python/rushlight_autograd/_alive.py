@@ -58,8 +58,8 @@ def why_alive(tensor: Tensor) -> WhyAlive:
     The result lists the variables, elements, attributes and closures that refer to the tensor. It also lists the
     recorded operators that have saved the tensor or its memory, or that refer to it as a leaf, each with the line
     that recorded the operator. The search covers all objects that Python's garbage collector tracks and the frames of
-    all threads, which takes a while. It does not keep or change any object. References that only C extensions hold,
-    and tensors that hooks for saved tensors have packed, are not found.
+    all threads, which takes a while. The search does not change any object or keep it alive. References that only C
+    extensions hold, and tensors that hooks for saved tensors have packed, are not found.
 
     Args:
         tensor: the tensor, of any shape. The variable from which the argument was read is listed too.

@@ -70,7 +70,7 @@ def gradcheck(
         rtol: relative tolerance.
         raise_exception: raise GradcheckError for a wrong derivative; otherwise return False.
         nondet_tol: the largest allowed difference between two evaluations of a gradient.
-        check_undefined_grad, check_grad_dtypes: see above.
+        check_undefined_grad, check_grad_dtypes: have no effect.
         check_batched_grad: also compare two gradients that are computed in one pass, as in `vmap`.
         check_batched_forward_grad: also compare two tangents that are computed in one pass.
         check_forward_ad: also check forward mode.
@@ -156,8 +156,8 @@ def gradgradcheck(
     Args:
         func: a function of tensors that returns a tensor or several.
         inputs: the tensors, float64 or complex128, some of which require grad.
-        grad_outputs: the gradients of the outputs; random ones by default.
-        gen_non_contig_grad_outputs: whether the random ones are not contiguous.
+        grad_outputs: the gradients of the outputs; random tensors by default.
+        gen_non_contig_grad_outputs: whether random `grad_outputs` are not contiguous.
         check_fwd_over_rev: check forward mode over reverse mode.
         check_rev_over_rev: check reverse mode over reverse mode.
         eps, atol, rtol, raise_exception, nondet_tol, check_undefined_grad, check_grad_dtypes, check_batched_grad,

@@ -13,7 +13,7 @@ class set_detect_anomaly:  # noqa: N801
     """Turn anomaly mode on or off. As a context manager, restore the former mode at the end of the block.
 
     In this mode, every recorded operator stores the calls that led to it, and an error in the backward pass shows
-    them. This makes recording slow.
+    these calls. Anomaly mode makes recording slow.
 
     Args:
         mode: whether the mode is on.

@@ -43,14 +43,14 @@ def vmap(
     Args:
         func: a function of tensors, nested containers of tensors, and other objects. It returns tensors or containers
             of tensors.
-        in_dims: the dimension of each argument along which the examples lie; None for an argument that is the same for all.
-            A number applies to all positional arguments that are tensors. A tuple has an entry for each positional
-            argument; an entry that is a container has entries for the parts of the argument. Examples of keyword
-            arguments lie along dimension 0.
+        in_dims: the dimension of each argument along which the examples lie; None for an argument that is the same
+            for all examples. A number applies to all positional arguments that are tensors. A tuple has an entry for
+            each positional argument; an entry that is a container has entries for the parts of the argument. Examples
+            of keyword arguments lie along dimension 0.
         out_dims: the dimension of each result along which the examples lie; a number, or a container like the result.
             None for a result that is the same for all examples; such a result need not be a tensor.
-        randomness: the behaviour of random operators. "error": they raise; "different": each example draws its own numbers;
-            "same": all examples get the same numbers.
+        randomness: the behaviour of random operators. "error": they raise an error; "different": each example gets
+            different numbers; "same": all examples get the same numbers.
         chunk_size: the number of examples that are computed at a time; None computes all at once. Smaller chunks use less
             memory and give the same results (except for random operators).
 

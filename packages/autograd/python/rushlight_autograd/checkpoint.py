@@ -32,7 +32,7 @@ Contexts = Callable[[], tuple[AbstractContextManager[Any], AbstractContextManage
 
 
 class CheckpointError(RuntimeError):
-    """Raised if a checkpointed function does not compute the same tensors the second time.
+    """Raised if the second run of a checkpointed function computes other tensors than the first run.
 
     Example:
         >>> sizes = iter([2, 3])
@@ -85,7 +85,7 @@ def checkpoint(
 
     Raises:
         ValueError: an argument is not valid, or cannot be combined with `use_reentrant`.
-        CheckpointError: the function does not compute the same again (in the backward pass).
+        CheckpointError: the function does not compute the same tensors again (raised in the backward pass).
 
     Example:
         >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
@@ -226,7 +226,7 @@ def checkpoint_sequential(
         use_reentrant, kwargs: as of :func:`checkpoint`.
 
     Shape:
-        - Input: the shape of the first module. Output: the shape of the last one.
+        - Input: the input shape of the first module. Output: the output shape of the last module.
 
     Raises:
         ValueError: `segments` is less than 1 or exceeds the number of functions.

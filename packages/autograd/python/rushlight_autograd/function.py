@@ -52,7 +52,7 @@ class Function(FunctionCtx):
             return
         cls._splits_context = cls.setup_context is not Function.setup_context
         cls._has_jvp = cls.jvp is not Function.jvp
-        # The class of the object that `grad_fn` returns. Its name is that of the operator's derivative.
+        # The class of the object that `grad_fn` returns. The class has the name of the operator's derivative.
         names = {
             "_is_context": True,
             "__module__": cls.__module__,
@@ -164,7 +164,7 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Once(Function):
-    """Give gradients a history that raises an error when it is used."""
+    """A Function that gives gradients a history which raises an error when it is differentiated."""
 
     @staticmethod
     def forward(ctx: Any, name: str, *grads: Any) -> Any:

@@ -95,7 +95,7 @@ class CustomOpDef:
     def register_autograd(
         self, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None
     ) -> None:
-        """Give the operator a derivative.
+        """Register the derivative of the operator.
 
         `backward(ctx, *grads)` receives a gradient for each result and returns one gradient, or None, for each
         argument. `setup_context(ctx, inputs, output)` runs after the operator and stores the values that `backward`
@@ -256,7 +256,7 @@ def custom_op(
     """Make an operator from a function of tensors and numbers, which may use NumPy, ctypes or another library.
 
     It is used as a decorator, or called with the function. Results must not share memory with arguments. The operator
-    has no derivative until one is registered with `register_autograd`. A second operator of the same name replaces
+    has no derivative until `register_autograd` registers a derivative. A second operator of the same name replaces
     the first.
 
     Args:
@@ -318,13 +318,14 @@ def get_op(op: str | CustomOpDef) -> CustomOpDef:
 def register_autograd(
     op: str | CustomOpDef, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None
 ) -> None:
-    """Give a custom operator its derivative; see `CustomOpDef.register_autograd`.
+    """Register the derivative of a custom operator; see `CustomOpDef.register_autograd`.
 
     Args:
         op: the operator, or its name.
         backward: a function of the context and the gradients of the results that returns the gradients of the
             arguments.
-        setup_context: a function of the context, the arguments and the result that saves what `backward` needs.
+        setup_context: a function of the context, the arguments and the result. It saves the values that `backward`
+            needs.
 
     Example:
         >>> @torch.library.custom_op("docs::half", mutates_args=())

@@ -59,7 +59,7 @@ class Call {
     const Tensor& tensor(size_t i) const;  // undefined if the argument is absent
     /// Whether the argument is batched in this level; for a list, whether any element is.
     bool is_batched(size_t i) const;
-    /// The same for one tensor.
+    /// Whether a tensor is batched in this level.
     bool is_batched(const Tensor& t) const;
     template <class T>
     const T& get(size_t i) const {
@@ -69,17 +69,17 @@ class Call {
     const std::vector<int64_t>& ints(size_t i) const { return *stack[i].as<std::vector<int64_t>>(); }
     /// Unwraps one tensor. If the tensor is batched, its examples lie along dimension 0 of the result.
     Tensor lower(const Tensor& t) const { return unbatch(t, *level, false); }
-    /// The same, but a tensor that is not batched is repeated along dimension 0 for each example.
+    /// Unwraps one tensor, like lower(), but repeats a tensor that is not batched along dimension 0 for each example.
     Tensor expanded(const Tensor& t) const { return t.defined() ? unbatch(t, *level, true) : t; }
 
     /// Unwraps every argument.
     void unwrap();
-    /// The same, but arguments that are not batched are repeated along dimension 0 for each example.
+    /// Unwraps every argument, and repeats arguments that are not batched along dimension 0 for each example.
     void together();
 
     // --- after unwrapping ---
 
-    /// Calls the operator, or another one with the same signature, with the arguments on the stack.
+    /// Calls the operator, or another operator with the same signature, with the arguments on the stack.
     void run();
     void run(const Operator& other);
     /// Wraps the results. The result of an in-place operator is the tensor with which the operator was called.

@@ -55,8 +55,8 @@ void samples(Call& c) {
     c.wrap();
 }
 
-// attention(query, key, value, attn_mask, kept, ...). Tensors have the shape (N, heads, length, size); attn_mask
-// broadcasts.
+// Attention with the arguments (query, key, value, attn_mask, kept, ...). Tensors have the shape (N, heads, length,
+// size); attn_mask broadcasts.
 void attention(Call& c) {
     const int64_t n = c.size();
     const int64_t mask_at = c.op.name == std::string_view("_attention_backward") ? 4 : 3;

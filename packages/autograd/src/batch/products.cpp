@@ -202,7 +202,7 @@ void with_pivots(Call& c) {
     c.finish();
 }
 
-// The same for operators whose second operand may be a vector: linalg_solve, linalg_lstsq
+// Operators like those of matrix_pair whose second operand may be a vector: linalg_solve, linalg_lstsq.
 void solve(Call& c) {
     const Tensor a = c.tensor(0), b = c.tensor(1);
     const bool vector =

@@ -1,4 +1,4 @@
-// The batching rules, by the names that batching.yaml gives them.
+// The batching rules, with the names that batching/rules.yaml uses.
 #pragma once
 
 namespace rushlight::autograd::batching {

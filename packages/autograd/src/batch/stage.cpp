@@ -431,7 +431,7 @@ void batched_first(Call& c) {
     c.op.boxed(c.op, mask & ~dispatch_state.off & (bit(Stage::Batch) - 1), c.stack);
 }
 
-// The same for operators whose tensors must all be batched in the same way.
+// Like `front`, for operators with several tensors, which must all be batched.
 void leading(Call& c) {
     c.together();
     c.finish();

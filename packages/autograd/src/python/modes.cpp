@@ -112,7 +112,7 @@ PyObject* set_branches(PyObject*, PyObject* on) {
 }
 PyObject* get_branches(PyObject*, PyObject*) { return PyBool_FromLong(parallel_branches()); }
 
-// _set_device_threads(on) -> the former setting
+// _set_device_threads(on) -> the former setting of the process
 PyObject* set_threads(PyObject*, PyObject* on) {
     bool before = device_threads();
     set_device_threads(PyObject_IsTrue(on) == 1);

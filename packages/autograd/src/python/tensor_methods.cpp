@@ -21,7 +21,7 @@ bool answered(const char* name, const char* part, PyObject* self, PyObject* args
     return answer;
 }
 
-// The same for the arguments of a vectorcall.
+// Returns the same for a method that receives its arguments as a vectorcall.
 bool answered(const char* name, PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames,
               PyObject*& answer) {
     if (Py_TYPE(self) == static_cast<PyTypeObject*>(core->tensor_type)) [[likely]]
@@ -106,7 +106,7 @@ PyObject* method_register_hook(PyObject* self, PyObject* args, PyObject* kwargs)
     }
     add_hook(meta(t.impl()).hooks.get().pre, hook);
     if (!PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);  // the hook may refer to the tensor
-    // The handle does not keep the tensor alive, because the hook is of no use without the tensor.
+    // The handle does not keep the tensor alive, because the hook does not exist longer than the tensor.
     return make_handle(hook,
                        [impl = t.impl(), hook = hook.get()] { take_hook(meta(impl).hooks.get().pre, hook); });
     RL_CATCH

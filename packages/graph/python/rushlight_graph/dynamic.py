@@ -280,7 +280,7 @@ def resized(tensors: Sequence[Tensor], sizes: Sequence[Size], values: Sequence[i
 
 
 def replaced(tree: Any, by_id: Mapping[int, Tensor]) -> Any:
-    """Return the tree with tensors replaced as given by their ids."""
+    """Return the tree with tensors replaced by the tensors that `by_id` has for their ids."""
     if isinstance(tree, Tensor):
         return by_id[id(tree)]
     if type(tree) in (tuple, list):

@@ -80,7 +80,7 @@ class ExportedProgram:
         """Return a program with the operators of `graph` and the tensors of this program that `graph` names.
 
         Raises:
-            ValueError: the graph names a tensor that this program does not have, or gives it another type.
+            ValueError: the graph names a tensor that this program does not have, or has a tensor with another type.
         """
         tensors = {name: tensor for name, _, tensor in self.program.constants()}
         missing = [name for name in graph.constants() if name not in tensors]
@@ -96,7 +96,7 @@ class ExportedProgram:
 
     @property
     def constants(self) -> dict[str, Tensor]:
-        """The tensors that are neither arguments, parameters nor buffers."""
+        """The tensors of the program that are neither parameters nor buffers."""
         return dict(self._of_kind("constant"))
 
     def named_parameters(self) -> Iterator[tuple[str, Tensor]]:

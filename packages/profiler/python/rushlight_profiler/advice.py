@@ -154,7 +154,7 @@ def _waiting_for_data(view: _View) -> Iterator[Advice]:
 
 
 def _between_operators(view: _View) -> Iterator[Advice]:
-    """Report the time on the thread with the most operators that is neither in an operator nor spent waiting."""
+    """Report the time of the busiest thread that is neither in an operator nor in a wait for data."""
     outermost: dict[int, list[FunctionEvent]] = defaultdict(list)
     for event in view.events:
         counts = event.kind != "annotation" or event.name == DATA_WAIT

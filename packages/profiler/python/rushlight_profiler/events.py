@@ -213,7 +213,7 @@ class FunctionEventAvg:
         self.nbytes = 0
 
     def add(self, event: FunctionEvent) -> None:
-        """Add one more event to the sums."""
+        """Add an event to the sums."""
         self.count += 1
         self.self_cpu_time_total += event.self_cpu_time_total
         self.self_cpu_memory_usage += event.self_cpu_memory_usage

@@ -10,11 +10,11 @@
 namespace rushlight::autograd {
 
 // Note [Batched tensors]
-// A batched tensor stands for one tensor of each example. It is a TensorImpl with the shape of one example that carries
-// Stage::Batch. Its value, a plain tensor, has a leading dimension for each vmap in which it is batched, the outermost first.
-// So a batched tensor is always the outermost wrapper: graphs, tangents and requires_grad belong to the value. The Batch
-// stage, which is above Dual and Autograd, unwraps the innermost level, runs the operator's rule on the values, and wraps
-// the results.
+// A batched tensor represents one tensor for each example. It is a TensorImpl with the shape of one example that
+// carries Stage::Batch. Its value, a plain tensor, has a leading dimension for each vmap in which it is batched, the
+// outermost first. So a batched tensor is always the outermost wrapper: graphs, tangents and requires_grad belong to
+// the value. The Batch stage, which is above Dual and Autograd, unwraps the innermost level, runs the operator's rule
+// on the values, and wraps the results.
 //
 // Gradients inside of vmap are correct because examples do not depend on each other. A transform that begins inside
 // of vmap expands the tensors that it differentiates with respect to (Note [Transforms]) to all open levels, so that

@@ -30,7 +30,7 @@ RL_API Root root_of(const Tensor& output, Tensor grad, size_t i);
 /// require grad.
 RL_API Edge input_edge(const Tensor& input, size_t i);
 
-/// Runs the graph behind `roots`. `inputs` has the same meaning as in the function below.
+/// Runs the graph behind `roots`. `inputs` has the meaning that is described at the next function.
 RL_API std::vector<Tensor> run_backward(std::span<const Root> roots, std::span<const Edge> inputs,
                                         const BackwardOptions& options);
 

@@ -13,7 +13,7 @@ namespace rushlight::autograd {
 /// The context that forward() fills for backward().
 class RL_API Context {
   public:
-    /// Saves arguments or results. The backward pass raises if one of them was written in place in the
+    /// Saves arguments or results. The backward pass raises an error if a saved tensor was written in place in the
     /// meantime.
     void save(std::vector<Tensor> tensors) { to_save_ = std::move(tensors); }
     /// Returns the saved tensors in order. To be called in backward().

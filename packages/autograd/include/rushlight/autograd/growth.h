@@ -7,13 +7,14 @@
 
 namespace rushlight::autograd {
 
-/// Graphs that backward() has used up and that another, useless graph keeps alive.
+/// Describes graphs that backward() has used up, and that are kept alive by a larger graph which can never be
+/// differentiated.
 struct GrowthReport {
     // The site of the operator that used results of the graphs; if `extended` is false, the site of the graphs' last nodes.
     Site site;
     bool extended;  // whether the graphs were used up before the operator at `site` recorded edges to them
     size_t graphs;
-    Ref<Node> sample;  // the last node of one of them
+    Ref<Node> sample;  // the last node of one of the graphs
 };
 
 /// Returns the warnings to issue, one for each site; usually none. Cheap to call.

@@ -21,8 +21,8 @@ class Node;
 class SavedTensor;
 
 namespace detail {
-// A bit for each edge of the node that runs on this thread, set if the pass does not need the edge's
-// gradient; the last bit stands for all further edges.
+// A bit for each edge of the node that runs on this thread. The bit is set if the pass does not need the edge's
+// gradient. The last bit represents all further edges.
 extern RL_API constinit thread_local uint64_t idle_edges RL_TLS_MODEL;
 }  // namespace detail
 
@@ -41,7 +41,8 @@ class Hook {
   public:
     virtual ~Hook() = default;
     /// A hook that runs before its node receives the gradients of the node's results in `gradients`. A hook that runs
-    /// after the node receives the gradients of its arguments in `gradients`, and those of its results in `given`.
+    /// after its node receives the gradients of the node's arguments in `gradients`, and the gradients of its results
+    /// in `given`.
     virtual void call(std::span<Tensor> gradients, std::span<const Tensor> given) = 0;
     /// Returns the callable for Python's garbage collector, or null.
     virtual void* object() const { return nullptr; }
@@ -49,8 +50,8 @@ class Hook {
 };
 
 /// The derivative of an activation that is 0 where its result is at most `low` or at least `high`, and 1
-/// elsewhere. NaN stands for no limit. Infinity cannot stand for it, because an infinite result would reach that
-/// limit.
+/// elsewhere. NaN means that there is no limit. Infinity does not mean this, because an infinite result would reach
+/// that limit.
 struct ActivationMask {
     Tensor activation;  // the result
     double low = std::numeric_limits<double>::quiet_NaN();
@@ -113,8 +114,8 @@ class RL_API Node : public RefCounted {
 
     /// The lists are read and changed under hooks_mutex(). A pass copies a list and then calls the hooks in the copy.
     struct Hooks {
-        // The hooks on the gradient of one result: those of register_hook(), then those of retain_grad(). The
-        // hooks in `pre` run after both.
+        // The hooks on the gradient of one result, with the index of the result: `tensor_hooks` of register_hook(),
+        // then `retained` of retain_grad(). The hooks in `pre` run after both.
         std::vector<std::pair<uint32_t, std::shared_ptr<Hook>>> tensor_hooks, retained;
         std::vector<std::shared_ptr<Hook>> pre, post;
         std::string calls;  // the stack of calls that led to the operator (anomaly mode)

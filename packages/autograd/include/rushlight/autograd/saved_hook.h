@@ -11,7 +11,7 @@ namespace rushlight::autograd {
 class Packed {
   public:
     virtual ~Packed() = default;
-    /// Returns the tensor, of the same shape and dtype as the packed one. May be called several times.
+    /// Returns a tensor with the shape and dtype of the packed tensor. May be called several times.
     virtual Tensor unpack() = 0;
 };
 
@@ -30,7 +30,7 @@ extern RL_API constinit thread_local SavedHook* saved_hook RL_TLS_MODEL;
 
 /// Returns the innermost hook of this thread, or null. The caller must keep a hook alive while it is set.
 inline SavedHook* saved_hook() { return detail::saved_hook; }
-/// Sets the innermost hook and returns the former one.
+/// Sets the innermost hook and returns the former hook.
 RL_API SavedHook* set_saved_hook(SavedHook* hook);
 
 }  // namespace rushlight::autograd

@@ -14,11 +14,11 @@ namespace rushlight::autograd {
 // that enclose it. A tensor may have a tangent for each level. An operator is differentiated for the innermost level
 // first. During this, only tangents of outer levels are visible, so that the operator itself and the operators of its
 // formula are in turn differentiated for the outer levels. So levels interact only through the formulas, and
-// perturbations are never confused. Numbers are unique in a process, so threads do not see each other's levels.
+// perturbations are never confused. Numbers are unique in a process, so threads do not share levels.
 using Level = uint64_t;
 
-/// A tensor's tangents. They are a separate object, so that an alias that is made before the tensor becomes dual can
-/// share them: see share_tangent.
+/// A tensor's tangents. Tangents are in a separate object, so that an alias that is made before the tensor becomes
+/// dual can share them: see share_tangent.
 class Tangent {
   public:
     /// Returns the tangent at a level; undefined if there is none.

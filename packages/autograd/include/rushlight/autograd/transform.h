@@ -10,9 +10,9 @@ namespace rushlight::autograd {
 // Note [Transforms]
 // A transform differentiates a function with respect to leaves that it creates. Gradients flow along edges, so nested
 // transforms cannot be confused. When a transform ends, it must be decided whether its result can itself be
-// differentiated. It can if its graph reaches a leaf that belongs to no transform, or to another transform that has
-// not ended; then the result stays in the graph. Otherwise the graph leads only to the leaf of the transform, to
-// which nothing else refers, and the result is detached.
+// differentiated. This is so if the result's graph reaches a leaf that belongs to no transform, or to another
+// transform that has not ended; then the result stays in the graph. Otherwise the graph leads only to the leaf of the
+// transform, to which nothing else refers, and the result is detached.
 using TransformId = uint64_t;
 
 /// Begins a transform on this thread.

@@ -21,11 +21,12 @@ rl_status rl_program_counts(const rl_program* program, size_t* inputs, size_t* o
 rl_status rl_program_input_name(const rl_program* program, size_t input, const char** name);
 
 /* Runs the program on arrays. The call takes ownership of inputs that have a release function, even if it fails. It
- * fills `outputs`, whose struct_size must be set; the caller frees each of them with rl_array_free. */
+ * fills the arrays in `outputs`, whose struct_size must be set. The caller frees each of these arrays with
+ * rl_array_free. */
 rl_status rl_program_run(const rl_program* program, const rl_array* inputs, size_t num_inputs,
                          rl_array* outputs, size_t num_outputs);
 /* Runs the program on tensors. The caller keeps the ownership of the inputs. `outputs` is filled with handles; the
- * caller frees each of them with rl_tensor_free. A result may share memory with an input. */
+ * caller frees each handle with rl_tensor_free. A result may share memory with an input. */
 rl_status rl_program_call(const rl_program* program, rl_tensor* const* inputs, size_t num_inputs,
                           rl_tensor** outputs, size_t num_outputs);
 

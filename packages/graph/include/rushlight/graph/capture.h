@@ -72,8 +72,8 @@ class RL_API Capture {
     void leave_module();
 
     /// For captures below gradients, to be called before `stop`. If the region reads a gradient of the previous run
-    /// and replaces it, this records a write of the new gradient to the memory of the old one, from which the next
-    /// run reads it.
+    /// and replaces it, this function records a write of the new gradient to the memory of the old gradient, from
+    /// which the next run reads it.
     void carry_gradients();
     /// Returns the gradients of the state that the region has set or removed. To be called after `stop`.
     const std::vector<GradChange>& changed_gradients() const;

@@ -181,7 +181,7 @@ struct MemoryPlan {
     // The offset of each value in the block; -1 for inputs, constants and values in blocks of control flow.
     std::vector<int64_t> offsets;
 };
-/// Returns the plan for a run in which the symbols have the values `symbols`; by default those of the capture.
+/// Returns the plan for a run in which the symbols have the values `symbols`; by default the values in the capture.
 RL_API MemoryPlan plan_memory(const Graph& graph, const std::vector<int64_t>& symbols = {});
 
 /// Returns the graph as text, which `parse` reads: a line for each input, size that changes, constant and call.

@@ -85,7 +85,7 @@ class Subgraph:
 
 
 def nested(nodes: Sequence[Emitted]) -> Iterator[Emitted]:
-    """Yield the nodes, and those of their subgraphs."""
+    """Yield the nodes, and the nodes of their subgraphs."""
     for node in nodes:
         yield node
         for value in node.attributes.values():
@@ -110,7 +110,7 @@ class Builder:
     # --- names and constants ---
 
     def reserve(self, name: str) -> str:
-        """Return the name, or a similar one if it is taken, and reserve it."""
+        """Reserve a name and return it; if it is in use, reserve and return a similar name."""
         wanted, number = name, 1
         while wanted in self._taken or not wanted:
             number += 1
@@ -224,7 +224,7 @@ class Builder:
             self.nodes, self._known = nodes, known
 
     def op(self, name: str, *inputs: Val | None, dtype: str | None = None, **attributes: Any) -> Val:
-        """Add a node with one result and return the result. Its dtype is `dtype`, or by default that of the operator."""
+        """Add a node with one result and return the result. If `dtype` is None, its dtype follows from the operator."""
         if name in _ROUNDING and inputs[0] and inputs[0].dtype not in FLOATING:
             return inputs[0]
         given: list[Val | None] = list(inputs)

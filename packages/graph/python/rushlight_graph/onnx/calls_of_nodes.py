@@ -133,7 +133,7 @@ _PLAIN: dict[str, Callable[..., Any]] = {
     "Det": core.det,
     "Identity": lambda x: x,
 }
-# The same operators for integers that are known.
+# Implementations of some operators for integers that are known.
 _KNOWN: dict[str, Callable[..., Any]] = {
     "Add": np.add,
     "Sub": np.subtract,

@@ -1,4 +1,4 @@
-"""Functions that compute ONNX nodes of layers, products and losses; see also calls_of_nodes.py."""
+"""Functions that compute ONNX nodes of layers, products and losses. Functions of other nodes are in calls_of_nodes.py."""
 
 from __future__ import annotations
 

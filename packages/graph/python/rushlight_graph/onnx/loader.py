@@ -182,7 +182,7 @@ def _external(name: str, entry: Message, folder: Path | None, kind: np.dtype[Any
         raise OnnxLoadError(f"onnx.load: tensor '{name}' ends beyond the end of '{location}'")
     if not count:
         return np.empty(0, kind)
-    return np.memmap(path, kind, "c", offset, (count,))  # "c": writes do not change the file
+    return np.memmap(path, kind, "c", offset, (count,))  # "c" (copy on write): writes do not change the file
 
 
 # --- inputs ---

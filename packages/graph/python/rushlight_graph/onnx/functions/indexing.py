@@ -195,7 +195,7 @@ def _broadcast(sizes: list[tuple[int | Size, ...]]) -> list[int | Size]:
 
 
 def _positions(b: Builder, call: Call) -> tuple[list[int], Val, list[int | Size], bool]:
-    """Return the indexed dimensions, the stacked indices, the shape of one, and whether the dimensions are adjacent."""
+    """Return the indexed dimensions, the stacked indices, the shape of an index, and whether the dimensions are adjacent."""
     given, known = call.optionals("indices"), call.values("indices")
     if any(value is not None and value.dtype in ("bool", "uint8") for value in known):
         raise UnsupportedError("masks as indices are not supported")

@@ -52,7 +52,7 @@ def reduction(b: Builder, call: Call) -> Val:
 @exports("any", "all")
 def truth(b: Builder, call: Call) -> Val:
     x, keep, dims = b.cast(call.tensor("input"), "bool"), _keep(call), _dims(call)
-    if call.rank("input"):  # ReduceSum is also right if there are no elements
+    if call.rank("input"):  # ReduceSum also handles inputs without elements
         x = b.op("Not", x) if call.name == "all" else x
         x = b.cast(b.reduce("ReduceSum", b.cast(x, "int64"), dims, keep), "bool")
         x = b.op("Not", x) if call.name == "all" else x
@@ -202,8 +202,8 @@ def cumprod(b: Builder, call: Call) -> Val:
     if not call.rank("input"):
         call["dim"]
         return x
-    # The exponential of a sum of logarithms would lose digits. Instead, element i is the product of a row that has
-    # the first i + 1 elements, and ones (a mask that is a lower triangle selects them).
+    # The exponential of a sum of logarithms would lose digits. Instead, each result is the product of a row that has
+    # the elements up to its position, followed by ones. A mask that is a lower triangle selects the elements.
     dim, rank = call.dim("dim"), call.rank("input")
     length = call.value("input").sizes[dim]
     if isinstance(length, Size) or length > 256 or x.dtype not in FLOATING:
