@@ -1,5 +1,5 @@
-// Lanes: each lane holds the records of one thread, and the thread writes to it without waiting for others. See Note
-// [Lanes].
+// Lanes: each lane holds the records of one thread, and the thread writes to it without waiting for other threads.
+// See Note [Lanes].
 #pragma once
 
 #include <memory>

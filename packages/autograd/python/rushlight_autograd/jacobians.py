@@ -84,10 +84,11 @@ def jacrev(
 
     Args:
         func: a function that returns tensors, in any container; with `has_aux`, a tuple of the output and any other
-        object. argnums: the positions of the arguments to differentiate with respect to, a number or a tuple.
-        has_aux: whether `func` returns a second value, which is returned unchanged. chunk_size: the number of
-        elements of the output that are differentiated at a time; None for all. A smaller number
-            needs less memory.
+            object.
+        argnums: the positions of the arguments to differentiate with respect to, a number or a tuple.
+        has_aux: whether `func` returns a second value, which is returned unchanged.
+        chunk_size: the number of elements of the output that are differentiated at a time; None for all. A smaller
+            number needs less memory.
         _preallocate_and_copy: accepted for compatibility; has no effect.
 
     Returns: a function of the same arguments. Its result has the structure of the output of `func`, with a container

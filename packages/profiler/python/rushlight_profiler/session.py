@@ -401,8 +401,8 @@ def tensorboard_trace_handler(
 
     Args:
         dir_name: the folder.
-        worker_name: first part of the file names; by default the host and the process. use_gzip: whether to compress
-        files.
+        worker_name: first part of the file names; by default the host and the process.
+        use_gzip: whether to compress files.
 
     Example:
         >>> import os

@@ -80,11 +80,13 @@ struct OperatorRef {
 // are visible to the node that has the block. So a branch can use tensors from outside directly, and only values that
 // change from one iteration to the next are inputs.
 //
-//   Cond arguments: pred two blocks without inputs, of which one runs; its outputs are the results WhileLoop
-//   arguments: [carried] blocks `condition` (one bool) and `body`, whose inputs are the carried values;
-//                                             the body's outputs are carried on, and are the results after the last iteration
+//   Cond       arguments: pred                two blocks without inputs, of which one runs; its outputs are the results
+//   WhileLoop  arguments: [carried]           blocks `condition` (one bool) and `body`, whose inputs are the carried values;
+//                                             the outputs of the body are the carried values of the next iteration, and
+//                                             the results after the last iteration
 //   Scan       arguments: [carried], [xs]     a block, whose inputs are the carried values and a slice of each of xs along the
-//                                             first dimension; outputs: the next carried values, then a row of each other result
+//                                             first dimension; its outputs are the next carried values, and then a row of
+//                                             each other result
 //
 // A block writes only to memory that its own nodes allocated, and its outputs have separate memory. So the iterations of a
 // loop depend on each other only through the carried values, and a result shares memory with no argument.
