@@ -138,8 +138,8 @@ void Scheduler::run() {
         if (forked()) helper.detach();
         else helper.join();
     }
-    // Threads that enter later must not find a part of the pass. After an error, some gradients have not been used;
-    // release them here.
+    // Release all gradients here: after an error some are left, and the thread of a device may still own the
+    // Scheduler.
     slots_.clear();
     if (std::exception_ptr error = std::exchange(error_, nullptr)) std::rethrow_exception(std::move(error));
 }

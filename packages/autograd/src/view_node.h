@@ -32,7 +32,7 @@ class Window {
     Tensor shared_out(const Tensor& flat, DType dtype) const;
 
     Geometry root_, view_;
-    bool root_complex_ = false, view_complex_ = false;  // only the root is complex, only the view is
+    bool root_complex_ = false, view_complex_ = false;  // whether only the root, or only the view, is complex
 };
 
 /// The history of a view, derived from its root: Note [Stale views]. It passes on a gradient of the root that is zero

@@ -266,7 +266,7 @@ def test_a_fork_while_other_threads_work() -> None:
         threads = [threading.Thread(target=work) for _ in range(3)]
         for thread in threads:
             thread.start()
-        warnings.simplefilter("ignore")  # that threads run
+        warnings.simplefilter("ignore")  # the warning about a fork while threads run
         failed = 0
         for _ in range(20):
             child = os.fork()

@@ -1,4 +1,4 @@
-// A graph as a picture: SVG, drawn from top to bottom.
+// Draws a graph as SVG, from top to bottom.
 #include <algorithm>
 #include <map>
 

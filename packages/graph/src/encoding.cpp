@@ -210,7 +210,7 @@ struct At {
     }
 };
 
-// The values of the expressions in the capture. The graph has these values in the places of the expressions.
+// The values of the expressions in the capture. The graph contains these values wherever an expression is used.
 using Examples = std::vector<int64_t>;
 
 // Reads an integer or an expression. An expression is added to `moving`.

@@ -348,7 +348,7 @@ class Parser {
         graph_.inputs.push_back({line.text_until("\n"), id});
         need_end(line);
     }
-    // Whether the line declares a constant. A line of a node has a call in this place.
+    // Whether the line declares a constant. In a line that declares a node, a call follows the equals sign.
     static bool is_constant(Line line) {
         if (line.peek() != '%') return false;
         line.text_until(" = ");

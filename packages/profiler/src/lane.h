@@ -18,9 +18,9 @@ namespace rushlight::profiler {
 // Note [Lanes]
 // A thread that records an event gets a lane, to which only this thread writes. A span is a frame on the lane's stack while
 // it is open, and becomes a record when it ends. Each recording is a session with a number. If a lane was last used
-// in another session, its thread empties it before using it again. So starting and stopping a session are one store
-// each. A thread that is inside of an operator at that time writes at most one late record, which is detected by its
-// time and discarded.
+// in another session, its thread empties it before using it again. So starting a session takes one store, and so does
+// stopping it. A thread that is inside of an operator at that time writes at most one late record, which is detected
+// by its time and discarded.
 
 enum class Kind : uint8_t { Operator, Node, Annotation, Memory };
 

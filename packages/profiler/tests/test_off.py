@@ -10,7 +10,7 @@ SCRIPT = """
 import ctypes, sys
 import rushlight_core as core
 library = ctypes.CDLL(core.__path__[0] + "/lib/librushlight.so")
-# rushlight::fallback_of(Stage::Profiler), and the pointer that hooks look at.
+# rushlight::fallback_of(Stage::Profiler), and the pointer to the observer, which hooks read.
 fallback_of = library._ZN9rushlight11fallback_ofENS_5StageE
 fallback_of.restype = ctypes.c_void_p
 def state():

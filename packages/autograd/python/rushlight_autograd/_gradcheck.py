@@ -187,8 +187,8 @@ def gradgradcheck(
             inner = list(values[: len(args)])
             for i in which:
                 if not inner[i].requires_grad:
-                    # A dual tensor is a new tensor already. Others are detached, because finite differences change
-                    # the argument in place.
+                    # A dual tensor is a new tensor already. Other tensors are detached, because finite differences
+                    # change the argument in place.
                     inner[i] = (inner[i] if _is_dual(inner[i]) else inner[i].detach()).requires_grad_()
             outputs = _outputs(func, inner)
             pairs = [(y, s) for y, s in zip(outputs, values[len(args) :], strict=True) if y.requires_grad]

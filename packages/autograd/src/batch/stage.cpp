@@ -213,8 +213,8 @@ void Call::run(const Operator& other) {
     other.boxed(other, mask & ~dispatch_state.off & kBelow, stack);
 }
 
-// Returns a result with a dimension for the examples, which optional results that were not requested lack because
-// they are empty.
+// Returns a result with a dimension for the examples. Optional results that were not requested are empty and do not
+// have this dimension yet.
 Tensor Call::with_rows(const Tensor& t) const {
     if (!t.defined() || (t.dim() > 0 && t.sizes()[0] == size())) return t;
     return unbatch(t, *level, true);

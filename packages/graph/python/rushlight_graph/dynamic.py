@@ -19,7 +19,8 @@ from rushlight_graph import trees
 CAPTURES = 6
 _thread = threading.local()
 _MOST = 2**31 - 1
-# Differences between the example size and the other sizes. Each tuple is for examples of at least the size in front.
+# The sizes of captures, as differences from the example size. Each entry has the smallest example size to which it
+# applies, and the differences.
 _STEPS = ((32, (1, 3, 17, 37, 68)), (0, (1, 2, 5, 8, 13)), (0, (1, 2, 3, 4, 5)))
 
 

@@ -15,12 +15,12 @@ from rushlight_core.seams.profiler import DATA_WAIT, Argument, Header
 
 from .events import EventList, FunctionEvent, format_memory, format_time, tensors_of
 
-# A call is tiny if it takes fewer microseconds and its result has fewer bytes than this. Its dispatch takes longer
-# than its computation.
+# A call is tiny if it takes less than TINY_TIME microseconds and its result has fewer than TINY_BYTES bytes. Its
+# dispatch takes longer than its computation.
 TINY_TIME = 10.0
 TINY_BYTES = 16 << 10
 TINY_CALLS = 100
-# The smallest share (of 1) that is worth a change of the program.
+# The smallest share of the time (a fraction of 1) that is worth a change of the program.
 WORTH_IT = 0.1
 # In a recording shorter than this (microseconds), waiting times are not meaningful.
 SHORTEST = 1000.0
