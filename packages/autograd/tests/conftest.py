@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 pytest.register_assert_rewrite("rushlight_testing.conformance")
-sys.path.insert(0, str(Path(__file__).parent))  # for autograd_samples
+sys.path.insert(0, str(Path(__file__).parent))  # the folder of autograd_samples
 
 
 @pytest.fixture(autouse=True)

@@ -31,7 +31,7 @@ Json encode_integers(const std::vector<int64_t>& integers, const std::vector<Mov
     return list;
 }
 
-constexpr const char* kJoins[] = {nullptr, nullptr, "+", "-", "*", "//"};  // by Expression::Kind
+constexpr const char* kJoins[] = {nullptr, nullptr, "+", "-", "*", "//"};  // indexed by Expression::Kind
 
 Json encode_expression(const Expression& e) {
     switch (e.kind) {

@@ -8,7 +8,8 @@
 
 namespace rushlight::graph {
 
-inline constexpr const char* kConstantKinds[] = {"parameter", "buffer", "constant"};  // of ConstantKind
+/// The names of constants' kinds, indexed by ConstantKind.
+inline constexpr const char* kConstantKinds[] = {"parameter", "buffer", "constant"};
 
 /// The text after the first line of a graph for which Graph::below_gradients is true.
 inline constexpr const char* kBelowNote = "with its gradients";

@@ -12,7 +12,7 @@ import pytest
 import rushlight_core as core
 from rushlight_graph import ExportedProgram, Graph
 
-sys.path.insert(0, str(Path(__file__).parent))  # for control_flow_cases and program_files
+sys.path.insert(0, str(Path(__file__).parent))  # the folder of control_flow_cases and program_files
 
 
 class Module:

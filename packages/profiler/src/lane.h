@@ -82,7 +82,7 @@ class Lane {
     std::string thread_name;
     std::atomic<uint64_t> dropped{0};
     std::atomic<uint64_t> bare{0};  // number of records without details, for which there was no room
-    bool retired = false;           // its thread has ended
+    bool retired = false;           // whether its thread has ended
 
   private:
     void push(const Record& record);

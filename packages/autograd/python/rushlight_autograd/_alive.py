@@ -11,8 +11,8 @@ from typing import Any
 from rushlight_autograd import _C
 from rushlight_core import Tensor
 
-_MOST_STEPS = 6  # in a path from a variable to the tensor
-_MOST_REFERRERS = 200  # that are followed for one object of a path
+_MOST_STEPS = 6  # the longest path from a variable to the tensor
+_MOST_REFERRERS = 200  # the number of referrers that are followed for one object
 _MOST_PATHS = 20
 
 

@@ -26,9 +26,9 @@ class _Box:
     lines: list[str] = field(default_factory=list)
     title: str = ""  # the tooltip
     layer: int = 0
-    x: float = 0.0  # of the center
+    x: float = 0.0  # horizontal position of the center
     y: float = 0.0
-    tall: float = 0.0  # of a bend: the length of its vertical part, which passes the boxes beside it
+    tall: float = 0.0  # for a bend: the length of its vertical part, which passes the boxes beside it
 
     @property
     def weight(self) -> float:
@@ -60,7 +60,7 @@ class Graph:
 
     def __init__(self, outputs: Any, params: Any, show_saved: bool, max_nodes: int) -> None:
         self.boxes: list[_Box] = []
-        self.edges: list[tuple[int, int, str]] = []  # from, to, "" or "saved"
+        self.edges: list[tuple[int, int, str]] = []  # (from, to, kind); kind is "" or "saved"
         self.names = _names(params)
         self.show_saved, self.max_nodes = show_saved, max_nodes
         self._numbers: dict[Any, int] = {}

@@ -11,11 +11,11 @@ using Rule = void (*)(Call&);
 
 /// How the rule `dims` treats an example without dimensions.
 enum class Scalars : uint8_t {
-    Element,  // as a tensor of size (1,); a result of size (1,) is returned without dimensions
+    Element,  // treat it as a tensor of size (1,); a result of size (1,) is returned without dimensions
     Refused,  // raise IndexError
     ByIndex,  // like Element, but the index (the third argument) determines the shape of the result
     Counted,  // like Element, but requesting 0 elements (the second argument) also returns the element
-    Windows,  // as a tensor of size (1,); the windows of this tensor are the result
+    Windows,  // treat it as a tensor of size (1,); the windows of this tensor are the result
 };
 
 /// The properties of an operator that the generator records.

@@ -407,7 +407,7 @@ void side_by_side(Call& c) {
     c.unwrap();
     const Tensor t = c.get<Tensor>(0);
     // Copy only if no view is possible, because a write to a view must change the tensor.
-    int64_t count = 2;  // of view_as_complex
+    int64_t count = 2;  // real numbers in one element, for view_as_complex
     if (c.op.name == std::string_view("view.dtype"))
         count = std::max<int64_t>(1, itemsize(c.get<DType>(1)) / itemsize(t.dtype()));
     const bool fits = bytes || can_regroup(t, count);

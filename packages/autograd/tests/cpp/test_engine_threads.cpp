@@ -20,7 +20,7 @@
 #include "rushlight/parallel.h"
 #include "sparse/stage.h"
 
-extern "C" const rushlight::Backend* rushlight_backend();  // of the toy device
+extern "C" const rushlight::Backend* rushlight_backend();  // defined by the toy device
 
 // This program makes no sparse tensors.
 void rushlight::install_sparse_stage() {}

@@ -143,7 +143,7 @@ class RL_API Node : public RefCounted {
     uint32_t num_edges_;
     Site site_;
     std::atomic<uint32_t> visitors_{0};  // number of passes that are reading the node and do not use it up
-    std::atomic<bool> claimed_{false};   // by a pass that uses the node up
+    std::atomic<bool> claimed_{false};   // whether a pass that uses the node up has claimed it
     std::atomic<bool> released_{false};
     std::atomic<bool> counted_{false};  // Note [Graphs that grow]
     bool never_used_up_ = false;

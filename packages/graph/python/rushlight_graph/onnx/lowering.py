@@ -42,7 +42,7 @@ class Lowering:
         self._vals: dict[int, Val] = {}
         self._made: dict[int, int] = {}  # for each value, the version of its memory when it was computed
         self._versions: dict[int, int] = {}  # current version of each memory (the key is its first value)
-        self._view_of: dict[int, tuple[Node, int, int]] = {}  # of a view: call, index of result, base
+        self._view_of: dict[int, tuple[Node, int, int]] = {}  # for a view: call, result index, base
         self._same: dict[int, int] = {}  # for a value that is the same tensor as an earlier value: that value
         self._from_outside: dict[int, str] = {}  # for memory of an input or constant: its description
         self._last_use: dict[int, int] = {}
